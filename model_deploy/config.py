@@ -1,0 +1,184 @@
+"""`DeploymentConfig`: which device for clones, variables, inputs and the optimizer."""
+
+import dataclasses
+import numbers
+import re
+from collections.abc import Callable
+from typing import Any
+
+from model_deploy import placement
+
+# TensorFlow's own rule for job names, see `DeviceSpec.from_string`.
+_JOB_NAME = re.compile(r"[a-zA-Z][\w]*", re.ASCII)
+
+DeviceFunction = Callable[[Any], str]
+
+
+@dataclasses.dataclass(frozen=True)
+class DeploymentConfig:
+    """Where one process places its clones, variables and inputs.
+
+    One process, four GPUs: `DeploymentConfig(num_clones=4)`.  The same on each of
+    three workers with two parameter servers:
+    `DeploymentConfig(num_clones=4, replica_id=task, num_replicas=3, num_ps_tasks=2)`.
+
+    >>> config = DeploymentConfig(num_clones=2)
+    >>> config.clone_device(1), config.variables_device()
+    ('/device:GPU:1', '/device:CPU:0')
+
+    Attributes:
+      num_clones: copies of the model in this process, one per device; at least 1.
+      clone_on_cpu: put the clones on the CPU instead of on GPUs.
+      replica_id: index of this worker, from 0; the chief is 0.
+      num_replicas: number of workers; more than 1 needs `num_ps_tasks`.
+      num_ps_tasks: number of parameter servers; 0 keeps the variables in this process.
+      worker_job_name: job of the workers.
+      ps_job_name: job of the parameter servers.
+      ps_strategy: how variables are spread over ps tasks: `round_robin` in the order
+        in which they are made, or `balanced` by bytes (see also `partitioner`).
+
+    Raises:
+      ValueError: for a value that breaks one of these rules.  The message names the
+        field, the rule and the value.
+    """
+
+    num_clones: int = 1
+    clone_on_cpu: bool = False
+    replica_id: int = 0
+    num_replicas: int = 1
+    num_ps_tasks: int = 0
+    worker_job_name: str = "worker"
+    ps_job_name: str = "ps"
+    ps_strategy: str = dataclasses.field(default="round_robin", kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_int("num_clones", self.num_clones, 1)
+        if not isinstance(self.clone_on_cpu, bool):
+            raise ValueError(f"clone_on_cpu must be True or False, got {self.clone_on_cpu!r}")
+        _check_int("replica_id", self.replica_id, 0)
+        _check_int("num_replicas", self.num_replicas, 1)
+        _check_int("num_ps_tasks", self.num_ps_tasks, 0)
+        if self.replica_id >= self.num_replicas:
+            raise ValueError(
+                f"replica_id must be less than num_replicas={self.num_replicas}, "
+                f"got {self.replica_id}"
+            )
+        if self.num_replicas > 1 and self.num_ps_tasks < 1:
+            raise ValueError(
+                f"num_ps_tasks must be at least 1 with num_replicas={self.num_replicas}, "
+                f"got {self.num_ps_tasks}"
+            )
+        self._check_names()
+
+    def _check_names(self) -> None:
+        for field in ("worker_job_name", "ps_job_name"):
+            name = getattr(self, field)
+            if not isinstance(name, str) or not _JOB_NAME.fullmatch(name):
+                raise ValueError(
+                    f"{field} must be a letter followed by letters, digits and _, got {name!r}"
+                )
+        if self.worker_job_name == self.ps_job_name:
+            raise ValueError(
+                f"ps_job_name must differ from worker_job_name, got {self.ps_job_name!r}"
+            )
+        if self.ps_strategy not in placement.PS_STRATEGIES:
+            raise ValueError(
+                f"ps_strategy must be one of {', '.join(placement.PS_STRATEGIES)}, "
+                f"got {self.ps_strategy!r}"
+            )
+
+    @property
+    def ps_device(self) -> str:
+        """Device prefix of the parameter servers, '' without them."""
+        return f"/job:{self.ps_job_name}" if self.num_ps_tasks > 0 else ""
+
+    @property
+    def worker_device(self) -> str:
+        """Device prefix of this worker, '' without parameter servers.
+
+        With several replicas it names the task: a plain `/job:worker` would put the
+        clones of every replica on task 0.
+        """
+        if self.num_ps_tasks == 0:
+            return ""
+        task = f"/task:{self.replica_id}" if self.num_replicas > 1 else ""
+        return f"/job:{self.worker_job_name}{task}"
+
+    def caching_device(self) -> DeviceFunction | None:
+        """Where variables are cached: on the device of the op that reads them.
+
+        Returns:
+          None without parameter servers; otherwise a device function for the
+          `caching_device` of a variable scope.
+        """
+        return (lambda op: op.device or "") if self.num_ps_tasks > 0 else None
+
+    def clone_device(self, clone_index: int) -> str:
+        """Device of a clone.
+
+        Raises:
+          ValueError: if `clone_index` is not in [0, num_clones).
+        """
+        self._check_clone(clone_index)
+        device = "CPU:0" if self.clone_on_cpu else f"GPU:{clone_index}"
+        return f"{self.worker_device}/device:{device}"
+
+    def clone_scope(self, clone_index: int) -> str:
+        """Name scope of a clone: `clone_<i>`, or '' where there is just one.
+
+        Raises:
+          ValueError: if `clone_index` is not in [0, num_clones).
+        """
+        self._check_clone(clone_index)
+        return f"clone_{clone_index}" if self.num_clones > 1 else ""
+
+    def optimizer_device(self) -> str:
+        """Device of the optimizer: the worker's CPU."""
+        return f"{self.worker_device}/device:CPU:0"
+
+    def inputs_device(self) -> str:
+        """Device of the inputs: the worker's CPU."""
+        return f"{self.worker_device}/device:CPU:0"
+
+    def variables_device(self) -> str | DeviceFunction:
+        """Device of the variables, for `tf.device` and for slim variables.
+
+        Returns:
+          `/device:CPU:0` without parameter servers.  With them, a device function
+          that gives each new variable a ps task and leaves other ops alone.  Each
+          call returns one that starts anew.
+        """
+        if self.num_ps_tasks == 0:
+            return "/device:CPU:0"
+        return placement.PsDeviceChooser(self.ps_device, self.num_ps_tasks, self.ps_strategy)
+
+    def partitioner(self, min_bytes: int = 1 << 20) -> Callable[..., list[int]]:
+        """A partitioner that cuts big variables into one equal part per ps task.
+
+        With `ps_strategy='balanced'` it keeps the fullest task within 1.2 times the
+        mean for the usual image networks.  Use it around the layers of a model:
+        `with tf.variable_scope("", partitioner=config.partitioner()):`.
+        Checkpoints hold the whole variables, under their usual names.
+
+        Args:
+          min_bytes: smaller variables stay whole.
+
+        Raises:
+          ValueError: if `min_bytes` is less than 1.
+        """
+        _check_int("min_bytes", min_bytes, 1)
+        return placement.even_partitioner(max(1, self.num_ps_tasks), min_bytes)
+
+    def _check_clone(self, clone_index: int) -> None:
+        _check_int("clone_index", clone_index, 0)
+        if clone_index >= self.num_clones:
+            raise ValueError(
+                f"clone_index must be less than num_clones={self.num_clones}, got {clone_index}"
+            )
+
+
+def _check_int(name: str, value: object, minimum: int) -> None:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise ValueError(f"{name} must be an integer, got {value!r}")
+    if int(value) < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")

@@ -1,0 +1,174 @@
+"""The placement report: what sits on which device, and what crosses between devices."""
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import graph_walk, placement
+from model_deploy.deployment import DeployedModel
+
+ANY_DEVICE = "(any)"
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceRow:
+    """What one device holds.
+
+    Attributes:
+      device: its name as the graph has it; `(any)` where TensorFlow chooses.
+      ops: how many ops run on it.
+      variables: how many of them are variables.
+      variable_bytes: bytes of these variables; those of unknown shape count 0.
+    """
+
+    device: str
+    ops: int
+    variables: int
+    variable_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class TransferRow:
+    """What is sent from one device to another in one step.
+
+    Attributes:
+      source: sending device.
+      target: receiving device.
+      tensors: how many tensors are sent.
+      known_bytes: bytes of those whose shape is known.
+      unknown: how many have a shape that is known only when the graph runs.
+    """
+
+    source: str
+    target: str
+    tensors: int
+    known_bytes: int
+    unknown: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacementReport:
+    """Devices and transfers, in the order of their names; `str` gives the table."""
+
+    devices: tuple[DeviceRow, ...]
+    transfers: tuple[TransferRow, ...]
+
+    def __str__(self) -> str:
+        devices = [_cells("device", "ops", "variables", "bytes")]
+        for row in self.devices:
+            devices.append(_cells(row.device, row.ops, row.variables, row.variable_bytes))
+        transfers = [_cells("from -> to, per step", "tensors", "bytes", "of unknown size")]
+        for sent in self.transfers:
+            name = f"{sent.source} -> {sent.target}"
+            transfers.append(_cells(name, sent.tensors, sent.known_bytes, sent.unknown))
+        if not self.transfers:
+            transfers.append(_cells("nothing crosses between devices", 0, 0, 0))
+        return _table([devices, transfers])
+
+
+def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
+    """Reports where the ops of a graph, or of one step of a model, are placed.
+
+    Devices are those that the graph asks for, ops without one following the variable
+    or op that they are tied to.  For a model, only what its train op (or else its
+    total loss) needs is counted, and all transfers are those of one step.
+
+    Args:
+      graph_or_model: a graph, or what `deploy` returned.
+
+    Raises:
+      ValueError: if the argument is of another kind.
+    """
+    if isinstance(graph_or_model, tf.Graph):
+        ops = graph_or_model.get_operations()
+    elif isinstance(graph_or_model, DeployedModel):
+        end = graph_or_model.train_op
+        end = graph_or_model.total_loss if end is None else end
+        ops = sorted(
+            graph_walk.ancestors([end.op], control_inputs=True), key=lambda op: str(op.name)
+        )
+    else:
+        raise ValueError(
+            "graph_or_model must be a tf.Graph or a DeployedModel, "
+            f"got {type(graph_or_model).__name__}"
+        )
+    devices = _devices_of(ops)
+    return PlacementReport(_device_rows(ops, devices), _transfer_rows(ops, devices))
+
+
+def _devices_of(ops: Iterable[Any]) -> dict[str, str]:
+    """Device of each op by name, following resources and colocation."""
+    devices: dict[str, str] = {}
+
+    def device_of(op: Any) -> str:
+        if op.name not in devices:
+            devices[op.name] = op.device or ANY_DEVICE  # in place before a loop comes back
+            tied_to = _tied_to(op)
+            if tied_to is not None:
+                devices[op.name] = device_of(tied_to)
+        return devices[op.name]
+
+    for op in ops:
+        device_of(op)
+    return devices
+
+
+def _tied_to(op: Any) -> Any:
+    """The op with which TensorFlow must place `op`: that of its resource, or its colocation."""
+    for tensor in op.inputs:
+        if tensor.dtype.base_dtype == tf.resource or tensor.dtype._is_ref_dtype:
+            return tensor.op
+    if not op.device:
+        groups = [group.decode() for group in op.colocation_groups()]
+        names = [group.removeprefix("loc:@") for group in groups]
+        return next((op.graph.get_operation_by_name(n) for n in names if n != op.name), None)
+    return None
+
+
+def _device_rows(ops: Iterable[Any], devices: dict[str, str]) -> tuple[DeviceRow, ...]:
+    on_device = defaultdict(list)
+    for op in ops:
+        on_device[devices[op.name]].append(op)
+    rows = []
+    for device, placed in sorted(on_device.items()):
+        variables = [op for op in placed if placement.is_variable_op(op)]
+        size = sum(map(placement.variable_bytes, variables))
+        rows.append(DeviceRow(device, len(placed), len(variables), size))
+    return tuple(rows)
+
+
+def _transfer_rows(ops: Iterable[Any], devices: dict[str, str]) -> tuple[TransferRow, ...]:
+    sent: dict[tuple[str, str], dict[str, Any]] = defaultdict(dict)
+    for op in ops:
+        for tensor in op.inputs:
+            source, target = devices[tensor.op.name], devices[op.name]
+            if source != target and ANY_DEVICE not in (source, target):
+                sent[source, target][tensor.name] = tensor
+    rows = []
+    for (source, target), tensors in sorted(sent.items()):
+        sizes = [placement.tensor_bytes(t.shape, t.dtype) for t in tensors.values()]
+        known = [size for size in sizes if size is not None]
+        rows.append(TransferRow(source, target, len(sizes), sum(known), len(sizes) - len(known)))
+    return tuple(rows)
+
+
+def _cells(name: str, *values: int | str) -> tuple[str, ...]:
+    return (name, *(f"{value:,}" if isinstance(value, int) else value for value in values))
+
+
+def _table(blocks: list[list[tuple[str, ...]]]) -> str:
+    rows = [row for block in blocks for row in block]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for block in blocks:
+        for i, row in enumerate(block):
+            cells = [row[0].ljust(widths[0])]
+            cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            lines.append("  ".join(cells))
+            if i == 0:
+                lines.append("-" * len(lines[-1]))
+        lines.append("")
+    return "\n".join(lines[:-1])

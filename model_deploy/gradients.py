@@ -1,0 +1,142 @@
+"""Gradients of several clones or towers: their sum or mean, dense and sparse."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from absl import logging
+
+# `(gradient, variable)`; a gradient is a `Tensor`, an `IndexedSlices` or None.
+GradientAndVariable = tuple[Any, Any]
+
+
+def sum_gradients(
+    clone_gradients: Sequence[Sequence[GradientAndVariable]],
+) -> list[GradientAndVariable]:
+    """Sums each variable's gradients over the clones; sparse ones stay sparse.
+
+    Args:
+      clone_gradients: one list per clone of `(gradient, variable)` pairs, in the
+        same order.  A gradient is a `Tensor` of the variable's shape, an
+        `IndexedSlices` over its rows, or None, which counts as zero.
+
+    Returns:
+      `(gradient, variable)` pairs in that order, without the variables that got no
+      gradient in any clone; those are named in one logged warning.  The sum of
+      `IndexedSlices` holds the rows of all clones, the same row several times
+      where several clones use it.
+
+    Raises:
+      ValueError: if there is no clone, or the clones list different variables.
+    """
+    _check_variables(clone_gradients)
+    summed, without = [], []
+    for pairs in zip(*clone_gradients, strict=True):
+        variable = pairs[0][1]
+        gradients = [gradient for gradient, _ in pairs if gradient is not None]
+        if gradients:
+            summed.append((_sum(gradients, f"{variable.op.name}/sum_grads"), variable))
+        else:
+            without.append(variable.op.name)
+    if without:
+        logging.warning("not trained, for no loss depends on them: %s", ", ".join(without))
+    return summed
+
+
+def average_gradients(
+    tower_gradients: Sequence[Sequence[GradientAndVariable]],
+) -> list[GradientAndVariable]:
+    """Averages each variable's gradients over hand-written towers.
+
+    With equal parts of a batch in each tower, this is the gradient of the mean loss
+    of the whole batch.
+
+    >>> v = tf.get_variable("average_gradients_example", [2])
+    >>> towers = [[(tf.constant([1.0, 2.0]), v)], [(tf.constant([3.0, 6.0]), v)]]
+    >>> [(gradient, _)] = average_gradients(towers)
+    >>> print(tf.Session().run(gradient))
+    [2. 4.]
+
+    Args:
+      tower_gradients: what `optimizer.compute_gradients` returned, for each tower:
+        `(gradient, variable)` pairs in the same order.  A gradient is a `Tensor`,
+        an `IndexedSlices`, or None, which counts as zero.
+
+    Returns:
+      `(gradient, variable)` pairs for `optimizer.apply_gradients`; see
+      `sum_gradients`.
+
+    Raises:
+      ValueError: if there is no tower, or the towers list different variables.
+    """
+    scale = 1.0 / max(1, len(tower_gradients))
+    return [(_scale(gradient, scale), var) for gradient, var in sum_gradients(tower_gradients)]
+
+
+def clip_by_global_norm(
+    gradients: Sequence[GradientAndVariable], max_norm: float
+) -> list[GradientAndVariable]:
+    """Scales all gradients by `min(1, max_norm / their joint L2 norm)`.
+
+    Section 3.2 of Pascanu et al., https://arxiv.org/abs/1211.5063.  Rows that occur
+    several times in a sparse gradient are added up first, as they count in the norm.
+
+    Args:
+      gradients: `(gradient, variable)` pairs, dense or sparse.
+      max_norm: largest L2 norm to let through.
+
+    Raises:
+      ValueError: if `max_norm` is not more than 0.
+    """
+    if not max_norm > 0:
+        raise ValueError(f"clip_norm must be more than 0, got {max_norm}")
+    unique = [_add_up_rows(gradient) for gradient, _ in gradients]
+    clipped, _ = tf.clip_by_global_norm(unique, max_norm)
+    return [(gradient, var) for gradient, (_, var) in zip(clipped, gradients, strict=True)]
+
+
+def _check_variables(clone_gradients: Sequence[Sequence[GradientAndVariable]]) -> None:
+    if not clone_gradients:
+        raise ValueError("gradients must be given for at least one clone, got none")
+    names = [[variable.name for _, variable in pairs] for pairs in clone_gradients]
+    for i, other in enumerate(names):
+        if other != names[0]:
+            raise ValueError(
+                f"clones must list the same variables in the same order, got {names[0]} "
+                f"for clone 0 and {other} for clone {i}"
+            )
+
+
+def _sum(gradients: Sequence[Any], name: str) -> Any:
+    sparse = [g for g in gradients if isinstance(g, tf.IndexedSlices)]
+    dense = [g for g in gradients if not isinstance(g, tf.IndexedSlices)]
+    if not dense:
+        return _concat_rows(sparse, name)
+    total = dense[0] if len(gradients) == 1 else tf.add_n(dense, name=name)
+    for rows in sparse:  # into the sum that is dense already, without a second dense tensor
+        total = tf.tensor_scatter_nd_add(total, rows.indices[:, tf.newaxis], rows.values)
+    return total
+
+
+def _concat_rows(sparse: Sequence[Any], name: str) -> Any:
+    if len(sparse) == 1:
+        return sparse[0]
+    return tf.IndexedSlices(
+        tf.concat([rows.values for rows in sparse], axis=0, name=name),
+        tf.concat([rows.indices for rows in sparse], axis=0, name=f"{name}_indices"),
+        sparse[0].dense_shape,
+    )
+
+
+def _scale(gradient: Any, scale: float) -> Any:
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(gradient.values * scale, gradient.indices, gradient.dense_shape)
+    return gradient * scale
+
+
+def _add_up_rows(gradient: Any) -> Any:
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    indices, positions = tf.unique(gradient.indices)
+    values = tf.unsorted_segment_sum(gradient.values, positions, tf.size(indices))
+    return tf.IndexedSlices(values, indices, gradient.dense_shape)

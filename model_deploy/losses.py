@@ -1,0 +1,105 @@
+"""The total loss of a deployment; training and evaluation both get it here."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import graph_walk
+from model_deploy.clones import Clone, collect_members
+
+
+class Losses(NamedTuple):
+    """The terms of a total loss; all are scalars.
+
+    Attributes:
+      clones: for each clone the sum of its losses divided by the number of clones,
+        on the clone's device; None where a clone has no loss.
+      shared: losses that count once: those made outside `model_fn`; None without.
+      regularization: sum of the regularization losses; None without.
+    """
+
+    clones: list[Any]
+    shared: Any
+    regularization: Any
+
+    def terms_of_clone(self, index: int) -> list[Any]:
+        """What clone `index` computes gradients of: the first also what counts once."""
+        once = [self.shared, self.regularization] if index == 0 else []
+        return [term for term in (self.clones[index], *once) if term is not None]
+
+    def total(self) -> Any:
+        """The sum of all terms, an op named `total_loss`."""
+        terms = [term for i in range(len(self.clones)) for term in self.terms_of_clone(i)]
+        return tf.add_n(terms, name="total_loss")
+
+
+def gather_losses(
+    clones: Sequence[Clone], regularization_losses: Sequence[Any] | None = None
+) -> Losses:
+    """Gathers the losses that count for `clones`.
+
+    Reads the collections `LOSSES` and `REGULARIZATION_LOSSES`.  With n clones each
+    clone's losses weigh 1 / n, so that equal parts of a batch give the mean over the
+    whole batch.  Regularization and losses made outside `model_fn` count once.
+
+    Args:
+      clones: the clones of one deployment.
+      regularization_losses: scalar losses to use in place of the collection; an
+        empty list for none.
+
+    Raises:
+      ValueError: if `clones` is empty, if there is no loss at all, or if a loss is
+        not a scalar.
+    """
+    if not clones:
+        raise ValueError("clones must hold at least one clone, got none")
+    members = collect_members(tf.GraphKeys.LOSSES, clones)
+    if regularization_losses is None:
+        made_here = [loss for losses in members.clones for loss in losses]
+        regularization_losses = _regularization_losses(clones, made_here)
+    parts = [*members.clones, members.shared, list(regularization_losses)]
+    _check_losses([loss for part in parts for loss in part])
+    clone_losses = []
+    for clone, losses in zip(clones, members.clones, strict=True):
+        with tf.device(clone.device), tf.name_scope(clone.scope):
+            clone_losses.append(_clone_loss(losses, len(clones)))
+    with tf.device(clones[0].device):
+        return Losses(
+            clone_losses,
+            _sum(members.shared, "shared_loss"),
+            _sum(regularization_losses, "regularization_loss"),
+        )
+
+
+def _regularization_losses(clones: Sequence[Clone], clone_losses: Sequence[Any]) -> list[Any]:
+    """All of the graph's but those of variables that only other deployments use."""
+    losses = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+    members = collect_members(tf.GraphKeys.REGULARIZATION_LOSSES, clones)
+    ours = {id(loss) for part in (*members.clones, members.shared) for loss in part}
+    if len(ours) == len(losses):
+        return losses
+    used = graph_walk.variables_read(clone_losses)
+    return [loss for loss in losses if id(loss) in ours or used & graph_walk.variables_read([loss])]
+
+
+def _check_losses(losses: Sequence[Any]) -> None:
+    if not losses:
+        raise ValueError(
+            "model_fn must add at least one loss to tf.GraphKeys.LOSSES (slim.losses and "
+            "tf.losses do), got none; to build clones without a loss call create_clones"
+        )
+    for loss in losses:
+        if loss.shape.rank not in (0, None):
+            raise ValueError(f"a loss must be a scalar, got {loss.name} of shape {loss.shape}")
+
+
+def _clone_loss(losses: Sequence[Any], num_clones: int) -> Any:
+    loss = _sum(losses, "clone_loss")
+    if loss is None or num_clones == 1:
+        return loss
+    return tf.divide(loss, num_clones, name="scaled_clone_loss")
+
+
+def _sum(losses: Sequence[Any], name: str) -> Any:
+    return tf.add_n(list(losses), name=name) if losses else None

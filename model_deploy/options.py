@@ -1,0 +1,125 @@
+"""Settings as frozen dataclasses: each field with its help and its rule, checked once.
+
+    @dataclasses.dataclass(frozen=True)
+    class MyOptions(Options):
+        rate: float = option(0.1, "learning rate", above=0)
+
+`MyOptions(rate=-1)` raises `ValueError: rate must be more than 0, got -1`.  Command-line
+flags are made from the same fields, see `define_flags`.
+"""
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from absl import flags
+
+_FLAG_KINDS: dict[type, Callable[..., Any]] = {
+    bool: flags.DEFINE_boolean,
+    int: flags.DEFINE_integer,
+    float: flags.DEFINE_float,
+    str: flags.DEFINE_string,
+}
+_TYPE_NAMES = {bool: "True or False", int: "an integer", float: "a number", str: "a string"}
+
+
+def option(
+    default: Any,
+    text: str,
+    *,
+    choices: Sequence[str] | None = None,
+    minimum: float | None = None,
+    above: float | None = None,
+    maximum: float | None = None,
+    below: float | None = None,
+) -> Any:
+    """A dataclass field with its help text and its rule.
+
+    Args:
+      default: default value; None where the field's type allows it.
+      text: help, one line.
+      choices: the valid names.
+      minimum: least value.
+      above: the value must be more than this.
+      maximum: largest value.
+      below: the value must be less than this.
+    """
+    bounds = {"minimum": minimum, "above": above, "maximum": maximum, "below": below}
+    return dataclasses.field(default=default, metadata={"help": text, "choices": choices, **bounds})
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Base of option classes: checks every field when an object is made.
+
+    Raises:
+      ValueError: naming field, rule and value.
+    """
+
+    def __post_init__(self) -> None:
+        hints = typing.get_type_hints(type(self))
+        for field in dataclasses.fields(self):
+            if field.metadata:
+                _check(field, hints[field.name], getattr(self, field.name))
+
+
+def define_flags(options_class: type[Options], flag_values: flags.FlagValues) -> None:
+    """Defines one absl flag per field of `options_class`, with its default and help."""
+    hints = typing.get_type_hints(options_class)
+    for field in dataclasses.fields(options_class):
+        kind, _ = _kind_of(hints[field.name])
+        text = field.metadata["help"]
+        if field.metadata["choices"]:
+            text += f" (one of: {', '.join(field.metadata['choices'])})"
+        _FLAG_KINDS[kind](field.name, field.default, text, flag_values=flag_values)
+
+
+def options_from_flags(options_class: type[Any], flag_values: flags.FlagValues) -> Any:
+    """An object of `options_class` with the values of its flags.
+
+    Raises:
+      ValueError: for a value that breaks a rule.
+    """
+    names = [field.name for field in dataclasses.fields(options_class)]
+    return options_class(**{name: getattr(flag_values, name) for name in names})
+
+
+def _kind_of(hint: Any) -> tuple[type, bool]:
+    """The plain type of a field's hint, and whether it may be None."""
+    if isinstance(hint, types.UnionType):
+        (kind,) = (arg for arg in typing.get_args(hint) if arg is not type(None))
+        return kind, True
+    return hint, False
+
+
+def _check(field: dataclasses.Field[Any], hint: Any, value: Any) -> None:
+    kind, may_be_none = _kind_of(hint)
+    if value is None and may_be_none:
+        return
+    accepted = (int, float) if kind is float else kind
+    if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{field.name} must be {_TYPE_NAMES[kind]}, got {value!r}")
+    rule = _broken_rule(field.metadata, value)
+    if rule:
+        raise ValueError(f"{field.name} must be {rule}, got {value!r}")
+
+
+def _broken_rule(rules: types.MappingProxyType[Any, Any], value: Any) -> str | None:
+    choices = rules["choices"]
+    if choices is not None and value not in choices:
+        return f"one of {', '.join(choices)}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "finite"
+    checks = {
+        "at least": (rules["minimum"], lambda limit: value >= limit),
+        "more than": (rules["above"], lambda limit: value > limit),
+        "at most": (rules["maximum"], lambda limit: value <= limit),
+        "less than": (rules["below"], lambda limit: value < limit),
+    }
+    for words, (limit, holds) in checks.items():
+        if limit is not None and not holds(limit):
+            return f"{words} {limit}"
+    return None

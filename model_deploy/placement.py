@@ -1,0 +1,114 @@
+"""Which ps task a variable goes to: round robin, or balanced by bytes."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+PS_STRATEGIES = ("round_robin", "balanced")
+
+
+def is_variable_op(op: Any) -> bool:
+    """Whether an op (or a `NodeDef`) holds a variable, of either kind.
+
+    `Variable` and `VariableV2` are reference variables, `VarHandleOp` is a resource
+    variable, TensorFlow's default today.
+    """
+    op_type = op.op if isinstance(op, tf.NodeDef) else op.type
+    return op_type in ("Variable", "VariableV2", "VarHandleOp")
+
+
+def merge_devices(base: str, override: str) -> str:
+    """The device `base` with the parts that `override` names replaced.
+
+    >>> merge_devices("/job:ps/task:1/device:CPU:0", "/device:GPU:2")
+    '/job:ps/task:1/device:GPU:2'
+    """
+    if not override:
+        return base
+    spec = tf.DeviceSpec.from_string(base)
+    return str(spec.make_merged_spec(tf.DeviceSpec.from_string(override)).to_string())
+
+
+def tensor_bytes(shape: tf.TensorShape, dtype: tf.DType) -> int | None:
+    """Bytes of a tensor, or None where a dimension is unknown.
+
+    >>> tensor_bytes(tf.TensorShape([3, 5]), tf.float32)
+    60
+    """
+    if not shape.is_fully_defined():
+        return None
+    return int(shape.num_elements() * dtype.base_dtype.size)
+
+
+def variable_bytes(op: Any) -> int:
+    """Bytes of the variable that an op (or a `NodeDef`) holds; 0 if its shape is not known."""
+    node_def = op if isinstance(op, tf.NodeDef) else op.node_def
+    shape = tf.TensorShape(node_def.attr["shape"].shape)
+    return tensor_bytes(shape, tf.as_dtype(node_def.attr["dtype"].type)) or 0
+
+
+class PsDeviceChooser:
+    """A device function that spreads variables over ps tasks.
+
+    Use it as `tf.device(chooser)` or as the `device` of a slim variable.  An op
+    that is not a variable, or whose device already names a job, is left as it is.
+
+    Args:
+      ps_device: device of the ps job, such as `/job:ps`.
+      num_tasks: how many tasks it has.
+      strategy: `round_robin` takes the tasks in turn; `balanced` takes the task
+        that holds the fewest bytes so far, the lowest one of several.
+    """
+
+    def __init__(self, ps_device: str, num_tasks: int, strategy: str) -> None:
+        self._ps_device = ps_device
+        self._strategy = strategy
+        self._bytes = [0] * num_tasks
+        self._next = 0
+
+    def __call__(self, op: Any) -> str:
+        device = str(op.device or "")
+        if not is_variable_op(op) or tf.DeviceSpec.from_string(device).job is not None:
+            return device
+        task = self._choose(variable_bytes(op))
+        return merge_devices(f"{self._ps_device}/task:{task}/device:CPU:0", device)
+
+    def _choose(self, size: int) -> int:
+        if self._strategy == "balanced":
+            task = min(range(len(self._bytes)), key=self._bytes.__getitem__)
+        else:
+            task = self._next
+            self._next = (task + 1) % len(self._bytes)
+        self._bytes[task] += size
+        return task
+
+
+def even_partitioner(num_parts: int, min_bytes: int) -> Callable[..., list[int]]:
+    """A variable partitioner that cuts big variables into `num_parts` equal parts.
+
+    With `balanced` placement each part of a big variable goes to a task of its
+    own, so the fullest task holds more than the mean by at most about one
+    variable that was too small to cut.
+
+    Args:
+      num_parts: into how many parts; fewer where the longest axis is shorter.
+      min_bytes: variables smaller than this stay whole.
+
+    Returns:
+      A function `(shape, dtype) -> parts per axis`, as `tf.variable_scope` and
+      slim layers take it.  The longest axis is cut, the last one of several.
+    """
+
+    def partition(shape: tf.TensorShape, dtype: tf.DType) -> list[int]:
+        parts = [1] * shape.rank
+        size = tensor_bytes(shape, dtype)
+        if parts and size is not None and size >= min_bytes:
+            axis = max(range(shape.rank), key=lambda i: (shape[i], i))
+            length = shape[axis]
+            part_length = math.ceil(length / min(num_parts, length))
+            parts[axis] = math.ceil(length / part_length)
+        return parts
+
+    return partition

@@ -1,0 +1,144 @@
+"""TF-Slim 1.1.0, made to work on current TensorFlow.
+
+`from model_deploy import slim` is tf-slim as it is on PyPI, except that its
+modules see TensorFlow's internals where they were when it was released.  The
+names have moved since: `framework.ops.Tensor` went to `framework.tensor`,
+`control_flow_ops.cond` to `cond`, and so on.  TensorFlow itself is left as it
+is.  Each tf-slim module gets a *view* of the modules that it imports: the real
+module, plus the names that moved away.
+
+Views are put in place by an import hook that acts on `tf_slim` and
+`tf_slim.*` only.  It is installed when `model_deploy` is imported, so that
+`import tf_slim` (and old code that says so) works from then on, and modules of
+tf-slim that were imported earlier are mended on the spot.
+
+>>> from model_deploy import slim
+>>> slim.batch_norm.__module__
+'tf_slim.layers.layers'
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+# Where tf-slim looks for a name -> the module that has it on current TensorFlow.
+_MOVED: dict[str, dict[str, str]] = {
+    "tensorflow.python.framework.ops": {
+        "Tensor": "tensorflow.python.framework.tensor",
+        "IndexedSlices": "tensorflow.python.framework.indexed_slices",
+    },
+    "tensorflow.python.layers.normalization": {
+        "BatchNorm": "tf_keras.src.legacy_tf_layers.normalization",
+        "BatchNormalization": "tf_keras.src.legacy_tf_layers.normalization",
+        "batch_normalization": "tf_keras.src.legacy_tf_layers.normalization",
+    },
+    "tensorflow.python.ops.array_ops": {
+        "stack": "tensorflow.python.ops.array_ops_stack",
+        "unstack": "tensorflow.python.ops.array_ops_stack",
+    },
+    "tensorflow.python.ops.control_flow_ops": {
+        "Assert": "tensorflow.python.ops.control_flow_assert",
+        "case": "tensorflow.python.ops.control_flow_case",
+        "cond": "tensorflow.python.ops.cond",
+        "while_loop": "tensorflow.python.ops.while_loop",
+    },
+    "tensorflow.python.ops.variable_scope": {
+        "variable": "tensorflow.python.ops.variable_v1",
+        "disable_resource_variables": "tensorflow.python.ops.resource_variables_toggle",
+        "enable_resource_variables": "tensorflow.python.ops.resource_variables_toggle",
+        "resource_variables_enabled": "tensorflow.python.ops.resource_variables_toggle",
+    },
+    "tensorflow.python.ops.variables": {
+        "VariableV1": "tensorflow.python.ops.variable_v1",
+    },
+}
+# Names that also changed when they moved.
+_RENAMED = {"variable": "VariableV1", "BatchNorm": "BatchNormalization"}
+
+
+class _View(types.ModuleType):
+    """A module with the names that left it; everything else is the module's own."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self.__dict__["_viewed"] = module
+        self.__dict__["_moved"] = _MOVED[module.__name__]
+
+    def __getattr__(self, name: str) -> object:
+        home = self.__dict__["_moved"].get(name)
+        if home is None:
+            return getattr(self.__dict__["_viewed"], name)
+        return getattr(importlib.import_module(home), _RENAMED.get(name, name))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self.__dict__["_viewed"], name, value)
+
+
+def _give_views(module: types.ModuleType) -> None:
+    """Replaces each TensorFlow module in the globals of `module` by its view."""
+    for name, value in list(vars(module).items()):
+        if type(value) is types.ModuleType and value.__name__ in _MOVED:
+            setattr(module, name, _View(value))
+
+
+class _ViewingLoader(importlib.abc.Loader):
+    """Runs a module as its own loader does, then gives it views."""
+
+    def __init__(self, loader: importlib.abc.Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        self._loader.exec_module(module)
+        _give_views(module)
+
+    def __getattr__(self, name: str) -> object:  # get_source, get_data, ...
+        return getattr(self._loader, name)
+
+
+class _SlimFinder(importlib.abc.MetaPathFinder):
+    """Finds `tf_slim` and `tf_slim.*` where Python does, for `_ViewingLoader`."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: types.ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname.partition(".")[0] != "tf_slim":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _ViewingLoader(spec.loader)
+        return spec
+
+
+def _install() -> None:
+    """Puts the hook in place, once, and mends what was imported before it."""
+    # tf-slim calls them in most layers; its users cannot do anything about that.
+    deprecated = r"`(layer\.apply|tf\.layers\.\w+)` is deprecated"
+    warnings.filterwarnings("ignore", deprecated, UserWarning)
+    if not any(isinstance(finder, _SlimFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _SlimFinder())
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "tf_slim":
+            _give_views(module)
+
+
+_install()
+_tf_slim = importlib.import_module("tf_slim")
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_tf_slim, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_tf_slim)
