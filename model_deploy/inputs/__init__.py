@@ -1,0 +1,45 @@
+"""Datasets, preprocessing and `tf.data` pipelines that feed clones and replicas.
+
+>>> digits = get_dataset("digits", "train")
+>>> digits.num_examples, digits.image_shape
+(1437, (28, 28, 1))
+"""
+
+from model_deploy.inputs import (  # noqa: F401 - they register themselves
+    cifar10,
+    digits,
+    folder,
+    mnist,
+    photographs,
+    slim_records,
+    synthetic,
+)
+from model_deploy.inputs.corruption import CorruptRecordError
+from model_deploy.inputs.dataset import Dataset, dataset_names, get_dataset, register_dataset
+from model_deploy.inputs.evaluation import EvalBatches, eval_batches
+from model_deploy.inputs.preprocessing import (
+    Preprocessing,
+    get_preprocessing,
+    preprocessing_names,
+    register_preprocessing,
+)
+from model_deploy.inputs.sources import ArraySource, EncodedSource
+from model_deploy.inputs.training import TrainBatches, train_batches
+
+__all__ = [
+    "ArraySource",
+    "CorruptRecordError",
+    "Dataset",
+    "EncodedSource",
+    "EvalBatches",
+    "Preprocessing",
+    "TrainBatches",
+    "dataset_names",
+    "eval_batches",
+    "get_dataset",
+    "get_preprocessing",
+    "preprocessing_names",
+    "register_dataset",
+    "register_preprocessing",
+    "train_batches",
+]

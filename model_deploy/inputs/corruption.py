@@ -1,0 +1,59 @@
+"""Records that cannot be read: how they are named, and how many are tolerated."""
+
+import threading
+
+from absl import logging
+
+
+class CorruptRecordError(ValueError):
+    """An example that cannot be read.
+
+    Attributes:
+      path: the file that it is in.
+      record: its number in the file, from 0.
+    """
+
+    def __init__(self, path: str, record: int, reason: str) -> None:
+        super().__init__(f"{path}: record {record} (from 0): {reason}")
+        self.path = path
+        self.record = record
+
+
+class Tolerance:
+    """Counts corrupt records, and reports each of them, up to a limit.
+
+    Attributes:
+      limit: how many different ones are tolerated.
+    """
+
+    def __init__(self, limit: int = 0) -> None:
+        if limit < 0:
+            raise ValueError(f"skip_corrupt_records must be at least 0, got {limit}")
+        self.limit = limit
+        self._skipped: dict[tuple[str, int], str] = {}
+        self._lock = threading.Lock()  # records are read by several threads
+
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """What was wrong with each record that was skipped."""
+        return tuple(self._skipped.values())
+
+    def skip(self, error: CorruptRecordError) -> None:
+        """Reports the record and lets it be skipped; does so once for each.
+
+        Raises:
+          CorruptRecordError: if that makes more of them than the limit.
+        """
+        with self._lock:
+            key = (error.path, error.record)
+            if key in self._skipped:
+                return
+            if len(self._skipped) == self.limit:
+                raise error
+            self._skipped[key] = str(error)
+            logging.warning(
+                "Skipped corrupt record %d of at most %d: %s",
+                len(self._skipped),
+                self.limit,
+                error,
+            )

@@ -1,0 +1,144 @@
+"""The `cifarnet` family: shifted, mirrored, brighter or darker, then standardized.
+
+After A. Krizhevsky's cuda-convnet.  Whole batches of small images are augmented at
+once: one gather shifts and mirrors them, and one multiplication and addition does
+brightness, contrast and standardization together, because each of the three is affine
+in the pixels of a channel, with coefficients that follow from the means and
+variances of the channels.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+from model_deploy.inputs.preprocessing import families, images
+from model_deploy.inputs.randomness import uniform_per_image
+
+PADDING = 4
+_MAX_BRIGHTNESS = 63.0
+_CONTRAST = (0.2, 1.8)
+
+
+def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False) -> Any:
+    """uint8 [n, h, w, c] to float32 [n, height, width, c], each image standardized.
+
+    Cut or zero-padded around the centre; then minus the mean of the image, divided by
+    its standard deviation or 1/sqrt(number of values), whichever is larger.
+    """
+    channels = batch.shape[-1]
+    batch = tf.cast(batch, tf.float32)
+    if use_grayscale:
+        batch = images.to_grey(batch)
+    batch = images.center_crop_or_pad(batch, height, width)
+    batch.set_shape([None, height, width, 1 if use_grayscale else channels])
+    return tf.image.per_image_standardization(batch)
+
+
+@families.register_preprocessing("cifarnet", evaluate, batched=True)
+def train(batch: Any, height: int, width: int, seeds: Any, *, use_grayscale: bool = False) -> Any:
+    """Augments: shift by up to 4 pixels, mirror, brightness, contrast; then standardizes.
+
+    Args:
+      batch: uint8 [n, h, w, c].
+      height: at most h + 8, the height with a padding of 4 zeros on each side.
+      width: at most w + 8.
+      seeds: int64 [n, 2].
+      use_grayscale: turns colours into one grey channel first.
+
+    Returns:
+      float32 [n, height, width, c].
+
+    Raises:
+      ValueError: if the size to cut is larger than the padded images.
+    """
+    draws = uniform_per_image(seeds, 5)
+    batch = shift_and_mirror(batch, height, width, draws[:, :3])
+    # Standardized images do not depend on where zero is.  With zero in the middle, the
+    # sums of squares that follow lose less to rounding.
+    centred = tf.bitcast(tf.bitwise.bitwise_xor(batch, tf.constant(128, tf.uint8)), tf.int8)
+    batch = tf.cast(centred, tf.float32)
+    if use_grayscale:
+        batch = images.to_grey(batch)
+    brightness = (draws[:, 3] * 2 - 1) * _MAX_BRIGHTNESS
+    contrast = _CONTRAST[0] + draws[:, 4] * (_CONTRAST[1] - _CONTRAST[0])
+    return distort_and_standardize(batch, brightness, contrast)
+
+
+def shift_and_mirror(batch: Any, height: int, width: int, draws: Any) -> Any:
+    """Cuts a random part out of the padded images, mirrored half of the time.
+
+    Args:
+      batch: uint8 [n, h, w, c], padded by 4 zeros on each side in thought: padding
+        them would take as long as the one gather that does all of it.
+      height: of the part.
+      width: of the part.
+      draws: float32 [n, 3], from 0 to 1: where the part is, down and across, and
+        whether it is mirrored.
+
+    Returns:
+      uint8 [n, height, width, c].
+
+    Raises:
+      ValueError: if the part is larger than the padded images.
+    """
+    shape = tf.shape(batch)
+    channels = batch.shape[-1] or shape[3]
+    rows = _window(draws[:, 0], batch.shape[1] or shape[1], height, "height")
+    columns = _window(draws[:, 1], batch.shape[2] or shape[2], width, "width")
+    columns = tf.where(draws[:, 2:3] < 0.5, columns, columns[:, ::-1])
+    # All pixels in a row, behind a zero that stands for the padding; a place outside of
+    # its image is so far below zero that adding the other axis leaves it there.
+    images_before = tf.range(shape[0])[:, tf.newaxis] * shape[1]
+    first = tf.where(rows < 0, tf.int32.min // 2, (images_before + rows) * shape[2] + 1)
+    columns = tf.where(columns < 0, tf.int32.min // 2, columns)
+    pixels = tf.maximum(first[:, :, tf.newaxis] + columns[:, tf.newaxis, :], 0)
+    flat = tf.reshape(batch, [-1, channels])
+    return tf.gather(tf.concat([tf.zeros([1, channels], tf.uint8), flat], axis=0), pixels)
+
+
+def _window(draws: Any, size: Any, wanted: int, name: str) -> Any:
+    """Neighbouring places from a random start on, int32 [n, wanted]; negative in the padding."""
+    padded = size + 2 * PADDING
+    if isinstance(padded, int) and wanted > padded:
+        raise ValueError(
+            f"{name} must be at most {padded}, that of the padded images, got {wanted}"
+        )
+    # In graphs where the size is known only when they run, too.
+    with tf.control_dependencies([tf.debugging.assert_less_equal(wanted, padded)]):
+        fits = tf.cast(padded - wanted + 1, tf.float32)
+    start = tf.cast(tf.floor(draws * fits), tf.int32) - PADDING
+    places = start[:, tf.newaxis] + tf.range(wanted)
+    return tf.where(places < size, places, -1)
+
+
+def distort_and_standardize(batch: Any, brightness: Any, contrast: Any) -> Any:
+    """Adds brightness, scales around each channel's mean, standardizes each image.
+
+    With x a pixel, m its channel's mean, b the brightness and f the contrast, the
+    distorted pixel is f (x - m) + m + b.  The distorted image has the mean M = mean(m) + b
+    and the variance f^2 mean(v) + variance(m), where v are the channels' variances.
+
+    Args:
+      batch: float32 [n, h, w, c], with zero about in the middle of its values.
+      brightness: float32 [n].
+      contrast: float32 [n].
+    """
+    shape = tf.shape(batch)
+    pixels = tf.reshape(batch, [shape[0], shape[1] * shape[2], shape[3]])
+    num_pixels = tf.cast(shape[1] * shape[2], tf.float32)
+    # Products of matrices: two times as fast as tf.nn.moments.
+    means = tf.matmul(tf.ones_like(pixels[:, :, :1]), pixels, transpose_a=True) / num_pixels
+    squares = tf.linalg.diag_part(tf.matmul(pixels, pixels, transpose_a=True)) / num_pixels
+    variances = tf.maximum(squares[:, tf.newaxis] - tf.square(means), 0.0)
+    brightness, contrast = (each[:, tf.newaxis, tf.newaxis] for each in (brightness, contrast))
+    image_mean, spread = tf.nn.moments(means + brightness, axes=[2], keepdims=True)
+    variance = tf.square(contrast) * tf.reduce_mean(variances, axis=2, keepdims=True) + spread
+    num_values = tf.cast(shape[1] * shape[2] * shape[3], tf.float32)
+    scale = 1.0 / tf.maximum(tf.sqrt(variance), tf.math.rsqrt(num_values))
+    gain = contrast * scale
+    offset = (means + brightness - image_mean) * scale - means * gain
+    # Whole rows of pixels at once: over three channels alone, the multiplication and
+    # the addition would take five times as long.
+    offset = tf.tile(offset, [1, 1, shape[2]])
+    rows = tf.reshape(batch, [shape[0], shape[1], shape[2] * shape[3]])
+    return tf.reshape(rows * gain + offset, shape)

@@ -1,0 +1,30 @@
+"""Steps that several preprocessing families share."""
+
+from typing import Any
+
+import tensorflow as tf
+
+_GREY_WEIGHTS = (0.2989, 0.5870, 0.1140)
+
+
+def to_grey(images: Any) -> Any:
+    """One grey channel (ITU-R BT.601 weights): [..., 3] or [..., 1] to [..., 1], float32."""
+    if images.shape[-1] == 1:
+        return images
+    return tf.reduce_sum(images * tf.constant(_GREY_WEIGHTS), axis=-1, keepdims=True)
+
+
+def center_crop_or_pad(images: Any, height: int, width: int) -> Any:
+    """Cuts or zero-pads around the centre: [n, h, w, c] to [n, height, width, c].
+
+    Offsets are floor(difference / 2).
+    """
+    for axis, target in ((1, height), (2, width)):
+        size = tf.shape(images)[axis]
+        start = tf.maximum(0, (size - target) // 2)
+        images = tf.gather(images, start + tf.range(tf.minimum(size, target)), axis=axis)
+        before = tf.maximum(0, (target - size) // 2)
+        after = tf.maximum(0, target - size) - before
+        paddings = [[0, 0]] * axis + [[before, after]] + [[0, 0]] * (3 - axis)
+        images = tf.pad(images, paddings)
+    return tf.ensure_shape(images, [None, height, width, None])

@@ -1,0 +1,28 @@
+"""The `lenet` family: around the centre, values from -1 to 1, nothing random."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from model_deploy.inputs.preprocessing import families, images
+
+
+def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False) -> Any:
+    """uint8 [n, h, w, c] to float32 [n, height, width, c], (value - 128) / 128.
+
+    Cut or padded around the centre; padded places are zeros before the scaling.
+    """
+    channels = batch.shape[-1]
+    batch = tf.cast(batch, tf.float32)
+    if use_grayscale:
+        batch = images.to_grey(batch)
+    batch = images.center_crop_or_pad(batch, height, width)
+    batch.set_shape([None, height, width, 1 if use_grayscale else channels])
+    return (batch - 128.0) / 128.0
+
+
+@families.register_preprocessing("lenet", evaluate, batched=True)
+def train(batch: Any, height: int, width: int, seeds: Any, *, use_grayscale: bool = False) -> Any:
+    """The same as `evaluate`: LeNet is trained without augmentation."""
+    del seeds
+    return evaluate(batch, height, width, use_grayscale=use_grayscale)

@@ -1,0 +1,116 @@
+"""The `vgg` family: scaled by the smaller side, cut, mirrored, minus the mean colour.
+
+K. Simonyan, A. Zisserman: "Very deep convolutional networks for large-scale image
+recognition", 2014, section 3.1.
+"""
+
+from typing import Any
+
+import tensorflow as tf
+
+from model_deploy.inputs.preprocessing import families
+from model_deploy.inputs.randomness import uniform_per_image
+
+_MEAN_COLOUR = (123.68, 116.78, 103.94)  # of ImageNet: red, green, blue
+_NETWORKS = (
+    *(f"resnet_v{version}_{depth}" for version in (1, 2) for depth in (50, 101, 152, 200)),
+    *("vgg_a", "vgg_16", "vgg_19"),
+)
+
+
+def evaluate(
+    image: Any,
+    height: int,
+    width: int,
+    *,
+    resize_side_min: int = 256,
+    use_grayscale: bool = False,
+) -> Any:
+    """uint8 [h, w, 3] to float32 [height, width, 3], the centre of the scaled image.
+
+    Args:
+      image: scaled so that its smaller side becomes `resize_side_min`.
+      height: of the part to cut.
+      width: of the part to cut.
+      resize_side_min: the smaller side.
+      use_grayscale: not possible.
+
+    Raises:
+      ValueError: for grey images, and a part that is larger than the scaled image.
+    """
+    _check(image, height, width, resize_side_min, use_grayscale)
+    scaled = _scale_smaller_side(image, resize_side_min)
+    free = tf.shape(scaled)[:2] - [height, width]
+    return _cut(scaled, free // 2, height, width) - tf.constant(_MEAN_COLOUR)
+
+
+@families.register_preprocessing("vgg", evaluate, networks=_NETWORKS)
+def train(
+    image: Any,
+    height: int,
+    width: int,
+    seed: Any,
+    *,
+    resize_side_min: int = 256,
+    resize_side_max: int = 512,
+    use_grayscale: bool = False,
+) -> Any:
+    """A random part of the randomly scaled image, mirrored half of the time.
+
+    Args:
+      image: uint8 [h, w, 3].
+      height: of the part to cut.
+      width: of the part to cut.
+      seed: int64 [2].
+      resize_side_min: the smallest smaller side.
+      resize_side_max: the largest smaller side.
+      use_grayscale: not possible.
+
+    Returns:
+      float32 [height, width, 3].
+
+    Raises:
+      ValueError: for grey images, a range of sides that is empty, and a part that is
+        larger than the smallest scaled image.
+    """
+    _check(image, height, width, resize_side_min, use_grayscale)
+    if resize_side_max < resize_side_min:
+        raise ValueError(
+            f"resize_side_max must be at least resize_side_min={resize_side_min}, "
+            f"got {resize_side_max}"
+        )
+    draws = uniform_per_image(seed[tf.newaxis], 4)[0]
+    sides = resize_side_max - resize_side_min + 1
+    side = resize_side_min + tf.cast(tf.floor(draws[0] * sides), tf.int32)
+    scaled = _scale_smaller_side(image, side)
+    free = tf.shape(scaled)[:2] - [height, width]
+    start = tf.cast(tf.floor(draws[1:3] * tf.cast(free + 1, tf.float32)), tf.int32)
+    part = _cut(scaled, start, height, width)
+    part = tf.cond(draws[3] < 0.5, lambda: part, lambda: part[:, ::-1])
+    return part - tf.constant(_MEAN_COLOUR)
+
+
+def _check(image: Any, height: int, width: int, resize_side_min: int, use_grayscale: bool) -> None:
+    if use_grayscale or image.shape[-1] not in (3, None):
+        raise ValueError(
+            "preprocessing 'vgg' subtracts a mean colour and needs 3 channels, "
+            f"got {1 if use_grayscale else image.shape[-1]}"
+        )
+    if min(height, width) > resize_side_min:
+        raise ValueError(
+            f"image_size must be at most resize_side_min={resize_side_min}, got {height} x {width}"
+        )
+
+
+def _scale_smaller_side(image: Any, side: Any) -> Any:
+    """Scales [h, w, 3], keeping its proportions, so that the smaller side becomes `side`."""
+    sizes = tf.cast(tf.shape(image)[:2], tf.float32)
+    new_sizes = tf.round(sizes * (tf.cast(side, tf.float32) / tf.reduce_min(sizes)))
+    return tf.compat.v1.image.resize_bilinear(
+        image[tf.newaxis], tf.cast(new_sizes, tf.int32), align_corners=False
+    )[0]
+
+
+def _cut(image: Any, start: Any, height: int, width: int) -> Any:
+    part = tf.slice(image, tf.concat([start, [0]], axis=0), [height, width, 3])
+    return tf.ensure_shape(part, [height, width, 3])

@@ -1,0 +1,179 @@
+"""TFRecord datasets in the format of TF-Slim, and the generic dataset `tfrecord`.
+
+The files of a split are `<name>_<split>*.tfrecord` or `<split>-*-of-*`.  Each record is a
+`tf.train.Example` with `image/encoded` (JPEG or PNG) and `image/class/label`.  A
+`labels.txt` beside them names the classes, one `label:name` per line.
+"""
+
+import concurrent.futures
+import functools
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+
+from model_deploy.inputs import dataset, memory, slim_files, sources, tfrecords
+from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
+
+
+class RecordSource:
+    """The examples of TFRecord files, in the order of the files and of their records.
+
+    Args:
+      files: the indexed files.
+      num_classes: labels must be below it.
+      label_offset: subtracted from the labels in the files.
+      tolerance: how many corrupt records are skipped.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[tfrecords.RecordFile],
+        num_classes: int,
+        label_offset: int,
+        tolerance: Tolerance,
+    ) -> None:
+        self.tolerance = tolerance
+        self._files = files
+        self._ends = np.cumsum([len(file.offsets) for file in files])
+        self._num_classes = num_classes
+        self._label_offset = label_offset
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def read(self, index: int) -> tuple[bytes, int]:
+        """The encoded image and the label of an example.
+
+        Raises:
+          CorruptRecordError: if the record is corrupt, lacks one of the two, or its
+            label is none of the classes.
+        """
+        file, record = self._place(index)
+        try:
+            features = tf.train.Example.FromString(file.read(record)).features.feature
+        except DecodeError as error:
+            raise self.corrupt(index, "must be a tf.train.Example, and does not parse") from error
+        encoded = features["image/encoded"].bytes_list.value
+        labels = features["image/class/label"].int64_list.value
+        for name, values in (("image/encoded", encoded), ("image/class/label", labels)):
+            if len(values) != 1:
+                raise self.corrupt(index, f"{name} must have 1 value, got {len(values)}")
+        label = labels[0] - self._label_offset
+        if not 0 <= label < self._num_classes:
+            reason = f"label must be from 0 to {self._num_classes - 1}, got {label}"
+            raise self.corrupt(index, reason)
+        return encoded[0], label
+
+    def corrupt(self, index: int, reason: str) -> CorruptRecordError:
+        """The error that says what is wrong with an example, and in which file it is."""
+        file, record = self._place(index)
+        return CorruptRecordError(file.path, record, reason)
+
+    def _place(self, index: int) -> tuple[tfrecords.RecordFile, int]:
+        number = int(np.searchsorted(self._ends, index, side="right"))
+        file = self._files[number]
+        return file, int(index - self._ends[number] + len(file.offsets))
+
+
+def slim_dataset(
+    *,
+    name: str,
+    split: str,
+    splits: tuple[str, ...],
+    data_dir: str | os.PathLike[str] | None,
+    image_shape: tuple[int | None, int | None, int | None] = (None, None, 3),
+    class_names: tuple[str, ...] | None = None,
+    label_offset: int = 0,
+    skip_corrupt_records: int = 0,
+) -> dataset.Dataset:
+    """A split of a TFRecord dataset in the format of TF-Slim.
+
+    All files are indexed at once, so that truncated ones are found before training.
+    If images have one small size, all are decoded and checked at once, too.
+
+    Args:
+      name: files may start with it.
+      split: one of `splits`.
+      splits: the names of all splits.
+      data_dir: the folder of the files.
+      image_shape: (height, width, channels); None where it varies.
+      class_names: by default from `labels.txt`.
+      label_offset: subtracted from the labels in the files.
+      skip_corrupt_records: how many corrupt records are skipped, and reported.
+
+    Raises:
+      ValueError: if files are missing, unreadable or hold no record.
+      CorruptRecordError: if more records are corrupt than may be skipped.
+    """
+    dataset.checked_split(name, split, splits)
+    folder = dataset.required_folder(name, data_dir)
+    tolerance = Tolerance(skip_corrupt_records)
+    paths = slim_files.find_shards(folder, name, split)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        files = list(pool.map(functools.partial(tfrecords.index_file, tolerance=tolerance), paths))
+    names = class_names or slim_files.read_class_names(folder)
+    records = RecordSource(files, len(names), label_offset, tolerance)
+    if not len(records):
+        raise ValueError(f"files of dataset {name!r} must hold records, got none in {paths}")
+    source: sources.Source = records
+    num_examples = len(records)
+    if shape := memory.fits(num_examples, image_shape):
+        arrays = memory.decode_all(records, num_examples, shape)
+        source = sources.ArraySource(lambda: arrays)
+        num_examples = len(arrays[1])
+    return dataset.Dataset(
+        name=name,
+        split=split,
+        num_examples=num_examples,
+        num_classes=len(names),
+        class_names=names,
+        image_shape=image_shape,
+        splits=splits,
+        source=source,
+    )
+
+
+@dataset.register_dataset("tfrecord")
+def tfrecord(
+    split: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    file_prefix: str = "*",
+    num_classes: int | None = None,
+    image_size: int | None = None,
+    channels: int = 3,
+    label_offset: int = 0,
+    skip_corrupt_records: int = 0,
+) -> dataset.Dataset:
+    """Any TFRecord dataset in the format of TF-Slim.
+
+    Args:
+      split: files are `<file_prefix>_<split>*.tfrecord` or `<split>-*-of-*`.
+      data_dir: the folder of the files.
+      file_prefix: by default any.
+      num_classes: needed if there is no `labels.txt`.
+      image_size: the side of the images if all have the same; small datasets are then
+        decoded once and kept in memory.
+      channels: of the images, 1 or 3.
+      label_offset: subtracted from the labels in the files.
+      skip_corrupt_records: how many corrupt records are skipped, and reported.
+
+    Raises:
+      ValueError: see `slim_dataset`; and for `num_classes` or `image_size` below 1.
+    """
+    for name, value in (("num_classes", num_classes), ("image_size", image_size)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} of dataset 'tfrecord' must be at least 1, got {value}")
+    return slim_dataset(
+        name=file_prefix,
+        split=split,
+        splits=(split,),
+        data_dir=data_dir,
+        image_shape=(image_size, image_size, channels),
+        class_names=None if num_classes is None else slim_files.numbered_classes(num_classes),
+        label_offset=label_offset,
+        skip_corrupt_records=skip_corrupt_records,
+    )

@@ -1,0 +1,96 @@
+"""TFRecord files with random access: an index of the records, and reading one of them.
+
+A record is the length of its data (8 bytes, little-endian), a checksum of the length,
+the data and a checksum of the data: 4 bytes each, CRC-32C, rotated and offset
+("masked").  The index is made from the lengths alone, without reading the data.
+"""
+
+import dataclasses
+import mmap
+import os
+import struct
+
+import numpy as np
+
+from model_deploy.inputs.checksums import masked_crc32c
+from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
+
+_HEADER = struct.Struct("<QI")
+_FOOTER = struct.Struct("<I")
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordFile:
+    """Where the records of a file are.
+
+    Attributes:
+      path: the file.
+      offsets: where the data of each record begin, int64 [number of records].
+      lengths: how many bytes they are, int64 [number of records].
+    """
+
+    path: str
+    offsets: np.ndarray
+    lengths: np.ndarray
+
+    def read(self, record: int) -> bytes:
+        """The data of a record.
+
+        Raises:
+          CorruptRecordError: if the data cannot be read or do not match their checksum.
+        """
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                file.seek(self.offsets[record])
+                data = file.read(self.lengths[record] + _FOOTER.size)
+        except OSError as error:
+            raise CorruptRecordError(self.path, record, f"cannot be read: {error}") from error
+        content = data[: -_FOOTER.size]
+        if len(content) != self.lengths[record] or (
+            masked_crc32c(content) != _FOOTER.unpack(data[-_FOOTER.size :])[0]
+        ):
+            raise CorruptRecordError(self.path, record, "its data do not match their checksum")
+        return content
+
+
+def index_file(path: str, tolerance: Tolerance) -> RecordFile:
+    """Finds the records of a TFRecord file.
+
+    After a header that is truncated or corrupt, nothing in the file can be found any
+    more: if tolerated, the records before it are what the file has.
+
+    Raises:
+      CorruptRecordError: if that is one more than is tolerated.
+      ValueError: if the file cannot be read.
+    """
+    try:
+        size = os.path.getsize(path)
+        with open(path, "rb") as file:
+            # An empty file cannot be mapped.
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+    except OSError as error:
+        raise ValueError(f"file of a dataset must be readable, got {path!r}: {error}") from error
+    starts, problem = _walk(data, size)
+    if problem:
+        tolerance.skip(CorruptRecordError(path, len(starts) - 1, problem))
+    offsets = np.array(starts[:-1], np.int64) + _HEADER.size
+    ends = np.array(starts[1:], np.int64) - _FOOTER.size
+    return RecordFile(path, offsets, ends - offsets)
+
+
+def _walk(data: mmap.mmap | bytes, size: int) -> tuple[list[int], str | None]:
+    """Where the records start, and the last one ends; and what is wrong after that, if anything."""
+    starts = [0]
+    while starts[-1] < size:
+        offset = starts[-1]
+        if offset + _HEADER.size > size:
+            return starts, f"its header is truncated at byte {size}"
+        header = data[offset : offset + _HEADER.size]
+        length, checksum = _HEADER.unpack(header)
+        if masked_crc32c(header[:8]) != checksum:
+            return starts, f"the length at byte {offset} does not match its checksum"
+        end = offset + _HEADER.size + length + _FOOTER.size
+        if end > size:
+            return starts, f"must end at byte {end}, but the file is truncated at {size}"
+        starts.append(end)
+    return starts, None

@@ -1,0 +1,262 @@
+"""Training batches for the clones of one replica, with a position that can be restored."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from model_deploy.inputs import batching, waiting
+from model_deploy.inputs import dataset as dataset_lib
+from model_deploy.inputs import preprocessing as preprocessing_lib
+from model_deploy.inputs.order import Order
+
+_ENDLESS = 2**62
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """Which part of each global batch this replica takes.
+
+    Attributes:
+      num_shards: the number of replicas that share the dataset.
+      shard_index: the number of this one, from 0.
+      num_clones: clones per replica.
+      batch_size: examples per clone.
+    """
+
+    num_shards: int
+    shard_index: int
+    num_clones: int
+    batch_size: int
+
+    def __post_init__(self) -> None:
+        for name in ("num_shards", "num_clones", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 <= self.shard_index < self.num_shards:
+            raise ValueError(
+                f"shard_index must be from 0 to num_shards - 1 = {self.num_shards - 1}, "
+                f"got {self.shard_index}"
+            )
+
+    @property
+    def global_batch_size(self) -> int:
+        """Examples per step over all clones of all replicas."""
+        return self.num_shards * self.num_clones * self.batch_size
+
+    def offset(self, clone: int) -> int:
+        """Where the clone's examples start in the global batch."""
+        return (self.shard_index * self.num_clones + clone) * self.batch_size
+
+
+class TrainBatches(Iterator[dict[str, Any]]):
+    """The batches of one replica: each `next` is the batch of the next clone.
+
+    Attributes:
+      initializer: the op that (re)starts the pipeline at the position; also in
+        `tf.GraphKeys.TABLE_INITIALIZERS`.
+      num_batches_per_epoch: steps per epoch.
+      num_examples_per_epoch: examples per epoch, over all replicas.
+      position: int64 [], the number of steps done, read by `initializer`.
+      wait_secs: float64 [], how long this step waited for its batches; fetch it
+        together with the train op.
+    """
+
+    def __init__(
+        self,
+        options: batching.Batching,
+        shard: Shard,
+        order: Order,
+        *,
+        position: Any,
+        num_epochs: int | None,
+        clone_devices: Sequence[str] | None,
+    ) -> None:
+        own_position = None
+        if position is None:
+            own_position = _own_position(shard.num_shards)
+            position = own_position.read_value()[shard.shard_index]
+        self.position = _as_number(position)
+        self.num_batches_per_epoch = order.steps_per_epoch
+        self.num_examples_per_epoch = order.examples_per_epoch
+        self._shard = shard
+        self._given = 0
+        pipeline = options.pipeline()
+        datasets = [
+            pipeline(_numbers(order, shard, clone, self.position, num_epochs))
+            for clone in range(shard.num_clones)
+        ]
+        iterators = [
+            _prefetching_iterator(each, clone_devices[clone] if clone_devices else None)
+            for clone, each in enumerate(datasets)
+        ]
+        self.initializer = tf.group(*[each.initializer for each in iterators], name="initializer")
+        tf.compat.v1.add_to_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS, self.initializer)
+        self._elements, self.wait_secs = waiting.timed(iterators)
+        self._advance = self.wait_secs
+        if own_position is not None:
+            one = tf.IndexedSlices(tf.ones([1], tf.int64), tf.constant([shard.shard_index]))
+            with tf.control_dependencies([self.wait_secs]):  # counts only steps that got data
+                self._advance = own_position.scatter_add(one)
+
+    def __next__(self) -> dict[str, Any]:
+        """Gives a clone its "image" float32 [batch_size, h, w, c] and "label" int64 [batch_size].
+
+        Whichever batch is fetched, the batches of all clones move on by one step, so
+        that they stay disjoint.
+
+        Raises:
+          ValueError: if every clone has its batch already.
+        """
+        if self._given == self._shard.num_clones:
+            raise ValueError(
+                f"num_clones must be the number of calls of next(), "
+                f"got {self._shard.num_clones} and one more call"
+            )
+        element = self._elements[self._given]
+        self._given += 1
+        with tf.control_dependencies([self._advance]):
+            return {key: tf.identity(value, name=key) for key, value in element.items()}
+
+
+def train_batches(
+    dataset: dataset_lib.Dataset,
+    *,
+    preprocessing: preprocessing_lib.Preprocessing | str,
+    batch_size: int = 32,
+    num_clones: int = 1,
+    num_shards: int = 1,
+    shard_index: int = 0,
+    seed: int = 0,
+    shuffle: bool = True,
+    image_size: int | tuple[int, int] | None = None,
+    position: Any = None,
+    num_epochs: int | None = None,
+    num_readers: int | None = None,
+    num_preprocessing_threads: int | None = None,
+    clone_devices: Sequence[str] | None = None,
+    include_index: bool = False,
+    preprocessing_options: Mapping[str, Any] | None = None,
+    name: str = "train_batches",
+) -> TrainBatches:
+    """Builds the input pipeline of one replica in the default graph.
+
+    Over all clones and replicas, an epoch shows each example at most once, and all but
+    the remainder that fills no global batch, which rotates (see `order`).  What a
+    step shows depends on the arguments and the position alone, and how a global batch
+    is cut into clones and replicas changes neither its examples nor their augmentation.
+
+    Args:
+      dataset: a training split.
+      preprocessing: a family, or the name of a family or a network.
+      batch_size: examples per clone per step.
+      num_clones: clones of this replica; `next` is called once for each.
+      num_shards: replicas that share the dataset.
+      shard_index: the number of this replica.
+      seed: chooses the order of the examples and their augmentation.
+      shuffle: False keeps the order of the dataset.
+      image_size: side of the images, or (height, width); by default the dataset's.
+      position: the number of steps done, an integer, tensor or variable that is read
+        when the iterator is initialized: the global step for synchronous training.
+        By default the pipeline counts its steps itself, in an int64 [num_shards]
+        variable that is saved with the others (added to `GLOBAL_VARIABLES`).
+      num_epochs: how many epochs to go on for; by default without end.
+      num_readers: files read at the same time; by default `tf.data` tunes it.
+      num_preprocessing_threads: calls of the preprocessing at the same time; by default
+        `tf.data` tunes it.
+      clone_devices: one device per clone; batches are prefetched to those that are GPUs.
+      include_index: adds "index", int64 [batch_size], the numbers of the examples.
+      preprocessing_options: keyword arguments for the family.
+      name: the name scope.
+
+    Returns:
+      An iterator over the batches of the clones.  Its `initializer` is added to
+      `TABLE_INITIALIZERS`, so `slim.learning.train`, `Supervisor` and monitored sessions run it
+      after a checkpoint was restored; a plain session runs
+      `tf.compat.v1.tables_initializer()` after the variables are there.
+
+    Raises:
+      ValueError: for numbers out of their range, a global batch that is larger than the
+        dataset, and examples that cannot be read.
+    """
+    shard = Shard(num_shards, shard_index, num_clones, batch_size)
+    order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle)
+    if num_epochs is not None and num_epochs < 1:
+        raise ValueError(f"num_epochs must be at least 1, got {num_epochs}")
+    if clone_devices is not None and len(clone_devices) != num_clones:
+        raise ValueError(
+            f"clone_devices must be {num_clones}, one per clone, got {len(clone_devices)}"
+        )
+    options = batching.Batching(
+        dataset=dataset,
+        preprocessing=preprocessing,
+        batch_size=batch_size,
+        training=True,
+        image_size=image_size,
+        options=preprocessing_options or {},
+        seed=seed,
+        num_readers=num_readers,
+        num_preprocessing_threads=num_preprocessing_threads,
+        include_index=include_index,
+    )
+    with tf.compat.v1.variable_scope(None, default_name=name):
+        return TrainBatches(
+            options,
+            shard,
+            order,
+            position=position,
+            num_epochs=num_epochs,
+            clone_devices=clone_devices,
+        )
+
+
+def _own_position(num_shards: int) -> Any:
+    # All replicas have the whole vector, so that whichever one saves the checkpoint
+    # saves the positions of all.
+    return tf.compat.v1.get_variable(
+        "position",
+        [num_shards],
+        tf.int64,
+        initializer=tf.compat.v1.zeros_initializer(),
+        trainable=False,
+        use_resource=True,
+    )
+
+
+def _as_number(position: Any) -> Any:
+    if hasattr(position, "read_value"):
+        position = position.read_value()
+    return tf.cast(tf.convert_to_tensor(position), tf.int64, name="start")
+
+
+def _numbers(order: Order, shard: Shard, clone: int, start: Any, num_epochs: int | None) -> Any:
+    """A `tf.data.Dataset` of the example numbers of each step of a clone, from `start` on."""
+    first_epoch = start // order.steps_per_epoch
+    first_step = start % order.steps_per_epoch
+    places = tf.range(shard.batch_size, dtype=tf.int64)
+
+    def steps_of_epoch(epoch: Any) -> Any:
+        examples = order.epoch(epoch)
+
+        def numbers_of_step(step: Any) -> dict[str, Any]:
+            in_epoch = step * shard.global_batch_size + shard.offset(clone) + places
+            return {
+                "index": tf.gather(examples, in_epoch),
+                "position": epoch * order.examples_per_epoch + in_epoch,
+            }
+
+        begin = tf.where(tf.equal(epoch, first_epoch), first_step, 0)
+        return tf.data.Dataset.range(begin, order.steps_per_epoch).map(numbers_of_step)
+
+    end = _ENDLESS if num_epochs is None else num_epochs
+    return tf.data.Dataset.range(first_epoch, end).flat_map(steps_of_epoch)
+
+
+def _prefetching_iterator(batches: Any, device: str | None) -> Any:
+    """An initializable iterator that prefetches, onto the device if that is a GPU."""
+    if device is None or "GPU" not in device.upper():
+        return tf.compat.v1.data.make_initializable_iterator(batches.prefetch(tf.data.AUTOTUNE))
+    batches = batches.apply(tf.data.experimental.prefetch_to_device(device))
+    with tf.device(device):
+        return tf.compat.v1.data.make_initializable_iterator(batches)
