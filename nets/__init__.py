@@ -1,0 +1,1 @@
+"""The networks of TF-Slim, checkpoint-compatible: `from nets import nets_factory`."""

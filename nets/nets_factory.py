@@ -1,0 +1,102 @@
+"""The table of networks by name.
+
+>>> from nets import nets_factory
+>>> network_fn = nets_factory.get_network_fn("lenet", num_classes=10)
+>>> network_fn.default_image_size, network_fn.num_classes
+(28, 10)
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from model_deploy import slim
+from nets import (
+    alexnet,
+    cifarnet,
+    i3d,
+    inception_resnet_v2,
+    inception_v1,
+    inception_v2,
+    inception_v3,
+    inception_v4,
+    lenet,
+    mnist_mlp,
+    mobilenet_v1,
+    mobilenet_v2,
+    mobilenet_v3,
+    nasnet,
+    overfeat,
+    pnasnet,
+    resnet_v1,
+    resnet_v2,
+    s3dg,
+    text_lstm,
+    vgg,
+)
+from nets.network import Network, check_choice, check_num_classes
+
+_FAMILIES: tuple[dict[str, Network], ...] = (
+    alexnet.NETWORKS,
+    cifarnet.NETWORKS,
+    i3d.NETWORKS,
+    inception_resnet_v2.NETWORKS,
+    inception_v1.NETWORKS,
+    inception_v2.NETWORKS,
+    inception_v3.NETWORKS,
+    inception_v4.NETWORKS,
+    lenet.NETWORKS,
+    mnist_mlp.NETWORKS,
+    mobilenet_v1.NETWORKS,
+    mobilenet_v2.NETWORKS,
+    mobilenet_v3.NETWORKS,
+    nasnet.NETWORKS,
+    overfeat.NETWORKS,
+    pnasnet.NETWORKS,
+    resnet_v1.NETWORKS,
+    resnet_v2.NETWORKS,
+    s3dg.NETWORKS,
+    text_lstm.NETWORKS,
+    vgg.NETWORKS,
+)
+_NETWORKS = {name: network for family in _FAMILIES for name, network in family.items()}
+
+networks_map: dict[str, Callable[..., Any]] = {
+    name: network.function for name, network in _NETWORKS.items()
+}
+arg_scopes_map: dict[str, Callable[..., Any]] = {
+    name: network.arg_scope for name, network in _NETWORKS.items()
+}
+
+
+def get_network_fn(
+    name: str, num_classes: int | None, weight_decay: float = 0.0, is_training: bool = False
+) -> Callable[..., Any]:
+    """Returns the network called `name`, as a function of images.
+
+    Args:
+      name: a key of `networks_map`.
+      num_classes: width of the logits; 0 or None returns the features before them.
+      weight_decay: factor of the L2 losses; 0.0 adds none.
+      is_training: whether dropout is active and batch normalization uses the batch.
+
+    Returns:
+      `network_fn(images, **keywords)`, which returns `(logits, end_points)` and calls the
+      network with these keywords under its arg scope. Attributes: `default_image_size`, and
+      `num_classes` as given.
+
+    Raises:
+      ValueError: if there is no such network, or `num_classes` is negative.
+    """
+    check_choice("name", name, networks_map)
+    check_num_classes(num_classes)
+    function = networks_map[name]
+
+    @functools.wraps(function)
+    def network_fn(images: Any, **keywords: Any) -> Any:
+        with slim.arg_scope(arg_scopes_map[name](weight_decay=weight_decay)):
+            return function(images, num_classes=num_classes, is_training=is_training, **keywords)
+
+    network_fn.default_image_size = function.default_image_size  # type: ignore[attr-defined]
+    network_fn.num_classes = num_classes  # type: ignore[attr-defined]
+    return network_fn

@@ -1,0 +1,156 @@
+"""S3D-G: Inception v1 with kernels separable in space and time, and self gating, for video.
+
+Rethinking Spatiotemporal Feature Learning: Speed-Accuracy Trade-offs in Video
+Classification, Xie et al. 2018, https://arxiv.org/abs/1712.04851.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+from nets.depth import check_depths, scaled
+from nets.network import Network, takes
+from nets.video_blocks import InceptionV1Video, conv3d_spatiotemporal
+from nets.video_head import Video, add_logits, batch_norm_params
+
+
+def s3dg_base(
+    inputs: Any,
+    first_temporal_kernel_size: int = 3,
+    temporal_conv_startat: str | None = "Conv2d_2c_3x3",
+    gating_startat: str | None = "Conv2d_2c_3x3",
+    final_endpoint: str = "Mixed_5c",
+    min_depth: int = 16,
+    depth_multiplier: float = 1.0,
+    data_format: str = "NDHWC",
+    scope: Any = "InceptionV1",
+) -> tuple[Any, dict[str, Any]]:
+    """Builds the layers of S3D-G up to `final_endpoint`.
+
+    The arguments are those of `s3dg`.
+
+    Returns:
+      The last layer's output (of `Mixed_5c` `[batch, frames / 8, height / 32, width / 32,
+      1024]`), and the end points in order.
+
+    Raises:
+      ValueError: if an argument has a value that `s3dg` does not name.
+    """
+    check_depths(depth_multiplier, min_depth)
+    network = InceptionV1Video(
+        first_temporal_kernel_size,
+        first_separable=False,
+        temporal_conv_startat=temporal_conv_startat,
+        gating_startat=gating_startat,
+        depth=lambda width: scaled(width, depth_multiplier, min_depth),
+        data_format=data_format,
+    )
+    with (
+        tf.variable_scope(scope, "InceptionV1", [inputs]),
+        slim.arg_scope([conv3d_spatiotemporal], separable=True),
+    ):
+        return network.base(inputs, final_endpoint)
+
+
+@takes(Video(size=224))
+def s3dg(
+    inputs: Any,
+    num_classes: int | None = 1000,
+    first_temporal_kernel_size: int = 3,
+    temporal_conv_startat: str | None = "Conv2d_2c_3x3",
+    gating_startat: str | None = "Conv2d_2c_3x3",
+    final_endpoint: str = "Mixed_5c",
+    min_depth: int = 16,
+    depth_multiplier: float = 1.0,
+    dropout_keep_prob: float = 0.8,
+    is_training: bool = True,
+    prediction_fn: Callable[..., Any] | None = slim.softmax,
+    spatial_squeeze: bool = True,
+    reuse: bool | None = None,
+    data_format: str = "NDHWC",
+    scope: Any = "InceptionV1",
+) -> tuple[Any, dict[str, Any]]:
+    """Builds S3D-G.
+
+    Args:
+      inputs: `[batch, frames, height, width, channels]` float32, with 3 channels (or 1 for
+        grey, 2 for optical flow); designed for 64 frames of 224 x 224.
+      num_classes: width of the logits; 0 or None returns the features before them.
+      first_temporal_kernel_size: frames that the first convolution looks at: 1, 3, 5 or 7.
+      temporal_conv_startat: the first layer that looks along time, `Conv2d_2c_3x3` or a
+        `Mixed_...`; those before it are convolutions of single frames. None for no layer.
+      gating_startat: the first layer with self gating, of the same names. None for no layer.
+      final_endpoint: the last layer before the logits, one of the end points.
+      min_depth: the fewest channels of a layer.
+      depth_multiplier: scales the number of channels of every layer.
+      dropout_keep_prob: share of the features that dropout keeps.
+      is_training: whether dropout is active and batch normalization uses the batch.
+      prediction_fn: makes `Predictions` from the logits; None for none.
+      spatial_squeeze: whether the logits lose height and width, which must be 1: frames
+        of at most 224 x 224 with the default `final_endpoint`.
+      reuse: whether the variables exist already.
+      data_format: `NDHWC`, or `NCDHW` with inputs `[batch, channels, frames, height, width]`;
+        features and end points are in the same order.
+      scope: variable scope.
+
+    Returns:
+      Logits `[batch, num_classes]`, averaged over time, or `[batch, 1, 1, num_classes]`
+      without `spatial_squeeze`, or features `[batch, frames / 8 - 1, 1, 1, 1024]`; and the
+      end points `Conv2d_1a_7x7`, `MaxPool_2a_3x3`, `Conv2d_2b_1x1`, `Conv2d_2c_3x3`,
+      `MaxPool_3a_3x3`, `Mixed_3b`, `Mixed_3c`, `MaxPool_4a_3x3`, `Mixed_4b` to `Mixed_4f`,
+      `MaxPool_5a_2x2`, `Mixed_5b`, `Mixed_5c`, and with classes `Logits`, `Predictions`.
+
+    Raises:
+      ValueError: if `inputs` has another rank or channel count, `num_classes` is negative,
+        `depth_multiplier` or `min_depth` is not positive, `spatial_squeeze` cannot be done, or
+        an argument has a value that is not named above.
+    """
+    with (
+        tf.variable_scope(scope, "InceptionV1", [inputs], reuse=reuse) as entered,
+        slim.arg_scope([slim.batch_norm, slim.dropout], is_training=is_training),
+    ):
+        net, end_points = s3dg_base(
+            inputs,
+            first_temporal_kernel_size,
+            temporal_conv_startat,
+            gating_startat,
+            final_endpoint,
+            min_depth,
+            depth_multiplier,
+            data_format,
+            scope=entered,
+        )
+        return add_logits(
+            net,
+            end_points,
+            num_classes,
+            dropout_keep_prob,
+            prediction_fn,
+            spatial_squeeze,
+            data_format,
+        )
+
+
+def s3dg_arg_scope(
+    weight_decay: float = 1e-7, batch_norm_decay: float = 0.999, batch_norm_epsilon: float = 0.001
+) -> Any:
+    """Returns the arg scope of `s3dg`.
+
+    Args:
+      weight_decay: factor of the L2 losses.
+      batch_norm_decay: of the moving averages.
+      batch_norm_epsilon: added to the variance.
+    """
+    with slim.arg_scope(
+        [slim.conv3d],
+        weights_regularizer=slim.l2_regularizer(weight_decay),
+        activation_fn=tf.nn.relu,
+        normalizer_fn=slim.batch_norm,
+        normalizer_params=batch_norm_params(batch_norm_decay, batch_norm_epsilon),
+    ) as arg_scope:
+        return arg_scope
+
+
+NETWORKS = {"s3dg": Network(s3dg, s3dg_arg_scope)}
