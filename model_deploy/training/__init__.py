@@ -1,0 +1,31 @@
+"""Training runs: optimizers, schedules, the loop, evaluation."""
+
+from model_deploy.training.averages import averages_to_restore, moving_average_update
+from model_deploy.training.classification import add_classification_losses
+from model_deploy.training.devices import (
+    DeploymentOptions,
+    clone_batch_size,
+    deployment_config,
+)
+from model_deploy.training.evaluation import Evaluation, evaluate
+from model_deploy.training.loop import TrainResult, check_writable, train
+from model_deploy.training.optimizers import OptimizerOptions, build_optimizer
+from model_deploy.training.schedules import LearningRateOptions, build_learning_rate
+
+__all__ = [
+    "DeploymentOptions",
+    "Evaluation",
+    "LearningRateOptions",
+    "OptimizerOptions",
+    "TrainResult",
+    "add_classification_losses",
+    "averages_to_restore",
+    "build_learning_rate",
+    "build_optimizer",
+    "check_writable",
+    "clone_batch_size",
+    "deployment_config",
+    "evaluate",
+    "moving_average_update",
+    "train",
+]

@@ -1,0 +1,43 @@
+"""Moving averages of the variables: kept in training, used in evaluation."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+
+
+def moving_average_update(decay: float, global_step: Any) -> Callable[[], Any]:
+    """An update op for `deploy(update_ops=...)` that averages the model's variables.
+
+    After each step `average = d * average + (1 - d) * variable`, with
+    `d = min(decay, (1 + step) / (10 + step))`.
+
+    Args:
+      decay: in (0, 1), close to 1.
+      global_step: the number of steps done, a scalar.
+
+    Returns:
+      A function that makes the op; `deploy` calls it when the variables exist.
+    """
+    averages = tf.train.ExponentialMovingAverage(decay, global_step)
+    return lambda: averages.apply(_averaged_variables())
+
+
+def averages_to_restore() -> dict[str, Any]:
+    """The variables of an evaluation graph by the names of their averages in a checkpoint.
+
+    Variables that are not averaged, such as the global step, go by their own names.
+    """
+    averages = tf.train.ExponentialMovingAverage(0.0)  # the decay does not show in names
+    averaged = _averaged_variables()
+    names = {averages.average_name(variable): variable for variable in averaged}
+    known = {variable.name for variable in averaged}
+    others = {v.op.name: v for v in tf.global_variables() if v.name not in known}
+    return {**names, **others}
+
+
+def _averaged_variables() -> list[Any]:
+    """Slim's model variables, batch-norm statistics included; without slim, the trainable ones."""
+    return slim.get_model_variables() or tf.trainable_variables()
