@@ -1,0 +1,51 @@
+"""Every test runs in graph mode, in a graph of its own."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# The first session decides for the whole process, and the order of additions depends on it.
+os.environ["TF_NUM_INTRAOP_THREADS"] = "2"
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy.inputs import dataset, preprocessing
+
+tf.disable_eager_execution()
+tf.get_logger().setLevel("ERROR")
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    """A new default graph with a fixed seed."""
+    with tf.Graph().as_default() as new_graph:
+        tf.set_random_seed(1)
+        yield new_graph
+
+
+@pytest.fixture(params=["resource", "reference"])
+def variable_kind(request):
+    """Runs a test with resource variables, and with reference variables.
+
+    Reference variables come with TensorFlow 1's control flow, as after
+    `tf.disable_v2_behavior()`; with the newer one TensorFlow cannot average them.
+    """
+    if request.param == "resource":
+        yield request.param
+        return
+    assert tf.resource_variables_enabled()
+    assert tf.control_flow_v2_enabled()
+    tf.disable_resource_variables()
+    tf.disable_control_flow_v2()
+    yield request.param
+    tf.enable_resource_variables()
+    tf.enable_control_flow_v2()
+
+
+@pytest.fixture
+def own_registries(monkeypatch):
+    """What a test registers is forgotten after it."""
+    monkeypatch.setattr(dataset, "_BUILDERS", dict(dataset._BUILDERS))
+    families = preprocessing.families
+    for table in ("_FAMILIES", "_FAMILY_OF_NETWORK"):
+        monkeypatch.setattr(families, table, dict(getattr(families, table)))

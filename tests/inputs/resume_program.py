@@ -1,0 +1,58 @@
+"""Trains for some steps and appends a line per step; is killed by the test and run again.
+
+Arguments: the folder for checkpoints and the log, the number of steps, and "own" or
+"global_step", what the position of the pipeline is.
+"""
+
+import pathlib
+import sys
+import zlib
+
+import tensorflow as tf
+
+from model_deploy import inputs
+
+tf1 = tf.compat.v1
+
+
+def main(folder, num_steps, kind):
+    """Writes `step clone-0-indices clone-1-indices crc-of-images` to `<folder>/log`."""
+    tf1.disable_eager_execution()
+    step = tf1.train.get_or_create_global_step()
+    batches = inputs.train_batches(
+        inputs.get_dataset("digits", "train"),
+        batch_size=64,
+        num_clones=2,
+        num_shards=2,
+        shard_index=1,
+        seed=5,
+        preprocessing="cifarnet",
+        include_index=True,
+        position=step if kind == "global_step" else None,
+    )
+    clones = [next(batches) for _ in range(2)]
+    with tf.control_dependencies([clones[0]["image"], clones[1]["image"]]):
+        train = step.assign_add(1)
+    with (
+        tf1.train.MonitoredTrainingSession(
+            checkpoint_dir=folder,
+            save_checkpoint_steps=3,
+            save_checkpoint_secs=None,
+            save_summaries_steps=None,
+            log_step_count_steps=None,
+        ) as session,
+        pathlib.Path(folder, "log").open("a", encoding="utf-8") as log,
+    ):
+        done = session.run(step)
+        while done < int(num_steps):
+            done, values = session.run([train, clones])
+            crc = 0
+            for clone in values:
+                crc = zlib.crc32(clone["image"].tobytes(), crc)
+            indices = [",".join(map(str, clone["index"])) for clone in values]
+            log.write(f"{done} {' '.join(indices)} {crc}\n")
+            log.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

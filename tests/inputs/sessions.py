@@ -1,0 +1,48 @@
+"""Runs input pipelines in sessions of their own."""
+
+import tensorflow as tf
+
+from model_deploy import inputs
+
+tf1 = tf.compat.v1
+
+
+def collect(build, num_runs=None):
+    """Runs what `build` returns in a new graph, to the end or `num_runs` times.
+
+    Returns the list of the fetched values.
+    """
+    with tf.Graph().as_default(), tf1.Session() as session:
+        fetches = build()
+        session.run(tf1.global_variables_initializer())
+        session.run(tf1.tables_initializer())
+        values = []
+        try:
+            while num_runs is None or len(values) < num_runs:
+                values.append(session.run(fetches))
+        except tf.errors.OutOfRangeError:
+            pass
+        return values
+
+
+def train_values(dataset, num_runs=None, num_clones=1, **options):
+    """The batches of `train_batches`: a list of steps, each a list of clone batches."""
+    options = {"preprocessing": "lenet", "include_index": True} | options
+
+    def build():
+        batches = inputs.train_batches(dataset, num_clones=num_clones, **options)
+        return [next(batches) for _ in range(num_clones)]
+
+    return collect(build, num_runs)
+
+
+def train_indices(dataset, num_runs=None, **options):
+    """The numbers of the examples in each step, over the clones."""
+    steps = train_values(dataset, num_runs, **options)
+    return [[index for batch in step for index in batch["index"].tolist()] for step in steps]
+
+
+def eval_values(dataset, **options):
+    """The batches of `eval_batches`."""
+    options = {"preprocessing": "lenet", "include_index": True} | options
+    return collect(lambda: next(inputs.eval_batches(dataset, **options)))

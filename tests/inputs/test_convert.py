@@ -1,0 +1,124 @@
+"""Conversion to TFRecords: the same examples, atomic, and resumed where it stopped."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from model_deploy import inputs
+from model_deploy.inputs import convert, tfrecords
+from model_deploy.inputs.corruption import Tolerance
+from tests.inputs import files
+
+
+def tiny(num_examples=10):
+    """A dataset in memory."""
+    return inputs.get_dataset("synthetic", "train", num_examples=num_examples, image_size=6)
+
+
+@pytest.mark.parametrize("num_shards", [1, 3, 10])
+def test_converted_dataset_is_the_same(num_shards, tmp_path):
+    """Reading the TFRecords gives the images, labels and class names that went in."""
+    dataset = tiny()
+    paths = convert.convert(dataset, tmp_path, name="mine", num_shards=num_shards, progress=False)
+    assert [os.path.basename(path) for path in paths] == [
+        f"mine_train_{shard:05d}-of-{num_shards:05d}.tfrecord" for shard in range(num_shards)
+    ]
+    read = inputs.get_dataset("tfrecord", "train", tmp_path, file_prefix="mine", image_size=6)
+    assert read.class_names == dataset.class_names
+    for written, again in zip(dataset.source.arrays, read.source.arrays, strict=True):
+        np.testing.assert_array_equal(written, again)
+
+
+def test_encoded_images_are_written_as_they_are(tmp_path):
+    """JPEG and PNG files keep their bytes."""
+    files.write_folder(tmp_path / "images", count=3)
+    (tmp_path / "images" / "cat" / "x.jpg").write_bytes(
+        files.encode(files.noise([9, 7, 3]), "jpeg")
+    )
+    dataset = inputs.get_dataset("folder", "train", tmp_path / "images", test_percent=0)
+    convert.convert(dataset, tmp_path / "out", num_shards=2, progress=False)
+    read = inputs.get_dataset("tfrecord", "train", tmp_path / "out", file_prefix="folder")
+    assert [read.source.read(number) for number in range(7)] == [
+        dataset.source.read(number) for number in range(7)
+    ]
+
+
+def test_conversion_goes_on_with_missing_shards(tmp_path):
+    """Shards that are there are left alone; missing ones are written."""
+    first, second = convert.convert(tiny(), tmp_path, num_shards=2, progress=False)
+    before = os.stat(first).st_mtime_ns
+    with open(second, "rb") as file:
+        content = file.read()
+    os.remove(second)
+    convert.convert(tiny(), tmp_path, num_shards=2, progress=False)
+    assert os.stat(first).st_mtime_ns == before
+    with open(second, "rb") as file:
+        assert file.read() == content
+
+
+@pytest.mark.parametrize(
+    ("num_examples", "num_shards", "message"),
+    [
+        pytest.param(10, 3, "got num_shards 2 instead of 3", id="shards"),
+        pytest.param(11, 2, "got num_examples 10 instead of 11", id="examples"),
+        pytest.param(10, 0, "num_shards must be from 1 to the 10 examples, got 0", id="none"),
+        pytest.param(10, 11, "num_shards must be from 1 to the 10 examples, got 11", id="many"),
+    ],
+)
+def test_convert_rejects(num_examples, num_shards, message, tmp_path):
+    """Shards of another conversion are not mixed with new ones."""
+    convert.convert(tiny(), tmp_path, num_shards=2, progress=False)
+    with pytest.raises(ValueError, match=message):
+        convert.convert(tiny(num_examples), tmp_path, num_shards=num_shards, progress=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay_secs", [0.0, 0.3])
+def test_killed_conversion_leaves_no_half_file(delay_secs, tmp_path):
+    """After a kill, every file that has its name is whole; the command then finishes."""
+    command = [sys.executable, "-m", "model_deploy.inputs.convert", "--dataset_name=digits"]
+    command += [f"--output_dir={tmp_path}", "--splits", "train", "--num_shards=40"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while not any(tmp_path.glob("*00003-of-*")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(delay_secs)
+        process.send_signal(signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+    done = sorted(tmp_path.glob("*.tfrecord"))
+    assert len(done) >= 1
+    for path in done:
+        assert tfrecords.index_file(str(path), Tolerance()).offsets.size in (35, 36)
+    if len(done) < 40:
+        with pytest.raises(ValueError, match="must have all 40 files of split 'train', got none"):
+            inputs.get_dataset("tfrecord", "train", tmp_path, file_prefix="digits")
+    subprocess.run(command, stderr=subprocess.DEVNULL, check=True, timeout=300)
+    read = inputs.get_dataset(
+        "tfrecord", "train", tmp_path, file_prefix="digits", image_size=28, channels=1
+    )
+    digits = inputs.get_dataset("digits", "train")
+    np.testing.assert_array_equal(read.source.arrays[0], digits.source.arrays[0])
+
+
+def test_command_reports_mistakes(tmp_path, capsys):
+    """A mistake on the command line ends it with the message of the error."""
+    arguments = ["--dataset_name=mnist", f"--output_dir={tmp_path}", "--splits", "train"]
+    with pytest.raises(SystemExit):
+        convert.main(arguments)
+    assert "data_dir must name the folder of dataset 'mnist', got None" in capsys.readouterr().err
+
+
+def test_command_converts_all_splits(tmp_path, capsys):
+    """By default the train and test splits are converted, with a progress bar."""
+    convert.main(["--dataset_name=digits", f"--output_dir={tmp_path}", "--output_name=d"])
+    for split, count in (("train", 1437), ("test", 360)):
+        assert inputs.get_dataset("tfrecord", split, tmp_path).num_examples == count
+    assert "d_test: 100%" in capsys.readouterr().err

@@ -1,0 +1,56 @@
+"""Evaluation batches: every example exactly once."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from model_deploy import inputs
+from tests.inputs import sessions
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "sizes"),
+    [(4, [4, 4, 3]), (11, [11]), (12, [11]), (1, [1] * 11), (5, [5, 5, 1])],
+)
+def test_every_example_once(batch_size, sizes):
+    """All examples come in order, the last partial batch included."""
+    dataset = inputs.get_dataset("synthetic", "test", num_examples=11, image_size=4)
+    batches = sessions.eval_values(dataset, batch_size=batch_size)
+    assert [len(batch["label"]) for batch in batches] == sizes
+    assert np.concatenate([batch["index"] for batch in batches]).tolist() == list(range(11))
+    labels = np.concatenate([batch["label"] for batch in batches])
+    assert labels.tolist() == dataset.source.arrays[1].tolist()
+
+
+@pytest.mark.parametrize(("batch_size", "num_batches"), [(100, 4), (90, 4), (89, 5), (360, 1)])
+def test_number_of_batches(batch_size, num_batches):
+    """The 360 test digits make ceil(360 / batch size) batches."""
+    with tf.Graph().as_default():
+        batches = inputs.eval_batches(
+            inputs.get_dataset("digits", "test"), batch_size=batch_size, preprocessing="lenet"
+        )
+    assert batches.num_batches == num_batches
+
+
+def test_next_again_gives_the_same_batch():
+    """Two calls of `next` give tensors of the same batch."""
+    dataset = inputs.get_dataset("synthetic", "test", num_examples=6, image_size=4)
+
+    def build():
+        batches = inputs.eval_batches(
+            dataset, batch_size=2, preprocessing="lenet", include_index=True
+        )
+        return next(batches)["index"], next(batches)["index"]
+
+    for first, second in sessions.collect(build):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_eval_batches_rejects_an_empty_batch():
+    """A batch size below 1 is an error."""
+    dataset = inputs.get_dataset("digits", "test")
+    with (
+        tf.Graph().as_default(),
+        pytest.raises(ValueError, match="batch_size must be at least 1, got 0"),
+    ):
+        inputs.eval_batches(dataset, batch_size=0, preprocessing="lenet")

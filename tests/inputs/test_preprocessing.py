@@ -1,0 +1,270 @@
+"""Preprocessing families: evaluation against recorded numbers, training against its bounds."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from model_deploy import inputs
+from model_deploy.inputs.preprocessing import cifarnet, inception
+
+RECORDED = json.loads(
+    pathlib.Path(__file__).with_name("data").joinpath("preprocessing.json").read_text()
+)
+
+
+def formula_image(shape, dtype="uint8", constant=None):
+    """The image of the recorded outputs: a formula over three channels, or a constant."""
+    height, width, channels = shape
+    values = (np.arange(height * width * 3, dtype=np.int64) * 31 % 251).astype(np.uint8)
+    image = values.reshape([height, width, 3])[..., :channels]
+    if constant is not None:
+        image = np.full_like(image, constant)
+    return image if dtype == "uint8" else (image / 255).astype(np.float32)
+
+
+def run(build):
+    """The value of the tensors that `build` makes."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        return session.run(build())
+
+
+def apply(family, image, height, width, seeds=None, **options):
+    """Preprocesses one image [h, w, c], for training with each seed, if there are any."""
+    family = inputs.get_preprocessing(family)
+
+    def build():
+        if seeds is None:
+            batch = image[np.newaxis] if family.batched else image
+            result = family.evaluate(tf.constant(batch), height, width, **options)
+            return result[0] if family.batched else result
+        if family.batched:
+            batch = tf.constant(np.repeat(image[np.newaxis], len(seeds), axis=0))
+            return family.train(batch, height, width, tf.constant(seeds), **options)
+        return tf.stack(
+            [
+                family.train(tf.constant(image), height, width, tf.constant(seed), **options)
+                for seed in seeds
+            ]
+        )
+
+    return run(build)
+
+
+def seeds(count, first=0):
+    """int64 [count, 2]: different seeds."""
+    return np.stack([np.full([count], first), np.arange(count)], axis=1).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=f"{case['family']}-{number}")
+        for number, case in enumerate(RECORDED["eval"])
+    ],
+)
+def test_evaluation_matches_recorded_numbers(case):
+    """Evaluation gives the recorded statistics and pixels to 1e-5 of the range."""
+    image = formula_image(case["input"], case.get("input_dtype", "uint8"), case.get("constant"))
+    result = apply(case["family"], image, *case["output_size"], **case["options"])
+    assert list(result.shape) == case["shape"]
+    flat = result.reshape(-1).astype(np.float64)
+    middle = flat.size // 2
+    tolerance = 1e-5 * max(1, np.abs(flat).max())
+    for name in ("mean", "std", "min", "max"):
+        assert getattr(flat, name)() == pytest.approx(case[name], abs=tolerance), name
+    for name, pixels in (
+        ("first8", flat[:8]),
+        ("middle8", flat[middle : middle + 8]),
+        ("last8", flat[-8:]),
+    ):
+        np.testing.assert_allclose(pixels, case[name], atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize(("network", "family"), sorted(RECORDED["networks"].items()))
+def test_networks_have_their_family(network, family):
+    """Each network name finds the family that it was trained with."""
+    assert inputs.get_preprocessing(network).name == family
+
+
+@pytest.mark.parametrize(
+    ("family", "size", "options"),
+    [
+        pytest.param("cifarnet", 28, {}, id="cifarnet"),
+        pytest.param("cifarnet", 28, {"use_grayscale": True}, id="cifarnet_grey"),
+        pytest.param("vgg", 32, {"resize_side_min": 40, "resize_side_max": 60}, id="vgg"),
+        pytest.param("inception", 24, {}, id="inception"),
+        pytest.param("inception", 24, {"fast_mode": False}, id="inception_full"),
+        pytest.param("inception", 24, {"crop_image": False}, id="inception_uncut"),
+        pytest.param("inception", 24, {"use_grayscale": True}, id="inception_grey"),
+    ],
+)
+def test_training_is_a_function_of_the_seed(family, size, options):
+    """The same seed gives the same image, other seeds give others."""
+    image = formula_image([32, 36, 3])
+    first = apply(family, image, size, size, seeds(8), **options)
+    again = apply(family, image, size, size, seeds(8), **options)
+    np.testing.assert_array_equal(first, again)
+    assert first.shape == (8, size, size, 1 if options.get("use_grayscale") else 3)
+    assert len({each.tobytes() for each in first}) == 8
+
+
+def test_lenet_trains_as_it_evaluates():
+    """The lenet family has no augmentation."""
+    image = formula_image([32, 30, 1])
+    trained = apply("lenet", image, 28, 28, seeds(3))
+    np.testing.assert_array_equal(trained, np.stack([apply("lenet", image, 28, 28)] * 3))
+
+
+def test_cifarnet_standardizes_each_image():
+    """Augmented images have mean 0 and standard deviation 1."""
+    images = apply("cifarnet", formula_image([32, 32, 3]), 32, 32, seeds(60)).astype(np.float64)
+    np.testing.assert_allclose(images.mean(axis=(1, 2, 3)), 0, atol=1e-5)
+    np.testing.assert_allclose(images.std(axis=(1, 2, 3)), 1, atol=1e-4)
+
+
+def test_cifarnet_distorts_as_one_image_after_the_other():
+    """The affine form of brightness, contrast and standardization equals the three steps."""
+    generator = np.random.RandomState(3)
+    batch = generator.randint(-128, 128, [5, 6, 7, 3]).astype(np.float32)
+    batch[4] = 9  # constant: the standard deviation is bounded from below
+    brightness = generator.uniform(-63, 63, [5]).astype(np.float32)
+    contrast = generator.uniform(0.2, 1.8, [5]).astype(np.float32)
+
+    def three_steps(image, delta, factor):
+        image = tf.image.adjust_brightness(tf.constant(image), delta)
+        image = tf.image.adjust_contrast(image, factor)
+        return tf.image.per_image_standardization(image)
+
+    at_once = run(
+        lambda: cifarnet.distort_and_standardize(*map(tf.constant, (batch, brightness, contrast)))
+    )
+    one_by_one = run(
+        lambda: tf.stack([three_steps(*each) for each in zip(batch, brightness, contrast)])  # noqa: B905 - equal by construction
+    )
+    np.testing.assert_allclose(at_once, one_by_one, atol=2e-4)
+
+
+def test_cifarnet_shifts_and_mirrors_uniformly():
+    """Every offset from 0 to 8 of both axes, mirrored or not, turns up about equally often."""
+    # A pixel's value tells its place, and what is left tells which way it was cut.
+    image = np.arange(64, dtype=np.uint8).reshape([8, 8, 1])
+    places = run(
+        lambda: cifarnet.shift_and_mirror(
+            tf.constant(np.repeat(image[np.newaxis] + 1, 4000, axis=0)),
+            8,
+            8,
+            cifarnet.uniform_per_image(tf.constant(seeds(4000)), 3),
+        )
+    )[..., 0].astype(int)
+    padded = np.pad(image[..., 0].astype(int) + 1, 4)
+    expected = {}
+    for top in range(9):
+        for left in range(9):
+            window = padded[top : top + 8, left : left + 8]
+            expected[window.tobytes()] = (top, left, False)
+            expected[window[:, ::-1].tobytes()] = (top, left, True)
+    found = np.array([expected[np.ascontiguousarray(each).tobytes()] for each in places])
+    for column, size in ((0, 9), (1, 9), (2, 2)):
+        counts = np.bincount(found[:, column], minlength=size)
+        # Five standard deviations of a binomial distribution.
+        share = 1 / size
+        assert np.abs(counts - 4000 * share).max() < 5 * np.sqrt(4000 * share * (1 - share))
+
+
+def test_vgg_cuts_a_part_of_the_scaled_image():
+    """Without a choice of sides and offsets, training is evaluation or its mirror image."""
+    image = formula_image([32, 32, 3])
+    options = {"resize_side_min": 40}
+    evaluated = apply("vgg", image, 40, 40, **options)
+    trained = apply("vgg", image, 40, 40, seeds(8), resize_side_max=40, **options)
+    kinds = set()
+    for each in trained:
+        mirrored = not np.array_equal(each, evaluated)
+        np.testing.assert_array_equal(each, evaluated[:, ::-1] if mirrored else evaluated)
+        kinds.add(mirrored)
+    assert kinds == {False, True}
+
+
+def test_inception_stays_in_its_range():
+    """Augmented images are within -1 and 1."""
+    for options in ({}, {"fast_mode": False}):
+        images = apply("inception", formula_image([40, 30, 3]), 20, 20, seeds(20), **options)
+        assert images.min() >= -1
+        assert images.max() <= 1
+        assert images.std() > 0.1
+
+
+def test_inception_crops_encoded_images_as_decoded_ones():
+    """Decoding only the random part of a JPEG gives the part that would be cut out."""
+    image = np.repeat(np.repeat(formula_image([8, 9, 3]), 8, axis=0), 8, axis=1)
+
+    def build(seed):
+        contents = tf.io.encode_jpeg(image, quality=95)
+        decoded = tf.io.decode_jpeg(contents)
+        begin, size = inception._random_part(tf.shape(decoded), seed)
+        return inception.crop_encoded(contents, seed, 3), tf.slice(decoded, begin, size)
+
+    for seed in seeds(5):
+        at_once, after = run(lambda seed=seed: build(tf.constant(seed)))
+        assert at_once.shape == after.shape
+        # The edge of a part is decoded without its neighbours (chroma upsampling).
+        inner = np.abs(at_once.astype(int) - after.astype(int))[2:-2, 2:-2]
+        assert np.median(inner) == 0
+
+
+@pytest.mark.parametrize("image_shape", [[20, 20, 1], [20, 20, 3]])
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_inception_takes_grey_images(image_shape, fast_mode):
+    """Grey and coloured images keep their channels."""
+    images = apply("inception", formula_image(image_shape), 8, 8, seeds(2), fast_mode=fast_mode)
+    assert images.shape == (2, 8, 8, image_shape[-1])
+
+
+@pytest.mark.parametrize(
+    ("family", "shape", "training", "options", "message"),
+    [
+        pytest.param(
+            "cifarnet", [20, 20, 3], True, {}, "height must be at most 28, .* got 32", id="small"
+        ),
+        pytest.param(
+            "vgg", [32, 32, 3], False, {"use_grayscale": True}, "needs 3 channels, got 1", id="grey"
+        ),
+        pytest.param("vgg", [32, 32, 1], True, {}, "needs 3 channels, got 1", id="one_channel"),
+        pytest.param(
+            "vgg",
+            [32, 32, 3],
+            False,
+            {"resize_side_min": 31},
+            "at most resize_side_min=31, got 32 x 32",
+            id="part",
+        ),
+        pytest.param(
+            "vgg",
+            [32, 32, 3],
+            True,
+            {"resize_side_max": 255},
+            "at least resize_side_min=256, got 255",
+            id="range",
+        ),
+    ],
+)
+def test_families_reject(family, shape, training, options, message):
+    """Images that a family cannot preprocess are an error when the graph is built."""
+    with pytest.raises(ValueError, match=message):
+        apply(family, formula_image(shape), 32, 32, seeds(1) if training else None, **options)
+
+
+def test_get_preprocessing_rejects_unknown_names():
+    """An unknown name is an error that lists the known ones."""
+    with pytest.raises(ValueError, match=r"must be one of .*cifarnet.*, got 'other'"):
+        inputs.get_preprocessing("other")
+
+
+@pytest.mark.parametrize("name", ["lenet", "resnet_v1_50"])
+def test_register_preprocessing_rejects_taken_names(name):
+    """Neither a family nor a network can get a second preprocessing."""
+    with pytest.raises(ValueError, match=f"preprocessing name must be new, got '{name}'"):
+        inputs.register_preprocessing("new_family", lambda *_: None, networks=(name,))

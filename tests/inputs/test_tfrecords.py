@@ -1,0 +1,218 @@
+"""TFRecord datasets: what is read, and what is said about what cannot be read."""
+
+import collections
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from model_deploy import inputs
+from model_deploy.inputs import checksums, sources, tfrecords
+from model_deploy.inputs.corruption import Tolerance
+from tests.inputs import files, sessions
+
+
+def get(folder, split="train", **options):
+    """The `tfrecord` dataset of a folder."""
+    return inputs.get_dataset("tfrecord", split, folder, **options)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 8, 63, 64, 65, 1000, 1024, 1025, 5000])
+def test_checksum_of_each_record_is_that_of_tensorflow(size, tmp_path):
+    """Records written by TensorFlow have the checksum that is computed here."""
+    data = files.noise([size]).tobytes()
+    with tf.io.TFRecordWriter(str(tmp_path / "file")) as writer:
+        writer.write(data)
+    assert (tmp_path / "file").read_bytes() == files.record_bytes(data)
+
+
+def test_checksum_of_the_standard():
+    """CRC-32C of "123456789" is the check value of its catalogue entry, e3069283."""
+    assert checksums.crc32c(b"123456789") == 0xE3069283
+
+
+@pytest.mark.parametrize("image_size", [None, 8])
+def test_reads_all_shards_in_order(image_size, tmp_path):
+    """Images and labels are those that were written, decoded at once or one by one."""
+    images, labels = files.write_examples(tmp_path, [3, 1, 4])
+    dataset = get(tmp_path, image_size=image_size)
+    assert (dataset.num_examples, dataset.num_classes) == (8, 3)
+    assert dataset.class_names == ("cat", "dog", "owl")
+    assert isinstance(dataset.source, sources.ArraySource) == (image_size is not None)
+    batches = sessions.eval_values(dataset, batch_size=3, image_size=8)
+    assert [len(batch["label"]) for batch in batches] == [3, 3, 2]
+    np.testing.assert_array_equal(np.concatenate([each["label"] for each in batches]), labels)
+    read = np.concatenate([each["image"] for each in batches])
+    np.testing.assert_array_equal(read * 128 + 128, images)
+
+
+@pytest.mark.parametrize("family", ["lenet", "cifarnet", "inception"])
+def test_memory_and_files_give_the_same_batches(family, tmp_path):
+    """Whether images are kept decoded or read one by one changes nothing in training."""
+    files.write_examples(tmp_path, [5, 6])
+    options = {"batch_size": 2, "num_clones": 2, "preprocessing": family, "num_epochs": 2}
+    kept = sessions.train_values(get(tmp_path, image_size=8), image_size=8, **options)
+    read = sessions.train_values(get(tmp_path), image_size=8, **options)
+    assert len(kept) == len(read) == 4
+    for first, second in zip(kept, read, strict=True):
+        for one, other in zip(first, second, strict=True):
+            np.testing.assert_array_equal(one["index"], other["index"])
+            np.testing.assert_array_equal(one["label"], other["label"])
+            np.testing.assert_allclose(one["image"], other["image"], atol=1e-5)
+
+
+@pytest.mark.parametrize("num_shards", [1, 2, 3])
+@pytest.mark.parametrize("num_clones", [1, 4])
+def test_epoch_over_files_shows_each_example_once(num_clones, num_shards, tmp_path):
+    """Replicas share a dataset example by example, even if they are more than its files."""
+    files.write_examples(tmp_path, [14, 11])
+    counts = collections.Counter()
+    for shard in range(num_shards):
+        steps = sessions.train_indices(
+            get(tmp_path),
+            batch_size=2,
+            num_clones=num_clones,
+            num_shards=num_shards,
+            shard_index=shard,
+            num_epochs=1,
+            image_size=8,
+            num_readers=2,
+            num_preprocessing_threads=2,
+        )
+        counts.update(index for step in steps for index in step)
+    assert len(counts) == 25 - 25 % (2 * num_clones * num_shards)
+    assert set(counts.values()) == {1}
+
+
+def test_other_name_patterns(tmp_path):
+    """Files may also be called `<split>-00000-of-00001`, and prefixes tell datasets apart."""
+    files.write_examples(tmp_path, [2], name="one")
+    files.write_examples(tmp_path, [3], name="two")
+    files.write_records(tmp_path / "validation-00000-of-00001", [files.example(b"", 0)] * 5)
+    assert get(tmp_path, file_prefix="one").num_examples == 2
+    assert get(tmp_path).num_examples == 5
+    assert get(tmp_path, "validation").num_examples == 5
+
+
+def test_class_count_and_offset_can_be_given(tmp_path):
+    """Without labels.txt, the number of classes is an option; labels may start above 0."""
+    image = files.encode(files.noise([4, 4, 3]))
+    files.write_records(tmp_path / "x_train.tfrecord", [files.example(image, 1)])
+    dataset = get(tmp_path, num_classes=1, label_offset=1, image_size=4)
+    assert dataset.class_names == ("class_0",)
+    assert dataset.source.arrays[1].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        pytest.param(
+            lambda _: None, {}, r"must have files .*_train\*.tfrecord or .*none", id="none"
+        ),
+        pytest.param(
+            lambda folder: (folder / "a_train.tfrecord").touch(),
+            {"num_classes": 2},
+            "must hold records, got none",
+            id="empty",
+        ),
+        pytest.param(
+            lambda folder: (folder / "train-00001-of-00003").touch(),
+            {"num_classes": 2},
+            "must have all 3 files of split 'train', got none with number 0",
+            id="missing_shard",
+        ),
+        pytest.param(
+            lambda folder: (folder / "a_train.tfrecord").touch(),
+            {},
+            "num_classes must be given, or .*labels.txt' must name the classes",
+            id="no_labels",
+        ),
+        pytest.param(
+            lambda folder: (folder / "a_train.tfrecord").mkdir(),
+            {"num_classes": 2},
+            "file of a dataset must be readable, got .*a_train.tfrecord",
+            id="folder",
+        ),
+        pytest.param(
+            lambda _: None, {"num_classes": 0}, "num_classes .* at least 1, got 0", id="classes"
+        ),
+        pytest.param(
+            lambda _: None, {"image_size": -1}, "image_size .* at least 1, got -1", id="size"
+        ),
+        pytest.param(
+            lambda _: None,
+            {"skip_corrupt_records": -1},
+            "skip_corrupt_records must be at least 0, got -1",
+            id="skip",
+        ),
+    ],
+)
+def test_tfrecord_rejects(make, options, message, tmp_path):
+    """Missing, empty and unreadable files are errors that name them."""
+    make(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        get(tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(b"cat\n", "line 1 must be 'label:name', got 'cat'", id="no_colon"),
+        pytest.param(b"0:cat\n\nx:dog\n", "line 2 must be 'label:name', got 'x:dog'", id="number"),
+        pytest.param(b"0:cat\n2:dog\n", r"labels must be 0, 1, 2, ..., got \[0, 2\]", id="gap"),
+        pytest.param(b"0:cat\n0:dog\n", r"labels must be 0, 1, 2, ..., got \[0\]", id="twice"),
+        pytest.param(b"", r"labels must be 0, 1, 2, ..., got \[\]", id="empty"),
+        pytest.param(b"0:\xff\n", "must be readable text, got", id="text"),
+    ],
+)
+def test_labels_file_rejects(text, message, tmp_path):
+    """A labels.txt that does not name each class once is an error."""
+    files.write_examples(tmp_path, [1])
+    (tmp_path / "labels.txt").write_bytes(text)
+    with pytest.raises(ValueError, match=f"labels.txt.*{message}"):
+        get(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("data_dir", "message"),
+    [
+        pytest.param(None, "data_dir must name the folder of dataset '.*', got None", id="none"),
+        pytest.param("nowhere", "must be a folder, got 'nowhere'", id="missing"),
+    ],
+)
+@pytest.mark.parametrize("name", ["tfrecord", "cifar10", "mnist", "folder", "flowers", "imagenet"])
+def test_datasets_with_files_need_a_folder(name, data_dir, message):
+    """A dataset of files says so if it gets no folder."""
+    with pytest.raises(ValueError, match=message):
+        inputs.get_dataset(name, "train", data_dir)
+
+
+def test_varying_images_need_a_size(tmp_path):
+    """Images that vary in size cannot be batched without an image size."""
+    files.write_examples(tmp_path, [2])
+    with (
+        tf.Graph().as_default(),
+        pytest.raises(ValueError, match=r"image_size must be given for dataset .*, got None"),
+    ):
+        inputs.train_batches(get(tmp_path), batch_size=1, preprocessing="inception")
+
+
+def test_flowers_and_imagenet_read_records(tmp_path):
+    """The two photograph datasets find TFRecords with their names and classes."""
+    files.write_examples(tmp_path, [4], name="flowers", split="validation")
+    flowers = inputs.get_dataset("flowers", "validation", tmp_path)
+    assert (flowers.num_examples, flowers.class_names[3]) == (4, "sunflowers")
+    files.write_records(tmp_path / "train-00000-of-00001", [files.example(b"", 1000)])
+    (tmp_path / "labels.txt").unlink()
+    imagenet = inputs.get_dataset("imagenet", "train", tmp_path)
+    assert (imagenet.num_examples, imagenet.num_classes) == (1, 1001)
+    assert imagenet.source.read(0) == (b"", 1000)
+
+
+def test_index_is_made_without_reading_data(tmp_path):
+    """The index has where each record's data are."""
+    path = files.write_records(tmp_path / "file", [b"abc", b"", b"defgh"])
+    index = tfrecords.index_file(str(path), Tolerance())
+    assert index.offsets.tolist() == [12, 31, 47]
+    assert index.lengths.tolist() == [3, 0, 5]
+    assert [index.read(number) for number in range(3)] == [b"abc", b"", b"defgh"]

@@ -1,0 +1,1 @@
+"""Conformance of the networks to the reference numbers."""

@@ -1,0 +1,43 @@
+"""Runs each conformance test over every network of `nets_factory.networks_map`.
+
+A test that asks for `network_name` gets each name in turn; one that asks for `reference_name`
+each name that has reference numbers. All tests of one network in one file run one after the
+other in one process (`--dist loadfile`), because they share its graph.
+"""
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from nets import nets_factory
+from tests.nets import reference
+
+# Networks whose tests take no more than a few seconds each.
+_QUICK = {"cifarnet", "lenet", "mnist_mlp", "text_lstm"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compare_by_identity():
+    """Makes variables compare by identity at once; in graph mode they do so in the end anyway.
+
+    Slim asks whether a variable is in a list for every variable that it makes: building a network
+    with a thousand of them takes a third of the time.
+    """
+    tf.disable_tensor_equality()
+    yield
+    tf.enable_tensor_equality()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Parametrizes over the table of networks."""
+    tables = {
+        "network_name": list(nets_factory.networks_map),
+        "reference_name": [name for name in nets_factory.networks_map if name in reference.names()],
+    }
+    for argument, names in tables.items():
+        if argument in metafunc.fixturenames:
+            metafunc.parametrize(argument, [_case(name) for name in names], scope="module")
+
+
+def _case(name: str) -> object:
+    marks = [] if name in _QUICK else [pytest.mark.slow]
+    return pytest.param(name, marks=marks, id=name)

@@ -1,0 +1,288 @@
+"""Builds a network in a graph of its own, runs it on the reference weights and input, and keeps
+what the tests compare: names, shapes and numbers, not the graph."""
+
+import collections
+import dataclasses
+import functools
+import importlib
+import inspect
+import re
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+from nets import nets_factory
+from nets.network import Tokens
+from tests.nets import reference
+
+LABELS = [1, 7]
+_STANDARD_COLLECTIONS = {
+    value for key, value in vars(tf.GraphKeys).items() if key.isupper() and isinstance(value, str)
+}
+
+
+def build(  # noqa: PLR0917 - the arguments of get_network_fn and of the network
+    name: str,
+    images: Any,
+    num_classes: int | None = 10,
+    is_training: bool = False,
+    weight_decay: float = 0.0,
+    scope_keywords: dict[str, Any] | None = None,
+    **keywords: Any,
+) -> tuple[Any, dict[str, Any]]:
+    """Builds a network in the current graph; `scope_keywords` go to its arg scope function."""
+    if scope_keywords is None:
+        network_fn = nets_factory.get_network_fn(name, num_classes, weight_decay, is_training)
+        return network_fn(images, **keywords)
+    arg_scope = nets_factory.arg_scopes_map[name](weight_decay=weight_decay, **scope_keywords)
+    with slim.arg_scope(arg_scope):
+        return nets_factory.networks_map[name](
+            images, num_classes=num_classes, is_training=is_training, **keywords
+        )
+
+
+def without_drops(name: str) -> dict[str, Any]:
+    """Returns the keywords of `build` that turn off everything random in training."""
+    how = reference.load(name)["training_loss_and_update"]["how_random_drops_were_disabled"]
+    if how.startswith("dropout_keep_prob=1.0 keyword"):
+        return {"dropout_keep_prob": 1.0}
+    if how.startswith("dropout_keep_prob=1.0 given to the arg scope"):
+        return {"scope_keywords": {"dropout_keep_prob": 1.0}}
+    if how.startswith("config"):
+        family, variant = name.split("_")
+        variant = variant if variant == "cifar" else f"{variant}_imagenet"
+        config = getattr(importlib.import_module(f"nets.{family}"), f"{variant}_config")()
+        config.set_hparam("dense_dropout_keep_prob", 1.0)
+        config.set_hparam("drop_path_keep_prob", 1.0)
+        return {"config": config}
+    return {}
+
+
+def session(graph: tf.Graph) -> tf.Session:
+    """Returns a session that runs the graph as it is: rewriting it takes longer than one run.
+
+    Two threads, whatever the machine has, are those of the run that measured the noise.
+    """
+    options = tf.ConfigProto(intra_op_parallelism_threads=2, inter_op_parallelism_threads=2)
+    options.graph_options.rewrite_options.disable_meta_optimizer = True
+    options.graph_options.optimizer_options.opt_level = tf.OptimizerOptions.L0
+    return tf.Session(graph=graph, config=options)
+
+
+def load_weights(sess: tf.Session) -> None:
+    """Gives every float variable of the session's graph its reference value."""
+    variables = [v for v in tf.global_variables() if v.dtype.base_dtype == tf.float32]
+    values = {
+        v.initializer.inputs[1]: reference.weights(v.op.name, v.shape.as_list()) for v in variables
+    }
+    sess.run([v.initializer for v in variables], values)
+    sess.run([v.initializer for v in tf.global_variables() if v.dtype.base_dtype != tf.float32])
+
+
+def static_shapes(end_points: dict[str, Any]) -> list[list[Any]]:
+    """Returns `[key, shape]` of the end points, in order."""
+    return [[key, value.shape.as_list()] for key, value in end_points.items()]
+
+
+def statistics(value: np.ndarray) -> tuple[float, float, list[float]]:
+    """Returns mean, standard deviation (population) and the first five values."""
+    flat = value.astype(np.float64).ravel()
+    return float(flat.mean()), float(flat.std()), flat[:5].tolist()
+
+
+@dataclasses.dataclass(frozen=True)
+class Structure:
+    """What a built graph holds, by name."""
+
+    variables: list[list[Any]]
+    regularization_losses: int
+    update_ops: int
+    other_collections: dict[str, int]
+    end_points: list[list[Any]]
+    normalizations: dict[str, Any]
+
+
+def structure(end_points: dict[str, Any]) -> Structure:
+    """Returns the structure of the current graph."""
+    graph = tf.get_default_graph()
+    trainable = {v.name for v in tf.trainable_variables()}
+    model = {v.name for v in tf.model_variables()}
+    return Structure(
+        variables=[
+            [v.op.name, v.shape.as_list(), v.name in trainable, v.name in model]
+            for v in tf.global_variables()
+        ],
+        regularization_losses=len(tf.losses.get_regularization_losses()),
+        update_ops=len(tf.get_collection(tf.GraphKeys.UPDATE_OPS)),
+        other_collections={
+            key: len(graph.get_collection(key))
+            for key in graph.get_all_collection_keys()
+            if isinstance(key, str) and key not in _STANDARD_COLLECTIONS
+        },
+        end_points=static_shapes(end_points),
+        normalizations=_normalizations(graph),
+    )
+
+
+def _initializers() -> dict[str, str]:
+    """Returns what the variables of the current graph start from; they cannot be fed after this."""
+    return {v.op.name: _initial_distribution(v.initial_value) for v in tf.global_variables()}
+
+
+def _initial_distribution(value: Any) -> str:
+    """Describes the distribution that an initial value is drawn from, as the reference does."""
+    constant = tf.get_static_value(value)
+    if constant is not None:
+        values = np.unique(constant)
+        if len(values) > 1:
+            return "constant_tensor"
+        return {0: "zeros", 1: "ones"}.get(values[0], f"constant({values[0]:g})")
+    product, start = value.op.inputs  # random * scale + start
+    random, scale = product.op.inputs
+    first = float(tf.get_static_value(start))
+    if random.op.type == "TruncatedNormal":
+        return f"truncated_normal(mean={first:g},stddev={tf.get_static_value(scale):g})"
+    high, low = map(tf.get_static_value, scale.op.inputs)
+    return f"uniform({low:g},{high:g})"
+
+
+def _normalizations(graph: tf.Graph) -> dict[str, Any]:
+    """Counts the batch normalizations of a graph, fused or made of single operations."""
+    fused = [op for op in graph.get_operations() if op.type.startswith("FusedBatchNorm")]
+    fused = [op for op in fused if not op.type.endswith(("Grad", "GradV2", "GradV3"))]
+    # TensorFlow numbers the scope where it is opened twice.
+    single = [op for op in graph.get_operations() if re.search(r"batchnorm(_\d+)?/add$", op.name)]
+    epsilons = {round(float(op.get_attr("epsilon")), 9) for op in fused}
+    epsilons |= {round(float(tf.get_static_value(op.inputs[1])), 9) for op in single}
+    return {"fused": len(fused), "non_fused": len(single), "epsilon": sorted(epsilons)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Inference:
+    """One network in inference mode, on the reference input."""
+
+    structure: Structure
+    logits: np.ndarray
+    statistics: dict[str, tuple[float, float, list[float]]]
+
+
+@functools.lru_cache(maxsize=1)
+def inference(name: str) -> Inference:
+    """Builds a network for inference at its full size and runs it once."""
+    expected = reference.load(name)
+    with tf.Graph().as_default() as graph:
+        images = tf.placeholder(tf.float32, expected["input"]["shape"])
+        logits, end_points = build(name, images)
+        built = structure(end_points)
+        with session(graph) as sess:
+            load_weights(sess)
+            fed = {images: reference.images(expected["input"]["shape"])}
+            logits_value, values = sess.run([logits, end_points], fed)
+    return Inference(built, logits_value, {key: statistics(v) for key, v in values.items()})
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """One network after one training step's gradients and update ops, with no random drops."""
+
+    structure: Structure
+    initializers: dict[str, str]
+    regularized: list[str]
+    logits: np.ndarray
+    auxiliary_logits: np.ndarray | None
+    cross_entropy: float
+    regularization_loss: float
+    gradient_norms: dict[str, float]
+    without_gradient: list[str]
+    moving: dict[str, np.ndarray]
+
+    @property
+    def gradient_norm(self) -> float:
+        """Norm of all gradients together."""
+        return float(np.linalg.norm(list(self.gradient_norms.values())))
+
+
+@functools.lru_cache(maxsize=1)
+def training(name: str) -> Training:
+    """Builds a network for training, runs its gradients and update ops once."""
+    expected = reference.load(name)
+    shape = expected["training_loss_and_update"]["input_shape"]
+    with tf.Graph().as_default() as graph:
+        images = tf.placeholder(tf.float32, shape)
+        logits, end_points = build(
+            name,
+            images,
+            is_training=True,
+            weight_decay=expected["weight_decay_used_here"],
+            **without_drops(name),
+        )
+        built = structure(end_points)
+        cross_entropy = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=LABELS, logits=logits)
+        )
+        variables = tf.trainable_variables()
+        gradients = dict(zip(variables, tf.gradients(cross_entropy, variables), strict=True))
+        moving = [v for v in tf.global_variables() if "/moving_" in v.name]
+        losses = tf.losses.get_regularization_losses()
+        fetches = {
+            "logits": logits,
+            "auxiliary_logits": end_points.get("AuxLogits", []),
+            "cross_entropy": cross_entropy,
+            "regularization_loss": tf.add_n(losses),
+            "gradient_norms": {
+                v.op.name: tf.norm(g) for v, g in gradients.items() if g is not None
+            },
+            "updates": tf.group(*tf.get_collection(tf.GraphKeys.UPDATE_OPS)),
+        }
+        with session(graph) as sess:
+            load_weights(sess)
+            values = sess.run(fetches, {images: reference.images(shape)})
+            moving_values = sess.run({v.op.name: v for v in moving})
+        del values["updates"]
+        if isinstance(values["auxiliary_logits"], list):
+            values["auxiliary_logits"] = None
+        return Training(
+            structure=built,
+            initializers=_initializers(),
+            regularized=sorted(_regularized_variables(losses)),
+            without_gradient=[v.op.name for v, g in gradients.items() if g is None],
+            moving=moving_values,
+            **values,
+        )
+
+
+def _regularized_variables(losses: list[Any]) -> list[str]:
+    """Returns the name of the variable that each regularization loss reads."""
+    names = []
+    for loss in losses:
+        queue, seen = collections.deque([loss.op]), set()
+        while queue:
+            op = queue.popleft()
+            if op.type in {"VarHandleOp", "VariableV2"}:
+                names.append(op.name)
+            if op not in seen:
+                seen.add(op)
+                queue.extend(tensor.op for tensor in op.inputs)
+    return names
+
+
+def sample(name: str, smallest: bool = False) -> Any:
+    """Returns a constant batch of two that a network takes: its usual size, or small.
+
+    Small is the least size for the default keywords, but no less than 64 pixels, so that a
+    normalization over the batch has something to normalize.
+    """
+    function = nets_factory.networks_map[name]
+    inputs = function.inputs
+    if isinstance(inputs, Tokens):
+        return tf.constant([[1, 2, 3, 1, 0], [4, 4, 2, 0, 0]], tf.int64)
+    side = inputs.size
+    if smallest:
+        parameters = inspect.signature(function).parameters.values()
+        defaults = {parameter.name: parameter.default for parameter in parameters}
+        side = min(side, max(inputs.smallest_for(defaults), 64))
+    frames = [8] if inputs.rank == 5 else []
+    channels = 3 if 3 in inputs.channels else 1
+    return tf.constant(reference.images([2, *frames, side, side, channels]))

@@ -1,0 +1,44 @@
+"""AlexNet, OverFeat and VGG on images larger than they were designed for."""
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tests.nets import graphs
+
+# Larger images by one step of the network's stride, in width.
+LARGER = {
+    "alexnet_v2": [1, 224, 224 + 32, 3],
+    "overfeat": [1, 231, 231 + 32, 3],
+    "vgg_a": [1, 224, 224 + 32, 3],
+}
+pytestmark = pytest.mark.parametrize("name", LARGER)
+
+
+def test_logits_for_each_position(name):
+    """Without squeezing, a larger image has logits for each position of the dense layers."""
+    logits, end_points = graphs.build(name, tf.zeros(LARGER[name]), spatial_squeeze=False)
+    assert logits.shape.as_list() == [1, 1, 2, 10]
+    assert end_points[f"{name}/fc8"] is logits
+    assert "global_pool" not in end_points
+
+
+def test_squeezing_several_positions(name):
+    """Squeezing the logits of a larger image fails with what to do about it."""
+    message = r"^spatial_squeeze needs logits of 1 x 1 pixel, got shape \(1, 1, 2, 10\)"
+    with pytest.raises(ValueError, match=message):
+        graphs.build(name, tf.zeros(LARGER[name]))
+
+
+def test_global_pool_averages_positions(name):
+    """With `global_pool` the features of a larger image are those of its positions, averaged."""
+    features, end_points = graphs.build(name, tf.zeros(LARGER[name]), None, global_pool=True)
+    assert features.shape[1:3] == [1, 1]
+    assert features is end_points["global_pool"]
+    assert end_points[f"{name}/fc7"].shape[1:3] == [1, 2]
+
+
+def test_unknown_size(name):
+    """Height and width may be unknown until the graph runs."""
+    images = tf.placeholder(tf.float32, [None, None, None, 3])
+    logits, _ = graphs.build(name, images, global_pool=True)
+    assert logits.shape.as_list() == [None, 10]

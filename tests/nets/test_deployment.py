@@ -1,0 +1,133 @@
+"""Every network trained for a step on two clones, saved, and restored into fresh graphs."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import DeploymentConfig, deploy
+from model_deploy.training import classification
+from tests.nets import graphs, reference
+
+
+class RecordingOptimizer(tf.train.GradientDescentOptimizer):
+    """Keeps the gradients that it is asked to apply."""
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        """Applies gradients as its base does."""
+        self.applied = list(grads_and_vars)
+        return super().apply_gradients(self.applied, global_step, name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Deployed:
+    """One network after a step on two clones."""
+
+    trainable: list[str]
+    gradients_finite: dict[str, bool]
+    loss: float
+    dropouts: list[str]
+    variables: dict[str, np.ndarray]
+    checkpoint: str
+
+
+@pytest.fixture(scope="module")
+def deployed(network_name, tmp_path_factory):
+    """Builds the training graph on two clones, takes a step, writes a checkpoint."""
+    checkpoint = str(tmp_path_factory.mktemp("checkpoint") / "model.ckpt")
+    with tf.Graph().as_default() as graph:
+        tf.set_random_seed(1)
+        optimizer = RecordingOptimizer(1e-6)
+        config = DeploymentConfig(num_clones=2, clone_on_cpu=True)
+        model = deploy(config, classify, [network_name], optimizer=optimizer)
+        finite = {v.op.name: all_finite(gradient) for gradient, v in optimizer.applied}
+        names = [op.name for op in graph.get_operations()]
+        with graphs.session(graph) as sess:
+            sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+            finite, loss = sess.run([finite, model.train_op])
+            tf.train.Saver().save(sess, checkpoint, write_meta_graph=False)
+            variables = sess.run({v.op.name: v for v in tf.global_variables()})
+        return Deployed(
+            trainable=[v.op.name for v in tf.trainable_variables()],
+            gradients_finite=finite,
+            loss=loss,
+            dropouts=sorted({m[1] for m in map(re.compile(DROPOUT).match, names) if m}),
+            variables=variables,
+            checkpoint=checkpoint,
+        )
+
+
+DEEP = 600  # variables
+DROPOUT = r"clone_0/(.*?[Dd]ropout[^/]*)/.*[Rr]andom_?[Uu]niform$"
+
+
+def classify(network_name):
+    """Builds a network for training with its classification losses, auxiliary head included."""
+    logits, end_points = graphs.build(
+        network_name,
+        graphs.sample(network_name, smallest=True),
+        is_training=True,
+        weight_decay=1e-4,
+    )
+    classification.add_classification_losses(
+        logits, graphs.LABELS, auxiliary_logits=end_points.get("AuxLogits")
+    )
+    return logits
+
+
+def all_finite(gradient):
+    """Whether all values of a dense or sparse gradient are finite, as a tensor."""
+    values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+    return tf.reduce_all(tf.is_finite(values))
+
+
+def test_every_trainable_variable_has_a_finite_gradient(deployed):
+    """With its auxiliary loss, no trainable variable of a network is left out on two clones."""
+    assert deployed.trainable
+    assert deployed.gradients_finite == dict.fromkeys(deployed.trainable, True)
+    assert np.isfinite(deployed.loss)
+
+
+def test_dropout_is_active_in_training(network_name, deployed):
+    """The training graph draws random numbers under the reference's dropout scopes."""
+    if network_name not in reference.names():
+        pytest.skip("has no reference numbers")
+    wanted = reference.load(network_name)["dropout_training"]
+    assert deployed.dropouts == sorted(scope for scope, keep in wanted if keep < 1)
+
+
+def test_checkpoint_restores_into_a_fresh_training_graph(network_name, deployed):
+    """A one-clone training graph restores every variable that two clones saved.
+
+    Of the deepest networks the names are compared, with those that a one-clone graph has by
+    `test_training.py`: to build them once more takes minutes.
+    """
+    if len(deployed.variables) > DEEP:
+        expected = reference.load(network_name)
+        step = {name for name, _ in expected["non_float32_variables"]}
+        names = {name for name, *_ in expected["variables"]} - step
+        assert deployed.variables.keys() == names | {"global_step"}
+        return
+    with tf.Graph().as_default() as graph:
+        tf.train.get_or_create_global_step()
+        classify(network_name)
+        with graphs.session(graph) as sess:
+            tf.train.Saver().restore(sess, deployed.checkpoint)
+            restored = sess.run({v.op.name: v for v in tf.global_variables()})
+    assert restored.keys() == deployed.variables.keys()
+    for name, value in restored.items():
+        np.testing.assert_array_equal(value, deployed.variables[name])
+
+
+def test_checkpoint_restores_into_the_evaluation_graph(network_name, deployed):
+    """The evaluation graph finds all of its variables in the checkpoint, and runs with them."""
+    with tf.Graph().as_default() as graph:
+        logits, _ = graphs.build(network_name, graphs.sample(network_name, smallest=True))
+        with graphs.session(graph) as sess:
+            tf.train.Saver().restore(sess, deployed.checkpoint)
+            restored, logits = sess.run([{v.op.name: v for v in tf.global_variables()}, logits])
+    for name, value in restored.items():
+        np.testing.assert_array_equal(value, deployed.variables[name])
+    assert np.isfinite(logits).all()

@@ -1,0 +1,158 @@
+"""The keyword arguments that the networks of the reference share."""
+
+import contextlib
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from nets import nets_factory
+from tests.nets import graphs, reference
+
+
+def parameters_of(function: Any) -> dict[str, Any]:
+    """Returns keyword -> default; a function stands for its name, as in the reference."""
+    return {
+        name: {"callable": parameter.default.__name__}
+        if callable(parameter.default) and parameter.default is not parameter.empty
+        else parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    }
+
+
+def test_network_signature(reference_name):
+    """A network takes the reference's arguments, in order, with the same defaults."""
+    flags = reference.load(reference_name)["flags"]
+    required = {"required": True}
+    wanted = {
+        name: inspect.Parameter.empty if default == required else default
+        for name, default in flags["parameters"]
+    }
+    actual = parameters_of(nets_factory.networks_map[reference_name])
+    presets = flags.get("preset_by_this_name", {})
+    for name, value in presets.items():
+        wanted[name] = actual[name] if value == {"preset": "the variant of this name"} else value
+    assert list(actual.items()) == list(wanted.items())
+
+
+def test_arg_scope_signature(reference_name):
+    """An arg scope function takes the reference's arguments with the same defaults."""
+    wanted = reference.load(reference_name)["flags"]["arg_scope_parameters"]
+    actual = parameters_of(nets_factory.arg_scopes_map[reference_name])
+    assert [list(item) for item in actual.items()] == wanted
+
+
+class Variants:
+    """A graph in which one network is built several times over the same variables."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.graph = tf.Graph()
+        self.expected = reference.load(name)
+        self.keywords = {key for key, _ in self.expected["flags"]["parameters"]}
+        small = self.expected.get("logits_small_input", {})
+        self.shape = small.get("input_shape", self.expected["input"]["shape"])
+        self.small_keywords = small.get("keywords", {})
+        with self.entered():
+            images = tf.zeros(self.expected["input"]["shape"])
+            self.features, end_points = graphs.build(name, images, num_classes=0)
+        self.feature_end_points = list(end_points)
+        self.feature_variables = self.count_variables()
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Makes the graph the current one, and variables of the same name the same."""
+        with self.graph.as_default(), tf.variable_scope("", reuse=tf.AUTO_REUSE):
+            yield
+
+    def count_variables(self) -> int:
+        """Returns the number of variables so far."""
+        return len(self.graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES))
+
+    def build(self, shape: list[int] | None = None, **keywords: Any) -> tuple[Any, dict[str, Any]]:
+        """Builds the network for the reference input of the given or the small shape."""
+        with self.entered():
+            images = tf.constant(reference.images(shape or self.shape))
+            return graphs.build(self.name, images, **{**self.small_keywords, **keywords})
+
+
+@pytest.fixture(scope="module")
+def variants(reference_name):
+    """The graph of the network under test, with its features built."""
+    return Variants(reference_name)
+
+
+def test_no_classes_means_features(variants):
+    """With `num_classes=0` a network returns the features before the logits layer."""
+    expected = variants.expected["num_classes_0"]
+    if len(variants.expected["input"]["shape"]) == 5:
+        pytest.skip("the reference has no features of videos; see test_video.py")
+    assert variants.features.shape.as_list() == expected["output_shape"]
+    assert variants.feature_variables == expected["variables_count"]
+    assert len(variants.feature_end_points) == expected["end_point_keys_count"]
+    assert variants.feature_end_points[-3:] == expected["last_end_point_keys"]
+
+
+def test_small_images(variants):
+    """On smaller images the logits equal the reference, on the same variables."""
+    if "logits_small_input" not in variants.expected:
+        pytest.skip("takes one size only")
+    expected = variants.expected["logits_small_input"]
+    logits, _ = variants.build()
+    assert variants.count_variables() == expected["variables_count"]
+    with variants.entered(), graphs.session(variants.graph) as sess:
+        graphs.load_weights(sess)
+        actual = sess.run(logits)
+    difference = reference.relative_difference(actual, expected["logits"])
+    assert difference < reference.INFERENCE_TOLERANCE
+
+
+def test_none_means_no_classes_and_reuse_makes_no_variables(variants):
+    """`num_classes=None` is 0, and `reuse=True` makes no variable."""
+    logits, _ = variants.build()
+    before = variants.count_variables()
+    reuse = {"reuse": True} if "reuse" in variants.keywords else {}
+    features, end_points = variants.build(num_classes=None, **reuse)
+    assert features.shape[-1] == variants.features.shape[-1]
+    assert features.shape[0] == logits.shape[0]
+    assert list(end_points) or variants.feature_end_points == []
+    assert variants.count_variables() == before
+
+
+def test_spatial_squeeze(variants):
+    """`spatial_squeeze=False` keeps the height and width of the logits."""
+    if "spatial_squeeze" not in variants.keywords:
+        pytest.skip("has no such keyword")
+    kept, _ = variants.build(spatial_squeeze=False)
+    assert kept.shape.as_list() == [2, 1, 1, 10]
+
+
+def test_global_pool(variants):
+    """`global_pool=True` makes one row of logits of an image of any size."""
+    if "global_pool" not in variants.keywords:
+        pytest.skip("has no such keyword")
+    shape = variants.shape.copy()
+    shape[1:3] = [shape[1] + 64, shape[2] + 32]
+    logits, _ = variants.build(shape, global_pool=True)
+    assert logits.shape.as_list() == [2, 10]
+
+
+def test_depth_multiplier(reference_name):
+    """Half the depth makes a smaller network with the same variable names."""
+    if "depth_multiplier" not in parameters_of(nets_factory.networks_map[reference_name]):
+        pytest.skip("has no such keyword")
+    sizes = {}
+    for multiplier in (1.0, 0.5):
+        with tf.Graph().as_default():
+            graphs.build(
+                reference_name,
+                graphs.sample(reference_name, smallest=True),
+                depth_multiplier=multiplier,
+            )
+            sizes[multiplier] = {v.op.name: np.prod(v.shape) for v in tf.global_variables()}
+    assert sizes[0.5].keys() == sizes[1.0].keys()
+    assert sum(sizes[0.5].values()) < 0.5 * sum(sizes[1.0].values())

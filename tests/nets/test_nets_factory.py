@@ -1,0 +1,55 @@
+"""The table of networks by name."""
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from nets import nets_factory
+from tests.nets import graphs, reference
+
+# Networks with no counterpart in the reference; `test_own_networks.py` proves them.
+_OWN = {"mnist_mlp", "text_lstm"}
+
+
+def test_every_reference_network_is_registered():
+    """The table holds the networks of the reference and the project's own, no other."""
+    assert set(nets_factory.networks_map) == {*reference.names(), *_OWN}
+    assert nets_factory.arg_scopes_map.keys() == nets_factory.networks_map.keys()
+
+
+def test_default_image_size(reference_name):
+    """The size that a network was designed for is the reference's."""
+    network_fn = nets_factory.get_network_fn(reference_name, 10)
+    assert network_fn.default_image_size == reference.load(reference_name)["default_image_size"]
+
+
+def test_function_carries_num_classes():
+    """The function knows for how many classes it was made."""
+    assert nets_factory.get_network_fn("lenet", 7).num_classes == 7
+    assert nets_factory.get_network_fn("lenet", None).num_classes is None
+
+
+def test_weight_decay_and_training_mode():
+    """Weight decay adds L2 losses, and training mode adds dropout."""
+    network_fn = nets_factory.get_network_fn("lenet", 10, weight_decay=0.5, is_training=True)
+    network_fn(graphs.sample("lenet"))
+    assert len(tf.losses.get_regularization_losses()) == 4
+    assert any("dropout3/" in op.name for op in tf.get_default_graph().get_operations())
+
+
+def test_no_weight_decay_by_default():
+    """Without weight decay there is no L2 loss."""
+    nets_factory.get_network_fn("lenet", 10)(graphs.sample("lenet"))
+    assert tf.losses.get_regularization_losses() == []
+
+
+def test_unknown_name():
+    """An unknown name is answered with the names that there are."""
+    with pytest.raises(ValueError, match=r"^name must be one of .*lenet.*; got 'lenet_9'"):
+        nets_factory.get_network_fn("lenet_9", 10)
+
+
+@pytest.mark.parametrize("num_classes", [-1, 2.5, "10"])
+def test_bad_num_classes(num_classes):
+    """A bad number of classes fails where the network is chosen."""
+    with pytest.raises(ValueError, match=f"^num_classes must be .*, got {num_classes!r}"):
+        nets_factory.get_network_fn("lenet", num_classes)

@@ -1,0 +1,164 @@
+"""The networks without a published original, computed again in numpy."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from nets import mnist_mlp, nets_factory, text_lstm
+from tests.nets import graphs, reference
+
+TOKENS = np.array([[3, 1, 4, 1, 5], [2, 6, 5, 3, 0], [5, 5, 5, 5, 5]])
+SMALL = {"vocabulary_size": 7, "embedding_size": 3, "hidden_size": 4}
+
+
+def run(fetches, feed=None):
+    """Runs the current graph on the reference weights; returns the values and the weights."""
+    with graphs.session(tf.get_default_graph()) as sess:
+        graphs.load_weights(sess)
+        weights = sess.run({v.op.name: v for v in tf.global_variables()})
+        return sess.run(fetches, feed), weights
+
+
+def sigmoid(x):
+    """Returns the logistic function."""
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x):
+    """Returns the softmax over the last axis."""
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def lstm(embedded, weights, biases):
+    """Returns the outputs of an LSTM, step by step and example by example."""
+    size = len(biases) // 4
+    outputs = np.zeros([embedded.shape[1], embedded.shape[0], size])
+    for example, words in enumerate(embedded):
+        output, cell = np.zeros(size), np.zeros(size)
+        for time, word in enumerate(words):
+            gates = np.concatenate([word, output]) @ weights + biases
+            i, j, f, o = gates.reshape(4, size)
+            cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(j)
+            output = sigmoid(o) * np.tanh(cell)
+            outputs[time, example] = output
+    return outputs
+
+
+def test_mnist_mlp_in_numpy():
+    """The logits of `mnist_mlp` are those of a 784-500-10 network with ReLU."""
+    images = reference.images([3, 28, 28, 1])
+    logits, end_points = graphs.build("mnist_mlp", tf.constant(images))
+    (actual, predictions), weights = run([logits, end_points["Predictions"]])
+    assert {name: value.shape for name, value in weights.items()} == {
+        "mnist_mlp/hidden/weights": (784, 500),
+        "mnist_mlp/hidden/biases": (500,),
+        "mnist_mlp/logits/weights": (500, 10),
+        "mnist_mlp/logits/biases": (10,),
+    }
+    w1, b1, w2, b2 = (value.astype(np.float64) for value in weights.values())
+    expected = np.maximum(images.reshape(3, 784) @ w1 + b1, 0) @ w2 + b2
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(predictions, softmax(expected), rtol=1e-3, atol=1e-6)
+
+
+def test_mnist_mlp_is_regularized():
+    """Each weight of `mnist_mlp` has the L2 loss weight_decay * sum(w^2) / 2; biases have none."""
+    graphs.build("mnist_mlp", tf.zeros([1, 28, 28, 1]), weight_decay=0.01)
+    losses, weights = run(tf.losses.get_regularization_losses())
+    expected = [
+        0.01 * np.sum(weights[f"mnist_mlp/{layer}/weights"].astype(np.float64) ** 2) / 2
+        for layer in ("hidden", "logits")
+    ]
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+
+
+def test_mnist_mlp_needs_a_known_size():
+    """An image of unknown height has no number of weights."""
+    message = r"^images must have a known height and width, got shape \(2, None, 28, 1\)"
+    with pytest.raises(ValueError, match=message):
+        mnist_mlp.mnist_mlp(tf.placeholder(tf.float32, [2, None, 28, 1]))
+
+
+@pytest.mark.parametrize("dtype", [tf.int32, tf.int64, tf.uint8])
+def test_text_lstm_in_numpy(dtype):
+    """The logits of `text_lstm` are those of the LSTM's equations, one step at a time."""
+    logits, end_points = graphs.build("text_lstm", tf.constant(TOKENS, dtype), 2, **SMALL)
+    (actual, outputs), weights = run([logits, end_points["outputs"]])
+    weights = {name.removeprefix("text_lstm/"): value for name, value in weights.items()}
+    expected = lstm(weights["embeddings"][TOKENS], weights["lstm/weights"], weights["lstm/biases"])
+    np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-5)
+    expected_logits = expected[-1] @ weights["logits/weights"] + weights["logits/biases"]
+    np.testing.assert_allclose(actual, expected_logits, rtol=1e-4, atol=1e-5)
+
+
+def test_text_lstm_takes_any_batch_and_length():
+    """Batch and length may be unknown until the graph runs."""
+    tokens = tf.placeholder(tf.int64, [None, None])
+    logits, _ = graphs.build("text_lstm", tokens, 2, **SMALL)
+    assert logits.shape.as_list() == [None, 2]
+    values, _ = run(logits, {tokens: TOKENS})
+    with tf.Graph().as_default():
+        known, _ = graphs.build("text_lstm", tf.constant(TOKENS), 2, **SMALL)
+        expected, _ = run(known)
+    np.testing.assert_allclose(values, expected, rtol=1e-6)
+
+
+def test_text_lstm_learns_sparsely():
+    """The embeddings' gradient is `IndexedSlices` with a row per token, even with weight decay."""
+    logits, _ = graphs.build("text_lstm", tf.constant(TOKENS), 2, True, weight_decay=0.1, **SMALL)
+    loss = tf.losses.sparse_softmax_cross_entropy([0, 1, 1], logits)
+    total = loss + tf.add_n(tf.losses.get_regularization_losses())
+    embeddings = tf.trainable_variables("text_lstm/embeddings")[0]
+    gradient = tf.gradients(total, embeddings)[0]
+    assert isinstance(gradient, tf.IndexedSlices)
+    (indices, values), _ = run([gradient.indices, gradient.values])
+    assert sorted(indices) == sorted(TOKENS.ravel())
+    assert values.shape == (TOKENS.size, SMALL["embedding_size"])
+
+
+def test_text_lstm_gradient_is_the_slope():
+    """The gradient of every weight of the LSTM is the loss's slope, by central differences."""
+    logits, _ = graphs.build("text_lstm", tf.constant(TOKENS), 2, **SMALL)
+    loss = tf.losses.sparse_softmax_cross_entropy([0, 1, 1], logits)
+    weights = tf.trainable_variables("text_lstm/lstm/weights")[0]
+    gradient = tf.gradients(loss, weights)[0]
+    with graphs.session(tf.get_default_graph()) as sess:
+        graphs.load_weights(sess)
+        value, expected = sess.run([weights.read_value(), gradient])
+        slopes = np.zeros_like(value)
+        for index in np.ndindex(*value.shape):
+            losses = []
+            for move in (1e-2, -1e-2):
+                moved = value.copy()
+                moved[index] += move
+                sess.run(weights.initializer, {weights.initializer.inputs[1]: moved})
+                losses.append(sess.run(loss))
+            slopes[index] = (losses[0] - losses[1]) / 2e-2
+    np.testing.assert_allclose(expected, slopes, atol=2e-4)
+
+
+def test_text_lstm_forget_gate_starts_open():
+    """The forget gate's bias starts at 1, the other gates' at 0."""
+    graphs.build("text_lstm", tf.constant(TOKENS), **SMALL)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        biases = sess.run(tf.trainable_variables("text_lstm/lstm/biases")[0])
+    np.testing.assert_array_equal(biases.reshape(4, 4), np.outer([0, 0, 1, 0], np.ones(4)))
+
+
+@pytest.mark.parametrize("field", ["vocabulary_size", "embedding_size", "hidden_size"])
+@pytest.mark.parametrize("value", [0, -3, 1.5])
+def test_text_lstm_rejects_sizes(field, value):
+    """A size that is not a whole number of at least 1 is named."""
+    message = f"^{field} must be a whole number of at least 1, got {value}"
+    with pytest.raises(ValueError, match=message):
+        text_lstm.text_lstm(tf.constant(TOKENS), **{field: value})
+
+
+def test_text_lstm_features():
+    """Without classes the network returns the last output."""
+    network_fn = nets_factory.get_network_fn("text_lstm", None)
+    features, end_points = network_fn(tf.constant(TOKENS), **SMALL)
+    assert features is end_points["last_output"]
+    assert features.shape.as_list() == [3, 4]

@@ -1,0 +1,95 @@
+"""The resolution of ResNet's feature maps, and its blocks."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+from nets import resnet_utils, resnet_v1, resnet_v2
+from tests.nets import graphs, reference
+
+VERSIONS = {1: resnet_v1, 2: resnet_v2}
+pytestmark = pytest.mark.parametrize("version", VERSIONS)
+
+
+def tiny(version, images, name="tiny", **keywords):
+    """Builds a ResNet of four small blocks with strides 2, 2, 2 and 1, for features."""
+    module = VERSIONS[version]
+    block = getattr(module, f"resnet_v{version}_block")
+    blocks = [
+        block("block1", base_depth=1, num_units=3, stride=2),
+        block("block2", base_depth=2, num_units=3, stride=2),
+        block("block3", base_depth=4, num_units=3, stride=2),
+        block("block4", base_depth=8, num_units=2, stride=1),
+    ]
+    with slim.arg_scope(resnet_utils.resnet_arg_scope()):
+        network = getattr(module, f"resnet_v{version}")
+        keywords = {"is_training": False, "global_pool": False, "scope": name, **keywords}
+        return network(images, blocks, **keywords)
+
+
+def run(*fetches):
+    """Runs the current graph on the reference weights."""
+    with graphs.session(tf.get_default_graph()) as sess:
+        graphs.load_weights(sess)
+        return sess.run(fetches)
+
+
+@pytest.mark.parametrize("output_stride", [4, 8, 16, 32])
+def test_finer_maps_hold_the_coarse_one(version, output_stride):
+    """At a smaller output stride the features are those of the default, with more in between."""
+    images = tf.constant(reference.images([2, 81, 81, 3]))
+    fine, _ = tiny(version, images, output_stride=output_stride)
+    coarse, _ = tiny(version, images, reuse=True)
+    assert fine.shape.as_list() == [2, *[(81 - 1) // output_stride + 1] * 2, 32]
+    every = 32 // output_stride
+    fine, coarse = run(fine, coarse)
+    np.testing.assert_allclose(fine[:, ::every, ::every], coarse, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("output_stride", "root"), [(1, True), (12, True), (64, True), (3, False), (16, False)]
+)
+def test_unreachable_output_stride(version, output_stride, root):
+    """An output stride that no unit has is named with those that there are, before building."""
+    message = f"^output_stride must be one of None, .*8.*; got {output_stride}"
+    with pytest.raises(ValueError, match=message):
+        tiny(
+            version, tf.zeros([1, 64, 64, 3]), output_stride=output_stride, include_root_block=root
+        )
+    assert tf.global_variables() == []
+
+
+def test_without_the_root(version):
+    """Without the root, blocks stand on any feature map, and the stride is theirs alone."""
+    features, end_points = tiny(version, tf.zeros([1, 64, 64, 7]), include_root_block=False)
+    assert features.shape.as_list() == [1, 8, 8, 32]
+    assert "tiny/conv1" not in end_points
+
+
+def test_logits_of_every_position(version):
+    """Without global pooling there are logits for every position, which cannot be squeezed."""
+    images = tf.zeros([1, 64, 96, 3])
+    logits, end_points = tiny(version, images, num_classes=5, spatial_squeeze=False)
+    assert logits.shape.as_list() == [1, 2, 3, 5]
+    assert end_points["tiny/logits"] is logits
+    with pytest.raises(ValueError, match=r"^spatial_squeeze needs logits of 1 x 1 pixel, got"):
+        tiny(version, images, "other", num_classes=5)
+
+
+def test_stride_is_in_the_last_unit(version):
+    """All units of a block but the last have the resolution of its input."""
+    _, end_points = tiny(version, tf.zeros([1, 64, 64, 3]))
+    unit = f"tiny/block1/unit_{{}}/bottleneck_v{version}"
+    assert [end_points[unit.format(n)].shape[1] for n in (1, 2, 3)] == [16, 16, 8]
+    assert end_points["tiny/block1"].shape[1] == 8
+
+
+def test_arg_scope_without_normalization(version):
+    """With `use_batch_norm=False` convolutions have biases and no moving statistics."""
+    blocks = [getattr(VERSIONS[version], f"resnet_v{version}_block")("block1", 2, 2, 1)]
+    with slim.arg_scope(resnet_utils.resnet_arg_scope(use_batch_norm=False)):
+        getattr(VERSIONS[version], f"resnet_v{version}")(tf.zeros([1, 32, 32, 3]), blocks)
+    names = [v.op.name for v in tf.global_variables()]
+    assert any(name.endswith("conv2/biases") for name in names)
+    assert not [name for name in names if "conv2/BatchNorm" in name]

@@ -1,0 +1,268 @@
+"""The keywords of I3D and S3D-G."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
+
+from model_deploy import slim
+from nets.i3d import i3d, i3d_arg_scope, i3d_base
+from nets.s3dg import s3dg, s3dg_arg_scope, s3dg_base
+from nets.video_blocks import END_POINTS
+from tests.nets import graphs, reference
+from tests.nets.values import evaluate, images, variable_names
+
+# A network a sixteenth as wide, up to its third block, is quick to build.
+THIN = {"depth_multiplier": 1 / 16, "min_depth": 4}
+SMALL = {**THIN, "num_classes": 10, "is_training": False, "final_endpoint": "Mixed_4b"}
+
+
+@pytest.fixture(params=[i3d, s3dg], ids=["i3d", "s3dg"])
+def network(request):
+    """One of the two networks, whole."""
+    return request.param
+
+
+def build_s3dg(inputs, **keywords):
+    """Builds S3D-G under its arg scope."""
+    with slim.arg_scope(s3dg_arg_scope()):
+        return s3dg(inputs, **{**SMALL, **keywords})
+
+
+@pytest.mark.parametrize("num_classes", [0, None])
+def test_no_classes_means_features(network, num_classes):
+    """Without classes a network returns the pooled features per frame, and no logits."""
+    features, end_points = network(images(1, 24, 64, 64, 3), num_classes, is_training=False)
+    assert features.shape.as_list() == [1, 2, 1, 1, 1024]
+    assert list(end_points) == list(END_POINTS)
+    assert not [name for name in variable_names() if "Logits" in name]
+
+
+def test_logits_are_averaged_over_time(network):
+    """Logits are those of the features of each frame, averaged."""
+    inputs = images(1, 24, 64, 64, 3)
+    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+        features, _ = network(inputs, None, is_training=False)
+        logits, end_points = network(inputs, 10, is_training=False, spatial_squeeze=False)
+    assert logits.shape.as_list() == [1, 1, 1, 10]
+    assert end_points["Predictions"].shape.as_list() == [1, 1, 1, 10]
+    weights, biases = tf.global_variables()[-2:]
+    features, logits, weights, biases = evaluate([features, logits, weights, biases])
+    wanted = (features @ weights[0, 0, 0] + biases).mean(axis=1)
+    assert reference.relative_difference(logits, wanted) < 1e-5
+
+
+def test_frames_too_large_for_one_pixel(network):
+    """Frames of 256 pixels have 8 x 8 features: more than the 7 x 7 that are pooled."""
+    inputs = tf.zeros([1, 8, 256, 256, 3])
+    message = r"^spatial_squeeze needs .*, got shape \(1, 2, 2, 10\)"
+    with pytest.raises(ValueError, match=message):
+        network(inputs, 10, is_training=False)
+    logits, _ = network(inputs, 10, is_training=False, spatial_squeeze=False, reuse=True)
+    assert logits.shape.as_list() == [1, 2, 2, 10]
+
+
+def test_one_frame_is_enough(network):
+    """A single frame of one pixel goes through all poolings."""
+    logits, _ = network(images(2, 1, 1, 1, 3), 10, is_training=False)
+    assert logits.shape.as_list() == [2, 10]
+
+
+def test_optical_flow_has_two_channels(network):
+    """Video of two channels is taken, of four it is not."""
+    network(images(1, 8, 32, 32, 2), 10, is_training=False)
+    assert tf.global_variables()[0].shape.as_list()[3] == 2
+    with pytest.raises(ValueError, match=r"^inputs must have 1 or 2 or 3 channels, got 4"):
+        network(images(1, 8, 32, 32, 4), 10)
+
+
+@pytest.mark.parametrize("base", [i3d_base, s3dg_base])
+@pytest.mark.parametrize("final_endpoint", ["Conv2d_1a_7x7", "MaxPool_3a_3x3", "Mixed_3c"])
+def test_final_endpoint(base, final_endpoint):
+    """The base ends at the end point asked for."""
+    net, end_points = base(images(1, 8, 32, 32, 3), final_endpoint=final_endpoint)
+    assert list(end_points) == list(END_POINTS[: END_POINTS.index(final_endpoint) + 1])
+    assert net is end_points[final_endpoint]
+
+
+@pytest.mark.parametrize("base", [i3d_base, s3dg_base])
+def test_bad_final_endpoint(base):
+    """An unknown end point is named with those that there are."""
+    message = r"^final_endpoint must be one of Conv2d_1a_7x7, .*; got 'Mixed_6a'"
+    with pytest.raises(ValueError, match=message):
+        base(images(1, 8, 32, 32, 3), final_endpoint="Mixed_6a")
+
+
+@pytest.mark.parametrize("separable", [True, False])
+def test_separable_i3d(separable):
+    """With `separable_conv3d` every kernel over space and time is split in two."""
+    with slim.arg_scope(i3d_arg_scope(separable_conv3d=separable)):
+        i3d_base(images(1, 8, 32, 32, 3), final_endpoint="Mixed_3b")
+    shapes = {v.op.name: v.shape.as_list() for v in tf.global_variables()}
+    kernels = [shape[:3] for name, shape in shapes.items() if name.endswith("weights")]
+    assert all(kernel[0] == 1 or kernel[1:] == [1, 1] for kernel in kernels) is separable
+    temporal = [name for name in shapes if name.endswith("temporal/weights")]
+    assert len(temporal) == (4 if separable else 0)
+
+
+def test_batch_renormalization():
+    """With `use_renorm` each normalization keeps the statistics of renormalization, too."""
+    with slim.arg_scope(i3d_arg_scope(use_renorm=True)):
+        net, _ = i3d_base(images(2, 8, 32, 32, 3), final_endpoint="Conv2d_1a_7x7")
+    kinds = {name.rpartition("/")[2] for name in variable_names()}
+    assert {"renorm_mean", "renorm_stddev"} <= kinds
+    assert np.isfinite(evaluate_initial(net)).all()
+
+
+def evaluate_initial(net):
+    """Returns the value of `net` with newly initialized variables."""
+    with graphs.session(tf.get_default_graph()) as sess:
+        sess.run(tf.global_variables_initializer())
+        return sess.run(net)
+
+
+def layers_with(part):
+    """Returns the layers of the current graph that have a variable with `part` in its name."""
+    layers = [name.split("/")[1] for name in variable_names() if f"/{part}/" in name]
+    return list(dict.fromkeys(layers))
+
+
+@pytest.mark.parametrize("keyword", ["temporal_conv_startat", "gating_startat"])
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ("Conv2d_2c_3x3", ["Conv2d_2c_3x3", "Mixed_3b", "Mixed_3c", "Mixed_4b"]),
+        ("Mixed_3c", ["Mixed_3c", "Mixed_4b"]),
+        (None, []),
+    ],
+)
+def test_where_time_and_gating_start(keyword, start, expected):
+    """Layers look along time, or have self gating, from the one asked for on."""
+    build_s3dg(images(1, 8, 32, 32, 3), **{keyword: start})
+    part = {"temporal_conv_startat": "temporal", "gating_startat": "self_gating"}[keyword]
+    assert layers_with(part) == expected
+
+
+def test_without_temporal_kernels_each_frame_is_its_own():
+    """Before the first pooling over time a change of one frame changes no other."""
+    value = reference.images([1, 4, 32, 32, 3])
+    changed = value.copy()
+    changed[:, 2] *= -1
+    with slim.arg_scope(s3dg_arg_scope()), slim.arg_scope([slim.batch_norm], is_training=False):
+        net, _ = s3dg_base(
+            tf.constant(np.concatenate([value, changed])),
+            first_temporal_kernel_size=1,
+            temporal_conv_startat=None,
+            gating_startat=None,
+            final_endpoint="Conv2d_2c_3x3",
+            **THIN,
+        )
+    before, after = evaluate(net)
+    # The first convolution has a stride of 2 along time: frame 2 is the second of two.
+    np.testing.assert_allclose(after[0], before[0], rtol=1e-5)
+    assert np.abs(after[1] - before[1]).max() > 0.01
+
+
+@pytest.mark.parametrize("frames", [1, 3, 5, 7])
+def test_first_temporal_kernel_size(frames):
+    """The first convolution looks at as many frames as asked for, and is never split."""
+    s3dg_base(
+        images(1, 8, 32, 32, 3), first_temporal_kernel_size=frames, final_endpoint="Conv2d_1a_7x7"
+    )
+    assert tf.global_variables()[0].shape.as_list() == [frames, 7, 7, 3, 64]
+    assert layers_with("temporal") == []
+
+
+@pytest.mark.parametrize(
+    ("keywords", "widths"),
+    [
+        pytest.param({"depth_multiplier": 0.5}, [32, 96], id="half"),
+        pytest.param({"depth_multiplier": 0.125}, [16, 24], id="at-least-16"),
+        pytest.param({"depth_multiplier": 0.125, "min_depth": 4}, [8, 24], id="at-least-4"),
+    ],
+)
+def test_depth(keywords, widths):
+    """Layers are as wide as the keywords say."""
+    _, end_points = s3dg_base(images(1, 8, 32, 32, 3), final_endpoint="Conv2d_2c_3x3", **keywords)
+    assert [end_points[name].shape[4] for name in ("Conv2d_1a_7x7", "Conv2d_2c_3x3")] == widths
+
+
+def test_channels_first_gives_the_same_logits():
+    """With `NCDHW` the logits are those of `NDHWC`, on the same variables."""
+    inputs = images(1, 8, 32, 32, 3)
+    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+        last, _ = build_s3dg(inputs)
+        first, _ = build_s3dg(tf.transpose(inputs, [0, 4, 1, 2, 3]), data_format="NCDHW")
+    config = tf.ConfigProto()
+    # There are no 3-D convolutions for channels first on CPUs; the graph is rewritten to last.
+    config.graph_options.rewrite_options.cpu_layout_conversion = RewriterConfig.NCHW_TO_NHWC
+    with tf.Session(config=config) as sess:
+        graphs.load_weights(sess)
+        last, first = sess.run([last, first])
+    assert reference.relative_difference(first, last) < 1e-5
+
+
+def test_channels_first_has_the_same_variables():
+    """With `NCDHW` the variables are those of `NDHWC`, and shapes have the channels in front."""
+    shapes = {}
+    for data_format in ("NDHWC", "NCDHW"):
+        inputs = images(1, 8, 32, 32, 3)
+        if data_format == "NCDHW":
+            inputs = tf.transpose(inputs, [0, 4, 1, 2, 3])
+        with tf.variable_scope(data_format):
+            logits, end_points = build_s3dg(
+                inputs, data_format=data_format, is_training=True, spatial_squeeze=False
+            )
+        axes = [data_format.index(letter) for letter in "NDHWC"]
+        del end_points["Logits"], end_points["Predictions"]
+        variables = [
+            (v.op.name.removeprefix(data_format), v.shape.as_list())
+            for v in tf.global_variables(data_format)
+        ]
+        sizes = {key: [value.shape[axis] for axis in axes] for key, value in end_points.items()}
+        shapes[data_format] = (variables, sizes)
+        assert logits.shape.as_list() == ([1, 1, 1, 10] if axes[-1] == 4 else [1, 10, 1, 1])
+    assert shapes["NCDHW"] == shapes["NDHWC"]
+
+
+def test_channels_first_is_checked_like_channels_last():
+    """The channel count is looked for where `data_format` says."""
+    with pytest.raises(ValueError, match=r"^inputs must have .* channels, got 32"):
+        s3dg(images(1, 3, 32, 32, 32), data_format="NDHWC")
+    with pytest.raises(ValueError, match=r"^inputs must have .* channels, got 8"):
+        s3dg(images(1, 8, 32, 32, 3), data_format="NCDHW")
+    with pytest.raises(ValueError, match=r"^inputs must have rank 5, got shape \(8, 3, 32, 32\)"):
+        s3dg(images(8, 3, 32, 32), data_format="NCDHW")
+
+
+def test_prediction_fn_none_and_reuse():
+    """Without a prediction function there are no predictions; `reuse` adds no variable."""
+    inputs = images(1, 8, 32, 32, 3)
+    build_s3dg(inputs)
+    names = variable_names()
+    _, end_points = build_s3dg(inputs, prediction_fn=None, reuse=True)
+    assert list(end_points)[-1] == "Logits"
+    assert variable_names() == names
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        pytest.param({"depth_multiplier": 0}, "depth_multiplier must .*, got 0", id="multiplier"),
+        pytest.param({"min_depth": 0}, "min_depth must .*, got 0", id="min-depth"),
+        pytest.param({"data_format": "NHWC"}, "data_format .*; got 'NHWC'", id="format"),
+        pytest.param({"first_temporal_kernel_size": 2}, "first_temporal.*; got 2", id="first"),
+        pytest.param({"gating_startat": "Mixed_2a"}, "gating_startat.*; got 'Mixed_2a'", id="gate"),
+        pytest.param(
+            {"temporal_conv_startat": "MaxPool_4a_3x3"},
+            "temporal_conv_startat.*; got 'MaxPool_4a_3x3'",
+            id="time",
+        ),
+    ],
+)
+def test_bad_arguments(keywords, message):
+    """A bad argument is named with the value received, and nothing is built."""
+    inputs = images(1, 8, 32, 32, 3)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        build_s3dg(inputs, **keywords)
+    assert len(tf.get_default_graph().get_operations()) == 1

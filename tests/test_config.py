@@ -1,0 +1,165 @@
+"""`DeploymentConfig`: devices and scopes as TF-Slim users know them, and clear errors."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import DeploymentConfig
+
+CPU = "/device:CPU:0"
+
+
+def test_fields_are_those_of_tf_slim_in_order():
+    """Old code may pass the fields by position; the strategy is by keyword only."""
+    fields = dataclasses.fields(DeploymentConfig)
+    assert [(f.name, f.default, f.kw_only) for f in fields] == [
+        ("num_clones", 1, False),
+        ("clone_on_cpu", False, False),
+        ("replica_id", 0, False),
+        ("num_replicas", 1, False),
+        ("num_ps_tasks", 0, False),
+        ("worker_job_name", "worker", False),
+        ("ps_job_name", "ps", False),
+        ("ps_strategy", "round_robin", True),
+    ]
+
+
+def test_config_is_frozen():
+    """A config cannot change after its check."""
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        DeploymentConfig().num_clones = 2
+
+
+@pytest.mark.parametrize(
+    ("options", "clone_devices", "worker_cpu"),
+    [
+        pytest.param({}, ["/device:GPU:0"], CPU, id="one clone"),
+        pytest.param({"clone_on_cpu": True}, [CPU], CPU, id="on the CPU"),
+        pytest.param({"num_clones": 2}, ["/device:GPU:0", "/device:GPU:1"], CPU, id="two"),
+        pytest.param({"num_clones": 2, "clone_on_cpu": True}, [CPU, CPU], CPU, id="two on the CPU"),
+        pytest.param(
+            {"num_ps_tasks": 1}, ["/job:worker/device:GPU:0"], f"/job:worker{CPU}", id="ps"
+        ),
+        pytest.param(
+            {"num_ps_tasks": 2, "num_replicas": 3, "replica_id": 1, "num_clones": 2},
+            ["/job:worker/task:1/device:GPU:0", "/job:worker/task:1/device:GPU:1"],
+            f"/job:worker/task:1{CPU}",
+            id="replicas name their task",
+        ),
+        pytest.param(
+            {"num_ps_tasks": 1, "worker_job_name": "w", "ps_job_name": "p"},
+            ["/job:w/device:GPU:0"],
+            f"/job:w{CPU}",
+            id="other job names",
+        ),
+        pytest.param({"num_clones": np.int64(1)}, ["/device:GPU:0"], CPU, id="NumPy integer"),
+    ],
+)
+def test_devices(options, clone_devices, worker_cpu):
+    """Clones sit on GPUs or the CPU of their worker, optimizer and inputs on its CPU."""
+    config = DeploymentConfig(**options)
+    assert [config.clone_device(i) for i in range(config.num_clones)] == clone_devices
+    assert config.optimizer_device() == config.inputs_device() == worker_cpu
+
+
+def test_clone_scopes():
+    """One clone has no scope; several are numbered."""
+    assert DeploymentConfig().clone_scope(0) == ""
+    config = DeploymentConfig(num_clones=2)
+    assert [config.clone_scope(i) for i in range(2)] == ["clone_0", "clone_1"]
+
+
+def test_without_ps():
+    """Without ps tasks variables are on the CPU and are not cached elsewhere."""
+    config = DeploymentConfig(num_clones=2)
+    assert config.variables_device() == CPU
+    assert config.caching_device() is None
+    assert (config.ps_device, config.worker_device) == ("", "")
+
+
+def test_with_ps(variable_kind):
+    """With ps tasks variables take them in turn; ops and caches stay where they are."""
+    config = DeploymentConfig(num_ps_tasks=2)
+    assert (config.ps_device, config.worker_device) == ("/job:ps", "/job:worker")
+    with tf.device(config.variables_device()):
+        a, b, c = (tf.get_variable(name, [3]) for name in "abc")
+        op = tf.no_op()
+    assert [v.device for v in (a, b, c)] == [f"/job:ps/task:{t}{CPU}" for t in (0, 1, 0)]
+    assert op.device == ""
+    cached = config.caching_device()
+    assert cached(op) == ""
+    with tf.device("/device:GPU:1"):
+        assert cached(tf.no_op()) == "/device:GPU:1"
+
+
+def test_variables_device_starts_anew():
+    """Each device function starts with task 0, so that two graphs agree."""
+    config = DeploymentConfig(num_ps_tasks=2)
+    for name in "ab":
+        with tf.device(config.variables_device()):
+            assert tf.get_variable(name, []).device == f"/job:ps/task:0{CPU}"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"num_clones": 0}, "num_clones must be at least 1, got 0", id="zero"),
+        pytest.param({"num_clones": -2}, "num_clones must be at least 1, got -2", id="negative"),
+        pytest.param({"num_clones": "2"}, "num_clones must be an integer, got '2'", id="string"),
+        pytest.param({"num_clones": 2.0}, "num_clones must be an integer, got 2.0", id="float"),
+        pytest.param({"num_clones": True}, "num_clones must be an integer, got True", id="bool"),
+        pytest.param({"clone_on_cpu": 1}, "clone_on_cpu must be True or False, got 1", id="int"),
+        pytest.param({"replica_id": -1}, "replica_id must be at least 0, got -1", id="replica"),
+        pytest.param(
+            {"replica_id": 1}, "replica_id must be less than num_replicas=1, got 1", id="too large"
+        ),
+        pytest.param({"num_replicas": 0}, "num_replicas must be at least 1, got 0", id="none"),
+        pytest.param(
+            {"num_replicas": 2},
+            "num_ps_tasks must be at least 1 with num_replicas=2, got 0",
+            id="replicas without ps",
+        ),
+        pytest.param({"num_ps_tasks": -1}, "num_ps_tasks must be at least 0, got -1", id="ps"),
+        pytest.param(
+            {"worker_job_name": ""}, "worker_job_name must be a letter .* got ''", id="no worker"
+        ),
+        pytest.param({"ps_job_name": None}, "ps_job_name must be a letter .* got None", id="no ps"),
+        pytest.param(
+            {"ps_job_name": "worker"},
+            "ps_job_name must differ from worker_job_name, got 'worker'",
+            id="one job",
+        ),
+        pytest.param(
+            {"ps_strategy": "random"},
+            "ps_strategy must be one of round_robin, balanced, got 'random'",
+            id="strategy",
+        ),
+    ],
+)
+def test_config_rejects(options, message):
+    """A config that cannot be built names the field, the rule and the value."""
+    with pytest.raises(ValueError, match=message):
+        DeploymentConfig(**options)
+
+
+@pytest.mark.parametrize("method", ["clone_device", "clone_scope"])
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (-1, "clone_index must be at least 0, got -1"),
+        (2, "clone_index must be less than num_clones=2, got 2"),
+        ("0", "clone_index must be an integer, got '0'"),
+    ],
+)
+def test_clone_index_is_checked(method, index, message):
+    """A clone that the config does not have is an error, not a device."""
+    with pytest.raises(ValueError, match=message):
+        getattr(DeploymentConfig(num_clones=2), method)(index)
+
+
+def test_partitioner_rejects():
+    """Variables cannot be cut below one byte."""
+    with pytest.raises(ValueError, match="min_bytes must be at least 1, got 0"):
+        DeploymentConfig().partitioner(0)

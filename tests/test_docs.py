@@ -1,0 +1,121 @@
+"""What the documentation shows is true: examples run, tables name what exists."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+import model_deploy
+import nets
+
+ROOT = Path(__file__).parents[1]
+MODULES = [
+    module.name
+    for package in (model_deploy, nets)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not module.name.endswith("__main__")
+]
+
+
+@pytest.mark.usefixtures("own_registries")
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name):
+    """Examples in docstrings give what they say."""
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
+
+
+def test_there_are_examples():
+    """The public entry points have examples."""
+    finder = doctest.DocTestFinder()
+    names = ("slim", "config", "gradients", "batches", "placement")
+    for name in names:
+        module = importlib.import_module(f"model_deploy.{name}")
+        assert any(test.examples for test in finder.find(module)), name
+
+
+def _blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+def test_readme_example_trains(tmp_path, monkeypatch):
+    """The example of the README trains to its last step, with or without four GPUs."""
+    monkeypatch.chdir(tmp_path)
+    [program] = _blocks("python")
+    exec(compile(program, "README.md", "exec"), {})
+    assert (tmp_path / "four_gpus" / "model.ckpt-300.index").exists()
+    [path] = (tmp_path / "four_gpus").glob("events*")
+    losses = [
+        value.simple_value
+        for event in tf.train.summary_iterator(str(path))
+        for value in event.summary.value
+        if value.tag == "total_loss_1"
+    ]
+    assert 0 < losses[-1] < 0.5  # from log(10) = 2.3
+
+
+def test_readme_commands_are_those_of_the_gate():
+    """The gate installs and tests with the README's commands."""
+    gate = (ROOT / ".ci" / "run").read_text()
+    main, test = (block.strip() for block in _blocks("bash"))
+    assert main == "pip install . && train_image_classifier --train_dir=digits_run"
+    install, run = test.split(" && ")
+    assert f"\n{install}\n" in gate.replace(" --quiet", "")
+    assert f"\n{run}\n" in gate
+
+
+def test_architecture_names_every_file():
+    """Each module has its row, and each row its file."""
+    rows = re.findall(r"^\| ((?:`[^`]+`(?:, )?)+) \|", _architecture(), re.MULTILINE)
+    paths = [
+        path
+        for row in rows
+        for path in re.findall(r"`([^`]+)`", row)
+        if "/" in path or ".py" in path
+    ]
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    modules = [path.relative_to(ROOT).as_posix() for path in (ROOT / "model_deploy").glob("*.py")]
+    modules.remove("model_deploy/__init__.py")
+    folders = [
+        f"model_deploy/{path.name}/"
+        for path in (ROOT / "model_deploy").iterdir()
+        if (path / "__init__.py").exists()
+    ]
+    assert set(modules + folders) <= set(paths)
+
+
+def test_imports_point_upwards():
+    """A file imports only from files whose row stands above its own."""
+    rows = re.findall(r"^\| `(model_deploy/[^`]+?)(?:\.py|/)` \|", _architecture(), re.MULTILINE)
+    order = {row.replace("/", "."): i for i, row in enumerate(rows)}
+    for name, i in order.items():
+        path = ROOT / name.replace(".", "/")
+        files = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")]
+        for file in files:
+            for used in _imports(file):
+                if used in order and used != name:
+                    assert order[used] < i, f"{file} imports {used}"
+                assert not used.startswith("nets"), f"{file} imports {used}"
+
+
+def _architecture():
+    return (ROOT / "docs" / "architecture.md").read_text()
+
+
+def _imports(file):
+    """Modules that a file imports, `a.b` for both `import a.b` and `from a import b`."""
+    for package, names in re.findall(
+        r"^from ([\w.]+) import ([\w., ]+)", file.read_text(), re.MULTILINE
+    ):
+        for name in names.split(","):
+            full = f"{package}.{name.split(' as ')[0].strip()}"
+            yield full
+            yield package
+            if full.count(".") > 1:
+                yield ".".join(full.split(".")[:2])
+    yield from re.findall(r"^import ([\w.]+)", file.read_text(), re.MULTILINE)

@@ -1,0 +1,281 @@
+"""The command as a newcomer and as a careless user run it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+import train_image_classifier as script
+from model_deploy import training
+
+ROOT = Path(__file__).parents[1]
+
+
+def _command(*arguments):
+    environment = {name: value for name, value in os.environ.items() if name[:3] != "TF_"}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "train_image_classifier.py"), *map(str, arguments)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.slow
+def test_digits(tmp_path):
+    """The README's command reaches an accuracy of 0.97, and run again has nothing to train."""
+    train_dir = tmp_path / "digits_run"
+    code, out, err = _command(f"--train_dir={train_dir}")
+    assert code == 0, err
+    lines = out.splitlines()
+    assert "lenet on digits (1437 images, 10 classes)" in lines
+    assert "batch size 32 per clone, 64 global; 22 steps per epoch, up to step 440" in lines
+    if not tf.config.list_physical_devices("GPU"):
+        assert lines[0] == "no GPU is visible: the clones run on the CPU (as with --clone_on_cpu)"
+        assert lines[2].startswith("2 clone(s) on /device:CPU:0, 1 replica(s), 0 ps")
+    accuracy = re.fullmatch(r"test accuracy at step 440: ([\d.]+) \(360 images\)", lines[-1])
+    assert float(accuracy.group(1)) >= 0.97
+    progress = err.splitlines()
+    shown = r"step \d+/440  loss [\d.]+  [\d,]+ images/s  \d+% waiting for data"
+    assert all(re.fullmatch(shown, line) for line in progress), err
+    assert len(progress) == 44
+    assert (train_dir / "model.ckpt-440.index").exists()
+    assert list(train_dir.glob("events.out.tfevents.*"))
+
+    code, again, err = _command(f"--train_dir={train_dir}")
+    assert code == 0, err
+    assert again.splitlines()[-2:] == [
+        f"nothing left to train: {train_dir} is at step 440",
+        lines[-1],
+    ]
+
+
+def _main(capsys, *arguments):
+    """Runs the command in this process; returns code, output and errors."""
+    code = script.main(["train_image_classifier", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_a_run_goes_on(tmp_path, capsys):
+    """A run to step 2 and then to step 3 does one step in the second run."""
+    small = (f"--train_dir={tmp_path}", "--batch_size=4", "--log_every_n_steps=1")
+    assert _main(capsys, *small, "--max_number_of_steps=2")[0] == 0
+    code, out, err = _main(capsys, *small, "--max_number_of_steps=3")
+    assert code == 0
+    assert [line.split("  ")[0] for line in err.splitlines()] == ["step 3/3"]
+    assert "test accuracy at step 3: " in out
+
+
+@pytest.mark.parametrize("clones", [1, 3])
+@pytest.mark.parametrize("optimizer", ["adadelta", "adagrad", "adam", "ftrl", "momentum", "sgd"])
+def test_optimizers_and_clones(tmp_path, capsys, optimizer, clones):
+    """Every optimizer trains on one clone and on three, with all settings in use."""
+    code, out, err = _main(
+        capsys,
+        f"--train_dir={tmp_path}",
+        f"--optimizer={optimizer}",
+        f"--num_clones={clones}",
+        "--clone_on_cpu",
+        "--global_batch_size=12",
+        "--max_number_of_steps=2",
+        "--moving_average_decay=0.9",
+        "--label_smoothing=0.1",
+        "--learning_rate_decay_type=polynomial",
+        "--warmup_epochs=0.1",
+        "--clip_norm=1.0",
+    )
+    assert code == 0, err
+    assert f"batch size {12 // clones} per clone, 12 global" in out
+    assert "test accuracy at step 2" in out
+    names = [name for name, _ in tf.train.list_variables(str(tmp_path))]
+    assert "LeNet/conv1/weights/ExponentialMovingAverage" in names
+
+
+def test_a_label_below_the_offset(tmp_path, capsys):
+    """A label that the offset makes negative stops the run, and is not trained as no class."""
+    flags = ("--labels_offset=1", "--max_number_of_steps=1", f"--train_dir={tmp_path}")
+    code, _, err = _main(capsys, *flags)
+    [line] = [line for line in err.splitlines() if "waiting" not in line]
+    assert code == 1
+    assert re.match(r"error: .*labels must be at least labels_offset=1", line)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="at least labels_offset=1"):
+        _main(capsys, *flags, "--debug")
+
+
+def test_describe(tmp_path, capsys):
+    """`--describe` prints the placement report before training."""
+    flags = ("--describe", "--batch_size=2", "--max_number_of_steps=1")
+    code, out, _ = _main(capsys, f"--train_dir={tmp_path}", *flags)
+    assert code == 0
+    [row] = re.findall(r"^/device:CPU:0 +([\d,]+) +([\d,]+) +([\d,]+)$", out, re.MULTILINE)
+    parameters = 5 * 5 * 32 + 32 + 5 * 5 * 32 * 64 + 64 + 3136 * 1024 + 1024 + 1024 * 10 + 10
+    # Each with the two slots of RMSProp with momentum, and the int64 global step.
+    assert row[1:] == (str(8 * 3 + 1), f"{parameters * 4 * 3 + 8:,}")
+
+
+BAD = {
+    "unknown flag": (["--bogus=1"], 2, "Unknown command line flag 'bogus'"),
+    "not a number": (["--batch_size=x"], 2, "--batch_size=x"),
+    "zero": (["--batch_size=0"], 2, "batch_size must be at least 1, got 0"),
+    "negative": (["--weight_decay=-1"], 2, "weight_decay must be at least 0, got -1.0"),
+    "nan": (["--learning_rate=nan"], 2, "learning_rate must be finite, got nan"),
+    "no flag": (["digits"], 2, "arguments must be flags such as --train_dir=DIR, got digits"),
+    "network": (["--model_name=lenat"], 2, "model_name must be one of .*lenet.*, got 'lenat'"),
+    "dataset": (["--dataset_name=x"], 2, "dataset_name must be one of .*digits.*, got 'x'"),
+    "optimizer": (["--optimizer=x"], 2, "optimizer must be one of adadelta, .*sgd, got 'x'"),
+    "preprocessing": (
+        ["--preprocessing_name=x"],
+        2,
+        "preprocessing_name must be one of .*lenet.*, got 'x'",
+    ),
+    "split": (["--dataset_split_name=x"], 1, "must be one of train, test, got 'x'"),
+    "both batch sizes": (
+        ["--batch_size=2", "--global_batch_size=4"],
+        2,
+        "global_batch_size must not be given together with batch_size, got 4 and 2",
+    ),
+    "uneven": (
+        ["--clone_on_cpu", "--num_clones=2", "--global_batch_size=7"],
+        1,
+        "global_batch_size must be a multiple of num_clones=2, got 7",
+    ),
+    "too large": (
+        ["--global_batch_size=2000", "--num_clones=2"],
+        1,
+        "at most the 1437 images of digits, got 2000",
+    ),
+    "offset": (["--labels_offset=10"], 1, "less than the 10 classes of digits, got 10"),
+    "replicas": (
+        ["--worker_replicas=2"],
+        1,
+        "num_ps_tasks must be at least 1 with num_replicas=2, got 0",
+    ),
+    "decay": (["--moving_average_decay=1"], 2, "moving_average_decay must be less than 1, got 1"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), BAD.values(), ids=BAD)
+def test_bad_flags(tmp_path, capsys, arguments, code, message):
+    """A bad flag is one line that names it, the rule and the value; nothing is written."""
+    train_dir = tmp_path / "run"
+    got, out, err = _main(capsys, f"--train_dir={train_dir}", *arguments)
+    assert got == code
+    [line] = err.splitlines()
+    assert line.startswith("error: ")
+    assert re.search(message, line), line
+    assert out == ""
+    assert not train_dir.exists()
+
+
+def test_a_train_dir_that_cannot_be_written(tmp_path, capsys):
+    """A train_dir that is a file is an error before anything is built; the file stays."""
+    path = tmp_path / "file"
+    path.write_text("mine")
+    code, out, err = _main(capsys, f"--train_dir={path}")
+    assert (code, out) == (1, "")
+    assert re.fullmatch(rf"error: train_dir must be a folder .* got {path}: .*\n", err)
+    assert path.read_text() == "mine"
+
+
+def test_debug_shows_the_place(tmp_path):
+    """With `--debug` the error is raised where it arose."""
+    with pytest.raises(ValueError, match="must be a multiple"):
+        script.main(["train", "--debug", "--global_batch_size=7", "--num_clones=2"])
+
+
+def test_bad_flags_have_no_traceback():
+    """From the shell, too, an error is one line and exit code 2."""
+    code, out, err = _command("--num_clones=0")
+    assert (code, out, err) == (2, "", "error: num_clones must be at least 1, got 0\n")
+
+
+def test_help(capsys):
+    """`--help` lists every flag with its default."""
+    code, out, _ = _main(capsys, "--help")
+    assert code == 0
+    assert "--optimizer: name of the optimizer (one of: adadelta, " in out
+    assert "(default: 'rmsprop')" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "gpus", "clones", "on_cpu"),
+    [
+        ([], 0, 2, True),
+        ([], 1, 1, False),
+        ([], 4, 4, False),
+        (["--num_clones=2"], 4, 2, False),
+        (["--num_clones=3"], 0, 3, True),
+        (["--clone_on_cpu"], 4, 2, True),
+    ],
+)
+def test_clones_follow_the_gpus(arguments, gpus, clones, on_cpu):
+    """One clone for each GPU that is visible, or two on the CPU, unless told otherwise."""
+    config = training.deployment_config(script.parse(["train", *arguments]), gpus)
+    assert (config.num_clones, config.clone_on_cpu) == (clones, on_cpu)
+
+
+def test_more_clones_than_gpus():
+    """More clones than GPUs names both numbers and the flag that helps."""
+    options = script.parse(["train", "--num_clones=3"])
+    message = (
+        "num_clones must be at most the number of visible GPUs, 2, got 3; "
+        "--clone_on_cpu puts clones on the CPU"
+    )
+    with pytest.raises(ValueError, match=message):
+        training.deployment_config(options, num_gpus=2)
+
+
+def test_flags_keep_the_names_of_tf_slim():
+    """Users of the original script find their flags, with the defaults that they know.
+
+    Other defaults: the dataset and the network need no files here, and the numbers of clones
+    and images follow the machine.
+    """
+    known = {
+        "master": "",
+        "train_dir": "/tmp/tfmodel/",
+        "warmup_epochs": 0.0,
+        "clone_on_cpu": False,
+        "worker_replicas": 1,
+        "num_ps_tasks": 0,
+        "log_every_n_steps": 10,
+        "save_summaries_secs": 600,
+        "save_interval_secs": 600,
+        "task": 0,
+        "weight_decay": 0.00004,
+        "optimizer": "rmsprop",
+        "adadelta_rho": 0.95,
+        "adagrad_initial_accumulator_value": 0.1,
+        "adam_beta1": 0.9,
+        "adam_beta2": 0.999,
+        "opt_epsilon": 1.0,
+        "ftrl_learning_rate_power": -0.5,
+        "ftrl_initial_accumulator_value": 0.1,
+        "ftrl_l1": 0.0,
+        "ftrl_l2": 0.0,
+        "momentum": 0.9,
+        "rmsprop_momentum": 0.9,
+        "rmsprop_decay": 0.9,
+        "learning_rate_decay_type": "exponential",
+        "learning_rate": 0.01,
+        "end_learning_rate": 0.0001,
+        "label_smoothing": 0.0,
+        "learning_rate_decay_factor": 0.94,
+        "num_epochs_per_decay": 2.0,
+        "moving_average_decay": None,
+        "dataset_split_name": "train",
+        "dataset_dir": None,
+        "preprocessing_name": None,
+        "train_image_size": None,
+        "max_number_of_steps": None,
+    }
+    options = script.parse(["train"])
+    assert {name: getattr(options, name) for name in known} == known
+    assert training.clone_batch_size(options, num_clones=2) == 32

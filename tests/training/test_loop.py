@@ -1,0 +1,229 @@
+"""`train`: checkpoints, resuming, events, ends and errors."""
+
+import io
+import re
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+import model_deploy
+from model_deploy import deploy, train
+from model_deploy.training import check_writable
+from model_deploy.training.progress import Progress
+from tests.goldens import LogicalDevices, cpu_config
+
+
+def _square(gain=1.0):
+    """The loss w^2 / 2 from w = 1; each step at rate 1/2 halves w."""
+    weight = tf.get_variable("weight", [], initializer=tf.ones_initializer())
+    tf.losses.add_loss(gain * tf.square(weight) / 2)
+
+
+def _deploy(model_fn=_square):
+    optimizer = tf.train.GradientDescentOptimizer(0.5)
+    return deploy(LogicalDevices(num_clones=2), model_fn, optimizer=optimizer)
+
+
+def _train(train_dir, max_steps, **options):
+    with tf.Graph().as_default():
+        return train(
+            _deploy(), train_dir, max_steps=max_steps, session_config=cpu_config(), **options
+        )
+
+
+def test_a_run_and_its_continuation(tmp_path, variable_kind):
+    """A second run goes on where the first one ended, and a third has nothing to do."""
+    assert _train(tmp_path, 3) == (3, 1 / 32)
+    assert _train(tmp_path, 5) == (5, 2 ** (-2 * 4 - 1))
+    assert _train(tmp_path, 5) == (5, None)
+    reader = tf.train.load_checkpoint(str(tmp_path))
+    assert reader.get_tensor("weight") == 2**-5
+    assert reader.get_tensor("global_step") == 5
+
+
+def test_checkpoints_of_earlier_runs_stay(tmp_path):
+    """Nothing that was in the folder before is deleted, however few checkpoints are kept."""
+    (tmp_path / "notes.txt").write_text("mine")
+    for last in (1, 2, 3):
+        _train(tmp_path, last, keep_checkpoints=1)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"notes.txt", *(f"model.ckpt-{i}.index" for i in (1, 2, 3))} <= names
+
+
+def test_keeps_the_newest_of_its_own(tmp_path):
+    """Of the checkpoints of one run the last `keep_checkpoints` are left."""
+    _train(tmp_path, 6, keep_checkpoints=2, save_interval_secs=0)
+    assert sorted(path.name for path in tmp_path.glob("*.index")) == [
+        "model.ckpt-5.index",
+        "model.ckpt-6.index",
+    ]
+
+
+def test_events(tmp_path):
+    """TensorBoard gets the loss of the last step, and of each step when asked."""
+    _train(tmp_path, 3, save_summaries_secs=0)
+    [path] = tmp_path.glob("events.out.tfevents.*")
+    losses = {
+        event.step: value.simple_value
+        for event in tf.train.summary_iterator(str(path))
+        for value in event.summary.value
+        if value.tag == "total_loss_1"
+    }
+    assert losses == {1: 1 / 2, 2: 1 / 8, 3: 1 / 32}
+
+
+def test_the_end_of_the_inputs_ends_the_run(tmp_path):
+    """A dataset of 4 batches gives 4 steps, all of which are saved."""
+    dataset = tf.data.Dataset.range(4)
+    iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
+    tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+    gain = tf.cast(iterator.get_next(), tf.float32) * 0 + 1
+    model = _deploy(lambda: _square(gain))
+    assert train(model, tmp_path, session_config=cpu_config()) == (4, 2**-7)
+    assert (tmp_path / "model.ckpt-4.index").exists()
+
+
+def test_queues_feed_it(tmp_path):
+    """TF-Slim's prefetch queue works: its runners are started and stopped."""
+    slim = model_deploy.slim
+    queue = slim.prefetch_queue.prefetch_queue([tf.constant(1.0)], capacity=2)
+    model = _deploy(lambda: _square(queue.dequeue()))
+    assert train(model, tmp_path, max_steps=3, session_config=cpu_config()) == (3, 1 / 32)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
+    """NaN names the step, and leaves the checkpoints alone."""
+    step = tf.train.get_or_create_global_step()
+    model = _deploy(lambda: _square(tf.where(step < 2, 1.0, np.nan)))
+    with pytest.raises(FloatingPointError, match="loss must be finite, got nan at step 3"):
+        train(model, tmp_path, max_steps=9, session_config=cpu_config())
+    assert not list(tmp_path.glob("model.ckpt-*"))
+
+
+def test_an_interrupted_run_is_saved(tmp_path, monkeypatch):
+    """Ctrl-C leaves a checkpoint of the last step."""
+
+    def interrupt(self, step, loss):
+        if step == 2:
+            raise KeyboardInterrupt
+        return 0.0
+
+    monkeypatch.setattr(Progress, "update", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _train(tmp_path, 9, log_every_n_steps=1)
+    assert (tmp_path / "model.ckpt-2.index").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_steps": 0}, "max_steps must be at least 1, got 0"),
+        ({"log_every_n_steps": 0}, "log_every_n_steps must be at least 1, got 0"),
+        ({"keep_checkpoints": 0}, "keep_checkpoints must be at least 1, got 0"),
+    ],
+)
+def test_rejects(tmp_path, options, message):
+    """A count below one names itself."""
+    with pytest.raises(ValueError, match=message):
+        train(_deploy(), tmp_path, **options)
+
+
+def test_needs_a_train_op(tmp_path):
+    """A model that was deployed for evaluation cannot be trained."""
+    model = deploy(LogicalDevices(), _square)
+    with pytest.raises(ValueError, match="must have a train op, got one deployed without an opti"):
+        train(model, tmp_path)
+
+
+def test_a_checkpoint_of_another_model(tmp_path):
+    """A checkpoint that does not fit names the variables, and stays as it is."""
+    _train(tmp_path, 1)
+
+    def other():
+        tf.get_variable("weight", [2])
+        tf.losses.add_loss(tf.reduce_sum(tf.get_variable("other", [])))
+
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("model.ckpt*")}
+    message = (
+        r"train_dir must be empty or hold checkpoints of this model, got .*model.ckpt-1, where "
+        r"weight has shape \[\], not \[2\], other is missing$"
+    )
+    with pytest.raises(ValueError, match=message):
+        train(_deploy(other), tmp_path, max_steps=2)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("model.ckpt*")} == before
+
+
+def test_partitioned_variables_are_restored(tmp_path):
+    """A run with variables in parts goes on from its checkpoint, which holds them whole."""
+
+    def model_fn():
+        with tf.variable_scope("", partitioner=tf.fixed_size_partitioner(2)):
+            weight = tf.get_variable("weight", [4], initializer=tf.ones_initializer())
+        tf.losses.add_loss(tf.reduce_sum(tf.square(tf.convert_to_tensor(weight))) / 2)
+
+    for last, loss in ((1, 4 / 2), (2, 1 / 2)):
+        with tf.Graph().as_default():
+            assert train(_deploy(model_fn), tmp_path, max_steps=last) == (last, loss)
+    assert tf.train.load_checkpoint(str(tmp_path)).get_tensor("weight").tolist() == [0.25] * 4
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    """A file in the folder's place is an error before anything is trained."""
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(OSError, match=f"train_dir must be a folder .* got {folder}"):
+            check_writable(folder)
+        with pytest.raises(OSError, match="train_dir must be a folder"):
+            _train(folder, 1)
+
+
+def test_a_new_folder_is_made(tmp_path):
+    """A folder that can be made is made, and nothing is left in it."""
+    check_writable(tmp_path / "a" / "b")
+    assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+def test_plain_lines():
+    """Without a terminal each update is a line with step, loss and images per second."""
+    stream = io.StringIO()
+    with Progress(10, 30, 64, stream) as progress:
+        progress.update(20, 0.25)
+        progress.add_wait(0.0)
+        progress.update(30, 0.5)
+    first, second = stream.getvalue().splitlines()
+    assert re.fullmatch(r"step 20/30  loss 0\.2500  [\d,]+ images/s", first)
+    assert re.fullmatch(r"step 30/30  loss 0\.5000  [\d,]+ images/s  0% waiting for data", second)
+
+
+def test_rates(monkeypatch):
+    """10 steps of 64 images in 2 seconds are 320 images/s; 0.5 of them waiting are 25%."""
+    clock = iter([100.0, 102.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    stream = io.StringIO()
+    progress = Progress(10, None, 64, stream)
+    progress.add_wait(0.2)
+    progress.add_wait(0.3)
+    progress.update(20, 0.25)
+    assert stream.getvalue() == "step 20  loss 0.2500  320 images/s  25% waiting for data\n"
+
+
+def test_waiting_is_fetched_with_each_step(tmp_path, capsys):
+    """The seconds that steps report are added up."""
+    with tf.Graph().as_default():
+        waited = tf.constant(1000.0)  # more than the steps take: all of the time
+        options = {"wait_secs": waited, "session_config": cpu_config(), "log_every_n_steps": 2}
+        train(_deploy(), tmp_path, max_steps=2, **options)
+    assert "100% waiting for data" in capsys.readouterr().err
+
+
+def test_a_bar():
+    """On a terminal there is a bar with the same numbers."""
+    stream = io.StringIO()
+    stream.isatty = lambda: True
+    with Progress(10, 30, 64, stream) as progress:
+        progress.update(20, 0.25)
+    text = stream.getvalue()
+    assert "20/30" in text
+    assert "loss 0.2500" in text
+    assert "images/s" in text
