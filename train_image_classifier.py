@@ -11,12 +11,12 @@ import dataclasses
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 
 @contextlib.contextmanager
-def _without_tensorflow_notices() -> Iterator[None]:
+def without_tensorflow_notices() -> Iterator[None]:
     """Holds back what TensorFlow's libraries print when they load, unless loading fails."""
     # 3 also hides errors: without a driver, that there is no GPU.
     level = "2" if os.path.exists("/dev/nvidiactl") else "3"
@@ -35,13 +35,13 @@ def _without_tensorflow_notices() -> Iterator[None]:
             os.close(stderr)
 
 
-with _without_tensorflow_notices():
+with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
-    from absl import flags
 
     import model_deploy
     from model_deploy import inputs, training
-    from model_deploy.options import define_flags, option, options_from_flags
+    from model_deploy.command_line import run_command
+    from model_deploy.options import check_choice, option
     from nets import nets_factory
 
 # Epochs of a run whose length is not given.
@@ -50,41 +50,17 @@ DEFAULT_EPOCHS = 20
 
 @dataclasses.dataclass(frozen=True)
 class TrainOptions(
-    training.DeploymentOptions, training.OptimizerOptions, training.LearningRateOptions
+    training.DeploymentOptions,
+    training.OptimizerOptions,
+    training.LearningRateOptions,
+    training.ClassifierOptions,
 ):
     """All settings of a training run; each is a flag."""
 
     train_dir: str = option("/tmp/tfmodel/", "folder for checkpoints and TensorBoard events")
-    dataset_name: str = option("digits", "name of the dataset")
     dataset_split_name: str = option("train", "split to train on")
-    dataset_dir: str | None = option(None, "folder of the dataset's files; digits needs none")
-    model_name: str = option("lenet", "name of the network")
-    labels_offset: int = option(
-        0, "subtracted from labels: 1 leaves out the background class of ImageNet", minimum=0
-    )
-    skip_corrupt_records: int = option(0, "how many corrupt records may be skipped", minimum=0)
-    num_readers: int | None = option(
-        None, "images read at the same time; default: tuned while it runs", minimum=1
-    )
-    num_preprocessing_threads: int | None = option(
-        None, "calls of the preprocessing at a time; default: tuned while it runs", minimum=1
-    )
-    use_grayscale: bool = option(False, "turn the images to grey")
-    preprocessing_name: str | None = option(
-        None, "name of the preprocessing; default: that of the network"
-    )
-    train_image_size: int | None = option(
-        None, "height and width of the images; default: those of the network", minimum=1
-    )
     max_number_of_steps: int | None = option(
         None, f"number of the last step; default: that of epoch {DEFAULT_EPOCHS}", minimum=1
-    )
-    weight_decay: float = option(0.00004, "weight of the L2 regularization", minimum=0)
-    label_smoothing: float = option(
-        0.0, "share of the target spread over all classes", minimum=0, below=1
-    )
-    moving_average_decay: float | None = option(
-        None, "decay of the moving averages of the variables; default: none", above=0, below=1
     )
     clip_norm: float | None = option(
         None, "largest joint L2 norm of the gradients; default: not clipped", above=0
@@ -99,69 +75,7 @@ class TrainOptions(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_name("model_name", self.model_name, nets_factory.networks_map)
-        _check_name("dataset_name", self.dataset_name, inputs.dataset_names())
-        if self.preprocessing_name is not None:
-            names = inputs.preprocessing_names()
-            _check_name("preprocessing_name", self.preprocessing_name, names)
-
-
-def _check_name(field: str, name: str, names: Iterable[str]) -> None:
-    if name not in names:
-        raise ValueError(f"{field} must be one of {', '.join(names)}, got {name!r}")
-
-
-class Classifier(NamedTuple):
-    """The network and its preprocessing, the same in training and evaluation."""
-
-    options: TrainOptions
-    num_classes: int
-
-    def network_fn(self, is_training: bool) -> Any:
-        """The network as a function of images; an unknown name lists the valid ones."""
-        weight_decay = self.options.weight_decay if is_training else 0.0
-        name = self.options.model_name
-        return nets_factory.get_network_fn(name, self.num_classes, weight_decay, is_training)
-
-    @property
-    def input_options(self) -> dict[str, Any]:
-        """Keyword arguments for the input pipelines."""
-        size = self.options.train_image_size
-        options: dict[str, Any] = {
-            "preprocessing": self.options.preprocessing_name or self.options.model_name,
-            "image_size": size or self.network_fn(False).default_image_size,
-            "num_readers": self.options.num_readers,
-            "num_preprocessing_threads": self.options.num_preprocessing_threads,
-        }
-        if self.options.use_grayscale:
-            options["preprocessing_options"] = {"use_grayscale": True}
-        return options
-
-    def labels(self, batch: dict[str, Any]) -> Any:
-        """Labels of a batch, from 0 on; one below the offset stops the run."""
-        if not self.options.labels_offset:
-            return batch["label"]
-        labels = batch["label"] - self.options.labels_offset
-        message = f"labels must be at least labels_offset={self.options.labels_offset}"
-        with tf.control_dependencies([tf.debugging.assert_non_negative(labels, message=message)]):
-            return tf.identity(labels)
-
-    def add_losses(self, batches: inputs.TrainBatches) -> None:
-        """The `model_fn` of the deployment: one clone's network on its batch."""
-        batch = next(batches)
-        logits, end_points = self.network_fn(is_training=True)(batch["image"])
-        training.add_classification_losses(
-            logits,
-            self.labels(batch),
-            auxiliary_logits=end_points.get("AuxLogits"),
-            label_smoothing=self.options.label_smoothing,
-        )
-
-    def predict(self, dataset: inputs.Dataset) -> tuple[Any, Any]:
-        """Logits and labels of a split, for evaluation."""
-        batch = next(inputs.eval_batches(dataset, **self.input_options))
-        logits, _ = self.network_fn(is_training=False)(batch["image"])
-        return logits, self.labels(batch)
+        check_choice("model_name", self.model_name, nets_factory.networks_map)
 
 
 class Run(NamedTuple):
@@ -179,16 +93,6 @@ class Run(NamedTuple):
         return self.batch_size * self.config.num_clones
 
 
-def get_dataset(options: TrainOptions, split: str) -> inputs.Dataset:
-    """A split of the dataset that the options name."""
-    return inputs.get_dataset(
-        options.dataset_name,
-        split,
-        options.dataset_dir,
-        skip_corrupt_records=options.skip_corrupt_records,
-    )
-
-
 def plan(options: TrainOptions) -> Run:
     """Finds devices and dataset and checks the settings against them.
 
@@ -198,12 +102,7 @@ def plan(options: TrainOptions) -> Run:
     num_gpus = len(tf.config.list_physical_devices("GPU"))
     config = training.deployment_config(options, num_gpus)
     batch_size = training.clone_batch_size(options, config.num_clones)
-    dataset = get_dataset(options, options.dataset_split_name)
-    if options.labels_offset >= dataset.num_classes:
-        raise ValueError(
-            f"labels_offset must be less than the {dataset.num_classes} classes of "
-            f"{dataset.name}, got {options.labels_offset}"
-        )
+    dataset = training.get_dataset(options, options.dataset_split_name)
     steps_per_epoch = dataset.num_examples // (batch_size * config.num_clones)
     if steps_per_epoch < 1:
         raise ValueError(
@@ -215,7 +114,7 @@ def plan(options: TrainOptions) -> Run:
 
 
 def build(
-    options: TrainOptions, run: Run, classifier: Classifier
+    options: TrainOptions, run: Run, classifier: training.Classifier
 ) -> tuple[model_deploy.DeployedModel, inputs.TrainBatches]:
     """Builds inputs, optimizer and clones in the default graph."""
     with tf.device(run.config.variables_device()):
@@ -260,7 +159,7 @@ def train(options: TrainOptions) -> float | None:
       OSError: if the train_dir cannot be written.
     """
     run = plan(options)
-    classifier = Classifier(options, run.dataset.num_classes - options.labels_offset)
+    classifier = training.Classifier.of(options, run.dataset, nets_factory.get_network_fn)
     is_chief = options.task == 0
     if is_chief:
         training.check_writable(options.train_dir)
@@ -289,14 +188,14 @@ def train(options: TrainOptions) -> float | None:
 
 
 def evaluate(
-    options: TrainOptions, dataset: inputs.Dataset, classifier: Classifier
+    options: TrainOptions, dataset: inputs.Dataset, classifier: training.Classifier
 ) -> float | None:
     """Evaluates the newest checkpoint on the test split, or else the validation split."""
     others = [split for split in ("test", "validation") if split in dataset.splits]
     if not others:
         print(f"not evaluated: {dataset.name} has no test or validation split")
         return None
-    split = get_dataset(options, others[0])
+    split = training.get_dataset(options, others[0])
     found = training.evaluate(
         lambda: classifier.predict(split),
         options.train_dir,
@@ -328,59 +227,19 @@ def print_banner(options: TrainOptions, run: Run) -> None:
     )
 
 
-def parse(argv: list[str]) -> TrainOptions | None:
-    """Options from the command line; None after printing the help that it asks for.
-
-    Raises:
-      ValueError: for an unknown flag or a bad value.
-    """
-    flag_values = flags.FlagValues()
-    flags.DEFINE_boolean("help", False, "print this help", flag_values, short_name="h")
-    define_flags(TrainOptions, flag_values)
-    try:
-        rest = flag_values(argv)[1:]
-    except flags.Error as error:
-        raise ValueError(str(error)) from error
-    if rest:
-        raise ValueError(f"arguments must be flags such as --train_dir=DIR, got {' '.join(rest)}")
-    if flag_values.help:
-        print(__doc__)
-        print(flag_values.module_help(define_flags.__module__))
-        return None
-    options: TrainOptions = options_from_flags(TrainOptions, flag_values)
-    return options
-
-
 def main(argv: list[str]) -> int:
     """Runs the command; a user's mistake is one line and exit code 1 or 2."""
+    prepare_tensorflow()
+    return run_command(argv, TrainOptions, train, __doc__)
+
+
+def prepare_tensorflow() -> None:
+    """Graph mode, without notices."""
     tf.disable_eager_execution()
     # `==` then compares variables by identity: slim does so for each new one with all before,
     # which takes most of the time to build a deep network.
     tf.disable_tensor_equality()
     tf.get_logger().setLevel("ERROR")
-    try:
-        options = parse(argv)
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    try:
-        if options is not None:
-            train(options)
-    except (ValueError, OSError, FloatingPointError) as error:
-        if options is not None and options.debug:
-            raise
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except tf.errors.OpError as error:
-        if options is not None and options.debug:
-            raise
-        # Behind its first line comes TensorFlow's own account of the place.
-        print(f"error: {error.message.strip().splitlines()[0]}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted: the state is saved", file=sys.stderr)
-        return 130
-    return 0
 
 
 def run() -> None:

@@ -12,7 +12,7 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from absl import flags
@@ -77,14 +77,14 @@ def define_flags(options_class: type[Options], flag_values: flags.FlagValues) ->
         _FLAG_KINDS[kind](field.name, field.default, text, flag_values=flag_values)
 
 
-def options_from_flags(options_class: type[Any], flag_values: flags.FlagValues) -> Any:
-    """An object of `options_class` with the values of its flags.
+def check_choice(field: str, name: str, names: Iterable[str]) -> None:
+    """Checks a name whose valid ones are known only when the program runs.
 
     Raises:
-      ValueError: for a value that breaks a rule.
+      ValueError: naming the field, the valid names and `name`.
     """
-    names = [field.name for field in dataclasses.fields(options_class)]
-    return options_class(**{name: getattr(flag_values, name) for name in names})
+    if name not in names:
+        raise ValueError(f"{field} must be one of {', '.join(names)}, got {name!r}")
 
 
 def _kind_of(hint: Any) -> tuple[type, bool]:

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from absl import flags
 
-from model_deploy.options import Options, define_flags, option, options_from_flags
+from model_deploy.options import Options, check_choice, define_flags, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,14 +51,18 @@ def test_accepts():
     assert Sample(limit=None).limit is None
 
 
-def test_flags_and_back():
-    """Flags have the fields' names, types and defaults; their values make the options."""
-    values = flags.FlagValues()
-    define_flags(Sample, values)
-    values(["program", "--count=2", "--rate=0.25", "--name=b", "--flag", "--limit=7"])
-    assert options_from_flags(Sample, values) == Sample(2, 0.25, "b", True, 7)
+def test_flags():
+    """Flags have the fields' names, types, defaults and help."""
     values = flags.FlagValues()
     define_flags(Sample, values)
     values(["program"])
-    assert options_from_flags(Sample, values) == Sample()
+    names = ("count", "rate", "name", "flag", "limit")
+    assert Sample(*(getattr(values, name) for name in names)) == Sample()
     assert values["name"].help == "a name (one of: a, b)"
+
+
+def test_check_choice():
+    """A name that is none of the valid ones is rejected with all of them."""
+    check_choice("kind", "a", ["a", "b"])
+    with pytest.raises(ValueError, match="kind must be one of a, b, got 'c'"):
+        check_choice("kind", "c", ["a", "b"])

@@ -10,7 +10,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import train_image_classifier as script
-from model_deploy import training
+from model_deploy import command_line, training
 
 ROOT = Path(__file__).parents[1]
 
@@ -54,6 +54,10 @@ def test_digits(tmp_path):
         f"nothing left to train: {train_dir} is at step 440",
         lines[-1],
     ]
+
+
+def parse(arguments):
+    return command_line.parse_options(arguments, script.TrainOptions)
 
 
 def _main(capsys, *arguments):
@@ -217,13 +221,13 @@ def test_help(capsys):
 )
 def test_clones_follow_the_gpus(arguments, gpus, clones, on_cpu):
     """One clone for each GPU that is visible, or two on the CPU, unless told otherwise."""
-    config = training.deployment_config(script.parse(["train", *arguments]), gpus)
+    config = training.deployment_config(parse(["train", *arguments]), gpus)
     assert (config.num_clones, config.clone_on_cpu) == (clones, on_cpu)
 
 
 def test_more_clones_than_gpus():
     """More clones than GPUs names both numbers and the flag that helps."""
-    options = script.parse(["train", "--num_clones=3"])
+    options = parse(["train", "--num_clones=3"])
     message = (
         "num_clones must be at most the number of visible GPUs, 2, got 3; "
         "--clone_on_cpu puts clones on the CPU"
@@ -276,6 +280,6 @@ def test_flags_keep_the_names_of_tf_slim():
         "train_image_size": None,
         "max_number_of_steps": None,
     }
-    options = script.parse(["train"])
+    options = parse(["train"])
     assert {name: getattr(options, name) for name in known} == known
     assert training.clone_batch_size(options, num_clones=2) == 32

@@ -2,6 +2,7 @@
 
 from model_deploy.training.averages import averages_to_restore, moving_average_update
 from model_deploy.training.classification import add_classification_losses
+from model_deploy.training.classifier import Classifier, ClassifierOptions, get_dataset
 from model_deploy.training.devices import (
     DeploymentOptions,
     clone_batch_size,
@@ -13,6 +14,8 @@ from model_deploy.training.optimizers import OptimizerOptions, build_optimizer
 from model_deploy.training.schedules import LearningRateOptions, build_learning_rate
 
 __all__ = [
+    "Classifier",
+    "ClassifierOptions",
     "DeploymentOptions",
     "Evaluation",
     "LearningRateOptions",
@@ -26,6 +29,7 @@ __all__ = [
     "clone_batch_size",
     "deployment_config",
     "evaluate",
+    "get_dataset",
     "moving_average_update",
     "train",
 ]

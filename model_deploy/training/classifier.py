@@ -1,0 +1,143 @@
+"""An image classifier as its options name it: dataset, preprocessing, network.
+
+The networks are those of a factory that the scripts pass, `nets_factory.get_network_fn`.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import inputs
+from model_deploy.options import Options, check_choice, option
+from model_deploy.training.classification import add_classification_losses
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassifierOptions(Options):
+    """What training, evaluation and export have to agree on."""
+
+    dataset_name: str = option("digits", "name of the dataset")
+    dataset_dir: str | None = option(None, "folder of the dataset's files; digits needs none")
+    model_name: str = option("lenet", "name of the network")
+    labels_offset: int = option(
+        0, "subtracted from labels: 1 leaves out the background class of ImageNet", minimum=0
+    )
+    skip_corrupt_records: int = option(0, "how many corrupt records may be skipped", minimum=0)
+    num_readers: int | None = option(
+        None, "images read at the same time; default: tuned while it runs", minimum=1
+    )
+    num_preprocessing_threads: int | None = option(
+        None, "calls of the preprocessing at a time; default: tuned while it runs", minimum=1
+    )
+    train_image_size: int | None = option(
+        None, "height and width of the images; default: those of the network", minimum=1
+    )
+    weight_decay: float = option(0.00004, "weight of the L2 regularization", minimum=0)
+    label_smoothing: float = option(
+        0.0, "share of the target spread over all classes", minimum=0, below=1
+    )
+    use_grayscale: bool = option(False, "turn the images to grey")
+    preprocessing_name: str | None = option(
+        None, "name of the preprocessing; default: that of the network"
+    )
+    moving_average_decay: float | None = option(
+        None, "decay of the moving averages of the variables; default: none", above=0, below=1
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("dataset_name", self.dataset_name, inputs.dataset_names())
+        if self.preprocessing_name is not None:
+            names = inputs.preprocessing_names()
+            check_choice("preprocessing_name", self.preprocessing_name, names)
+
+
+class Classifier(NamedTuple):
+    """The network and its preprocessing, the same in training and evaluation.
+
+    Attributes:
+      options: the settings.
+      num_classes: number of classes, without those below `labels_offset`.
+      get_network_fn: `nets_factory.get_network_fn`.
+    """
+
+    options: ClassifierOptions
+    num_classes: int
+    get_network_fn: Callable[..., Any]
+
+    @classmethod
+    def of(
+        cls,
+        options: ClassifierOptions,
+        dataset: inputs.Dataset,
+        get_network_fn: Callable[..., Any],
+    ) -> "Classifier":
+        """A classifier for the classes of a dataset.
+
+        Raises:
+          ValueError: if `labels_offset` leaves no class.
+        """
+        if options.labels_offset >= dataset.num_classes:
+            raise ValueError(
+                f"labels_offset must be less than the {dataset.num_classes} classes of "
+                f"{dataset.name}, got {options.labels_offset}"
+            )
+        return cls(options, dataset.num_classes - options.labels_offset, get_network_fn)
+
+    def network_fn(self, is_training: bool) -> Any:
+        """The network as a function of images; an unknown name lists the valid ones."""
+        weight_decay = self.options.weight_decay if is_training else 0.0
+        name = self.options.model_name
+        return self.get_network_fn(name, self.num_classes, weight_decay, is_training)
+
+    @property
+    def input_options(self) -> dict[str, Any]:
+        """Keyword arguments for the input pipelines."""
+        size = self.options.train_image_size
+        options: dict[str, Any] = {
+            "preprocessing": self.options.preprocessing_name or self.options.model_name,
+            "image_size": size or self.network_fn(False).default_image_size,
+            "num_readers": self.options.num_readers,
+            "num_preprocessing_threads": self.options.num_preprocessing_threads,
+        }
+        if self.options.use_grayscale:
+            options["preprocessing_options"] = {"use_grayscale": True}
+        return options
+
+    def labels(self, batch: dict[str, Any]) -> Any:
+        """Labels of a batch, from 0 on; one below the offset stops the run."""
+        if not self.options.labels_offset:
+            return batch["label"]
+        labels = batch["label"] - self.options.labels_offset
+        message = f"labels must be at least labels_offset={self.options.labels_offset}"
+        with tf.control_dependencies([tf.debugging.assert_non_negative(labels, message=message)]):
+            return tf.identity(labels)
+
+    def add_losses(self, batches: inputs.TrainBatches) -> None:
+        """The `model_fn` of the deployment: one clone's network on its batch."""
+        batch = next(batches)
+        logits, end_points = self.network_fn(is_training=True)(batch["image"])
+        add_classification_losses(
+            logits,
+            self.labels(batch),
+            auxiliary_logits=end_points.get("AuxLogits"),
+            label_smoothing=self.options.label_smoothing,
+        )
+
+    def predict(self, dataset: inputs.Dataset) -> tuple[Any, Any]:
+        """Logits and labels of a split, for evaluation."""
+        batch = next(inputs.eval_batches(dataset, **self.input_options))
+        logits, _ = self.network_fn(is_training=False)(batch["image"])
+        return logits, self.labels(batch)
+
+
+def get_dataset(options: ClassifierOptions, split: str) -> inputs.Dataset:
+    """A split of the dataset that the options name."""
+    return inputs.get_dataset(
+        options.dataset_name,
+        split,
+        options.dataset_dir,
+        skip_corrupt_records=options.skip_corrupt_records,
+    )
