@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 @contextlib.contextmanager
@@ -53,6 +53,7 @@ class TrainOptions(
     training.DeploymentOptions,
     training.OptimizerOptions,
     training.LearningRateOptions,
+    training.LoopOptions,
     training.ClassifierOptions,
 ):
     """All settings of a training run; each is a flag."""
@@ -66,10 +67,6 @@ class TrainOptions(
         None, "largest joint L2 norm of the gradients; default: not clipped", above=0
     )
     seed: int = option(0, "seed of initial values and of the order of images", minimum=0)
-    log_every_n_steps: int = option(10, "steps between updates of the progress shown", minimum=1)
-    save_interval_secs: int = option(600, "seconds between checkpoints", minimum=1)
-    save_summaries_secs: int = option(600, "seconds between summaries", minimum=1)
-    keep_checkpoints: int = option(5, "how many checkpoints of this run to keep", minimum=1)
     describe: bool = option(False, "print what is placed on which device, before training")
     debug: bool = option(False, "show where an error comes from")
 
@@ -115,8 +112,12 @@ def plan(options: TrainOptions) -> Run:
 
 def build(
     options: TrainOptions, run: Run, classifier: training.Classifier
-) -> tuple[model_deploy.DeployedModel, inputs.TrainBatches]:
-    """Builds inputs, optimizer and clones in the default graph."""
+) -> tuple[model_deploy.DeployedModel, dict[str, Any]]:
+    """Builds inputs, optimizer and clones in the default graph.
+
+    Returns:
+      The model, and what `model_deploy.train` shows of its steps.
+    """
     with tf.device(run.config.variables_device()):
         global_step = tf.train.get_or_create_global_step()
     with tf.device(run.config.inputs_device()):
@@ -148,7 +149,11 @@ def build(
         summaries=summaries,
         clip_norm=options.clip_norm,
     )
-    return model, batches
+    return model, {
+        "learning_rate": rate,
+        "wait_secs": batches.wait_secs,
+        "images_per_step": run.images_per_step,
+    }
 
 
 def train(options: TrainOptions) -> float | None:
@@ -165,7 +170,7 @@ def train(options: TrainOptions) -> float | None:
         training.check_writable(options.train_dir)
     with tf.Graph().as_default():
         tf.set_random_seed(options.seed)
-        model, batches = build(options, run, classifier)
+        model, shown = build(options, run, classifier)
         print_banner(options, run)
         if options.describe:
             print(model_deploy.describe(model))
@@ -173,14 +178,10 @@ def train(options: TrainOptions) -> float | None:
             model,
             options.train_dir,
             max_steps=run.max_steps,
-            images_per_step=run.images_per_step,
-            wait_secs=batches.wait_secs,
-            log_every_n_steps=options.log_every_n_steps,
-            save_interval_secs=options.save_interval_secs,
-            save_summaries_secs=options.save_summaries_secs,
-            keep_checkpoints=options.keep_checkpoints,
             master=options.master,
             is_chief=is_chief,
+            **shown,
+            **options.part(training.LoopOptions),
         )
     if result.total_loss is None:
         print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")

@@ -31,18 +31,6 @@ _Loader.add_implicit_resolver(
 )
 
 
-class Interrupted(Exception):  # noqa: N818 - a signal is no error
-    """A run was asked to stop and has done so in good order.
-
-    Attributes:
-      exit_code: that of the process, 128 + the number of the signal.
-    """
-
-    def __init__(self, message: str, exit_code: int) -> None:
-        super().__init__(message)
-        self.exit_code = exit_code
-
-
 def run_command(
     argv: Sequence[str],
     options_class: type[Options],
@@ -60,8 +48,7 @@ def run_command(
       saved_in: see `parse_options`.
 
     Returns:
-      The exit code: 0, 1 for an error on the way, 2 for a bad command line, or that of
-      a signal that has ended the run.
+      The exit code: 0, 1 for an error on the way, 2 for a bad command line, 130 for Ctrl-C.
     """
     try:
         options = parse_options(argv, options_class, text, saved_in)
@@ -73,8 +60,6 @@ def run_command(
     code = 1
     try:
         function(options)
-    except Interrupted as error:
-        message, code = str(error), error.exit_code
     except (ValueError, OSError, FloatingPointError) as error:
         _raise_again_to_debug(options)
         message = f"error: {error}"

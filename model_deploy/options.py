@@ -65,6 +65,10 @@ class Options:
             if field.metadata:
                 _check(field, hints[field.name], getattr(self, field.name))
 
+    def part(self, options_class: "type[Options]") -> dict[str, Any]:
+        """The values of the fields that another class of options has, too, by name."""
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(options_class)}
+
 
 def define_flags(options_class: type[Options], flag_values: flags.FlagValues) -> None:
     """Defines one absl flag per field of `options_class`, with its default and help."""

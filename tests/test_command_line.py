@@ -6,7 +6,6 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy.command_line import (
-    Interrupted,
     parse_options,
     read_options,
     run_command,
@@ -99,7 +98,6 @@ CASES = {
         1,
         "error: corrupt record\n",
     ),
-    "signal": (Interrupted("stopped at step 3", 143), 143, "stopped at step 3\n"),
     "keyboard": (KeyboardInterrupt(), 130, "interrupted\n"),
 }
 

@@ -42,7 +42,10 @@ def test_digits(tmp_path):
     accuracy = re.fullmatch(r"test accuracy at step 440: ([\d.]+) \(360 images\)", lines[-1])
     assert float(accuracy.group(1)) >= 0.97
     progress = err.splitlines()
-    shown = r"step \d+/440  loss [\d.]+  [\d,]+ images/s  \d+% waiting for data"
+    shown = (
+        r"step \d+/440  loss [\d.]+  rate [\d.]+  [\d,]+ ± [\d,]+ images/s  [\d.]+ s/batch  "
+        r"\d+% waiting for data  0:0\d:\d\d left"
+    )
     assert all(re.fullmatch(shown, line) for line in progress), err
     assert len(progress) == 44
     assert (train_dir / "model.ckpt-440.index").exists()

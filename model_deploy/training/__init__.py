@@ -9,8 +9,10 @@ from model_deploy.training.devices import (
     deployment_config,
 )
 from model_deploy.training.evaluation import Evaluation, evaluate
-from model_deploy.training.loop import TrainResult, check_writable, train
+from model_deploy.training.loop import check_writable, train
+from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.optimizers import OptimizerOptions, build_optimizer
+from model_deploy.training.run import TrainResult
 from model_deploy.training.schedules import LearningRateOptions, build_learning_rate
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "DeploymentOptions",
     "Evaluation",
     "LearningRateOptions",
+    "LoopOptions",
     "OptimizerOptions",
     "TrainResult",
     "add_classification_losses",

@@ -1,19 +1,74 @@
-"""Whether a checkpoint is one of the model that is about to restore it."""
+"""Checkpoints on disk: which there are, and whether one fits the model that is to restore it."""
+
+import glob
+import os
+import re
 
 import tensorflow.compat.v1 as tf
 
+CHECKPOINT_NAME = "model.ckpt"
 _SHOWN = 3
 
 
-def check_fits(train_dir: str) -> None:
-    """Compares the newest checkpoint in `train_dir` with the graph's global variables.
+def step_of(checkpoint: str) -> int | None:
+    """The step in the name of a checkpoint, `model.ckpt-<step>`; None in other names."""
+    match = re.search(r"-(\d+)$", checkpoint)
+    return int(match.group(1)) if match else None
+
+
+def steps_in(train_dir: str) -> list[int]:
+    """The steps of all whole checkpoints in a folder, in rising order."""
+    names = glob.glob(os.path.join(glob.escape(train_dir), f"{CHECKPOINT_NAME}-*.index"))
+    steps = [step_of(name.removesuffix(".index")) for name in names]
+    return sorted(step for step in steps if step is not None)
+
+
+def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
+    """The checkpoint that a run starts from.
+
+    Args:
+      train_dir: the folder of the run.
+      resume: `auto` for the newest checkpoint in `train_dir`, if there is one; `never`
+        to start anew, in a folder without checkpoints; or the path of a checkpoint.
+
+    Returns:
+      Its path, or None to start anew.
+
+    Raises:
+      ValueError: if there are checkpoints that the new run would overwrite, or if
+        there is none where `resume` says.
+    """
+    newest = tf.train.latest_checkpoint(train_dir)
+    if resume == "auto":
+        return newest
+    if resume == "never":
+        if newest is not None:
+            raise ValueError(
+                f"train_dir must hold no checkpoint with resume='never', got {newest}; choose "
+                "another train_dir, or resume='auto' to go on"
+            )
+        return None
+    path = tf.train.latest_checkpoint(resume) if os.path.isdir(resume) else resume
+    if path is None or not tf.train.checkpoint_exists(path):
+        raise ValueError(
+            f"resume must be 'auto', 'never' or the path of a checkpoint, got {resume!r}"
+        )
+    step = int(tf.train.load_checkpoint(path).get_tensor(tf.GraphKeys.GLOBAL_STEP))
+    later = [each for each in steps_in(train_dir) if each > step]
+    if later:
+        raise ValueError(
+            f"train_dir must hold no checkpoint after step {step} of resume={resume!r}, got "
+            f"step {later[-1]}, which the run would overwrite; choose another train_dir"
+        )
+    return path
+
+
+def check_fits(path: str) -> None:
+    """Compares a checkpoint with the graph's global variables.
 
     Raises:
       ValueError: naming the first variables that it lacks or has in another shape.
     """
-    path = tf.train.latest_checkpoint(train_dir)
-    if path is None:
-        return
     shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
     wrong = []
     for variable in tf.global_variables():

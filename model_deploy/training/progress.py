@@ -1,21 +1,29 @@
 """What a person sees of a run: a bar on a terminal, plain lines elsewhere."""
 
+import datetime
+import math
 import shutil
+import statistics
 import sys
 import time
 from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from model_deploy.training.step import StepReport
+
 
 class Progress:
-    """Shows step, loss, images per second and waiting for data; use it in a `with` block.
+    """Shows loss, learning rate, rates and waiting for data; use it in a `with` block.
 
     Args:
       first_step: number of steps done before this run.
       max_steps: number of steps after which the run ends; None for no end.
       images_per_step: images in a step, over all clones.
       stream: where to write; a bar if it is a terminal, else one line per update.
+
+    Attributes:
+      max_steps: as given.
     """
 
     def __init__(
@@ -27,10 +35,10 @@ class Progress:
     ) -> None:
         self._stream = stream or sys.stderr
         self._images_per_step = images_per_step
-        self._max_steps = max_steps
-        self._step = first_step
-        self._time = time.perf_counter()
-        self._waited: float | None = None
+        self.max_steps = max_steps
+        self._shown = first_step
+        self._times = [time.perf_counter()]
+        self._waited = 0.0
         self._bar: Any = None
         if self._stream.isatty():
             # Some terminals say that they are 0 wide, where tqdm would show nothing.
@@ -46,22 +54,70 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
 
-    def add_wait(self, seconds: float) -> None:
-        """Counts the time that a step has waited for its data."""
-        self._waited = (self._waited or 0.0) + seconds
+    def leave_out(self, secs: float) -> None:
+        """Leaves time that was spent on something else than training out of the rates."""
+        self._times = [each + secs for each in self._times]
 
-    def update(self, step: int, loss: float) -> None:
-        """Shows the state after `step`, with rates since the last call."""
-        now = time.perf_counter()
-        steps, seconds = step - self._step, now - self._time
-        facts = [f"loss {loss:.4f}", f"{steps * self._images_per_step / seconds:,.0f} images/s"]
-        if self._waited is not None:
-            facts.append(f"{min(1.0, self._waited / seconds):.0%} waiting for data")
-            self._waited = 0.0
+    def add(self, report: StepReport) -> None:
+        """Counts a step; called after each of them."""
+        self._times.append(time.perf_counter())
+        self._waited += report.wait_secs
+
+    def show(self, report: StepReport) -> dict[str, Any]:
+        """Shows the state after a step, with rates since the last call, and returns it.
+
+        Returns:
+          `step`, `loss`, `learning_rate`, `images_per_sec` with its spread (1.4826 times
+          the median distance from the median over the steps, a robust standard
+          deviation), `secs_per_batch`, `waiting` (share of the time), `secs_left`, and
+          `time` (UTC).  What is not known is NaN.
+        """
+        entry = {"step": report.step, "loss": report.loss, "learning_rate": report.learning_rate}
+        entry |= self._rates(report.step)
         if self._bar is not None:
-            self._bar.set_postfix_str(", ".join(facts), refresh=False)
-            self._bar.update(steps)
+            self._bar.set_postfix_str(", ".join(_facts(entry)), refresh=False)
+            self._bar.update(report.step - self._shown)
         else:
-            of = f"/{self._max_steps}" if self._max_steps is not None else ""
-            print("  ".join([f"step {step}{of}", *facts]), file=self._stream, flush=True)
-        self._step, self._time = step, now
+            of = f"/{self.max_steps}" if self.max_steps is not None else ""
+            left = entry["secs_left"]
+            ends = [] if math.isnan(left) else [f"{datetime.timedelta(seconds=round(left))} left"]
+            self.line("  ".join([f"step {report.step}{of}", *_facts(entry), *ends]))
+        self._shown = report.step
+        return entry | {"time": datetime.datetime.now(datetime.timezone.utc).isoformat()}
+
+    def line(self, text: str) -> None:
+        """Prints a line, above the bar if there is one."""
+        if self._bar is not None:
+            self._bar.write(text, file=self._stream)
+        else:
+            print(text, file=self._stream, flush=True)
+
+    def _rates(self, step: int) -> dict[str, float]:
+        secs = [after - before for before, after in zip(self._times, self._times[1:], strict=False)]
+        total, waited = sum(secs), self._waited
+        self._times, self._waited = self._times[-1:], 0.0
+        rates = [self._images_per_step / each for each in secs if each > 0]
+        middle = statistics.median(rates)
+        spread = 1.4826 * statistics.median([abs(rate - middle) for rate in rates])
+        mean = total / len(secs)
+        left = math.nan if self.max_steps is None else max(0, self.max_steps - step) * mean
+        return {
+            "images_per_sec": self._images_per_step / mean,
+            "images_per_sec_spread": spread,
+            "secs_per_batch": mean,
+            "waiting": min(1.0, waited / total) if not math.isnan(waited) else math.nan,
+            "secs_left": left,
+        }
+
+
+def _facts(entry: dict[str, Any]) -> list[str]:
+    facts = [f"loss {entry['loss']:.4f}"]
+    if not math.isnan(entry["learning_rate"]):
+        facts.append(f"rate {entry['learning_rate']:.4g}")
+    if not math.isnan(entry["images_per_sec"]):
+        rate, spread = entry["images_per_sec"], entry["images_per_sec_spread"]
+        facts.append(f"{rate:,.0f} ± {spread:,.0f} images/s")
+        facts.append(f"{entry['secs_per_batch']:.4f} s/batch")
+    if not math.isnan(entry["waiting"]):
+        facts.append(f"{entry['waiting']:.0%} waiting for data")
+    return facts

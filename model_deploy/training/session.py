@@ -1,100 +1,85 @@
-"""The session of a run, and the files that it writes: checkpoints and events."""
+"""The session of a run: variables restored or initialized, inputs and queues started."""
 
 import contextlib
-import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.training.checkpoints import check_fits
+from model_deploy.training.saving import CheckpointWriter
 
-CHECKPOINT_NAME = "model.ckpt"
+# Seconds between two looks at whether the chief has initialized the variables.
+_POLL_SECS = 0.2
 
 
-class RunWriter:
-    """Writes the checkpoints and TensorBoard events of one run.
+class Start(NamedTuple):
+    """How a session gets its variables.
 
-    Args:
-      train_dir: folder to write to.
-      keep_checkpoints: how many checkpoints to keep; only checkpoints that this
-        writer made are ever deleted.
+    Attributes:
+      is_chief: whether this process initializes them; others wait until it has.
+      writer: the chief's, whose saver restores the checkpoint.
+      checkpoint: path of the checkpoint to restore; None to initialize the variables.
+      init_fn: called with the session after they were initialized, not after they
+        were restored.
     """
 
-    def __init__(self, train_dir: str, keep_checkpoints: int) -> None:
-        self._train_dir = train_dir
-        self._saved_step: int | None = None
-        self._events: Any = None
-        self.saver = tf.train.Saver(max_to_keep=keep_checkpoints, save_relative_paths=True)
-
-    def add_summary(self, session: Any, summary: bytes, step: int) -> None:
-        """Appends a serialized summary to the events."""
-        if self._events is None:
-            self._events = tf.summary.FileWriter(self._train_dir, session.graph)
-        self._events.add_summary(summary, step)
-
-    def save(self, session: Any, step: int) -> None:
-        """Writes the checkpoint `model.ckpt-<step>`, unless it was the last one written."""
-        if step != self._saved_step:
-            path = os.path.join(self._train_dir, CHECKPOINT_NAME)
-            self.saver.save(session, path, global_step=step)
-            self._saved_step = step
-
-    def forget_earlier_checkpoints(self) -> None:
-        """Keeps checkpoints that were restored, but not made here, from being deleted."""
-        self.saver.set_last_checkpoints_with_time([])
-
-    def close(self) -> None:
-        """Writes out and closes the events."""
-        if self._events is not None:
-            self._events.close()
+    is_chief: bool
+    writer: CheckpointWriter | None = None
+    checkpoint: str | None = None
+    init_fn: Callable[[Any], None] | None = None
 
 
-@contextlib.contextmanager
-def open_session(
-    train_dir: str, master: str, is_chief: bool, config: Any, writer: RunWriter | None
-) -> Iterator[Any]:
-    """A session in which all variables and inputs are ready, and queues are being filled.
-
-    The chief restores the newest checkpoint in `train_dir`, or else initializes the
-    variables; other workers wait for it.  Tables and inputs are initialized after
-    that, so that they can read restored variables.
+class SessionOpener:
+    """Opens sessions with TensorFlow's session manager; adds ops to the default graph.
 
     Args:
-      train_dir: folder of the checkpoints.
       master: address of a TensorFlow server, or ''.
-      is_chief: whether this process is the chief.
-      config: a `tf.ConfigProto`.
-      writer: the chief's writer; None for other workers.
-
-    Raises:
-      ValueError: if the checkpoint is not one of this graph's variables.
+      config: a `tf.ConfigProto`; soft placement if not given.
+      start: how the variables get their values.
     """
-    if writer is not None:
-        check_fits(train_dir)
-    manager = tf.train.SessionManager(
-        local_init_op=tf.group(tf.local_variables_initializer(), tf.tables_initializer()),
-        ready_op=tf.report_uninitialized_variables(),
-        ready_for_local_init_op=tf.report_uninitialized_variables(tf.global_variables()),
-    )
-    if is_chief and writer is not None:
-        session = manager.prepare_session(
-            master,
-            init_op=tf.global_variables_initializer(),
-            saver=writer.saver,
-            checkpoint_dir=train_dir,
-            config=config,
+
+    def __init__(self, master: str, config: Any, start: Start) -> None:
+        self._master = master
+        self._config = config or tf.ConfigProto(allow_soft_placement=True)
+        self._start = start
+        self._init_op = tf.global_variables_initializer()
+        # Tables and inputs come after the variables, so that they can read restored ones.
+        self._manager = tf.train.SessionManager(
+            local_init_op=tf.group(tf.local_variables_initializer(), tf.tables_initializer()),
+            ready_op=tf.report_uninitialized_variables(),
+            ready_for_local_init_op=tf.report_uninitialized_variables(tf.global_variables()),
+            recovery_wait_secs=_POLL_SECS,
         )
-        writer.forget_earlier_checkpoints()
-    else:
-        session = manager.wait_for_session(master, config=config)
-    with session:
-        coordinator = tf.train.Coordinator()
-        threads = []
-        if tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS):
-            threads = tf.train.start_queue_runners(session, coordinator)
-        try:
-            yield session
-        finally:
-            coordinator.request_stop()
-            coordinator.join(threads, stop_grace_period_secs=10, ignore_live_threads=True)
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[tuple[Any, Any]]:
+        """A session in which variables and inputs are ready, and queues are being filled.
+
+        Yields:
+          `(session, coordinator)`.
+        """
+        with self._new_session() as session:
+            coordinator = tf.train.Coordinator()
+            threads = []
+            if tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS):
+                threads = tf.train.start_queue_runners(session, coordinator)
+            try:
+                yield session, coordinator
+            finally:
+                coordinator.request_stop()
+                coordinator.join(threads, stop_grace_period_secs=10, ignore_live_threads=True)
+
+    def _new_session(self) -> Any:
+        start = self._start
+        if start.writer is None:
+            return self._manager.wait_for_session(self._master, config=self._config)
+        session = self._manager.prepare_session(
+            self._master,
+            init_op=self._init_op,
+            saver=start.writer.saver if start.checkpoint else None,
+            checkpoint_filename_with_path=start.checkpoint,
+            config=self._config,
+            init_fn=start.init_fn,
+        )
+        start.writer.newest = start.checkpoint
+        return session

@@ -1,8 +1,5 @@
 """`train`: checkpoints, resuming, events, ends and errors."""
 
-import io
-import re
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -10,7 +7,6 @@ import tensorflow.compat.v1 as tf
 import model_deploy
 from model_deploy import deploy, train
 from model_deploy.training import check_writable
-from model_deploy.training.progress import Progress
 from tests.goldens import LogicalDevices, cpu_config
 
 
@@ -101,17 +97,20 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
     assert not list(tmp_path.glob("model.ckpt-*"))
 
 
-def test_an_interrupted_run_is_saved(tmp_path, monkeypatch):
-    """Ctrl-C leaves a checkpoint of the last step."""
+def test_a_run_that_fails_is_saved(tmp_path):
+    """An error in a hook leaves a checkpoint of the last step."""
 
-    def interrupt(self, step, loss):
-        if step == 2:
-            raise KeyboardInterrupt
-        return 0.0
+    class Failing(tf.train.SessionRunHook):
+        def before_run(self, run_context):
+            if self.due_now:
+                raise KeyboardInterrupt
 
-    monkeypatch.setattr(Progress, "update", interrupt)
+        def due(self, step):
+            self.due_now = step == 3
+            return self.due_now
+
     with pytest.raises(KeyboardInterrupt):
-        _train(tmp_path, 9, log_every_n_steps=1)
+        _train(tmp_path, 9, hooks=[Failing()])
     assert (tmp_path / "model.ckpt-2.index").exists()
 
 
@@ -184,30 +183,6 @@ def test_a_new_folder_is_made(tmp_path):
     assert list((tmp_path / "a" / "b").iterdir()) == []
 
 
-def test_plain_lines():
-    """Without a terminal each update is a line with step, loss and images per second."""
-    stream = io.StringIO()
-    with Progress(10, 30, 64, stream) as progress:
-        progress.update(20, 0.25)
-        progress.add_wait(0.0)
-        progress.update(30, 0.5)
-    first, second = stream.getvalue().splitlines()
-    assert re.fullmatch(r"step 20/30  loss 0\.2500  [\d,]+ images/s", first)
-    assert re.fullmatch(r"step 30/30  loss 0\.5000  [\d,]+ images/s  0% waiting for data", second)
-
-
-def test_rates(monkeypatch):
-    """10 steps of 64 images in 2 seconds are 320 images/s; 0.5 of them waiting are 25%."""
-    clock = iter([100.0, 102.0])
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    stream = io.StringIO()
-    progress = Progress(10, None, 64, stream)
-    progress.add_wait(0.2)
-    progress.add_wait(0.3)
-    progress.update(20, 0.25)
-    assert stream.getvalue() == "step 20  loss 0.2500  320 images/s  25% waiting for data\n"
-
-
 def test_waiting_is_fetched_with_each_step(tmp_path, capsys):
     """The seconds that steps report are added up."""
     with tf.Graph().as_default():
@@ -215,15 +190,3 @@ def test_waiting_is_fetched_with_each_step(tmp_path, capsys):
         options = {"wait_secs": waited, "session_config": cpu_config(), "log_every_n_steps": 2}
         train(_deploy(), tmp_path, max_steps=2, **options)
     assert "100% waiting for data" in capsys.readouterr().err
-
-
-def test_a_bar():
-    """On a terminal there is a bar with the same numbers."""
-    stream = io.StringIO()
-    stream.isatty = lambda: True
-    with Progress(10, 30, 64, stream) as progress:
-        progress.update(20, 0.25)
-    text = stream.getvalue()
-    assert "20/30" in text
-    assert "loss 0.2500" in text
-    assert "images/s" in text

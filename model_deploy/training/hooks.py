@@ -1,0 +1,155 @@
+"""The loop's own hooks: what happens now and then besides the steps."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.training.metrics import MetricsLog
+from model_deploy.training.plots import plot_training
+from model_deploy.training.progress import Progress
+from model_deploy.training.saving import BestCheckpoint, CheckpointWriter
+from model_deploy.training.step import StepContext, StepReport
+from model_deploy.training.timing import Every
+
+# Seconds between two drawings of training.png, each of which takes a third of a second.
+PLOT_EVERY_SECS = 60.0
+
+
+class SummaryHook(tf.train.SessionRunHook):
+    """Fetches the summaries of a step and appends them to TensorBoard's events."""
+
+    def __init__(
+        self, train_dir: str, summary_op: Any, every: Every, last_step: int | None
+    ) -> None:
+        self._train_dir = train_dir
+        self._summary_op = summary_op
+        self._every = every
+        self._last_step = last_step
+        self._events: Any = None
+
+    def due(self, step: int) -> bool:
+        """At intervals, and at the last step."""
+        return step == self._last_step or self._every.due(step)
+
+    def before_run(self, run_context: Any) -> Any:
+        return tf.train.SessionRunArgs(self._summary_op)
+
+    def after_run(self, run_context: StepContext, run_values: Any) -> None:
+        if self._events is None:
+            self._events = tf.summary.FileWriter(self._train_dir, run_context.session.graph)
+        step = run_context.report.step
+        self._events.add_summary(run_values.results, step)
+        self._every.done(step)
+
+    def close(self) -> None:
+        """Writes out what is still in memory."""
+        if self._events is not None:
+            self._events.close()
+
+
+class Log:
+    """Shows the progress, and writes it to `metrics.jsonl` and `training.png`.
+
+    The loop calls it after the hooks, when the time of the step is known.
+    """
+
+    def __init__(
+        self, progress: Progress, metrics: MetricsLog | None, train_dir: str, every: Every
+    ) -> None:
+        self._progress = progress
+        self._metrics = metrics
+        self._train_dir = train_dir
+        self._every = every
+        self._plot = Every(secs=PLOT_EVERY_SECS)
+
+    def add(self, report: StepReport) -> None:
+        """Counts a step; shows it every so many steps, and at the last one."""
+        self._progress.add(report)
+        if not (self._every.take(report.step) or report.step == self._progress.max_steps):
+            return
+        entry = self._progress.show(report)
+        if self._metrics is not None:
+            self._metrics.add(entry)
+            if self._plot.take(report.step):
+                plot_training(self._train_dir)
+
+
+class SaveHook(tf.train.SessionRunHook):
+    """Writes checkpoints at intervals."""
+
+    def __init__(self, writer: CheckpointWriter, every: Every) -> None:
+        self._writer = writer
+        self._every = every
+
+    def due(self, step: int) -> bool:
+        """Every so many steps or seconds."""
+        return self._every.due(step)
+
+    def after_run(self, run_context: StepContext, run_values: Any) -> None:
+        step = run_context.report.step
+        self._writer.try_to_save(run_context.session, step)
+        self._every.done(step)
+
+
+class EvaluationHook(tf.train.SessionRunHook):
+    """Saves a checkpoint and evaluates it, at intervals and at the last step.
+
+    Args:
+      evaluate: function of the checkpoint's path that returns metrics by name.
+      metric: the one that counts for the best checkpoint and for `stop_at`.
+      stop_at: value of the metric at which the run ends; None for no such end.
+      writer: writes the checkpoint.
+      best: keeps the best one.
+      metrics: where the numbers go.
+      progress: shows them.
+      every: the interval.
+      last_step: the last step of the run, if it is known.
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[[str], Mapping[str, float]],
+        *,
+        metric: str,
+        stop_at: float | None,
+        writer: CheckpointWriter,
+        best: BestCheckpoint,
+        metrics: MetricsLog,
+        progress: Progress,
+        every: Every,
+        last_step: int | None,
+    ) -> None:
+        self._evaluate = evaluate
+        self._metric = metric
+        self._stop_at = stop_at
+        self._writer = writer
+        self._best = best
+        self._metrics = metrics
+        self._progress = progress
+        self._every = every
+        self._last_step = last_step
+
+    def due(self, step: int) -> bool:
+        """Every so many steps, and at the last one."""
+        return self._every.due(step) or step == self._last_step
+
+    def after_run(self, run_context: StepContext, run_values: Any) -> None:
+        step = run_context.report.step
+        self._every.done(step)
+        begin = time.perf_counter()
+        found = dict(self._evaluate(self._writer.save(run_context.session, step)))
+        if self._metric not in found:
+            raise ValueError(
+                f"metric must be one of {', '.join(sorted(found))}, got {self._metric!r}"
+            )
+        self._metrics.add({"step": step, **found})
+        numbers = "  ".join(f"{name} {value:.4f}" for name, value in found.items())
+        self._progress.line(f"evaluation at step {step}:  {numbers}")
+        value = float(found[self._metric])
+        self._best.offer(run_context.session, step, value)
+        if self._stop_at is not None and value >= self._stop_at:
+            self._progress.line(f"{self._metric} {self._stop_at} is reached: the run ends")
+            run_context.request_stop()
+        self._progress.leave_out(time.perf_counter() - begin)

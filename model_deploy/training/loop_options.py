@@ -1,0 +1,39 @@
+"""The settings of the loop."""
+
+import dataclasses
+
+from model_deploy.options import Options, option
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopOptions(Options):
+    """When the loop logs, saves, evaluates and ends."""
+
+    log_every_n_steps: int = option(10, "steps between updates of the progress shown", minimum=1)
+    save_interval_secs: float = option(600, "seconds between checkpoints", minimum=0)
+    save_interval_steps: int | None = option(
+        None, "steps between checkpoints, besides those by seconds", minimum=1
+    )
+    save_summaries_secs: float = option(600, "seconds between summaries", minimum=0)
+    keep_checkpoints: int = option(5, "how many checkpoints of this run to keep", minimum=1)
+    eval_every_n_steps: int | None = option(
+        None, "steps between evaluations while training; default: none", minimum=1
+    )
+    stop_at_metric: float | None = option(
+        None, "accuracy of an evaluation while training at which the run ends"
+    )
+    check_numerics: bool = option(
+        False, "name the first op that gives NaN or Inf; makes steps slower"
+    )
+    resume: str = option(
+        "auto",
+        "auto: go on from the newest checkpoint in train_dir; never: start anew, without "
+        "any there; or the path of a checkpoint to go on from",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stop_at_metric is not None and self.eval_every_n_steps is None:
+            raise ValueError(
+                f"stop_at_metric must go with eval_every_n_steps, got {self.stop_at_metric} alone"
+            )

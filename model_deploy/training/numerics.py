@@ -1,0 +1,44 @@
+"""Finds the op that first gives NaN or Inf in a step."""
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import graph_walk
+
+_FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
+
+
+class NumericChecks:
+    """Looks at all float values that a step computes.
+
+    What is inside of functions and of TensorFlow 1's loops and conditions shows where
+    it comes out.  Constants are left out: an infinite one is meant.
+
+    Args:
+      train_op: the tensor that makes a step.
+
+    Attributes:
+      first_bad: int64 [], number of the first op, in the order in which they were
+        made, whose value is not finite; -1 if all are.
+    """
+
+    def __init__(self, train_op: Any) -> None:
+        needed = graph_walk.ancestors([train_op.op], control_inputs=True)
+        self._names = []
+        finite = []
+        for op in tf.get_default_graph().get_operations():
+            if op not in needed or op.type == "Const" or op._get_control_flow_context() is not None:
+                continue
+            for output in op.outputs:
+                if output.dtype in _FLOATS:
+                    self._names.append(op.name)
+                    with tf.device(op.device):
+                        finite.append(tf.reduce_all(tf.math.is_finite(output)))
+        all_finite = tf.stack(finite)
+        first = tf.argmin(tf.cast(all_finite, tf.int32))
+        self.first_bad = tf.where(tf.reduce_all(all_finite), tf.constant(-1, tf.int64), first)
+
+    def name(self, number: int) -> str:
+        """The name of an op by its number."""
+        return self._names[number]

@@ -1,0 +1,56 @@
+"""`training.png`: loss, learning rate, rate and accuracy of a run over its steps."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from model_deploy.training.metrics import read_metrics
+
+PLOT_FILE = "training.png"
+# (key in metrics.jsonl, label of the axis)
+_PANELS = (
+    ("loss", "total loss (nats, if cross entropy)"),
+    ("learning_rate", "learning rate (per step)"),
+    ("images_per_sec", "throughput (images/s)"),
+    ("accuracy", "evaluation accuracy (share of images)"),
+)
+
+
+def plot_training(train_dir: str | os.PathLike[str]) -> str | None:
+    """Draws `training.png` from `metrics.jsonl`, both in `train_dir`, in one move.
+
+    Returns:
+      The path, or None if there is nothing to draw yet.
+    """
+    records = read_metrics(train_dir)
+    panels = [(key, label, points) for key, label in _PANELS if (points := _points(records, key))]
+    if not panels:
+        return None
+    # Only here, since it takes half a second; no window and no state of pyplot.
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(7.0, 2.2 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, (key, label, points) in zip(axes, panels, strict=True):
+        steps, values = zip(*points, strict=True)
+        axis.plot(steps, values, marker="o" if len(points) < 20 else None, markersize=3)
+        axis.set_ylabel(label, fontsize=8)
+        axis.grid(visible=True, alpha=0.3)
+        if key == "loss" and min(values) > 0:
+            axis.set_yscale("log")
+        if key == "accuracy":
+            axis.set_ylim(min(0.9, *values), 1.0)
+    axes[-1].set_xlabel("step (updates of the variables)")
+    path = os.path.join(train_dir, PLOT_FILE)
+    with tempfile.NamedTemporaryFile(dir=train_dir, prefix=".training", delete=False) as file:
+        figure.savefig(file, format="png", dpi=110)
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)
+    return path
+
+
+def _points(records: Sequence[dict[str, Any]], key: str) -> list[tuple[int, float]]:
+    """`(step, value)` in the order of steps; of several values for a step the last one."""
+    found = {each["step"]: each[key] for each in records if isinstance(each.get(key), float)}
+    return sorted(found.items())

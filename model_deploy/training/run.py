@@ -1,0 +1,157 @@
+"""A run, apart from its session: steps, what happens now and then, and its end."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.training import saving
+from model_deploy.training.hooks import EvaluationHook, Log, SaveHook, SummaryHook
+from model_deploy.training.loop_options import LoopOptions
+from model_deploy.training.metrics import MetricsLog
+from model_deploy.training.numerics import NumericChecks
+from model_deploy.training.plots import plot_training
+from model_deploy.training.progress import Progress
+from model_deploy.training.step import NonFiniteLoss, StepReport, StepRunner, describe_loss
+from model_deploy.training.stopping import StopSignals
+from model_deploy.training.timing import Every
+
+
+class TrainResult(NamedTuple):
+    """The end of a run.
+
+    Attributes:
+      global_step: number of steps done, those of earlier runs included.
+      total_loss: loss of the last step; None if there was no step left to do.
+    """
+
+    global_step: int
+    total_loss: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What `train` was asked for.
+
+    Attributes:
+      options: the settings.
+      train_dir: folder of the run's files.
+      report: what `report_op` returned.
+      checks: the checks of `check_numerics`, or None.
+      summary_op: gives serialized summaries, or None.
+      writer: the chief's writer of checkpoints; None in other workers, which write no file.
+      hooks: the user's hooks.
+      max_steps: number of the last step, or None.
+      images_per_step: images in a step over all clones.
+      evaluate: function of a checkpoint's path that returns metrics by name, or None.
+      metric: the metric that counts.
+    """
+
+    options: LoopOptions
+    train_dir: str
+    report: Any
+    checks: NumericChecks | None
+    summary_op: Any
+    writer: saving.CheckpointWriter | None
+    hooks: Sequence[Any]
+    max_steps: int | None
+    images_per_step: int
+    evaluate: Callable[[str], Mapping[str, float]] | None
+    metric: str
+
+    def to_the_end(self, session: Any, signals: StopSignals) -> TrainResult:
+        """Makes all steps in a session that is ready."""
+        first_step = int(session.run(tf.train.get_global_step()))
+        done = StepReport(first_step, 0.0, 0.0, 0.0, -1, ())
+        with contextlib.ExitStack() as stack:
+            progress = Progress(first_step, self.max_steps, self.images_per_step)
+            stack.enter_context(progress)
+            metrics = self._metrics(stack)
+            log = Log(
+                progress, metrics, self.train_dir, self._every("log_every_n_steps", first_step)
+            )
+            own = self._own_hooks(first_step, progress, metrics, stack)
+            runner = StepRunner(session, self.report, [*self.hooks, *own])
+            with self._saved_at_the_end(session, lambda: done):
+                try:
+                    while done.step != self.max_steps and not runner.stop_requested:
+                        done = runner.run(done.step + 1)
+                        log.add(done)
+                        if signals.received is not None:
+                            break
+                except tf.errors.OutOfRangeError:
+                    pass  # the inputs have ended
+                for hook in self.hooks:
+                    hook.end(session)
+        return TrainResult(done.step, done.loss if done.step > first_step else None)
+
+    def _every(self, steps: str, first_step: int, secs: str | None = None) -> Every:
+        """An interval by the names of its options."""
+        return Every(
+            steps=getattr(self.options, steps),
+            secs=None if secs is None else getattr(self.options, secs),
+            first_step=first_step,
+        )
+
+    def _metrics(self, stack: contextlib.ExitStack) -> MetricsLog | None:
+        if self.writer is None:
+            return None
+        metrics = MetricsLog(self.train_dir)
+        stack.callback(plot_training, self.train_dir)
+        stack.callback(metrics.close)
+        return metrics
+
+    def _own_hooks(
+        self,
+        first_step: int,
+        progress: Progress,
+        metrics: MetricsLog | None,
+        stack: contextlib.ExitStack,
+    ) -> Iterator[Any]:
+        if self.writer is None or metrics is None:
+            return
+        if self.summary_op is not None:
+            every = Every(secs=self.options.save_summaries_secs)
+            summaries = SummaryHook(self.train_dir, self.summary_op, every, self.max_steps)
+            stack.callback(summaries.close)
+            yield summaries
+        if self.evaluate is not None:
+            yield EvaluationHook(
+                self.evaluate,
+                metric=self.metric,
+                stop_at=self.options.stop_at_metric,
+                writer=self.writer,
+                best=saving.BestCheckpoint(self.train_dir, self.metric),
+                metrics=metrics,
+                progress=progress,
+                every=self._every("eval_every_n_steps", first_step),
+                last_step=self.max_steps,
+            )
+        yield SaveHook(
+            self.writer, self._every("save_interval_steps", first_step, "save_interval_secs")
+        )
+
+    @contextlib.contextmanager
+    def _saved_at_the_end(self, session: Any, done: Callable[[], StepReport]) -> Iterator[None]:
+        """Saves the last step, of an interrupted run too, unless the variables are lost."""
+        try:
+            yield
+        except NonFiniteLoss as error:
+            raise FloatingPointError(self._account(error.report)) from error
+        except BaseException as error:
+            if self.writer is not None and not saving.is_lost_connection(error):
+                self.writer.try_to_save(session, done().step)
+            raise
+        if self.writer is not None:
+            self.writer.save(session, done().step)
+
+    def _account(self, report: StepReport) -> str:
+        """One line about a step whose numbers are not finite."""
+        parts = [describe_loss(report)]
+        if self.checks is not None and report.first_bad >= 0:
+            parts.append(f"first in op {self.checks.name(report.first_bad)}")
+        if self.writer is not None:
+            parts.append(f"last good checkpoint: {self.writer.newest or 'none'}")
+        return ", ".join(parts)

@@ -1,0 +1,154 @@
+"""Writes checkpoints so that the previous one stays usable whatever happens."""
+
+import glob
+import json
+import os
+import sys
+import tempfile
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.training.checkpoints import CHECKPOINT_NAME
+
+BEST_DIR = "best"
+_BEST_FILE = "best.json"
+
+
+class CheckpointWriter:
+    """Writes the checkpoints `model.ckpt-<step>` of one run.
+
+    TensorFlow writes all values under temporary names, renames them, and only then
+    replaces the file `checkpoint`, which names the newest one.  So a run that is killed
+    or finds the disk full in the middle leaves the previous checkpoint in its place.
+
+    Args:
+      train_dir: folder to write to.
+      keep: how many checkpoints to keep; only those of this run are ever deleted.
+
+    Attributes:
+      saver: the `tf.train.Saver`.
+      newest: path of the newest checkpoint, that which was restored included, or None.
+    """
+
+    def __init__(self, train_dir: str, keep: int) -> None:
+        self._path = os.path.join(train_dir, CHECKPOINT_NAME)
+        self._saved_step: int | None = None
+        self.newest: str | None = None
+        # The graph goes to the events; written with each checkpoint it takes seconds.
+        self.saver = tf.train.Saver(max_to_keep=keep, save_relative_paths=True)
+
+    def save(self, session: Any, step: int) -> str:
+        """Writes `model.ckpt-<step>`, unless it was the last one written; returns its path.
+
+        Raises:
+          OSError: if it cannot be written; the previous one is still there.
+        """
+        path = f"{self._path}-{step}"
+        if step == self._saved_step:
+            return path
+        before = set(glob.glob(glob.escape(path) + "*"))
+        try:
+            self.saver.save(session, self._path, global_step=step, write_meta_graph=False)
+        except (tf.errors.OpError, OSError) as error:
+            if is_lost_connection(error):
+                raise
+            for name in set(glob.glob(glob.escape(path) + "*")) - before:
+                _remove_part(name)
+            raise OSError(
+                f"checkpoint {path} could not be written, the newest one is "
+                f"{self.newest or 'none'}: {_first_line(error)}"
+            ) from error
+        self._saved_step, self.newest = step, path
+        return path
+
+    def try_to_save(self, session: Any, step: int) -> None:
+        """Like `save`; if it fails, says so in one line and leaves it to the next time."""
+        try:
+            self.save(session, step)
+        except OSError as error:
+            print(f"warning: {error}", file=sys.stderr, flush=True)
+
+
+class BestCheckpoint:
+    """Keeps the checkpoint with the highest metric in the folder `best`.
+
+    Args:
+      train_dir: the folder of the run.
+      metric: name of the metric.
+
+    Attributes:
+      value: the highest value up to now, of earlier runs too; None without.
+    """
+
+    def __init__(self, train_dir: str, metric: str) -> None:
+        self._folder = os.path.join(train_dir, BEST_DIR)
+        self._metric = metric
+        self._saver = tf.train.Saver(max_to_keep=1, save_relative_paths=True)
+        self.value: float | None = None
+        record = os.path.join(self._folder, _BEST_FILE)
+        if os.path.exists(record):
+            with open(record, encoding="utf-8") as file:
+                self.value = json.load(file).get(metric)
+
+    def offer(self, session: Any, step: int, value: float) -> None:
+        """Saves the variables if `value` is higher than all before.
+
+        Raises:
+          OSError: if they cannot be written.
+        """
+        if self.value is not None and value <= self.value:
+            return
+        os.makedirs(self._folder, exist_ok=True)
+        path = os.path.join(self._folder, CHECKPOINT_NAME)
+        try:
+            self._saver.save(session, path, global_step=step, write_meta_graph=False)
+        except tf.errors.OpError as error:
+            if is_lost_connection(error):
+                raise
+            raise OSError(
+                f"checkpoint {path}-{step} could not be written: {_first_line(error)}"
+            ) from error
+        self.value = value
+        write_text(
+            os.path.join(self._folder, _BEST_FILE),
+            json.dumps({"step": step, self._metric: value}) + "\n",
+        )
+
+
+def write_text(path: str, text: str) -> None:
+    """Writes a text file in one move: readers see the old file or the new one."""
+    folder, name = os.path.split(path)
+    with tempfile.NamedTemporaryFile(
+        "w", dir=folder, prefix=f".{name}", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(text)
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)
+
+
+def report_unfinished(train_dir: str) -> None:
+    """Says which parts of a checkpoint a killed run has left; they are never read."""
+    pattern = os.path.join(glob.escape(train_dir), f"{CHECKPOINT_NAME}-*_temp*")
+    for name in sorted(glob.glob(pattern)):
+        print(f"not used: {name}, left by a run that ended while it was saving", file=sys.stderr)
+
+
+def _remove_part(name: str) -> None:
+    """Removes a part of a checkpoint that this process failed to write."""
+    if os.path.isdir(name):
+        for part in os.listdir(name):
+            os.remove(os.path.join(name, part))
+        os.rmdir(name)
+    elif os.path.exists(name):
+        os.remove(name)
+
+
+def is_lost_connection(error: BaseException) -> bool:
+    """Whether an error says that a process of the cluster is gone."""
+    return isinstance(error, tf.errors.UnavailableError | tf.errors.AbortedError)
+
+
+def _first_line(error: Exception) -> str:
+    text = error.message if isinstance(error, tf.errors.OpError) else str(error)
+    return text.strip().splitlines()[0]

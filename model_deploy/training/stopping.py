@@ -1,0 +1,74 @@
+"""Signals that stop a run in good order."""
+
+import os
+import signal
+import socket
+import sys
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class StopSignals:
+    """In a `with` block, SIGTERM and SIGINT ask for a stop; the second one exits at once.
+
+    Python runs signal handlers between two of its own instructions, that is, after a
+    step and not within it.  So a thread reads the numbers of the signals, which Python
+    writes to a socket as they arrive, and can end the process in the middle of a step.
+
+    Only the main thread can receive signals: in others this does nothing.
+
+    Attributes:
+      received: the first signal, or None.
+    """
+
+    received: signal.Signals | None = None
+
+    def __enter__(self) -> "StopSignals":
+        self._active = threading.current_thread() is threading.main_thread()
+        if not self._active:
+            return self
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        self._old_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        self._old: dict[int, Any] = {each: signal.signal(each, _ignore) for each in _SIGNALS}
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        place: TracebackType | None,
+    ) -> None:
+        if not self._active:
+            return
+        signal.set_wakeup_fd(self._old_fd)
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+        self._writer.close()  # ends the thread
+        self._thread.join()
+        self._reader.close()
+
+    def _watch(self) -> None:
+        while numbers := self._reader.recv(1):
+            number = numbers[0]
+            if number not in _SIGNALS:
+                continue
+            if self.received is not None:
+                name = signal.Signals(number).name
+                print(f"{name} again: exiting without saving", file=sys.stderr, flush=True)
+                os._exit(128 + number)
+            self.received = signal.Signals(number)
+            print(
+                f"{self.received.name}: finishing the step and saving; once more to exit at once",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Stands in for the default handlers; the thread does the work."""

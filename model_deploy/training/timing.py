@@ -1,0 +1,43 @@
+"""When something that is done now and then is due: every so many steps or seconds."""
+
+import time
+
+
+class Every:
+    """Due every `steps` steps and every `secs` seconds, whichever comes first.
+
+    Args:
+      steps: due at multiples of this number; None for no such rule.
+      secs: due when so many seconds have passed since the last time; None for none.
+      first_step: number of steps done before.
+
+    >>> every = Every(steps=10, first_step=17)
+    >>> [step for step in range(18, 41) if every.take(step)]
+    [20, 30, 40]
+    """
+
+    def __init__(
+        self, *, steps: int | None = None, secs: float | None = None, first_step: int = 0
+    ) -> None:
+        self._steps = steps
+        self._secs = secs
+        self._last_step = first_step
+        self._last_time = time.monotonic()
+
+    def due(self, step: int) -> bool:
+        """Whether it is time at `step`; also where steps have been left out."""
+        if self._steps is not None and step // self._steps > self._last_step // self._steps:
+            return True
+        return self._secs is not None and time.monotonic() - self._last_time >= self._secs
+
+    def done(self, step: int) -> None:
+        """Starts to count anew."""
+        self._last_step = step
+        self._last_time = time.monotonic()
+
+    def take(self, step: int) -> bool:
+        """Whether it is due; counts anew if so."""
+        if not self.due(step):
+            return False
+        self.done(step)
+        return True
