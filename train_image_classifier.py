@@ -40,7 +40,7 @@ with without_tensorflow_notices():
 
     import model_deploy
     from model_deploy import inputs, training
-    from model_deploy.command_line import run_command
+    from model_deploy.command_line import run_command, write_options
     from model_deploy.options import check_choice, option
     from nets import nets_factory
 
@@ -142,7 +142,7 @@ def build(
         update_ops = [training.moving_average_update(options.moving_average_decay, global_step)]
     model = model_deploy.deploy(
         run.config,
-        classifier.add_losses,
+        model_deploy.random_by_step(classifier.add_losses),
         [batches],
         optimizer=optimizer,
         update_ops=update_ops,
@@ -168,6 +168,7 @@ def train(options: TrainOptions) -> float | None:
     is_chief = options.task == 0
     if is_chief:
         training.check_writable(options.train_dir)
+        write_options(options, options.train_dir)
     with tf.Graph().as_default():
         tf.set_random_seed(options.seed)
         model, shown = build(options, run, classifier)

@@ -7,6 +7,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel, deploy, optimize_clones
 from model_deploy.describe import DeviceRow, PlacementReport, TransferRow, describe
 from model_deploy.gradients import average_gradients
+from model_deploy.randomness import random_by_step
 from model_deploy.training import train
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "deploy",
     "describe",
     "optimize_clones",
+    "random_by_step",
     "slim",
     "split_batch",
     "train",

@@ -129,7 +129,7 @@ def write_text(path: str, text: str) -> None:
 
 def report_unfinished(train_dir: str) -> None:
     """Says which parts of a checkpoint a killed run has left; they are never read."""
-    pattern = os.path.join(glob.escape(train_dir), f"{CHECKPOINT_NAME}-*_temp*")
+    pattern = os.path.join(glob.escape(train_dir), f"{CHECKPOINT_NAME}-*temp*")
     for name in sorted(glob.glob(pattern)):
         print(f"not used: {name}, left by a run that ended while it was saving", file=sys.stderr)
 

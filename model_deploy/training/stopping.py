@@ -33,7 +33,7 @@ class StopSignals:
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         self._old_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
-        self._old: dict[int, Any] = {each: signal.signal(each, _ignore) for each in _SIGNALS}
+        self._old: dict[int, Any] = {each: signal.signal(each, self._note) for each in _SIGNALS}
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
         return self
@@ -53,22 +53,23 @@ class StopSignals:
         self._thread.join()
         self._reader.close()
 
-    def _watch(self) -> None:
-        while numbers := self._reader.recv(1):
-            number = numbers[0]
-            if number not in _SIGNALS:
-                continue
-            if self.received is not None:
-                name = signal.Signals(number).name
-                print(f"{name} again: exiting without saving", file=sys.stderr, flush=True)
-                os._exit(128 + number)
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        """The handler: what the loop looks at after each step."""
+        if self.received is None:
             self.received = signal.Signals(number)
+
+    def _watch(self) -> None:
+        first = True
+        while numbers := self._reader.recv(1):
+            if numbers[0] not in _SIGNALS:
+                continue
+            name = signal.Signals(numbers[0]).name
+            if not first:
+                print(f"{name} again: exiting without saving", file=sys.stderr, flush=True)
+                os._exit(128 + numbers[0])
+            first = False
             print(
-                f"{self.received.name}: finishing the step and saving; once more to exit at once",
+                f"{name}: finishing the step and saving; once more to exit at once",
                 file=sys.stderr,
                 flush=True,
             )
-
-
-def _ignore(number: int, frame: FrameType | None) -> None:
-    """Stands in for the default handlers; the thread does the work."""

@@ -8,31 +8,14 @@ import model_deploy
 from model_deploy import deploy, train
 from model_deploy.training import check_writable
 from tests.goldens import LogicalDevices, cpu_config
-
-
-def _square(gain=1.0):
-    """The loss w^2 / 2 from w = 1; each step at rate 1/2 halves w."""
-    weight = tf.get_variable("weight", [], initializer=tf.ones_initializer())
-    tf.losses.add_loss(gain * tf.square(weight) / 2)
-
-
-def _deploy(model_fn=_square):
-    optimizer = tf.train.GradientDescentOptimizer(0.5)
-    return deploy(LogicalDevices(num_clones=2), model_fn, optimizer=optimizer)
-
-
-def _train(train_dir, max_steps, **options):
-    with tf.Graph().as_default():
-        return train(
-            _deploy(), train_dir, max_steps=max_steps, session_config=cpu_config(), **options
-        )
+from tests.training.halving import halving_model, run_halving, square
 
 
 def test_a_run_and_its_continuation(tmp_path, variable_kind):
     """A second run goes on where the first one ended, and a third has nothing to do."""
-    assert _train(tmp_path, 3) == (3, 1 / 32)
-    assert _train(tmp_path, 5) == (5, 2 ** (-2 * 4 - 1))
-    assert _train(tmp_path, 5) == (5, None)
+    assert run_halving(tmp_path, 3) == (3, 1 / 32)
+    assert run_halving(tmp_path, 5) == (5, 2 ** (-2 * 4 - 1))
+    assert run_halving(tmp_path, 5) == (5, None)
     reader = tf.train.load_checkpoint(str(tmp_path))
     assert reader.get_tensor("weight") == 2**-5
     assert reader.get_tensor("global_step") == 5
@@ -42,14 +25,14 @@ def test_checkpoints_of_earlier_runs_stay(tmp_path):
     """Nothing that was in the folder before is deleted, however few checkpoints are kept."""
     (tmp_path / "notes.txt").write_text("mine")
     for last in (1, 2, 3):
-        _train(tmp_path, last, keep_checkpoints=1)
+        run_halving(tmp_path, last, keep_checkpoints=1)
     names = {path.name for path in tmp_path.iterdir()}
     assert {"notes.txt", *(f"model.ckpt-{i}.index" for i in (1, 2, 3))} <= names
 
 
 def test_keeps_the_newest_of_its_own(tmp_path):
     """Of the checkpoints of one run the last `keep_checkpoints` are left."""
-    _train(tmp_path, 6, keep_checkpoints=2, save_interval_secs=0)
+    run_halving(tmp_path, 6, keep_checkpoints=2, save_interval_secs=0)
     assert sorted(path.name for path in tmp_path.glob("*.index")) == [
         "model.ckpt-5.index",
         "model.ckpt-6.index",
@@ -58,7 +41,7 @@ def test_keeps_the_newest_of_its_own(tmp_path):
 
 def test_events(tmp_path):
     """TensorBoard gets the loss of the last step, and of each step when asked."""
-    _train(tmp_path, 3, save_summaries_secs=0)
+    run_halving(tmp_path, 3, save_summaries_secs=0)
     [path] = tmp_path.glob("events.out.tfevents.*")
     losses = {
         event.step: value.simple_value
@@ -75,7 +58,7 @@ def test_the_end_of_the_inputs_ends_the_run(tmp_path):
     iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
     tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
     gain = tf.cast(iterator.get_next(), tf.float32) * 0 + 1
-    model = _deploy(lambda: _square(gain))
+    model = halving_model(lambda: square(gain))
     assert train(model, tmp_path, session_config=cpu_config()) == (4, 2**-7)
     assert (tmp_path / "model.ckpt-4.index").exists()
 
@@ -84,14 +67,14 @@ def test_queues_feed_it(tmp_path):
     """TF-Slim's prefetch queue works: its runners are started and stopped."""
     slim = model_deploy.slim
     queue = slim.prefetch_queue.prefetch_queue([tf.constant(1.0)], capacity=2)
-    model = _deploy(lambda: _square(queue.dequeue()))
+    model = halving_model(lambda: square(queue.dequeue()))
     assert train(model, tmp_path, max_steps=3, session_config=cpu_config()) == (3, 1 / 32)
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
     """NaN names the step, and leaves the checkpoints alone."""
     step = tf.train.get_or_create_global_step()
-    model = _deploy(lambda: _square(tf.where(step < 2, 1.0, np.nan)))
+    model = halving_model(lambda: square(tf.where(step < 2, 1.0, np.nan)))
     with pytest.raises(FloatingPointError, match="loss must be finite, got nan at step 3"):
         train(model, tmp_path, max_steps=9, session_config=cpu_config())
     assert not list(tmp_path.glob("model.ckpt-*"))
@@ -110,7 +93,7 @@ def test_a_run_that_fails_is_saved(tmp_path):
             return self.due_now
 
     with pytest.raises(KeyboardInterrupt):
-        _train(tmp_path, 9, hooks=[Failing()])
+        run_halving(tmp_path, 9, hooks=[Failing()])
     assert (tmp_path / "model.ckpt-2.index").exists()
 
 
@@ -125,19 +108,19 @@ def test_a_run_that_fails_is_saved(tmp_path):
 def test_rejects(tmp_path, options, message):
     """A count below one names itself."""
     with pytest.raises(ValueError, match=message):
-        train(_deploy(), tmp_path, **options)
+        train(halving_model(), tmp_path, **options)
 
 
 def test_needs_a_train_op(tmp_path):
     """A model that was deployed for evaluation cannot be trained."""
-    model = deploy(LogicalDevices(), _square)
+    model = deploy(LogicalDevices(), square)
     with pytest.raises(ValueError, match="must have a train op, got one deployed without an opti"):
         train(model, tmp_path)
 
 
 def test_a_checkpoint_of_another_model(tmp_path):
     """A checkpoint that does not fit names the variables, and stays as it is."""
-    _train(tmp_path, 1)
+    run_halving(tmp_path, 1)
 
     def other():
         tf.get_variable("weight", [2])
@@ -149,7 +132,7 @@ def test_a_checkpoint_of_another_model(tmp_path):
         r"weight has shape \[\], not \[2\], other is missing$"
     )
     with pytest.raises(ValueError, match=message):
-        train(_deploy(other), tmp_path, max_steps=2)
+        train(halving_model(other), tmp_path, max_steps=2)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("model.ckpt*")} == before
 
 
@@ -163,7 +146,7 @@ def test_partitioned_variables_are_restored(tmp_path):
 
     for last, loss in ((1, 4 / 2), (2, 1 / 2)):
         with tf.Graph().as_default():
-            assert train(_deploy(model_fn), tmp_path, max_steps=last) == (last, loss)
+            assert train(halving_model(model_fn), tmp_path, max_steps=last) == (last, loss)
     assert tf.train.load_checkpoint(str(tmp_path)).get_tensor("weight").tolist() == [0.25] * 4
 
 
@@ -174,7 +157,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         with pytest.raises(OSError, match=f"train_dir must be a folder .* got {folder}"):
             check_writable(folder)
         with pytest.raises(OSError, match="train_dir must be a folder"):
-            _train(folder, 1)
+            run_halving(folder, 1)
 
 
 def test_a_new_folder_is_made(tmp_path):
@@ -188,5 +171,5 @@ def test_waiting_is_fetched_with_each_step(tmp_path, capsys):
     with tf.Graph().as_default():
         waited = tf.constant(1000.0)  # more than the steps take: all of the time
         options = {"wait_secs": waited, "session_config": cpu_config(), "log_every_n_steps": 2}
-        train(_deploy(), tmp_path, max_steps=2, **options)
+        train(halving_model(), tmp_path, max_steps=2, **options)
     assert "100% waiting for data" in capsys.readouterr().err

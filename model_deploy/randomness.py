@@ -1,0 +1,100 @@
+"""Makes random ops functions of seed and step, so that a resumed run repeats them."""
+
+import functools
+import hashlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import graph_walk
+
+# Type of op -> its values from (op, seed), by the stateless op of the same distribution.
+_STATELESS: dict[str, Callable[[Any, Any], Any]] = {
+    "RandomUniform": lambda op, seed: tf.random.stateless_uniform(
+        op.inputs[0], seed, dtype=op.outputs[0].dtype
+    ),
+    "RandomStandardNormal": lambda op, seed: tf.random.stateless_normal(
+        op.inputs[0], seed, dtype=op.outputs[0].dtype
+    ),
+    "TruncatedNormal": lambda op, seed: tf.random.stateless_truncated_normal(
+        op.inputs[0], seed, dtype=op.outputs[0].dtype
+    ),
+    "RandomUniformInt": lambda op, seed: tf.random.stateless_uniform(
+        op.inputs[0], seed, op.inputs[1], op.inputs[2], op.outputs[0].dtype
+    ),
+    "Multinomial": lambda op, seed: tf.random.stateless_categorical(
+        op.inputs[0], op.inputs[1], seed, op.outputs[0].dtype
+    ),
+}
+_OTHERS = {"RandomGamma", "RandomPoissonV2", "RandomShuffle", "ParameterizedTruncatedNormal"}
+
+
+def random_by_step(model_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A model function whose random ops, such as dropout, depend on seed and global step.
+
+    TensorFlow's random ops count how often their process has run them.  So a run that
+    goes on from a checkpoint draws other numbers than one that was never stopped.  After
+    each call of `model_fn` its random ops that have a seed (`tf.set_random_seed` gives
+    one to all) are replaced by stateless ones with the seed `(hash of its seeds, step)`.
+
+    Ops without a seed are meant to differ from run to run and stay.  Those of initial
+    values stay, too: they run once.  So do ops in loops, conditions and functions, and
+    those of a distribution without a stateless op; they are named in one line.
+
+    Args:
+      model_fn: a function for `deploy`, called once per clone.
+
+    Returns:
+      A function with the same arguments and results.
+    """
+
+    @functools.wraps(model_fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        graph = tf.get_default_graph()
+        before = len(graph.get_operations())
+        outputs = model_fn(*args, **kwargs)
+        _replace(graph.get_operations()[before:])
+        return outputs
+
+    return wrapped
+
+
+def _replace(ops: list[Any]) -> None:
+    random_ops = [op for op in ops if op.type in _STATELESS or op.type in _OTHERS]
+    if not random_ops:
+        return
+    variables = tf.global_variables() + tf.local_variables()
+    for_initial_values = graph_walk.ancestors(variable.initializer for variable in variables)
+    kept = []
+    for op in random_ops:
+        if op in for_initial_values or not (op.get_attr("seed") or op.get_attr("seed2")):
+            continue
+        if op.type in _OTHERS or op._get_control_flow_context() is not None:
+            kept.append(op.name)
+        else:
+            _replace_op(op)
+    if kept:
+        print(
+            f"not a function of the step: {', '.join(kept)} (a resumed run will differ)",
+            file=sys.stderr,
+        )
+
+
+def _replace_op(op: Any) -> None:
+    with tf.name_scope(f"{op.name}/by_step/"), tf.device(op.device):
+        step = tf.cast(tf.identity(tf.train.get_or_create_global_step()), tf.int64)
+        values = _STATELESS[op.type](op, tf.stack([_number(op), step]))
+    [output] = op.outputs
+    for consumer in output.consumers():
+        for index, tensor in enumerate(consumer.inputs):
+            if tensor.name == output.name:
+                consumer._update_input(index, values)
+
+
+def _number(op: Any) -> Any:
+    """The op's two seeds as one int64."""
+    seeds = f"{op.get_attr('seed')} {op.get_attr('seed2')}".encode()
+    digest = hashlib.blake2b(seeds, digest_size=8).digest()
+    return tf.constant(int.from_bytes(digest, "little", signed=True), tf.int64, name="seed")

@@ -1,0 +1,136 @@
+"""Steps with hooks in TensorFlow's protocol, and hooks that ask for some steps only."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import train
+from tests.goldens import cpu_config
+from tests.training.halving import halving_model, run_halving, square
+
+
+class Recorder(tf.train.SessionRunHook):
+    """Notes its calls; fetches the weight."""
+
+    def __init__(self):
+        self.calls = []
+
+    def begin(self):
+        self.calls.append("begin")
+
+    def after_create_session(self, session, coord):
+        self.calls.append("after_create_session")
+
+    def before_run(self, run_context):
+        weight = tf.get_default_graph().get_tensor_by_name("weight/Read/ReadVariableOp:0")
+        return tf.train.SessionRunArgs({"twice": [weight, weight]})
+
+    def after_run(self, run_context, run_values):
+        first, second = run_values.results["twice"]
+        assert first == second
+        self.calls.append((run_context.report.step, run_context.report.loss))
+
+    def end(self, session):
+        self.calls.append("end")
+
+
+class Every3(Recorder):
+    """Asks for every third step."""
+
+    def due(self, step):
+        return step % 3 == 0
+
+
+STEPS = [(step, 2.0 ** (1 - 2 * step)) for step in range(1, 8)]
+
+
+@pytest.mark.parametrize(("hook", "steps"), [(Recorder(), STEPS), (Every3(), STEPS[2::3])])
+def test_protocol(tmp_path, hook, steps):
+    """Hooks are called in TensorFlow's order, in all steps or those that they ask for."""
+    run_halving(tmp_path, 7, hooks=[hook])
+    assert hook.calls == ["begin", "after_create_session", *steps, "end"]
+
+
+def test_hooks_of_tensorflow(tmp_path):
+    """TensorFlow's own hooks work: one stops the run, one profiles it."""
+    tf.train.get_or_create_global_step()
+    hooks = [
+        tf.train.StopAtStepHook(last_step=3),
+        tf.train.ProfilerHook(save_steps=1, output_dir=str(tmp_path)),
+        tf.train.FinalOpsHook(tf.constant(1.0)),
+    ]
+    model = halving_model()
+    assert train(model, tmp_path, hooks=hooks, session_config=cpu_config()) == (3, 1 / 32)
+    assert hooks[2].final_ops_values == 1.0
+    assert list(tmp_path.glob("timeline-*.json"))
+
+
+def test_a_hook_feeds(tmp_path):
+    """What a hook feeds reaches the step: a gain of 2 makes the loss w^2."""
+
+    class Feeding(tf.train.SessionRunHook):
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs(None, {"gain:0": 2.0})
+
+    gain = tf.placeholder_with_default(1.0, [], name="gain")
+    model = halving_model(lambda: square(gain))
+    result = train(model, tmp_path, max_steps=1, hooks=[Feeding()], session_config=cpu_config())
+    assert result == (1, 1.0)
+
+
+NAN_CASES = [
+    # clones whose loss is NaN in step 3 (from step 2 done), what is said of it
+    ((0,), r"got nan at step 3, in clone 0, learning rate 0\.5"),
+    ((1,), r"got nan at step 3, in clone 1, learning rate 0\.5"),
+    ((0, 1), r"got nan at step 3, in clone 0, 1, learning rate 0\.5"),
+]
+
+
+def bad_model(bad_clones):
+    """A model on two clones whose loss is NaN in some clones once two steps are done."""
+    step = tf.train.get_or_create_global_step()
+    calls = []
+
+    def model_fn():
+        calls.append(None)
+        is_bad = len(calls) - 1 in bad_clones
+        with tf.name_scope("spoiled"):
+            square(tf.where(step < 2, 1.0, np.nan if is_bad else 1.0, name="gain"))
+
+    return halving_model(model_fn)
+
+
+@pytest.mark.parametrize(("clones", "message"), NAN_CASES)
+def test_a_loss_that_is_not_finite(tmp_path, clones, message):
+    """NaN names step, clones, learning rate and the last good checkpoint, which stays."""
+    options = {"learning_rate": 0.5, "save_interval_steps": 1, "session_config": cpu_config()}
+    with pytest.raises(FloatingPointError, match=message) as error:
+        train(bad_model(clones), tmp_path, max_steps=9, **options)
+    newest = tmp_path / "model.ckpt-2"
+    assert str(error.value).endswith(f"last good checkpoint: {newest}")
+    assert tf.train.latest_checkpoint(str(tmp_path)) == str(newest)
+
+
+def test_check_numerics_names_the_op(tmp_path):
+    """With `check_numerics` the first op is named that gives NaN."""
+    options = {"check_numerics": True, "session_config": cpu_config()}
+    message = r"at step 3, in clone 1, first in op clone_1/spoiled/gain, last good checkpoint: none"
+    with pytest.raises(FloatingPointError, match=message):
+        train(bad_model((1,)), tmp_path, max_steps=9, **options)
+
+
+def test_check_numerics_sees_gradients(tmp_path):
+    """A gradient that is infinite stops the run, though the loss is 0."""
+
+    def model_fn():
+        weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
+        tf.losses.add_loss(tf.sqrt(weight, name="root"))
+
+    model = halving_model(model_fn)
+    with pytest.raises(FloatingPointError, match=r"got 0.0 at step 1.*in op .*Sqrt"):
+        train(model, tmp_path, max_steps=1, check_numerics=True, session_config=cpu_config())
+
+
+def test_check_numerics_changes_nothing(tmp_path):
+    """A run whose numbers are finite is the same with the checks."""
+    assert run_halving(tmp_path, 3, check_numerics=True) == (3, 1 / 32)
