@@ -1,0 +1,92 @@
+"""A run that is killed or stopped and started again ends as one that was not, to the last bit."""
+
+import random
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+import train_image_classifier as script
+
+ROOT = Path(__file__).parents[2]
+NUM_STEPS = 14
+CIFAR10 = ROOT.parent / "shared" / "data" / "cifar10"
+LENET = ["--model_name=lenet", "--dataset_name=digits", "--optimizer=adam"]
+CIFARNET = ["--model_name=cifarnet", "--optimizer=momentum", "--weight_decay=0.004"]
+RUNS = {
+    "lenet on digits": LENET,
+    "cifarnet on made-up images": [*CIFARNET, "--dataset_name=synthetic"],
+    "cifarnet on CIFAR-10": [*CIFARNET, "--dataset_name=cifar10", f"--dataset_dir={CIFAR10}"],
+}
+
+
+def flags(train_dir, run, num_clones):
+    """Flags of a run with dropout, augmentation, moving averages and a changing rate."""
+    return [
+        *RUNS[run],
+        f"--train_dir={train_dir}",
+        f"--num_clones={num_clones}",
+        "--clone_on_cpu",
+        "--global_batch_size=32",
+        "--seed=3",
+        f"--max_number_of_steps={NUM_STEPS}",
+        "--moving_average_decay=0.9",
+        "--num_epochs_per_decay=0.1",
+        "--save_interval_steps=3",
+        "--log_every_n_steps=1",
+    ]
+
+
+def run_to_the_end(train_dir, run, num_clones):
+    """Runs the command in this process; returns all values of its last checkpoint."""
+    assert script.main(["train", *flags(train_dir, run, num_clones)]) == 0
+    path = str(train_dir / f"model.ckpt-{NUM_STEPS}")
+    reader = tf.train.load_checkpoint(path)
+    return {name: reader.get_tensor(name) for name, _ in tf.train.list_variables(path)}
+
+
+def end_at_step(train_dir, run, num_clones, step, number):
+    """Runs the command in a process of its own, which gets a signal when it shows a step."""
+    process = subprocess.Popen(
+        [sys.executable, "train_image_classifier.py", *flags(train_dir, run, num_clones)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    try:
+        for line in process.stderr:
+            if re.match(rf"step {step}/", line):
+                break
+        process.send_signal(number)
+        process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.wait()
+    return process.returncode
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_clones", [1, 4])
+@pytest.mark.parametrize("run", RUNS)
+def test_killed_and_stopped(tmp_path, run, num_clones):
+    """After kill -9 and SIGTERM all values are those of a run that was never stopped."""
+    if "CIFAR-10" in run and not CIFAR10.exists():
+        pytest.skip(f"needs CIFAR-10 as TFRecords in {CIFAR10}")
+    steps = random.Random(f"{run} {num_clones}")
+    killed_at, stopped_at = steps.randint(2, 7), steps.randint(8, NUM_STEPS - 2)
+    broken = tmp_path / "broken"
+    assert end_at_step(broken, run, num_clones, killed_at, signal.SIGKILL) == -signal.SIGKILL
+    assert end_at_step(broken, run, num_clones, stopped_at, signal.SIGTERM) == 128 + signal.SIGTERM
+    resumed = run_to_the_end(broken, run, num_clones)
+    expected = run_to_the_end(tmp_path / "whole", run, num_clones)
+    assert len(expected) > 20
+    assert expected["global_step"] == NUM_STEPS
+    assert resumed.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(resumed[name], value, err_msg=name)
