@@ -55,6 +55,7 @@ class TrainOptions(
     training.LearningRateOptions,
     training.LoopOptions,
     training.ClassifierOptions,
+    training.FineTuneOptions,
 ):
     """All settings of a training run; each is a flag."""
 
@@ -148,6 +149,7 @@ def build(
         update_ops=update_ops,
         summaries=summaries,
         clip_norm=options.clip_norm,
+        variables_to_train=lambda: training.variables_to_train(options.trainable_scopes),
     )
     return model, {
         "learning_rate": rate,
@@ -167,6 +169,7 @@ def train(options: TrainOptions) -> float | None:
     classifier = training.Classifier.of(options, run.dataset, nets_factory.get_network_fn)
     is_chief = options.task == 0
     if is_chief:
+        training.check_start(options.train_dir, options.checkpoint_path, options.resume)
         training.check_writable(options.train_dir)
         write_options(options, options.train_dir)
     with tf.Graph().as_default():
@@ -181,6 +184,7 @@ def train(options: TrainOptions) -> float | None:
             max_steps=run.max_steps,
             master=options.master,
             is_chief=is_chief,
+            init_fn=training.restore_fn(options) if is_chief else None,
             **shown,
             **options.part(training.LoopOptions),
         )

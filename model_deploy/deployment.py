@@ -68,7 +68,7 @@ def deploy(
     optimizer: Any = None,
     summarize_gradients: bool = False,
     *,
-    variables_to_train: Sequence[Any] | None = None,
+    variables_to_train: Sequence[Any] | Callable[[], Sequence[Any]] | None = None,
     regularization_losses: Sequence[Any] | None = None,
     clip_norm: float | None = None,
     update_ops: Sequence[Any] = (),
@@ -88,7 +88,8 @@ def deploy(
       kwargs: keyword arguments of `model_fn`.
       optimizer: a `tf.compat.v1.train.Optimizer`; without one nothing is trained.
       summarize_gradients: whether to add a summary of each gradient.
-      variables_to_train: variables to train; all trainable ones if not given.
+      variables_to_train: variables to train, or a function that is called for them when the
+        clones have made theirs; all trainable ones if not given.
       regularization_losses: scalars to use in place of the graph's
         `REGULARIZATION_LOSSES`.
       clip_norm: largest joint L2 norm of the summed gradients.
@@ -106,22 +107,21 @@ def deploy(
       RuntimeError: if TensorFlow executes eagerly.
     """
     _check_optimizer(optimizer)
-    if variables_to_train is not None and not variables_to_train:
-        raise ValueError("variables_to_train must name at least one variable, got none")
     if optimizer is not None:
         # First, so that a model that reads it (NASNet does) does not make it in its own scope.
         with tf.device(config.variables_device()):
             tf.train.get_or_create_global_step()
     clones = create_clones(config, model_fn, args, kwargs)
+    trained = variables_to_train() if callable(variables_to_train) else variables_to_train
+    if trained is not None and not trained:
+        raise ValueError("variables_to_train must name at least one variable, got none")
     with tf.device(config.optimizer_device()):
         losses = gather_losses(clones, regularization_losses)
         total_loss = losses.total()
         summaries_lib.add_loss_summaries(clones, losses, total_loss)
         train_op = None
         if optimizer is not None:
-            grads = _gradients_of_clones(
-                clones, losses, optimizer, {"var_list": variables_to_train}
-            )
+            grads = _gradients_of_clones(clones, losses, optimizer, {"var_list": trained})
             if clip_norm is not None:
                 grads = gradients_lib.clip_by_global_norm(grads, clip_norm)
             if summarize_gradients:

@@ -12,6 +12,13 @@ from model_deploy.training.evaluation import Evaluation, evaluate
 from model_deploy.training.loop import check_writable, train
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.optimizers import OptimizerOptions, build_optimizer
+from model_deploy.training.restoring import (
+    FineTuneOptions,
+    check_start,
+    find_checkpoint,
+    restore_fn,
+    variables_to_train,
+)
 from model_deploy.training.run import TrainResult
 from model_deploy.training.schedules import LearningRateOptions, build_learning_rate
 
@@ -20,6 +27,7 @@ __all__ = [
     "ClassifierOptions",
     "DeploymentOptions",
     "Evaluation",
+    "FineTuneOptions",
     "LearningRateOptions",
     "LoopOptions",
     "OptimizerOptions",
@@ -28,11 +36,15 @@ __all__ = [
     "averages_to_restore",
     "build_learning_rate",
     "build_optimizer",
+    "check_start",
     "check_writable",
     "clone_batch_size",
     "deployment_config",
     "evaluate",
+    "find_checkpoint",
     "get_dataset",
     "moving_average_update",
+    "restore_fn",
     "train",
+    "variables_to_train",
 ]
