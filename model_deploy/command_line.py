@@ -88,7 +88,8 @@ def parse_options(
       options_class: a subclass of `Options`; each field is a flag.
       text: what `--help` prints before the flags.
       saved_in: the field that names a folder whose `options.yaml`, if it is there, stands
-        in for `--config`; lines for fields that `options_class` lacks are left out.
+        in for `--config`; lines for fields that `options_class` lacks, or that are in its
+        `not_reused`, are left out.
 
     Raises:
       ValueError: for an unknown name or a value that breaks a rule.
@@ -118,7 +119,8 @@ def parse_options(
         folder = getattr(values, saved_in)
         path = os.path.join(folder, OPTIONS_FILE) if folder else ""
         if os.path.exists(path):
-            read = {name: value for name, value in read_options(path).items() if name in names}
+            reused = set(names) - set(options_class.not_reused)
+            read = {name: value for name, value in read_options(path).items() if name in reused}
     defaults = {name: getattr(values, name) for name in names}
     return options_class(**{**defaults, **read, **given})
 

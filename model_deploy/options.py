@@ -55,9 +55,15 @@ def option(
 class Options:
     """Base of option classes: checks every field when an object is made.
 
+    Attributes:
+      not_reused: fields that another command's `options.yaml` has under the same name with
+        another meaning, see `parse_options`.
+
     Raises:
       ValueError: naming field, rule and value.
     """
+
+    not_reused: typing.ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self))

@@ -9,7 +9,13 @@ from model_deploy.training.devices import (
     deployment_config,
 )
 from model_deploy.training.evaluation import Evaluation, evaluate
-from model_deploy.training.loop import check_writable, train
+from model_deploy.training.exporting import (
+    check_is_new,
+    restore_to_export,
+    write_frozen_graph,
+    write_saved_model,
+)
+from model_deploy.training.loop import TrainResult, check_writable, train
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.optimizers import OptimizerOptions, build_optimizer
 from model_deploy.training.restoring import (
@@ -21,6 +27,7 @@ from model_deploy.training.restoring import (
 )
 from model_deploy.training.run import TrainResult
 from model_deploy.training.schedules import LearningRateOptions, build_learning_rate
+from model_deploy.training.serving import Serving, Signature
 
 __all__ = [
     "Classifier",
@@ -31,11 +38,14 @@ __all__ = [
     "LearningRateOptions",
     "LoopOptions",
     "OptimizerOptions",
+    "Serving",
+    "Signature",
     "TrainResult",
     "add_classification_losses",
     "averages_to_restore",
     "build_learning_rate",
     "build_optimizer",
+    "check_is_new",
     "check_start",
     "check_writable",
     "clone_batch_size",
@@ -45,6 +55,9 @@ __all__ = [
     "get_dataset",
     "moving_average_update",
     "restore_fn",
+    "restore_to_export",
     "train",
     "variables_to_train",
+    "write_frozen_graph",
+    "write_saved_model",
 ]

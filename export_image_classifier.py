@@ -1,0 +1,183 @@
+"""Exports a trained image classifier: flags -> options -> the library.
+
+    export_image_classifier --train_dir=digits_run --output_dir=digits_model
+
+writes the newest checkpoint of a run as a SavedModel.  `--help` lists all flags.
+"""
+
+import dataclasses
+import sys
+from typing import ClassVar
+
+from train_image_classifier import prepare_tensorflow, without_tensorflow_notices
+
+with without_tensorflow_notices():
+    import tensorflow.compat.v1 as tf
+
+    from model_deploy import inputs, training
+    from model_deploy.command_line import run_command
+    from model_deploy.options import check_choice, option
+    from nets import nets_factory
+
+_COLOUR_CHANNELS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportOptions(training.ClassifierOptions):
+    """All settings of an export; each is a flag."""
+
+    # Those of a training run are about where it started and how it was split up.
+    not_reused: ClassVar[tuple[str, ...]] = ("checkpoint_path", "batch_size")
+
+    train_dir: str | None = option(
+        None, "folder of a training run, for its options and its newest checkpoint"
+    )
+    checkpoint_path: str | None = option(
+        None, "checkpoint to export, or a folder, whose newest it is; default: train_dir's"
+    )
+    output_dir: str | None = option(None, "new folder for a SavedModel")
+    output_file: str | None = option(None, "new file for a frozen graph")
+    write_text_graphdef: bool = option(False, "write the frozen graph as text")
+    with_preprocessing: bool = option(
+        False, "take images as in files, 0 to 255 and of any size, and preprocess them"
+    )
+    image_size: int | None = option(
+        None, "height and width of the images; default: those of the training", minimum=1
+    )
+    batch_size: int | None = option(None, "images per request; default: any number", minimum=1)
+    dataset_split_name: str = option("train", "split of the dataset to read the classes of")
+    num_classes: int | None = option(
+        None, "classes of the dataset, if its files are not at hand", minimum=1
+    )
+    is_video_model: bool = option(False, "the network takes videos; known from --model_name")
+    num_frames: int | None = option(None, "frames of each video; default: any number", minimum=1)
+    is_training: bool = option(False, "not possible: the exported model predicts")
+    quantize: bool = option(False, "not possible: convert the SavedModel with TensorFlow Lite")
+    debug: bool = option(False, "show where an error comes from")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("model_name", self.model_name, nets_factory.networks_map)
+        if self.is_training:
+            raise ValueError(
+                "is_training must be False, got True: an exported model predicts; to go on "
+                "training, run train_image_classifier on the train_dir or with --checkpoint_path"
+            )
+        if self.quantize:
+            raise ValueError(
+                "quantize must be False, got True: it is replaced by TensorFlow Lite, whose "
+                "tf.lite.TFLiteConverter.from_saved_model(OUTPUT_DIR, "
+                "signature_keys=['serving_default']) quantizes with "
+                "optimizations = [tf.lite.Optimize.DEFAULT]"
+            )
+        if not (self.train_dir or self.checkpoint_path):
+            raise ValueError("train_dir or checkpoint_path must be given, got neither")
+        if not (self.output_dir or self.output_file):
+            raise ValueError("output_dir or output_file must be given, got neither")
+        if self.write_text_graphdef and not self.output_file:
+            raise ValueError("write_text_graphdef must come with an output_file, got True without")
+
+    def new_paths(self) -> dict[str, str]:
+        """The outputs that are wanted, by their fields; none of them may exist.
+
+        Raises:
+          ValueError: if one does.
+        """
+        wanted = {"output_dir": self.output_dir, "output_file": self.output_file}
+        paths = {field: path for field, path in wanted.items() if path}
+        for field, path in paths.items():
+            training.check_is_new(field, path)
+        return paths
+
+
+def serving_of(options: ExportOptions) -> training.Serving:
+    """The classifier, as it is to be served.
+
+    Raises:
+      ValueError: if the dataset cannot be read and `num_classes` is not given.
+    """
+    sized = options
+    if options.image_size is not None:
+        sized = dataclasses.replace(options, train_image_size=options.image_size)
+    get_network_fn = nets_factory.get_network_fn
+    if options.num_classes is not None:
+        num_classes = options.num_classes - options.labels_offset
+        if num_classes < 1:
+            raise ValueError(
+                f"labels_offset must be less than num_classes={options.num_classes}, "
+                f"got {options.labels_offset}"
+            )
+        classifier = training.Classifier(sized, num_classes, get_network_fn)
+        channels = None
+        class_names: tuple[str, ...] = ()
+    else:
+        dataset = _dataset(options)
+        classifier = training.Classifier.of(sized, dataset, get_network_fn)
+        channels = dataset.image_shape[-1]
+        class_names = dataset.class_names[options.labels_offset :]
+    return training.Serving(
+        classifier,
+        channels=channels or _COLOUR_CHANNELS,
+        class_names=class_names,
+        batch_size=options.batch_size,
+        num_frames=options.num_frames,
+        is_video=options.is_video_model,
+        with_preprocessing=options.with_preprocessing,
+    )
+
+
+def _dataset(options: ExportOptions) -> inputs.Dataset:
+    try:
+        return training.get_dataset(options, options.dataset_split_name)
+    except ValueError as error:
+        raise ValueError(f"{error}; without it, give --num_classes") from error
+
+
+def export(options: ExportOptions) -> None:
+    """Exports a checkpoint.
+
+    Raises:
+      ValueError: for a setting that breaks a rule.
+      OSError: if the outputs cannot be written.
+    """
+    paths = options.new_paths()
+    checkpoint = training.find_checkpoint(options.checkpoint_path or options.train_dir or "")
+    serving = serving_of(options)
+    with tf.Graph().as_default(), tf.Session() as session:
+        signatures = serving.signatures()
+        use_averages = options.moving_average_decay is not None
+        training.restore_to_export(session, checkpoint, use_averages)
+        if "output_dir" in paths:
+            training.write_saved_model(
+                session, signatures, paths["output_dir"], serving.class_names
+            )
+        if "output_file" in paths:
+            training.write_frozen_graph(
+                session, signatures, paths["output_file"], options.write_text_graphdef
+            )
+    averages = "moving averages of " if use_averages else ""
+    print(f"{options.model_name}: {averages}{checkpoint} -> {', '.join(paths.values())}")
+    for name, signature in signatures.items():
+        print(f"  {name}: {_shown(signature.inputs)} -> {_shown(signature.outputs)}")
+
+
+def _shown(tensors: dict[str, tf.Tensor]) -> str:
+    return ", ".join(
+        f"{name} ({tensor.name}) {tensor.dtype.name} {tensor.shape.as_list()}"
+        for name, tensor in tensors.items()
+    )
+
+
+def main(argv: list[str]) -> int:
+    """Runs the command; a user's mistake is one line and exit code 1 or 2."""
+    prepare_tensorflow()
+    return run_command(argv, ExportOptions, export, __doc__, saved_in="train_dir")
+
+
+def run() -> None:
+    """The command `export_image_classifier`."""
+    sys.exit(main(sys.argv))
+
+
+if __name__ == "__main__":
+    run()

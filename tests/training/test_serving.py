@@ -1,0 +1,123 @@
+"""Signatures: what they take and give, and what cannot be served."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import training
+from nets import nets_factory
+from tests.inputs.files import encode, noise
+
+
+def _serving(model_name="lenet", **options):
+    names = ("use_grayscale", "train_image_size", "preprocessing_name")
+    own = {name: options.pop(name) for name in names if name in options}
+    classifier = training.Classifier(
+        training.ClassifierOptions(model_name=model_name, **own), 4, nets_factory.get_network_fn
+    )
+    return training.Serving(classifier, **{"channels": 1, **options})
+
+
+def _shapes(tensors):
+    return {name: (tensor.dtype.name, tensor.shape.as_list()) for name, tensor in tensors.items()}
+
+
+def test_shapes_and_names():
+    """Any number of images in, one row each out; `input` is called as in TF-Slim."""
+    signatures = _serving(class_names="abcd").signatures()
+    assert list(signatures) == ["serving_default", "encoded_images"]
+    images, encoded = signatures.values()
+    assert _shapes(images.inputs) == {"images": ("float32", [None, 28, 28, 1])}
+    assert _shapes(encoded.inputs) == {"encoded_images": ("string", [None])}
+    for signature in (images, encoded):
+        assert _shapes(signature.outputs) == {
+            "logits": ("float32", [None, 4]),
+            "probabilities": ("float32", [None, 4]),
+            "classes": ("int64", [None]),
+            "labels": ("string", [None]),
+        }
+    assert images.inputs["images"].name == "input:0"
+    assert len(tf.global_variables()) == 8, "the second network has variables of its own"
+
+
+@pytest.mark.parametrize(
+    ("options", "shape"),
+    [
+        pytest.param({"batch_size": 3}, [3, 28, 28, 1], id="batch size"),
+        pytest.param({"train_image_size": 32}, [None, 32, 32, 1], id="image size"),
+        pytest.param({"channels": 3}, [None, 28, 28, 3], id="colours"),
+        pytest.param({"channels": 3, "use_grayscale": True}, [None, 28, 28, 1], id="made grey"),
+        pytest.param({"with_preprocessing": True}, [None, None, None, 1], id="preprocessing"),
+        pytest.param(
+            {"channels": 3, "use_grayscale": True, "with_preprocessing": True},
+            [None, None, None, 3],
+            id="grey by preprocessing",
+        ),
+    ],
+)
+def test_the_input_follows_the_settings(options, shape):
+    """Sizes that are given are fixed, and preprocessing takes images as they are."""
+    signatures = _serving(**options).signatures()
+    images = signatures["serving_default"]
+    assert images.inputs["images"].shape.as_list() == shape
+    assert images.outputs["logits"].shape.as_list() == [options.get("batch_size"), 4]
+    assert "labels" not in images.outputs
+
+
+@pytest.mark.parametrize("family", ["lenet", "cifarnet", "inception", "vgg"])
+def test_raw_and_encoded_images_agree(family):
+    """For each preprocessing, a PNG and its values give the same; a JPEG is decoded, too."""
+    options = {"channels": 3, "preprocessing_name": family, "with_preprocessing": True}
+    raw, encoded = _serving(**options).signatures().values()
+    image = noise([40, 36, 3])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        want = session.run(raw.outputs, {raw.inputs["images"]: [image, 255.0 - image]})
+        contents = [encode(image), encode(255 - image), encode(image, "jpeg")]
+        got = session.run(encoded.outputs, {encoded.inputs["encoded_images"]: contents})
+    assert np.ptp(want["logits"]) > 0
+    np.testing.assert_allclose(got["logits"][:2], want["logits"], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(want["probabilities"].sum(axis=1), [1, 1], rtol=1e-6)
+    np.testing.assert_array_equal(want["classes"], want["logits"].argmax(axis=1))
+    assert got["logits"].shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param(
+            {"model_name": "text_lstm"},
+            "model_name must be a network of images, got 'text_lstm'",
+            id="text",
+        ),
+        pytest.param(
+            {"is_video": True},
+            "is_video_model must be for a network of videos, got True with 'lenet'",
+            id="no video",
+        ),
+        pytest.param(
+            {"num_frames": 8},
+            "num_frames must be for a network of videos, got 8 with 'lenet'",
+            id="no frames",
+        ),
+        pytest.param(
+            {"model_name": "i3d", "with_preprocessing": True},
+            "with_preprocessing must be for a network of images, got True with 'i3d'",
+            id="video preprocessing",
+        ),
+        pytest.param(
+            {"model_name": "mnist_mlp", "preprocessing_name": None},
+            "preprocessing name must be one of .*lenet.*, got 'mnist_mlp'",
+            id="no preprocessing",
+        ),
+        pytest.param(
+            {"model_name": "vgg_a", "train_image_size": 256, "channels": 3},
+            r"image_size must be one for which .*, got 256, for which it gives \(None, 2, 2, 4\)",
+            id="a map of logits",
+        ),
+    ],
+)
+def test_cannot_be_served(options, message):
+    """A network that does not fit the settings is named with them."""
+    with pytest.raises(ValueError, match=message):
+        _serving(**options).signatures()
