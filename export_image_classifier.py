@@ -47,7 +47,10 @@ class ExportOptions(training.ClassifierOptions):
     batch_size: int | None = option(None, "images per request; default: any number", minimum=1)
     dataset_split_name: str = option("train", "split of the dataset to read the classes of")
     num_classes: int | None = option(
-        None, "classes of the dataset, if its files are not at hand", minimum=1
+        None,
+        "classes of the dataset, if its files are not at hand; its images then have three "
+        "channels, and the network takes one with --use_grayscale",
+        minimum=1,
     )
     is_video_model: bool = option(False, "the network takes videos; known from --model_name")
     num_frames: int | None = option(None, "frames of each video; default: any number", minimum=1)

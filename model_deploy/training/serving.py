@@ -59,8 +59,7 @@ class Serving(NamedTuple):
         * "labels", string [batch], their names, if those are known.
 
         Raises:
-          ValueError: if the network takes no images, or videos against what the settings say;
-            or if it gives other than one row of logits per image.
+          ValueError: if the network takes no images, or videos against what the settings say.
         """
         is_video = self._takes_videos()
         images = self._images(is_video)
@@ -126,11 +125,6 @@ class Serving(NamedTuple):
 
     def _outputs(self, images: Any) -> dict[str, Any]:
         logits, _ = self.classifier.network_fn(is_training=False)(images)
-        if logits.shape.rank != 2:
-            raise ValueError(
-                "image_size must be one for which the network gives logits [batch, classes], got "
-                f"{images.shape[-2]}, for which it gives {logits.shape}"
-            )
         classes = tf.argmax(logits, axis=1, name="classes")
         outputs = {
             "logits": tf.identity(logits, name="logits"),

@@ -110,11 +110,6 @@ def test_raw_and_encoded_images_agree(family):
             "preprocessing name must be one of .*lenet.*, got 'mnist_mlp'",
             id="no preprocessing",
         ),
-        pytest.param(
-            {"model_name": "vgg_a", "train_image_size": 256, "channels": 3},
-            r"image_size must be one for which .*, got 256, for which it gives \(None, 2, 2, 4\)",
-            id="a map of logits",
-        ),
     ],
 )
 def test_cannot_be_served(options, message):

@@ -1,0 +1,314 @@
+"""The export command: its outputs elsewhere, and its flags."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+import export_image_classifier as script
+import train_image_classifier
+from model_deploy import command_line, inputs, training
+from nets import nets_factory
+from tests.inputs.files import encode
+
+# Of the largest value: a float32 has about 7 digits.
+TOLERANCE = 1e-6
+
+# What anyone does with a SavedModel: TensorFlow, eager, and nothing of this project.
+LOAD = """
+import sys
+import numpy as np
+import tensorflow as tf
+
+assert tf.executing_eagerly()
+for folder in sys.argv[1:]:
+    loaded = tf.saved_model.load(f"{folder}/model")
+    requests = np.load(f"{folder}/requests.npz")
+    for key in requests.files:
+        name = "serving_default" if key == "images" else key
+        answers = loaded.signatures[name](**{key: tf.constant(requests[key])})
+        answers = {name: np.array(value) for name, value in answers.items()}
+        if "labels" in answers:
+            answers["labels"] = answers["labels"].astype(str)
+        np.savez(f"{folder}/{key}.npz", **answers)
+assert not [name for name in sys.modules if name.split(".")[0] in ("model_deploy", "tf_slim")]
+"""
+
+
+def _run(capsys, *arguments):
+    code = script.main(["export_image_classifier", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def _main(*arguments):
+    assert script.main(["export_image_classifier", *map(str, arguments)]) == 0
+
+
+def _random_checkpoint(path, model_name, shape, num_classes):
+    """A checkpoint with weights that keep the size of what goes through the layers."""
+    random = np.random.RandomState(1)
+    with tf.Graph().as_default(), tf.Session() as session:
+        network_fn = nets_factory.get_network_fn(model_name, num_classes)
+        images = tf.placeholder(tf.float32, [None, *shape[1:]])
+        logits, _ = network_fn(images)
+        session.run(tf.global_variables_initializer())
+        for variable in tf.trainable_variables():
+            if variable.shape.rank > 1:
+                *sizes, last = variable.shape.as_list()
+                fan_in = np.prod(sizes if last > 1 else sizes[:-1])  # 1 in depthwise filters
+                values = random.normal(0, np.sqrt(2 / fan_in), [*sizes, last])
+                variable.load(values.astype(np.float32), session)
+        tf.train.Saver().save(session, str(path), write_meta_graph=False)
+        requests = random.uniform(-1, 1, shape).astype(np.float32)
+        return requests, session.run(logits, {images: requests})
+
+
+def _digits_run(folder):
+    """A short run with moving averages: folder, options, and what the evaluation computes."""
+    options = train_image_classifier.TrainOptions(
+        train_dir=str(folder / "run"),
+        max_number_of_steps=5,
+        batch_size=8,
+        num_clones=1,
+        clone_on_cpu=True,
+        moving_average_decay=0.5,
+    )
+    train_image_classifier.train(options)
+    command_line.write_options(options, options.train_dir)
+    with tf.Graph().as_default(), tf.Session() as session:
+        dataset = training.get_dataset(options, "test")
+        classifier = training.Classifier.of(options, dataset, nets_factory.get_network_fn)
+        batch = next(inputs.eval_batches(dataset, **classifier.input_options))
+        logits, _ = classifier.network_fn(is_training=False)(batch["image"])
+        tf.train.get_or_create_global_step()
+        saver = tf.train.Saver(training.averages_to_restore())
+        saver.restore(session, tf.train.latest_checkpoint(options.train_dir))
+        session.run(tf.tables_initializer())
+        images, logits = session.run([batch["image"], logits])
+    return images, dataset.source.arrays[0][: len(images)], logits
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Folders of exports, loaded elsewhere once: expected logits by folder."""
+    root = tmp_path_factory.mktemp("exported")
+    expected = {}
+    prepared, raw, logits = _digits_run(root)
+    encoded = np.array([encode(image) for image in raw])
+    cases = {
+        "digits": ({"images": prepared, "encoded_images": encoded}, []),
+        "digits_raw": ({"images": raw.astype(np.float32)}, ["--with_preprocessing"]),
+    }
+    for name, (requests, flags) in cases.items():
+        folder, expected[root / name] = root / name, logits
+        folder.mkdir()
+        np.savez(folder / "requests.npz", **requests)
+        outputs = (f"--output_dir={folder / 'model'}", f"--output_file={folder / 'frozen.pb'}")
+        _main(f"--train_dir={root / 'run'}", *outputs, *flags)
+    networks = {
+        "mobilenet_v1": ([2, 32, 32, 3], []),
+        "i3d": ([2, 16, 32, 32, 3], ["--is_video_model"]),
+        "s3dg": ([1, 16, 32, 32, 3], ["--num_frames=16"]),
+    }
+    for name, (shape, flags) in networks.items():
+        folder = root / name
+        images, expected[folder] = _random_checkpoint(folder / "m.ckpt", name, shape, 5)
+        np.savez(folder / "requests.npz", images=images)
+        outputs = (f"--output_dir={folder / 'model'}", f"--output_file={folder / 'frozen.pb'}")
+        known = (f"--model_name={name}", "--num_classes=5", "--image_size=32")
+        _main(f"--checkpoint_path={folder / 'm.ckpt'}", *known, *outputs, *flags)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD, *map(str, expected)],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=root,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return {folder.name: (folder, logits) for folder, logits in expected.items()}
+
+
+ANSWERS = [
+    ("digits", "images"),
+    ("digits", "encoded_images"),
+    ("digits_raw", "images"),
+    ("mobilenet_v1", "images"),
+    ("i3d", "images"),
+    ("s3dg", "images"),
+]
+
+
+def _check(answers, logits):
+    scale = np.abs(logits).max()
+    assert np.ptp(logits) > 0.1 * scale
+    np.testing.assert_allclose(answers["logits"], logits, rtol=0, atol=TOLERANCE * scale)
+    odds = np.exp(logits.astype(np.float64))
+    probabilities = odds / odds.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(answers["probabilities"], probabilities, rtol=0, atol=2e-6)
+    np.testing.assert_array_equal(answers["classes"], logits.argmax(axis=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "key"), ANSWERS)
+def test_eager_tensorflow_gives_the_same(exported, name, key):
+    """A SavedModel loaded by TensorFlow alone answers what the session gave.
+
+    So do moving averages, images as they are in files, encoded images, and videos.
+    """
+    folder, logits = exported[name]
+    answers = np.load(folder / f"{key}.npz")
+    _check(answers, logits)
+    if name == "digits":
+        assert list(answers["labels"]) == [str(digit) for digit in logits.argmax(axis=1)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "key"), ANSWERS)
+def test_frozen_graphs_give_the_same(exported, name, key):
+    """A frozen graph answers what the session gave."""
+    folder, logits = exported[name]
+    graph_def = tf.GraphDef.FromString((folder / "frozen.pb").read_bytes())
+    tf.import_graph_def(graph_def, name="")
+    scope = "encoded/" if key == "encoded_images" else ""
+    fetches = {name: f"{scope}{name}:0" for name in ("logits", "probabilities", "classes")}
+    # Without the optimizer, which multiplies constants with each other and so rounds otherwise:
+    # with it, the networks with batch normalization differ by up to 2e-6.
+    config = tf.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    with tf.Session(config=config) as session:
+        requests = np.load(folder / "requests.npz")[key]
+        _check(session.run(fetches, {f"{scope}input:0": requests}), logits)
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """A checkpoint of LeNet for digits."""
+    _random_checkpoint(tmp_path / "start" / "model.ckpt-7", "lenet", [1, 28, 28, 1], 10)
+    return tmp_path / "start" / "model.ckpt-7"
+
+
+def test_options_of_the_run(tmp_path, checkpoint, capsys):
+    """The run's options are reused, but not those that mean another thing in an export."""
+    options = train_image_classifier.TrainOptions(
+        batch_size=8, train_image_size=32, checkpoint_path="elsewhere"
+    )
+    _random_checkpoint(tmp_path / "run" / "model.ckpt-9", "lenet", [1, 32, 32, 1], 10)
+    command_line.write_options(options, tmp_path / "run")
+    code, out, err = _run(
+        capsys, f"--train_dir={tmp_path / 'run'}", f"--output_file={tmp_path / 'x.pb'}"
+    )
+    assert code == 0, err
+    lines = out.splitlines()
+    assert lines[0] == f"lenet: {tmp_path / 'run' / 'model.ckpt-9'} -> {tmp_path / 'x.pb'}"
+    assert lines[1].startswith(
+        "  serving_default: images (input:0) float32 [None, 32, 32, 1] -> "
+        "logits (logits:0) float32 [None, 10], "
+    )
+    assert lines[2].startswith("  encoded_images: encoded_images (encoded/input:0) string [None]")
+
+
+def test_text_and_fixed_batches(tmp_path, checkpoint, capsys):
+    """A frozen graph can be text, with a batch size in it; a folder means its newest checkpoint."""
+    path = tmp_path / "graph.pbtxt"
+    flags = ("--write_text_graphdef", "--batch_size=3", f"--output_file={path}")
+    code, out, err = _run(capsys, f"--checkpoint_path={checkpoint.parent}", *flags)
+    assert code == 0, err
+    assert f"lenet: {checkpoint} -> " in out
+    assert "images (input:0) float32 [3, 28, 28, 1]" in out
+    assert path.read_text().startswith("node {\n")
+
+
+def test_classes_without_the_dataset(tmp_path, capsys):
+    """`--num_classes` stands in for a dataset whose files are elsewhere, less the offset."""
+    _random_checkpoint(tmp_path / "m.ckpt", "lenet", [1, 28, 28, 3], 4)
+    flags = (f"--checkpoint_path={tmp_path / 'm.ckpt'}", "--dataset_name=flowers")
+    output = f"--output_file={tmp_path / 'out.pb'}"
+    code, _, err = _run(capsys, *flags, output)
+    assert code == 1
+    assert re.search(r"data_dir must name the folder .*; without it, give --num_classes\n$", err)
+    code, out, err = _run(capsys, *flags, output, "--num_classes=5", "--labels_offset=1")
+    assert code == 0, err
+    assert "logits (logits:0) float32 [None, 4]" in out
+    assert "labels" not in out
+
+
+BAD = {
+    "training": (["--is_training"], 2, "is_training must be False, got True: .* run train_image_"),
+    "quantize": (["--quantize"], 2, "quantize must be False, got True: .* by TensorFlow Lite"),
+    "no output": (["--output_dir="], 2, "output_dir or output_file must be given, got neither"),
+    "no source": (
+        ["--checkpoint_path="],
+        2,
+        "train_dir or checkpoint_path must be given, got neither",
+    ),
+    "text of nothing": (
+        ["--write_text_graphdef"],
+        2,
+        "write_text_graphdef must come with an output_file, got True without",
+    ),
+    "network": (["--model_name=lenat"], 2, "model_name must be one of .*lenet.*, got 'lenat'"),
+    "size": (["--image_size=0"], 2, "image_size must be at least 1, got 0"),
+    "offset": (
+        ["--num_classes=2", "--labels_offset=2"],
+        1,
+        "labels_offset must be less than num_classes=2, got 2",
+    ),
+    "video": (["--is_video_model"], 1, "is_video_model must be for a network of videos, got True"),
+    "other model": (
+        ["--labels_offset=1"],
+        1,
+        "checkpoint_path must be a checkpoint of this model, got .*model.ckpt-7, where "
+        r"LeNet/fc4/weights has shape \[1024, 10\], LeNet/fc4/biases has shape \[10\]$",
+    ),
+    "no averages": (
+        ["--moving_average_decay=0.9"],
+        1,
+        "where LeNet/conv1/weights/ExponentialMovingAverage is missing",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
+def test_bad_flags(tmp_path, checkpoint, capsys, case):
+    """A bad flag is one line that names it, the rule and the value; nothing is written."""
+    arguments, code, message = case
+    output = tmp_path / "out" / "model"
+    flags = (f"--checkpoint_path={checkpoint}", f"--output_dir={output}")
+    got, out, err = _run(capsys, *flags, *arguments)
+    [line] = err.splitlines()
+    assert re.search(f"^error: .*{message}", line), line
+    assert (got, out) == (code, "")
+    assert not output.parent.exists()
+
+
+def test_an_existing_output(tmp_path, checkpoint, capsys):
+    """An output that exists is an error before anything else is looked for."""
+    flags = (f"--checkpoint_path={tmp_path / 'none'}", f"--output_dir={tmp_path}")
+    code, _, err = _run(capsys, *flags)
+    assert (code, err) == (1, f"error: output_dir must not exist yet, got {tmp_path}\n")
+
+
+def test_flags_keep_the_names_of_tf_slim():
+    """Users of the original script find their flags."""
+    known = {
+        *("model_name", "is_training", "image_size", "batch_size", "dataset_name"),
+        *("labels_offset", "output_file", "dataset_dir", "quantize", "is_video_model"),
+        *("num_frames", "write_text_graphdef", "use_grayscale"),
+    }
+    assert known <= set(script.ExportOptions.__dataclass_fields__)
+
+
+def test_the_command_without_arguments():
+    """From the shell, too, an error is one line and exit code 2."""
+    path = Path(script.__file__)
+    done = subprocess.run([sys.executable, str(path)], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: train_dir or checkpoint_path must be given, got neither\n"
