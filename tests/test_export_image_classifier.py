@@ -16,7 +16,7 @@ from model_deploy import command_line, inputs, training
 from nets import nets_factory
 from tests.inputs.files import encode
 
-# Of the largest value: a float32 has about 7 digits.
+# Of values up to 1, and of the largest value beyond: a float32 has about 7 digits.
 TOLERANCE = 1e-6
 
 # What anyone does with a SavedModel: TensorFlow, eager, and nothing of this project.
@@ -149,7 +149,7 @@ ANSWERS = [
 def _check(answers, logits):
     scale = np.abs(logits).max()
     assert np.ptp(logits) > 0.1 * scale
-    np.testing.assert_allclose(answers["logits"], logits, rtol=0, atol=TOLERANCE * scale)
+    np.testing.assert_allclose(answers["logits"], logits, rtol=0, atol=TOLERANCE * max(1.0, scale))
     odds = np.exp(logits.astype(np.float64))
     probabilities = odds / odds.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(answers["probabilities"], probabilities, rtol=0, atol=2e-6)
@@ -180,7 +180,7 @@ def test_frozen_graphs_give_the_same(exported, name, key):
     scope = "encoded/" if key == "encoded_images" else ""
     fetches = {name: f"{scope}{name}:0" for name in ("logits", "probabilities", "classes")}
     # Without the optimizer, which multiplies constants with each other and so rounds otherwise:
-    # with it, the networks with batch normalization differ by up to 2e-6.
+    # with it, networks with batch normalization differ by up to twice as much.
     config = tf.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     with tf.Session(config=config) as session:
