@@ -80,7 +80,6 @@ def _digits_run(folder):
         moving_average_decay=0.5,
     )
     train_image_classifier.train(options)
-    command_line.write_options(options, options.train_dir)
     with tf.Graph().as_default(), tf.Session() as session:
         dataset = training.get_dataset(options, "test")
         classifier = training.Classifier.of(options, dataset, nets_factory.get_network_fn)

@@ -15,7 +15,7 @@ from model_deploy.training.exporting import (
     write_frozen_graph,
     write_saved_model,
 )
-from model_deploy.training.loop import TrainResult, check_writable, train
+from model_deploy.training.loop import check_writable, train
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.optimizers import OptimizerOptions, build_optimizer
 from model_deploy.training.restoring import (
