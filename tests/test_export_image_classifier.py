@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,23 @@ for folder in sys.argv[1:]:
         np.savez(f"{folder}/{key}.npz", **answers)
 assert not [name for name in sys.modules if name.split(".")[0] in ("model_deploy", "tf_slim")]
 """
+
+
+def _blocks(language):
+    text = (Path(script.__file__).parent / "docs" / "export.md").read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def _run_documented_commands(folder):
+    commands = {
+        "train_image_classifier": train_image_classifier.main,
+        "export_image_classifier": script.main,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for line in "".join(_blocks("bash")).splitlines():
+            arguments = shlex.split(line)
+            assert commands[arguments[0]](arguments) == 0
 
 
 def _run(capsys, *arguments):
@@ -95,7 +113,10 @@ def _digits_run(folder):
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """Folders of exports, loaded elsewhere once: expected logits by folder."""
+    """Exports that TensorFlow alone has loaded: their folders, and the logits of a session.
+
+    The commands and programs of docs/export.md have run, too.
+    """
     root = tmp_path_factory.mktemp("exported")
     expected = {}
     prepared, raw, logits = _digits_run(root)
@@ -122,9 +143,10 @@ def exported(tmp_path_factory):
         outputs = (f"--output_dir={folder / 'model'}", f"--output_file={folder / 'frozen.pb'}")
         known = (f"--model_name={name}", "--num_classes=5", "--image_size=32")
         _main(f"--checkpoint_path={folder / 'm.ckpt'}", *known, *outputs, *flags)
+    _run_documented_commands(root)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, "-c", LOAD, *map(str, expected)],
+        [sys.executable, "-c", "".join([*_blocks("python"), LOAD]), *map(str, expected)],
         check=False,
         capture_output=True,
         text=True,
@@ -132,6 +154,7 @@ def exported(tmp_path_factory):
         env=environment,
     )
     assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"\(2, 10\)\n\d\nTrue\n", done.stdout)
     return {folder.name: (folder, logits) for folder, logits in expected.items()}
 
 

@@ -259,5 +259,5 @@ def test_where_a_run_starts(tmp_path):
     message = f"checkpoint_path must not be given where a run goes on from {path}, got m.ckpt: to"
     with pytest.raises(ValueError, match=re.escape(message)):
         check_start(str(run), "m.ckpt")
-    with pytest.raises(ValueError, match=r"goes on from other, got m.ckpt$"):
+    with pytest.raises(ValueError, match=r"goes on from other, got m.ckpt: to"):
         check_start(str(run), "m.ckpt", "other")
