@@ -97,25 +97,19 @@ def serving_of(options: ExportOptions) -> training.Serving:
     """The classifier, as it is to be served.
 
     Raises:
-      ValueError: if the dataset cannot be read and `num_classes` is not given.
+      ValueError: if the dataset cannot be read and `num_classes` is not given, or
+        `labels_offset` leaves no class.
     """
     sized = options
     if options.image_size is not None:
         sized = dataclasses.replace(options, train_image_size=options.image_size)
-    get_network_fn = nets_factory.get_network_fn
+    channels: int | None = None
+    class_names: tuple[str, ...] = ()
     if options.num_classes is not None:
-        num_classes = options.num_classes - options.labels_offset
-        if num_classes < 1:
-            raise ValueError(
-                f"labels_offset must be less than num_classes={options.num_classes}, "
-                f"got {options.labels_offset}"
-            )
-        classifier = training.Classifier(sized, num_classes, get_network_fn)
-        channels = None
-        class_names: tuple[str, ...] = ()
+        classifier = _classifier_without_dataset(sized, options.num_classes)
     else:
         dataset = _dataset(options)
-        classifier = training.Classifier.of(sized, dataset, get_network_fn)
+        classifier = training.Classifier.of(sized, dataset, nets_factory.get_network_fn)
         channels = dataset.image_shape[-1]
         class_names = dataset.class_names[options.labels_offset :]
     return training.Serving(
@@ -127,6 +121,16 @@ def serving_of(options: ExportOptions) -> training.Serving:
         is_video=options.is_video_model,
         with_preprocessing=options.with_preprocessing,
     )
+
+
+def _classifier_without_dataset(options: ExportOptions, num_classes: int) -> training.Classifier:
+    if options.labels_offset >= num_classes:
+        raise ValueError(
+            f"labels_offset must be less than num_classes={num_classes}, "
+            f"got {options.labels_offset}"
+        )
+    num_logits = num_classes - options.labels_offset
+    return training.Classifier(options, num_logits, nets_factory.get_network_fn)
 
 
 def _dataset(options: ExportOptions) -> inputs.Dataset:
