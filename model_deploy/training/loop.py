@@ -13,7 +13,7 @@ from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.numerics import NumericChecks
 from model_deploy.training.run import Run, TrainResult
 from model_deploy.training.session import SessionOpener, Start
-from model_deploy.training.step import report_op
+from model_deploy.training.step import clone_report_ops, report_op
 from model_deploy.training.stopping import StopSignals
 
 
@@ -50,7 +50,8 @@ def train(
       images_per_step: images in a step over all clones, for the rate that is shown.
       learning_rate: a float scalar tensor or number, to be shown.
       wait_secs: how many seconds a step has waited for its data, a float scalar tensor
-        such as that of `inputs.train_batches`; its share of the time is shown.
+        such as that of `inputs.train_batches`; its share of the time is shown.  With
+        asynchronous clones a list, one for each clone.
       hooks: `tf.train.SessionRunHook`s.  One that has a method `due(step)`, too, is asked
         before each step and called only where it returns True; steps in which no hook
         takes part are faster.  In `after_run` the context's `report` is the
@@ -79,7 +80,10 @@ def train(
     _check(model, max_steps, options, evaluate)
     folder = os.fspath(train_dir)
     checks = NumericChecks(model.train_op) if options.check_numerics else None
-    report = report_op(model, learning_rate, wait_secs, checks and checks.first_bad)
+    if model.clone_updates:
+        report = clone_report_ops(model, learning_rate, wait_secs)
+    else:
+        report = report_op(model, learning_rate, wait_secs, checks and checks.first_bad)
     start = _chief_start(folder, options, init_fn) if is_chief else Start(is_chief=False)
     run = Run(
         options=options,
@@ -93,6 +97,7 @@ def train(
         images_per_step=images_per_step,
         evaluate=evaluate if options.eval_every_n_steps else None,
         metric=metric,
+        shares_steps=bool(model.clone_updates),
     )
     for hook in hooks:
         hook.begin()

@@ -20,6 +20,8 @@ class Progress:
       first_step: number of steps done before this run.
       max_steps: number of steps after which the run ends; None for no end.
       images_per_step: images in a step, over all clones.
+      shares_steps: whether others update the same variables: then the steps made here and
+        the staleness of the gradients are shown, too.
       stream: where to write; a bar if it is a terminal, else one line per update.
 
     Attributes:
@@ -31,14 +33,18 @@ class Progress:
         first_step: int,
         max_steps: int | None,
         images_per_step: int,
+        shares_steps: bool = False,
         stream: TextIO | None = None,
     ) -> None:
         self._stream = stream or sys.stderr
         self._images_per_step = images_per_step
+        self._shares_steps = shares_steps
         self.max_steps = max_steps
         self._shown = first_step
         self._times = [time.perf_counter()]
         self._waited = 0.0
+        self._stale: list[int] = []
+        self._local_steps = 0
         self._bar: Any = None
         if self._stream.isatty():
             # Some terminals say that they are 0 wide, where tqdm would show nothing.
@@ -62,6 +68,8 @@ class Progress:
         """Counts a step; called after each of them."""
         self._times.append(time.perf_counter())
         self._waited += report.wait_secs
+        self._stale.append(report.staleness)
+        self._local_steps += 1
 
     def show(self, report: StepReport) -> dict[str, Any]:
         """Shows the state after a step, with rates since the last call, and returns it.
@@ -70,10 +78,19 @@ class Progress:
           `step`, `loss`, `learning_rate`, `images_per_sec` with its spread (1.4826 times
           the median distance from the median over the steps, a robust standard
           deviation), `secs_per_batch`, `waiting` (share of the time), `secs_left`, and
-          `time` (UTC).  What is not known is NaN.
+          `time` (UTC).  What is not known is NaN.  Where steps are shared also `local_step`,
+          the steps made here, and `staleness_median` and `staleness_max`, in updates that
+          others made between the start of a step and its own update.
         """
         entry = {"step": report.step, "loss": report.loss, "learning_rate": report.learning_rate}
         entry |= self._rates(report.step)
+        if self._shares_steps:
+            entry |= {
+                "local_step": self._local_steps,
+                "staleness_median": statistics.median(self._stale or [0]),
+                "staleness_max": max(self._stale, default=0),
+            }
+        self._stale = []
         if self._bar is not None:
             self._bar.set_postfix_str(", ".join(_facts(entry)), refresh=False)
             self._bar.update(report.step - self._shown)
@@ -120,4 +137,8 @@ def _facts(entry: dict[str, Any]) -> list[str]:
         facts.append(f"{entry['secs_per_batch']:.4f} s/batch")
     if not math.isnan(entry["waiting"]):
         facts.append(f"{entry['waiting']:.0%} waiting for data")
+    if "local_step" in entry:
+        median, largest = entry["staleness_median"], entry["staleness_max"]
+        facts.append(f"local step {entry['local_step']}")
+        facts.append(f"staleness {median:g} (at most {largest})")
     return facts

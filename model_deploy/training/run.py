@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy.training import saving
+from model_deploy.training.clone_threads import CloneThreads
 from model_deploy.training.hooks import EvaluationHook, Log, SaveHook, SummaryHook
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.metrics import MetricsLog
 from model_deploy.training.numerics import NumericChecks
 from model_deploy.training.plots import plot_training
 from model_deploy.training.progress import Progress
-from model_deploy.training.step import NonFiniteLoss, StepReport, StepRunner, describe_loss
+from model_deploy.training.step import NonFiniteLoss, StepReport, describe_loss
+from model_deploy.training.step_runner import StepRunner
 from model_deploy.training.stopping import StopSignals
 from model_deploy.training.timing import Every
 
@@ -38,7 +40,7 @@ class Run:
     Attributes:
       options: the settings.
       train_dir: folder of the run's files.
-      report: what `report_op` returned.
+      report: what `report_op` returned, or, for asynchronous clones, `clone_report_ops`.
       checks: the checks of `check_numerics`, or None.
       summary_op: gives serialized summaries, or None.
       writer: the chief's writer of checkpoints; None in other workers, which write no file.
@@ -47,6 +49,7 @@ class Run:
       images_per_step: images in a step over all clones.
       evaluate: function of a checkpoint's path that returns metrics by name, or None.
       metric: the metric that counts.
+      shares_steps: whether others update the same variables, each for itself.
     """
 
     options: LoopOptions
@@ -60,32 +63,45 @@ class Run:
     images_per_step: int
     evaluate: Callable[[str], Mapping[str, float]] | None
     metric: str
+    shares_steps: bool
 
     def to_the_end(self, session: Any, signals: StopSignals) -> TrainResult:
         """Makes all steps in a session that is ready."""
         first_step = int(session.run(tf.train.get_global_step()))
-        done = StepReport(first_step, 0.0, 0.0, 0.0, -1, ())
+        done = StepReport(first_step, 0.0, 0.0, 0.0, -1, 0, ())
         with contextlib.ExitStack() as stack:
-            progress = Progress(first_step, self.max_steps, self.images_per_step)
+            progress = Progress(first_step, self.max_steps, self.images_per_step, self.shares_steps)
             stack.enter_context(progress)
             metrics = self._metrics(stack)
             log = Log(
                 progress, metrics, self.train_dir, self._every("log_every_n_steps", first_step)
             )
             own = self._own_hooks(first_step, progress, metrics, stack)
-            runner = StepRunner(session, self.report, [*self.hooks, *own])
+            runner = self._runner(session, [*self.hooks, *own], first_step)
             with self._saved_at_the_end(session, lambda: done):
-                try:
-                    while done.step != self.max_steps and not runner.stop_requested:
+                with contextlib.closing(runner), contextlib.suppress(tf.errors.OutOfRangeError):
+                    while not self._is_last(done.step) and not runner.stop_requested:
                         done = runner.run(done.step + 1)
                         log.add(done)
                         if signals.received is not None:
                             break
-                except tf.errors.OutOfRangeError:
-                    pass  # the inputs have ended
+                if isinstance(runner, CloneThreads):  # clones may have been in a step
+                    done = done._replace(step=int(session.run(tf.train.get_global_step())))
                 for hook in self.hooks:
                     hook.end(session)
         return TrainResult(done.step, done.loss if done.step > first_step else None)
+
+    def _is_last(self, step: int) -> bool:
+        return self.max_steps is not None and step >= self.max_steps
+
+    def _runner(
+        self, session: Any, hooks: Sequence[Any], first_step: int
+    ) -> StepRunner | CloneThreads:
+        if not isinstance(self.report, list):
+            return StepRunner(session, self.report, hooks)
+        return CloneThreads(
+            session, self.report, hooks, first_step=first_step, max_steps=self.max_steps
+        )
 
     def _every(self, steps: str, first_step: int, secs: str | None = None) -> Every:
         """An interval by the names of its options."""

@@ -20,6 +20,8 @@ class StepReport(NamedTuple):
       wait_secs: seconds of waiting for data; NaN where `train` was not given any.
       first_bad: number of the first op whose value is not finite, see `NumericChecks`; -1
         if there is none or nobody looked.
+      staleness: how many updates others made between the start of the step and its own
+        update; 0 where nobody else updates.
       clone_losses: the losses of each clone's own `model_fn`.
     """
 
@@ -28,13 +30,14 @@ class StepReport(NamedTuple):
     learning_rate: float
     wait_secs: float
     first_bad: int
+    staleness: int
     clone_losses: tuple[float, ...]
 
 
 def report_op(
     model: DeployedModel, learning_rate: Any, wait_secs: Any, first_bad: Any = None
 ) -> Any:
-    """An op that makes a step and gives its report, float64 [5 + clones].
+    """An op that makes a step and gives its report, float64 [6 + clones].
 
     One small tensor is fetched in each step, as a fetch costs more than the ops here.
 
@@ -44,22 +47,75 @@ def report_op(
       wait_secs: a scalar tensor, or None.
       first_bad: an integer scalar tensor, or None.
     """
-    unknown = tf.constant(math.nan, tf.float64)
-    values = [unknown if value is None else value for value in (learning_rate, wait_secs)]
-    values.append(tf.constant(-1) if first_bad is None else first_bad)
     losses = collect_members(tf.GraphKeys.LOSSES, model.clones).clones
-    clone_losses = [tf.add_n(each) if each else unknown for each in losses]
-    with tf.device(model.train_op.device), tf.control_dependencies([model.train_op]):
-        step = tf.identity(tf.train.get_global_step())
-        parts = [step, model.train_op, *values, *clone_losses]
-        return tf.stack([tf.cast(part, tf.float64) for part in parts], name="step_report")
+    clone_losses = [tf.add_n(each) if each else math.nan for each in losses]
+    global_step = tf.train.get_global_step()
+    with tf.device(model.train_op.device):
+        # A copy: what a reference variable is read as changes with the variable.
+        before = tf.raw_ops.DeepCopy(x=global_step.read_value())
+        with tf.control_dependencies([model.train_op]):
+            after = tf.identity(global_step)
+            staleness = after - before - 1
+            return _packed(
+                after,
+                model.train_op,
+                learning_rate=learning_rate,
+                wait_secs=wait_secs,
+                first_bad=first_bad,
+                staleness=staleness,
+                clone_losses=clone_losses,
+            )
+
+
+def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -> list[Any]:
+    """For each asynchronous clone an op that makes a step of it and gives its report.
+
+    Args:
+      model: what `deploy` returned, with an optimizer, for asynchronous clones.
+      learning_rate: a scalar tensor or number, or None.
+      wait_secs: a list of scalar tensors, one for each clone, or None.
+    """
+    reports = []
+    for i, (clone, update) in enumerate(zip(model.clones, model.clone_updates, strict=True)):
+        waited = None if wait_secs is None else wait_secs[i]
+        with tf.device(clone.device), tf.control_dependencies([update.train_op]):
+            loss = tf.identity(update.train_op)
+        with tf.device(update.global_step.device):
+            reports.append(
+                _packed(
+                    update.global_step,
+                    loss,
+                    learning_rate=learning_rate,
+                    wait_secs=waited,
+                    first_bad=None,
+                    staleness=update.staleness,
+                    clone_losses=[loss],
+                )
+            )
+    return reports
+
+
+def _packed(
+    step: Any,
+    loss: Any,
+    *,
+    learning_rate: Any,
+    wait_secs: Any,
+    first_bad: Any,
+    staleness: Any,
+    clone_losses: Sequence[Any],
+) -> Any:
+    values = [math.nan if value is None else value for value in (learning_rate, wait_secs)]
+    values += [-1 if first_bad is None else first_bad, staleness, *clone_losses]
+    parts = [tf.cast(part, tf.float64) for part in (step, loss, *values)]
+    return tf.stack(parts, name="step_report")
 
 
 def read_report(values: Any) -> StepReport:
     """The report in the array that `report_op` gives."""
-    step, loss, learning_rate, wait_secs, first_bad, *clone_losses = values.tolist()
+    step, loss, learning_rate, wait_secs, first_bad, staleness, *losses = values.tolist()
     return StepReport(
-        int(step), loss, learning_rate, wait_secs, int(first_bad), tuple(clone_losses)
+        int(step), loss, learning_rate, wait_secs, int(first_bad), int(staleness), tuple(losses)
     )
 
 
@@ -73,77 +129,6 @@ class StepContext(tf.train.SessionRunContext):
     report: StepReport
 
 
-class StepRunner:
-    """Makes steps.  Callables are made once, which halves the cost of a small step.
-
-    Args:
-      session: where to run.
-      report: what `report_op` returned.
-      hooks: session run hooks.  One with a method `due(step)` is asked before each
-        step, counted as in `StepReport`, and takes part only where it answers True;
-        others take part in every step.
-    """
-
-    def __init__(self, session: Any, report: Any, hooks: Sequence[Any]) -> None:
-        self._session = session
-        self._report = report
-        self._plain = session.make_callable(report)
-        self._eager = [hook for hook in hooks if not hasattr(hook, "due")]
-        self._asked = [hook for hook in hooks if hasattr(hook, "due")]
-        self._order = {id(hook): i for i, hook in enumerate(hooks)}
-        self._callables: dict[tuple[int, ...], tuple[Any, Any]] = {}
-        self.stop_requested = False
-
-    def run(self, step: int) -> StepReport:
-        """Makes step number `step`, or, where others count too, one that comes later.
-
-        Raises:
-          NonFiniteLoss: if the loss is not finite; hooks do not see such a step.
-        """
-        hooks = self._eager + [hook for hook in self._asked if hook.due(step)]
-        if not hooks:
-            return self._checked(self._plain())
-        hooks.sort(key=lambda hook: self._order[id(hook)])
-        return self._run_with(hooks)
-
-    def _run_with(self, hooks: Sequence[Any]) -> StepReport:
-        context = StepContext(tf.train.SessionRunArgs(self._report), self._session)
-        requests = [hook.before_run(context) or tf.train.SessionRunArgs(None) for hook in hooks]
-        fetches = {
-            str(i): each.fetches for i, each in enumerate(requests) if each.fetches is not None
-        }
-        metadata = tf.RunMetadata()
-        values = self._fetch({"report": self._report, **fetches}, requests, metadata)
-        context.report = self._checked(values["report"])
-        for i, (hook, request) in enumerate(zip(hooks, requests, strict=True)):
-            result = values.get(str(i))
-            hook.after_run(context, tf.train.SessionRunValues(result, request.options, metadata))
-        self.stop_requested = self.stop_requested or context.stop_requested
-        return context.report
-
-    def _fetch(self, fetches: dict[str, Any], requests: Sequence[Any], metadata: Any) -> Any:
-        feeds: dict[Any, Any] = {}
-        options = tf.RunOptions()
-        for request in requests:
-            feeds.update(request.feed_dict or {})
-            if request.options is not None:
-                options.MergeFrom(request.options)
-        if feeds or options.ByteSize():
-            return self._session.run(fetches, feeds or None, options, metadata)
-        key = tuple(id(each) for each in tf.nest.flatten(fetches))
-        if key not in self._callables:
-            # The fetches are kept, so that no other object gets their ids.
-            self._callables[key] = (self._session.make_callable(fetches), fetches)
-        return self._callables[key][0]()
-
-    @staticmethod
-    def _checked(values: Any) -> StepReport:
-        report = read_report(values)
-        if not math.isfinite(report.loss) or report.first_bad >= 0:
-            raise NonFiniteLoss(report)
-        return report
-
-
 class NonFiniteLoss(FloatingPointError):  # noqa: N818 - reads better where it is raised
     """The loss of a step is NaN or infinite; the variables are lost.
 
@@ -154,6 +139,18 @@ class NonFiniteLoss(FloatingPointError):  # noqa: N818 - reads better where it i
     def __init__(self, report: StepReport) -> None:
         self.report = report
         super().__init__(describe_loss(report))
+
+
+def checked_report(values: Any) -> StepReport:
+    """What `read_report` gives.
+
+    Raises:
+      NonFiniteLoss: if the loss or another number that was looked at is not finite.
+    """
+    report = read_report(values)
+    if not math.isfinite(report.loss) or report.first_bad >= 0:
+        raise NonFiniteLoss(report)
+    return report
 
 
 def describe_loss(report: StepReport) -> str:

@@ -11,8 +11,8 @@ from model_deploy.training.step import StepReport
 NAN = math.nan
 
 
-def report(step, *, wait_secs=NAN, learning_rate=NAN):
-    return StepReport(step, 0.25, learning_rate, wait_secs, -1, (0.25,))
+def report(step, *, wait_secs=NAN, learning_rate=NAN, staleness=0):
+    return StepReport(step, 0.25, learning_rate, wait_secs, -1, staleness, (0.25,))
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_lines(clock, max_steps, options, line):
     """Without a terminal each update is a line; rates come from the times of the steps."""
     clock(100.0, 100.5, 101.5, 103.5)
     stream = io.StringIO()
-    with Progress(10, max_steps, 64, stream) as progress:
+    with Progress(10, max_steps, 64, stream=stream) as progress:
         for step in (11, 12, 13):
             progress.add(report(step, **options))
         progress.show(report(13, **options))
@@ -55,7 +55,7 @@ def test_lines(clock, max_steps, options, line):
 def test_entry(clock):
     """The numbers of an update are returned, and the next update counts from there."""
     clock(100.0, 101.0, 103.0)
-    progress = Progress(0, 4, 10, io.StringIO())
+    progress = Progress(0, 4, 10, stream=io.StringIO())
     progress.add(report(1, wait_secs=0.25))
     progress.show(report(1))
     progress.add(report(2, wait_secs=0.5))
@@ -76,7 +76,7 @@ def test_entry(clock):
 def test_time_that_is_left_out(clock):
     """What was spent on an evaluation is no part of a step's time."""
     clock(100.0, 105.0)
-    progress = Progress(0, None, 10, io.StringIO())
+    progress = Progress(0, None, 10, stream=io.StringIO())
     progress.leave_out(4.0)
     progress.add(report(1))
     assert progress.show(report(1))["secs_per_batch"] == 1.0
@@ -86,7 +86,7 @@ def test_a_bar():
     """On a terminal there is a bar with the same numbers, and lines go above it."""
     stream = io.StringIO()
     stream.isatty = lambda: True
-    with Progress(10, 30, 64, stream) as progress:
+    with Progress(10, 30, 64, stream=stream) as progress:
         progress.add(report(11))
         progress.show(report(20))
         progress.line("evaluated")

@@ -1,0 +1,119 @@
+"""Steps of asynchronous clones: one thread for each, none waits for another."""
+
+import queue
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.training.step import StepContext, StepReport, checked_report
+from model_deploy.training.step_runner import HookCalls
+
+
+class _Ended(NamedTuple):
+    """A thread makes no more steps."""
+
+    error: Exception | None
+
+
+class CloneThreads:
+    """Runs the clones and gives their reports one by one, as a `StepRunner` does.
+
+    The steps of the reports are numbered in the order in which they arrive.  What hooks
+    fetch is fetched beside the steps, not in one of them.
+
+    Args:
+      session: where to run.
+      reports: what `clone_report_ops` returned.
+      hooks: see `HookCalls`.
+      first_step: number of steps done before.
+      max_steps: number of steps after which no clone starts another one; None for no end.
+    """
+
+    def __init__(
+        self,
+        session: Any,
+        reports: Sequence[Any],
+        hooks: Sequence[Any],
+        *,
+        first_step: int,
+        max_steps: int | None,
+    ) -> None:
+        self._session = session
+        self._calls = HookCalls(hooks)
+        self._step = first_step
+        self._left = None if max_steps is None else max_steps - first_step
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._run_clone, args=[session.make_callable(report)])
+            for report in reports
+        ]
+        self._running = len(self._threads)
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether a hook has asked for the end of the run."""
+        return self._calls.stop_requested
+
+    def run(self, step: int) -> StepReport:
+        """The report of the next step that a clone has made.
+
+        Raises:
+          NonFiniteLoss: if its loss is not finite.
+          tf.errors.OutOfRangeError: when the inputs of all clones have ended.
+        """
+        while isinstance(found := self._done.get(), _Ended):
+            if found.error is not None:
+                raise found.error
+            self._running -= 1
+            if not self._running:
+                raise tf.errors.OutOfRangeError(None, None, "the inputs of all clones have ended")
+        self._step += 1
+        report = checked_report(found)._replace(step=self._step)
+        if self._calls.choose(self._step):
+            context = StepContext(tf.train.SessionRunArgs(None), self._session)
+            fetches = self._calls.before(context)
+            feeds, options = self._calls.feeds_and_options()
+            metadata = tf.RunMetadata()
+            values = self._session.run(fetches, feeds or None, options, metadata) if fetches else {}
+            context.report = report
+            self._calls.after(context, values, metadata)
+        return report
+
+    def close(self) -> None:
+        """Lets every clone finish its step and ends the threads."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run_clone(self, run: Any) -> None:
+        error: Exception | None = None
+        try:
+            while self._take():
+                self._done.put(run())
+        except tf.errors.OutOfRangeError:
+            self._give_back()
+        except Exception as other:
+            error = other
+        self._done.put(_Ended(error))
+
+    def _take(self) -> bool:
+        """Whether a clone may start one more step; counts it, so that they end in time."""
+        if self._stopping.is_set():
+            return False
+        if self._left is None:
+            return True
+        with self._lock:
+            self._left -= 1
+            return self._left >= 0
+
+    def _give_back(self) -> None:
+        """A step that was counted has found no input: another clone may make it."""
+        if self._left is not None:
+            with self._lock:
+                self._left += 1
