@@ -218,8 +218,8 @@ BAD = {
     "batch size": (["--batch_size=0"], 2, "batch_size must be at least 1, got 0"),
     "batches": (["--max_num_batches=0"], 2, "max_num_batches must be at least 1, got 0"),
     "interval": (["--eval_interval_secs=0"], 2, "eval_interval_secs must be more than 0, got 0"),
-    "no checkpoint": (["--checkpoint_path={}"], 1, "must hold a checkpoint .* got none in {}$"),
-    "no folder": (["--train_dir={}/none"], 1, "a checkpoint or a folder .* got {}/none$"),
+    "no checkpoint": (["--checkpoint_path={}"], 1, "a folder with checkpoints .* got {}$"),
+    "no folder": (["--train_dir={}/none"], 1, "must be a checkpoint such as .* got {}/none$"),
     "no folder to watch": (
         ["--train_dir={}/none", "--eval_interval_secs=5"],
         1,

@@ -15,9 +15,10 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.config import DeploymentConfig
 from model_deploy.training.averages import averages_to_restore
+from model_deploy.training.evaluation_checkpoints import Restorer
 from model_deploy.training.evaluation_graph import Predict, build_evaluation
 from model_deploy.training.evaluation_results import Evaluation, Predictions
-from model_deploy.training.restoring import Restorer, find_checkpoint
+from model_deploy.training.restoring import find_checkpoint
 
 # Variables of a server are shared by all of its sessions, except between containers.
 _CONTAINER = "evaluation"
@@ -107,7 +108,7 @@ class Evaluator:
         if self._session is None:
             raise RuntimeError("evaluate must be called within `with Evaluator(...) as evaluator:`")
         start = time.perf_counter()
-        path = find_checkpoint(checkpoint)
+        path = find_checkpoint(os.fspath(checkpoint))
         step = self._restorer.restore(self._session, path)
         self._session.run(self._initializer)
         columns, losses = self._run_batches()

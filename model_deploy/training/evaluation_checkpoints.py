@@ -1,16 +1,12 @@
-"""Checkpoints to read: where they are, which step they are of, and into which variables."""
+"""The checkpoints of an evaluation: which there are, of which step, for which variables."""
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy.training.checkpoints import describe_misfits, step_of
-
-# The files of a checkpoint, any of which may be taken for its name.
-_FILE = re.compile(r"\.(index|meta|data-\d+-of-\d+)$")
 
 
 def is_checkpoint(path: str) -> bool:
@@ -34,29 +30,6 @@ def checkpoints_in(folder: str | os.PathLike[str]) -> list[str]:
     listed = list(state.all_model_checkpoint_paths) or [state.model_checkpoint_path]
     moved = [os.path.join(folder, os.path.basename(path)) for path in listed]
     return [path for path in moved if is_checkpoint(path)]
-
-
-def find_checkpoint(path: str | os.PathLike[str]) -> str:
-    """The checkpoint of this name, or the newest one of a folder.
-
-    Raises:
-      ValueError: if there is none.
-    """
-    path = os.fspath(path)
-    if os.path.isdir(path):
-        found = checkpoints_in(path)
-        if not found:
-            raise ValueError(
-                f"checkpoint_path must hold a checkpoint that its file `checkpoint` lists, "
-                f"got none in {path}"
-            )
-        return found[-1]
-    name = _FILE.sub("", path)
-    if not is_checkpoint(name):
-        raise ValueError(
-            f"checkpoint_path must be a checkpoint or a folder of checkpoints, got {path}"
-        )
-    return name
 
 
 def checkpoint_step(path: str) -> int:
