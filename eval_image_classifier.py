@@ -40,71 +40,44 @@ class EvalOptions(training.ClassifierOptions):
         "num_clones",
     )
 
-    train_dir: str | None = option(
-        None,
-        "folder of a run; its settings stand in for flags",
-    )
+    train_dir: str | None = option(None, "folder of a run; its settings stand in for flags")
     checkpoint_path: str | None = option(
-        None,
-        "checkpoint, or a folder for its newest one; default: train_dir",
+        None, "checkpoint, or a folder for its newest one; default: train_dir"
     )
     eval_dir: str | None = option(
         None,
         "folder for results and TensorBoard events; default: eval_<split> beside the checkpoint",
     )
     dataset_split_name: str | None = option(
-        None,
-        "split to evaluate on; default: test, or else validation",
+        None, "split to evaluate on; default: test, or else validation"
     )
     eval_image_size: int | None = option(
         None, "height and width of the images; default: those of training", minimum=1
     )
-    batch_size: int = option(
-        100,
-        "images at a time, divided over the clones",
-        minimum=1,
-    )
+    batch_size: int = option(100, "images at a time, divided over the clones", minimum=1)
     max_num_batches: int | None = option(
-        None,
-        "end after this many batches; default: all",
-        minimum=1,
+        None, "end after this many batches; default: all", minimum=1
     )
     num_clones: int | None = option(
-        None,
-        "clones; default: one for each visible GPU, or 1 on the CPU",
-        minimum=1,
+        None, "clones; default: one for each visible GPU, or 1 on the CPU", minimum=1
     )
-    clone_on_cpu: bool = option(
-        False,
-        "put the clones on the CPU; by itself without a GPU",
-    )
-    master: str = option(
-        "",
-        "address of the TensorFlow server to use; default: this process",
-    )
+    clone_on_cpu: bool = option(False, "put the clones on the CPU; by itself without a GPU")
+    master: str = option("", "address of the TensorFlow server to use; default: this process")
     eval_interval_secs: float | None = option(
         None,
         "seconds between looks for new checkpoints; default: evaluate the newest one and end",
         above=0,
     )
     eval_timeout_secs: float = option(
-        3600.0,
-        "how many seconds to wait for the next checkpoint",
-        minimum=0,
+        3600.0, "how many seconds to wait for the next checkpoint", minimum=0
     )
     max_number_of_steps: int | None = option(
         None,
         "step after which to look for no more checkpoints; default: that of the run",
         minimum=1,
     )
-    quantize: bool = option(
-        False,
-        "gone: see the message that it gives",
-    )
-    debug: bool = option(
-        False,
-        "show where an error comes from",
-    )
+    quantize: bool = option(False, "gone: see the message that it gives")
+    debug: bool = option(False, "show where an error comes from")
 
     def __post_init__(self) -> None:
         super().__post_init__()
