@@ -171,7 +171,9 @@ def train(options: TrainOptions) -> float | None:
     if is_chief:
         training.check_start(options.train_dir, options.checkpoint_path, options.resume)
         training.check_writable(options.train_dir)
-        write_options(options, options.train_dir)
+        # The step at which it will end, too: who watches the run wants to know.
+        resolved = dataclasses.replace(options, max_number_of_steps=run.max_steps)
+        write_options(resolved, options.train_dir)
     with tf.Graph().as_default():
         tf.set_random_seed(options.seed)
         model, shown = build(options, run, classifier)
@@ -202,11 +204,8 @@ def evaluate(
         print(f"not evaluated: {dataset.name} has no test or validation split")
         return None
     split = training.get_dataset(options, others[0])
-    found = training.evaluate(
-        lambda: classifier.predict(split),
-        options.train_dir,
-        use_averages=options.moving_average_decay is not None,
-    )
+    with classifier.evaluator(split) as evaluator:
+        found = evaluator.evaluate(options.train_dir)
     print(
         f"{others[0]} accuracy at step {found.global_step}: {found.accuracy:.4f} "
         f"({found.examples} images)"

@@ -2,13 +2,21 @@
 
 from model_deploy.training.averages import averages_to_restore, moving_average_update
 from model_deploy.training.classification import add_classification_losses
-from model_deploy.training.classifier import Classifier, ClassifierOptions, get_dataset
+from model_deploy.training.classifier import (
+    Classifier,
+    ClassifierOptions,
+    get_dataset,
+    get_evaluation_dataset,
+)
 from model_deploy.training.devices import (
     DeploymentOptions,
     clone_batch_size,
     deployment_config,
 )
-from model_deploy.training.evaluation import Evaluation, evaluate
+from model_deploy.training.evaluation import Evaluator, evaluate
+from model_deploy.training.evaluation_checkpoints import checkpoints_in, is_checkpoint
+from model_deploy.training.evaluation_files import EvaluationWriter
+from model_deploy.training.evaluation_results import Evaluation, Predictions
 from model_deploy.training.exporting import (
     check_is_new,
     restore_to_export,
@@ -28,16 +36,21 @@ from model_deploy.training.restoring import (
 from model_deploy.training.run import TrainResult
 from model_deploy.training.schedules import LearningRateOptions, build_learning_rate
 from model_deploy.training.serving import Serving, Signature
+from model_deploy.training.watching import CheckpointWatch, clear_end, mark_end
 
 __all__ = [
+    "CheckpointWatch",
     "Classifier",
     "ClassifierOptions",
     "DeploymentOptions",
     "Evaluation",
+    "EvaluationWriter",
+    "Evaluator",
     "FineTuneOptions",
     "LearningRateOptions",
     "LoopOptions",
     "OptimizerOptions",
+    "Predictions",
     "Serving",
     "Signature",
     "TrainResult",
@@ -48,11 +61,16 @@ __all__ = [
     "check_is_new",
     "check_start",
     "check_writable",
+    "checkpoints_in",
+    "clear_end",
     "clone_batch_size",
     "deployment_config",
     "evaluate",
     "find_checkpoint",
     "get_dataset",
+    "get_evaluation_dataset",
+    "is_checkpoint",
+    "mark_end",
     "moving_average_update",
     "restore_fn",
     "restore_to_export",

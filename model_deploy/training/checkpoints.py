@@ -3,6 +3,8 @@
 import glob
 import os
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import tensorflow.compat.v1 as tf
 
@@ -69,19 +71,30 @@ def check_fits(path: str) -> None:
     Raises:
       ValueError: naming the first variables that it lacks or has in another shape.
     """
+    variables = {variable.op.name: variable for variable in tf.global_variables()}
+    wrong = describe_misfits(path, variables)
+    if wrong:
+        raise ValueError(
+            f"train_dir must be empty or hold checkpoints of this model, got {path}, where {wrong}"
+        )
+
+
+def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:
+    """The first variables that a checkpoint lacks or has in another shape; '' if it fits.
+
+    Args:
+      path: name of the checkpoint.
+      variables: variables by their names in the checkpoint.
+    """
     shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
     wrong = []
-    for variable in tf.global_variables():
+    for name, variable in variables.items():
         if getattr(variable, "_save_slice_info", None) is not None:
             continue  # a part of a variable; the checkpoint has the whole one
-        name, shape = variable.op.name, variable.shape.as_list()
+        shape = variable.shape.as_list()
         if name not in shapes:
             wrong.append(f"{name} is missing")
         elif shapes[name] != shape:
             wrong.append(f"{name} has shape {shapes[name]}, not {shape}")
-    if wrong:
-        more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        raise ValueError(
-            f"train_dir must be empty or hold checkpoints of this model, got {path}, where "
-            f"{', '.join(wrong[:_SHOWN])}{more}"
-        )
+    more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+    return ", ".join(wrong[:_SHOWN]) + more

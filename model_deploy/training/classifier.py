@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import inputs
+from model_deploy.config import DeploymentConfig
 from model_deploy.options import Options, check_choice, option
 from model_deploy.training.classification import add_classification_losses
+from model_deploy.training.evaluation import Evaluator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,20 +119,68 @@ class Classifier(NamedTuple):
 
     def add_losses(self, batches: inputs.TrainBatches) -> None:
         """The `model_fn` of the deployment: one clone's network on its batch."""
-        batch = next(batches)
-        logits, end_points = self.network_fn(is_training=True)(batch["image"])
+        self._apply(next(batches), is_training=True)
+
+    def predict(self, batch: dict[str, Any]) -> tuple[Any, Any]:
+        """Logits and labels of a batch, for evaluation; adds the losses of training."""
+        return self._apply(batch, is_training=False)
+
+    def evaluator(
+        self,
+        dataset: inputs.Dataset,
+        config: DeploymentConfig | None = None,
+        batch_size: int = 100,
+        **options: Any,
+    ) -> Evaluator:
+        """An evaluator on a split: of the moving averages, if they were trained.
+
+        Args:
+          dataset: the split.
+          config: the clones; by default one, on the GPU where there is one.
+          batch_size: images at a time, divided over the clones.
+          **options: more arguments of `Evaluator`.
+        """
+
+        def batches() -> dict[str, Any]:
+            return next(
+                inputs.eval_batches(
+                    dataset, batch_size=batch_size, include_index=True, **self.input_options
+                )
+            )
+
+        use_averages = self.options.moving_average_decay is not None
+        return Evaluator(self.predict, batches, config=config, use_averages=use_averages, **options)
+
+    def _apply(self, batch: dict[str, Any], is_training: bool) -> tuple[Any, Any]:
+        """Logits and labels of a batch; adds its losses, and those of the regularization."""
+        options = self.options
+        network_fn = self.get_network_fn(
+            options.model_name, self.num_classes, options.weight_decay, is_training
+        )
+        logits, end_points = network_fn(batch["image"])
+        labels = self.labels(batch)
         add_classification_losses(
             logits,
-            self.labels(batch),
+            labels,
             auxiliary_logits=end_points.get("AuxLogits"),
-            label_smoothing=self.options.label_smoothing,
+            label_smoothing=options.label_smoothing,
         )
+        return logits, labels
 
-    def predict(self, dataset: inputs.Dataset) -> tuple[Any, Any]:
-        """Logits and labels of a split, for evaluation."""
-        batch = next(inputs.eval_batches(dataset, **self.input_options))
-        logits, _ = self.network_fn(is_training=False)(batch["image"])
-        return logits, self.labels(batch)
+
+def get_evaluation_dataset(options: ClassifierOptions) -> inputs.Dataset:
+    """The test split of the dataset that the options name, or else its validation split.
+
+    Raises:
+      ValueError: if it has neither, or cannot be read.
+    """
+    try:
+        return get_dataset(options, "test")
+    except ValueError as no_test:
+        try:
+            return get_dataset(options, "validation")
+        except ValueError as no_validation:
+            raise ValueError(f"{no_test}; {no_validation}") from no_validation
 
 
 def get_dataset(options: ClassifierOptions, split: str) -> inputs.Dataset:

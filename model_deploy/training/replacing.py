@@ -1,0 +1,33 @@
+"""Files that are replaced as a whole, so that a reader never sees half of one."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+
+@contextlib.contextmanager
+def replaced_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[Any]:
+    """A new file that takes the place of `path` when the block ends.
+
+    After an error (a full disk, say) the old file is still there, and nothing else.
+
+    Args:
+      path: the file to replace, or one that is not there yet.
+      mode: "w" for text (UTF-8, lines end as written), or "wb".
+    """
+    encoding, newline = (None, None) if "b" in mode else ("utf-8", "")
+    folder = os.path.dirname(os.fspath(path)) or "."
+    name = f".{os.path.basename(path)}."
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=name)
+    try:
+        with os.fdopen(handle, mode, encoding=encoding, newline=newline) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # mkstemp makes files that only their owner can read
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
