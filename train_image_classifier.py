@@ -11,7 +11,7 @@ import dataclasses
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 
@@ -84,6 +84,12 @@ class Run(NamedTuple):
     batch_size: int
     steps_per_epoch: int
     max_steps: int
+
+    @property
+    def held_out(self) -> str | None:
+        """The split to evaluate on; None where there is none."""
+        splits = [name for name in ("test", "validation") if name in self.dataset.splits]
+        return splits[0] if splits else None
 
     @property
     def images_per_step(self) -> int:
@@ -174,40 +180,76 @@ def train(options: TrainOptions) -> float | None:
         # The step at which it will end, too: who watches the run wants to know.
         resolved = dataclasses.replace(options, max_number_of_steps=run.max_steps)
         write_options(resolved, options.train_dir)
+    with evaluator_of(options, run, classifier) as evaluator:
+        result = train_model(options, run, classifier, evaluator)
+        if result.total_loss is None:
+            print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")
+        return None if evaluator is None else evaluate(options, run, evaluator)
+
+
+def train_model(
+    options: TrainOptions,
+    run: Run,
+    classifier: training.Classifier,
+    evaluator: training.Evaluator | None,
+) -> training.TrainResult:
+    """Builds the graph and makes all steps."""
+    is_chief = options.task == 0
     with tf.Graph().as_default():
         tf.set_random_seed(options.seed)
         model, shown = build(options, run, classifier)
         print_banner(options, run)
         if options.describe:
             print(model_deploy.describe(model))
-        result = model_deploy.train(
+        return model_deploy.train(
             model,
             options.train_dir,
             max_steps=run.max_steps,
             master=options.master,
             is_chief=is_chief,
             init_fn=training.restore_fn(options) if is_chief else None,
+            evaluate=None if evaluator is None else scores_of(evaluator),
             **shown,
             **options.part(training.LoopOptions),
         )
-    if result.total_loss is None:
-        print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")
-    return evaluate(options, run.dataset, classifier) if is_chief else None
 
 
-def evaluate(
-    options: TrainOptions, dataset: inputs.Dataset, classifier: training.Classifier
-) -> float | None:
-    """Evaluates the newest checkpoint on the test split, or else the validation split."""
-    others = [split for split in ("test", "validation") if split in dataset.splits]
-    if not others:
-        print(f"not evaluated: {dataset.name} has no test or validation split")
-        return None
-    split = training.get_dataset(options, others[0])
-    with classifier.evaluator(split) as evaluator:
-        found = evaluator.evaluate(options.train_dir)
+@contextlib.contextmanager
+def evaluator_of(
+    options: TrainOptions, run: Run, classifier: training.Classifier
+) -> Iterator[training.Evaluator | None]:
+    """The chief's evaluator on the test split, or else the validation split; None without."""
+    if options.task != 0:
+        yield None
+        return
+    if run.held_out is None:
+        if options.eval_every_n_steps is not None:
+            raise ValueError(
+                "eval_every_n_steps must go with a dataset that has a test or validation split, "
+                f"got {options.eval_every_n_steps} with {run.dataset.name}"
+            )
+        print(f"not evaluated: {run.dataset.name} has no test or validation split")
+        yield None
+        return
+    with classifier.evaluator(training.get_dataset(options, run.held_out)) as evaluator:
+        yield evaluator
+
+
+def scores_of(evaluator: training.Evaluator) -> Callable[[str], dict[str, float]]:
+    """What the loop calls to evaluate a checkpoint."""
+
+    def scores(checkpoint: str) -> dict[str, float]:
+        found = evaluator.evaluate(checkpoint)
+        return {"accuracy": found.accuracy, "recall_at_5": found.recall_at_5}
+
+    return scores
+
+
+def evaluate(options: TrainOptions, run: Run, evaluator: training.Evaluator) -> float:
+    """Evaluates the newest checkpoint."""
+    found = evaluator.evaluate(options.train_dir)
     print(
-        f"{others[0]} accuracy at step {found.global_step}: {found.accuracy:.4f} "
+        f"{run.held_out} accuracy at step {found.global_step}: {found.accuracy:.4f} "
         f"({found.examples} images)"
     )
     return found.accuracy

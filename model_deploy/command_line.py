@@ -7,7 +7,6 @@ import dataclasses
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ import yaml
 from absl import flags
 
 from model_deploy.options import Options, define_flags
+from model_deploy.replacing import replaced_file
 
 OPTIONS_FILE = "options.yaml"
 
@@ -150,12 +150,8 @@ def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
 def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
     """Writes `options.yaml` into a folder, in one move; returns its path."""
     path = os.path.join(folder, OPTIONS_FILE)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=folder, prefix=".options", delete=False, encoding="utf-8"
-    ) as file:
+    with replaced_file(path) as file:
         yaml.safe_dump(dataclasses.asdict(options), file, sort_keys=False)
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, path)
     return path
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.replacing import replaced_file
 from model_deploy.training.confusion import confusion_figure
 from model_deploy.training.evaluation_results import Evaluation
-from model_deploy.training.replacing import replaced_file
 
 
 class EvaluationWriter:

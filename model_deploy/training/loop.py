@@ -15,6 +15,7 @@ from model_deploy.training.run import Run, TrainResult
 from model_deploy.training.session import SessionOpener, Start
 from model_deploy.training.step import clone_report_ops, report_op
 from model_deploy.training.stopping import StopSignals
+from model_deploy.training.watching import clear_end, mark_end
 
 
 def train(
@@ -109,6 +110,8 @@ def train(
     if signals.received is not None:
         print(f"stopped by {signals.received.name} at step {result.global_step}", file=sys.stderr)
         raise SystemExit(128 + signals.received)
+    if is_chief:
+        mark_end(folder, result.global_step)
     return result
 
 
@@ -119,6 +122,7 @@ def _chief_start(folder: str, options: LoopOptions, init_fn: Callable[[Any], Non
     checkpoint = checkpoint_to_resume(folder, options.resume)
     if checkpoint is not None:
         check_fits(checkpoint)
+    clear_end(folder)
     return Start(
         True, saving.CheckpointWriter(folder, options.keep_checkpoints), checkpoint, init_fn
     )

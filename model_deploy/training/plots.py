@@ -1,10 +1,10 @@
 """`training.png`: loss, learning rate, rate and accuracy of a run over its steps."""
 
 import os
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
+from model_deploy.replacing import replaced_file
 from model_deploy.training.metrics import read_metrics
 
 PLOT_FILE = "training.png"
@@ -43,10 +43,8 @@ def plot_training(train_dir: str | os.PathLike[str]) -> str | None:
             axis.set_ylim(min(0.9, *values), 1.0)
     axes[-1].set_xlabel("step (updates of the variables)")
     path = os.path.join(train_dir, PLOT_FILE)
-    with tempfile.NamedTemporaryFile(dir=train_dir, prefix=".training", delete=False) as file:
+    with replaced_file(path, "wb") as file:
         figure.savefig(file, format="png", dpi=110)
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, path)
     return path
 
 

@@ -14,6 +14,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from model_deploy.options import Options, option
+from model_deploy.training.checkpoints import checkpoint_to_resume
 
 RESTORED, SKIPPED, MISSING, MIS_SHAPED = "restored", "skipped", "missing", "mis-shaped"
 _SHOWN = 3
@@ -117,21 +118,18 @@ def variables_to_train(trainable_scopes: str | None) -> list[Any]:
 
 
 def check_start(train_dir: str, checkpoint_path: str | None, resume: str = "auto") -> None:
-    """Whether it is clear where a run starts: at a checkpoint of its own or of another run.
+    """Checks where a run starts: at a checkpoint of its own, at that of another run, or anew.
 
     Args:
       train_dir: folder of the run's own checkpoints.
       checkpoint_path: checkpoint to fine-tune; None for none.
-      resume: `auto` to go on from the newest checkpoint in `train_dir`, `never` to start
-        anew, or the checkpoint to go on from.
+      resume: see `checkpoint_to_resume`.
 
     Raises:
-      ValueError: if there is both, with what to do.
+      ValueError: as `checkpoint_to_resume`; if there is both, with what to do.
     """
-    if checkpoint_path is None or resume == "never":
-        return
-    own = tf.train.latest_checkpoint(train_dir) if resume == "auto" else resume
-    if own is not None:
+    own = checkpoint_to_resume(train_dir, resume)
+    if checkpoint_path is not None and own is not None:
         raise ValueError(
             f"checkpoint_path must not be given where a run goes on from {own}, got "
             f"{checkpoint_path}: to go on, leave out --checkpoint_path; to fine-tune anew, "

@@ -4,11 +4,11 @@ import glob
 import json
 import os
 import sys
-import tempfile
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.replacing import replaced_file
 from model_deploy.training.checkpoints import CHECKPOINT_NAME
 
 BEST_DIR = "best"
@@ -110,21 +110,8 @@ class BestCheckpoint:
                 f"checkpoint {path}-{step} could not be written: {_first_line(error)}"
             ) from error
         self.value = value
-        write_text(
-            os.path.join(self._folder, _BEST_FILE),
-            json.dumps({"step": step, self._metric: value}) + "\n",
-        )
-
-
-def write_text(path: str, text: str) -> None:
-    """Writes a text file in one move: readers see the old file or the new one."""
-    folder, name = os.path.split(path)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=folder, prefix=f".{name}", delete=False, encoding="utf-8"
-    ) as file:
-        file.write(text)
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, path)
+        with replaced_file(os.path.join(self._folder, _BEST_FILE)) as file:
+            json.dump({"step": step, self._metric: value}, file)
 
 
 def report_unfinished(train_dir: str) -> None:

@@ -8,8 +8,8 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
+from model_deploy.replacing import replaced_file
 from model_deploy.training.evaluation_checkpoints import checkpoint_step, checkpoints_in
-from model_deploy.training.replacing import replaced_file
 
 END_FILE = "run_ended"
 

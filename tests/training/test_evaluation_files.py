@@ -8,9 +8,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 from matplotlib import image
 
+from model_deploy.replacing import replaced_file
 from model_deploy.training import Evaluation, EvaluationWriter, Predictions
 from model_deploy.training.confusion import confusion_figure
-from model_deploy.training.replacing import replaced_file
 
 NAMES = ["cat", "dog", "owl"]
 
