@@ -61,7 +61,7 @@ def start_server(cluster: Cluster, config: Any) -> Any:
             "another process listens there"
         )
     if warning := network.exposure(own):
-        logging.warning(warning)
+        logging.warning("%s", warning)
     try:
         server = tf.distribute.Server(
             cluster.as_dict(), own.job_name, own.task_id, config=config, start=False
@@ -69,7 +69,7 @@ def start_server(cluster: Cluster, config: Any) -> Any:
     except tf.errors.UnknownError as error:
         raise OSError(f"{own} could not listen on {own.address}: {error.message}") from error
     # Until it is started the server answers no request, so nobody slips in.
-    _restrict(own, addresses)
+    _keep_to(cluster, addresses)
     server.start()
     return server
 
@@ -84,14 +84,34 @@ def _own_addresses(own: Task) -> list[network.IPAddress]:
         ) from error
 
 
-def _restrict(own: Task, addresses: list[network.IPAddress]) -> None:
+def _keep_to(cluster: Cluster, addresses: list[network.IPAddress]) -> None:
+    """Keeps the server to `addresses`, or warns why it listens on all of them."""
     if any(address.is_unspecified for address in addresses):
-        return  # all addresses are what it was given
-    everywhere = f"{own} listens on port {own.port} of all addresses of this machine"
+        return  # all are what it was given
+    reason = _unfit(cluster, addresses)
+    if reason is None:
+        try:
+            restrict_to(cluster.own.port, addresses)
+        except OSError as error:
+            reason = f"the system cannot keep it to {cluster.own.host} ({error})"
+    if reason is not None:
+        logging.warning(
+            "%s listens on port %d of all addresses of this machine: %s",
+            cluster.own,
+            cluster.own.port,
+            reason,
+        )
+
+
+def _unfit(cluster: Cluster, addresses: list[network.IPAddress]) -> str | None:
+    """Why other tasks would not reach this one at `addresses`, None if they do."""
+    own = cluster.own
+    listed = ", ".join(map(str, addresses))
     if not all(network.is_local(address) for address in addresses):
-        logging.warning("%s: %s is not one of them", everywhere, own.host)
-        return
-    try:
-        restrict_to(own.port, addresses)
-    except OSError as error:
-        logging.warning("%s: it cannot be kept to %s (%s)", everywhere, own.host, error)
+        return f"{own.host} is {listed}, which is not one of them"
+    # Debian maps a machine's own name to 127.0.1.1.
+    by_name = own.host != "localhost" and own.host not in map(str, addresses)
+    has_others = any(task.host != own.host for task in cluster.tasks)
+    if by_name and has_others and all(address.is_loopback for address in addresses):
+        return f"{own.host} is {listed} here, where other machines do not reach it"
+    return None

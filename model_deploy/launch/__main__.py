@@ -1,0 +1,62 @@
+"""Starts a whole cluster on this machine, on free ports of the loopback.
+
+    python -m model_deploy.launch --num_workers 3 --num_ps 2 -- COMMAND ...
+
+runs COMMAND once for each task, which finds its place in the cluster in `TF_CONFIG`.  Each
+task's lines go to a log file of its own and, with the task's name, to the terminal.  When a
+task fails, and no restart is left, all are ended and the exit status is that task's.
+"""
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags
+
+from model_deploy.launch import guard
+from model_deploy.launch.launcher import Launcher, LaunchOptions
+from model_deploy.launch.ports import ReservedPorts
+from model_deploy.options import define_flags, options_from_flags
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command line; returns the exit status, 2 for a mistake in it."""
+    flag_values = flags.FlagValues()
+    flags.DEFINE_boolean("help", False, "print this help", flag_values, short_name="h")
+    define_flags(LaunchOptions, flag_values)
+    own, command = _split(list(arguments))
+    try:
+        if sys.platform != "linux":
+            raise ValueError(f"the launcher needs Linux, got {sys.platform}")
+        rest = flag_values(["launch", *own])[1:]
+        if flag_values.help:
+            print(__doc__)
+            print(flag_values.module_help(define_flags.__module__))
+            return 0
+        if rest or not command:
+            raise ValueError(f"a command must follow after --, got {' '.join(arguments)!r}")
+        options = options_from_flags(LaunchOptions, flag_values)
+        log_dir = Path(options.log_dir or tempfile.mkdtemp(prefix="launch-"))
+        log_dir.mkdir(parents=True, exist_ok=True)
+    except (ValueError, OSError, flags.Error) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"launch| logs in {log_dir}", flush=True)
+    guard.adopt_orphans()
+    try:
+        with ReservedPorts(options.num_workers + options.num_ps) as ports:
+            launcher = Launcher(options, ports.addresses, command, log_dir, sys.stdout.buffer)
+            return launcher.run()
+    finally:
+        guard.kill_descendants()
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The launcher's flags, and the command after the first `--`."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:end], arguments[end + 1 :]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

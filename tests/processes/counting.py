@@ -1,0 +1,52 @@
+"""A program for a cluster without a model: its workers count a shared step up to a target.
+
+    python -m tests.processes.counting TARGET
+
+Which task it is says TF_CONFIG.
+"""
+
+import os
+import sys
+import time
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import cluster as cluster_lib
+
+
+def main(target):
+    """Runs this process's task to its end."""
+    options = cluster_lib.ClusterOptions()
+    cluster, note = cluster_lib.resolve(options, os.environ)
+    print(note)
+    config = cluster_lib.session_config(cluster)
+    server = cluster_lib.start_server(cluster, config)
+    if cluster.job_name == "ps":
+        cluster_lib.serve_until_done(server, cluster, config)
+        print("served")
+        return
+    cluster_lib.wait_for_tasks(cluster_lib.tasks_needed(cluster), options.start_timeout)
+    _count(cluster, server, config, target)
+
+
+def _count(cluster, server, config, target):
+    with tf.device("/job:ps/task:0"):
+        step = tf.train.get_or_create_global_step()
+        # A worker that starts first makes it too: nobody sets it back.
+        initialize = tf.cond(tf.is_variable_initialized(step), tf.no_op, lambda: step.initializer)
+        advance = step.assign_add(1)
+    end_ops = cluster_lib.build_end_ops(cluster)
+    with tf.Session(server.target, config=config) as session:
+        if cluster.is_chief:
+            session.run(initialize)
+        while not session.run(tf.is_variable_initialized(step)):
+            time.sleep(0.05)
+        while session.run(advance) < target:
+            pass
+        print(f"last step at {time.monotonic()}")
+        cluster_lib.signal_done(session, end_ops, cluster)
+
+
+if __name__ == "__main__":
+    tf.disable_eager_execution()
+    main(int(sys.argv[1]))
