@@ -60,14 +60,9 @@ class Run:
         return sum(thread.is_alive() for thread in self.threads)
 
 
-@pytest.fixture(scope="module")
-def run():
-    """One run after another on the same servers, as the queues are left empty."""
-    return Run()
-
-
-def test_end_of_a_run(run):
+def test_end_of_a_run():
     """The ps go on while only a worker has ended, and end with the chief."""
+    run = Run()
     with run.worker(1) as worker:
         signal_done(*worker)
     assert all(thread.is_alive() for thread in run.threads)

@@ -5,21 +5,12 @@ import socket
 
 import pytest
 import tensorflow.compat.v1 as tf
-from absl import logging
 
 from model_deploy.cluster import Cluster, network, session_config, start_server
 from tests.cluster.test_network import UNREACHED_SECS
 from tests.clusters import free_ports
 
 HOSTS = {"worker_hosts": ["a:1", "b:1"], "ps_hosts": ["c:1"]}
-
-
-@pytest.fixture
-def warnings_logged(monkeypatch):
-    """The warnings that are logged."""
-    lines = []
-    monkeypatch.setattr(logging, "warning", lambda text, *args: lines.append(text % args))
-    return lines
 
 
 @pytest.mark.parametrize(
@@ -50,22 +41,22 @@ def _start(host, **others):
     return cluster, start_server(cluster, session_config(cluster))
 
 
-def test_server_listens_on_its_address_only(warnings_logged):
+def test_server_listens_on_its_address_only(caplog):
     """A server of 127.0.0.2 is not reached at 127.0.0.1; nothing is warned of."""
     cluster, server = _start("127.0.0.2")
     with pytest.raises(TimeoutError):
         socket.create_connection(("127.0.0.1", cluster.own.port), UNREACHED_SECS)
     with tf.Session(server.target, config=session_config(cluster)) as session:
         assert session.run(tf.constant(3)) == 3
-    assert warnings_logged == []
+    assert caplog.messages == []
 
 
-def test_server_on_all_addresses(warnings_logged):
+def test_server_on_all_addresses(caplog):
     """A wildcard address is what it says, and is warned of."""
     cluster, _ = _start("0.0.0.0")
     for host in ("127.0.0.1", "127.0.0.2"):
         socket.create_connection((host, cluster.own.port)).close()
-    [line] = warnings_logged
+    [line] = caplog.messages
     assert "stands for all addresses of the machine" in line
 
 
@@ -89,13 +80,13 @@ def test_server_on_all_addresses(warnings_logged):
     ],
 )
 def test_server_that_must_listen_everywhere(
-    host, addresses, others, reason, warnings_logged, monkeypatch
+    host, addresses, others, reason, caplog, monkeypatch
 ):
     """Where keeping to the address would cut off the others, a line says that it is not done."""
     found = [ipaddress.ip_address(address) for address in addresses]
     monkeypatch.setattr(network, "resolve_host", lambda _: found)
     cluster, _ = _start(host, **others)
-    [line] = warnings_logged
+    [line] = caplog.messages
     assert line == (
         f"worker 0 (chief) listens on port {cluster.own.port} of all addresses of this machine: "
         f"{reason}"
@@ -103,7 +94,7 @@ def test_server_that_must_listen_everywhere(
     socket.create_connection(("127.0.0.2", cluster.own.port)).close()
 
 
-def test_system_without_restriction(warnings_logged, monkeypatch):
+def test_system_without_restriction(caplog, monkeypatch):
     """Where the system cannot keep a server to its address, it runs, and a line says so."""
 
     def fail(*_):
@@ -111,7 +102,7 @@ def test_system_without_restriction(warnings_logged, monkeypatch):
 
     monkeypatch.setattr("model_deploy.cluster.server.restrict_to", fail)
     _start("127.0.0.1")
-    [line] = warnings_logged
+    [line] = caplog.messages
     assert line.endswith("the system cannot keep it to 127.0.0.1 (no such option)")
 
 

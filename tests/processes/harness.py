@@ -21,6 +21,16 @@ from pathlib import Path
 from model_deploy.launch import guard
 
 ROOT = Path(__file__).parents[2]
+# `python -m model_deploy.launch`, without the imports of the package, TensorFlow above all.
+_AS_MODULE = """
+import runpy, sys, types
+package = types.ModuleType("model_deploy")
+package.__path__ = ["model_deploy"]
+sys.modules["model_deploy"] = package
+runpy.run_module("model_deploy.launch", run_name="__main__", alter_sys=True)
+"""
+LAUNCH = [sys.executable, "-c", _AS_MODULE]
+
 # All processes of one `Processes`, and all that they start, have its value in their environment.
 _MARK = "MODEL_DEPLOY_TEST_RUN"
 _POLL_SECS = 0.02
@@ -28,20 +38,22 @@ _PATIENCE_SECS = 120.0
 
 
 class Process:
-    """One process under a guard, which ends with the test however the test ends.
+    """One process, with its log.
 
     Attributes:
       name: of its log file.
       log_path: what it prints, its standard error included.
     """
 
-    def __init__(self, name, command, log_path, env):
+    def __init__(self, name, command, log_path, env, guarded):
         self.name = name
         self.log_path = log_path
+        self._guarded = guarded
+        guarding = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid())]
         with log_path.open("ab") as log:
             self._log_start = log.tell()
-            self._guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *command],
+            self._started = subprocess.Popen(
+                [*guarding, *command] if guarded else command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -59,12 +71,14 @@ class Process:
     @property
     def pid(self):
         """Its own process id, not that of the guard."""
+        if not self._guarded:
+            return self._started.pid
         return int(self.wait_for_line(r"^process (\d+)$").group(1))
 
     @property
     def is_running(self):
         """Whether it has not ended yet."""
-        return self._guard.poll() is None
+        return self._started.poll() is None
 
     def wait_for_line(self, pattern, timeout=_PATIENCE_SECS):
         """Waits for a line in which `pattern` is found; returns the match.
@@ -89,6 +103,10 @@ class Process:
         """Sends a signal to the process itself, as somebody outside would."""
         os.kill(self.pid, number)
 
+    def signal_guard(self, number):
+        """Sends a signal to its guard: SIGTERM and SIGINT are passed on, SIGHUP kills."""
+        self._started.send_signal(number)
+
     def wait(self, timeout=_PATIENCE_SECS):
         """Waits for its end; returns its exit status, 128 + n after signal n.
 
@@ -96,15 +114,16 @@ class Process:
           AssertionError: with the log, if it goes on.
         """
         try:
-            return self._guard.wait(timeout)
+            status = self._started.wait(timeout)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.name} did not end in {timeout} s:\n{self.log}") from None
+        return status if status >= 0 else 128 - status
 
     def end(self):
-        """Kills it and all that it started."""
+        """Kills it, and if it is guarded all that it started."""
         if self.is_running:
-            self._guard.send_signal(signal.SIGHUP)
-        self._guard.wait()
+            self._started.send_signal(signal.SIGHUP if self._guarded else signal.SIGKILL)
+        self._started.wait()
 
 
 class Processes:
@@ -123,10 +142,18 @@ class Processes:
         self._env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **own, **env}
         self._started = []
 
-    def start(self, name, command, **env):
-        """Starts a process; again under the same name it goes on in the same log."""
+    def start(self, name, command, guarded=True, **env):
+        """Starts a process; again under the same name it goes on in the same log.
+
+        Args:
+          name: of its log.
+          command: program and arguments.
+          guarded: whether a guard kills what is left of it when it ends. A test of what a
+            process leaves behind cannot have one.
+          **env: additional environment variables.
+        """
         path = self.log_dir / f"{name}.log"
-        process = Process(name, command, path, {**self._env, **env})
+        process = Process(name, command, path, {**self._env, **env}, guarded)
         self._started.append(process)
         return process
 
@@ -146,9 +173,22 @@ class Processes:
         Raises:
           AssertionError: with the command lines of what still lives after `timeout` seconds.
         """
+        self.wait_until(
+            lambda: not self.living(),
+            timeout,
+            lambda: f"still alive: {[_command(pid) for pid in self.living()]}",
+        )
+
+    @staticmethod
+    def wait_until(condition, timeout=_PATIENCE_SECS, message=lambda: "it did not come true"):
+        """Waits until `condition()` holds.
+
+        Raises:
+          AssertionError: with `message()` after `timeout` seconds.
+        """
         deadline = time.monotonic() + timeout
-        while living := self.living():
-            assert time.monotonic() < deadline, f"still alive: {[_command(pid) for pid in living]}"
+        while not condition():
+            assert time.monotonic() < deadline, message()
             time.sleep(_POLL_SECS)
 
     def __enter__(self):
@@ -157,6 +197,9 @@ class Processes:
     def __exit__(self, *_):
         for process in self._started:
             process.end()
+        for pid in self.living():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _command(pid):
