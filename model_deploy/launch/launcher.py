@@ -38,8 +38,7 @@ class LaunchOptions(Options):
     log_dir: str | None = option(None, "folder for a log file per task; default: a new one in /tmp")
     grace_secs: float = option(
         10.0,
-        "seconds that tasks have to end by themselves, after SIGTERM and, for parameter servers, "
-        "after the last worker",
+        "seconds that tasks have to end by themselves, after SIGTERM and after the chief's end",
         above=0,
     )
 
@@ -62,11 +61,6 @@ class TaskProcess:
         self.output = output
         self.process: Any = None
         self._tf_config = tf_config
-
-    @property
-    def is_ps(self) -> bool:
-        """Whether it is a parameter server."""
-        return self.name.startswith("ps")
 
     @property
     def returncode(self) -> int | None:
@@ -106,6 +100,10 @@ class TaskProcess:
             self.output.write(piece)
         self.output.end_line()
         self.process.stdout.close()
+
+    def forget(self) -> None:
+        """Lets it be as if it had never been started."""
+        self.process = None
 
     def signal(self, number: int) -> None:
         """Sends a signal to the guard: SIGHUP kills, SIGTERM and SIGINT are passed on."""
@@ -163,41 +161,45 @@ class Launcher:
 
     def _watch(self) -> int:
         """Passes on output until all have ended or one has failed for good."""
-        ps_deadline = None
+        deadline = None
         while True:
             self._pump()
             if self._stop_signal is not None:
                 self._say(f"{signal.Signals(self._stop_signal).name}: ending all tasks")
                 return 128 + self._stop_signal
             failed = next((task for task in self._tasks if task.returncode), None)
-            if failed is not None:
-                if not self._restart(failed):
-                    return self._report_failure(failed)
-                continue
-            running = [task for task in self._tasks if task.returncode is None]
+            if failed is not None and not self._restart(failed):
+                return self._report_failure(failed)
+            running = self._running()
             if not running:
                 return 0
-            if all(task.is_ps for task in running):
-                ps_deadline = ps_deadline or time.monotonic() + self._options.grace_secs
-                if time.monotonic() >= ps_deadline:
+            if self._chief.returncode == 0:
+                deadline = deadline or time.monotonic() + self._options.grace_secs
+                if time.monotonic() >= deadline:
                     names = ", ".join(task.name for task in running)
-                    self._say(f"all workers have ended: ending {names}")
+                    self._say(f"the chief has ended: ending {names}")
                     return 0
+
+    @property
+    def _chief(self) -> TaskProcess:
+        return next(task for task in self._tasks if task.name == "worker 0")
 
     def _restart(self, failed: TaskProcess) -> bool:
         """Starts a failed task again, or all; returns whether a restart was left."""
         if self._restarts_left == 0:
             return False
         self._restarts_left -= 1
+        what = f"{failed.name} {_ending(failed.returncode)}"
+        if self._chief.returncode == 0:
+            # Nobody would be there for it.
+            self._say(f"{what} after the chief had ended: not starting it again")
+            failed.forget()
+            return True
         whom = "all tasks" if self._options.restarts_all else failed.name
-        self._say(
-            f"{failed.name} {_ending(failed.returncode)}: starting {whom} again, "
-            f"{self._restarts_left} restarts left"
-        )
-        again = self._tasks if self._options.restarts_all else [failed]
+        self._say(f"{what}: starting {whom} again, {self._restarts_left} restarts left")
         if self._options.restarts_all:
             self._end_all()
-        for task in again:
+        for task in self._tasks if self._options.restarts_all else [failed]:
             self._start(task)
         return True
 

@@ -11,6 +11,9 @@ def first_time(name):
     except FileExistsError:
         return False
     return True
+def wait_for(name):
+    while not os.path.exists(name):
+        time.sleep(0.01)
 """
 
 

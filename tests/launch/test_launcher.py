@@ -83,6 +83,9 @@ def test_restart_of_a_task(tmp_path):
     source = f"""
 if {WORKER_1} and first_time("once"):
     sys.exit(3)
+if {WORKER_1}:
+    first_time("again")
+wait_for("again")
 print("done")
 """
     launch = Launch(tmp_path, source, num_ps=1, max_restarts=2)
@@ -98,7 +101,8 @@ print("done")
 
 def test_restarts_are_counted(tmp_path):
     """After the last restart the next failure counts."""
-    launch = Launch(tmp_path, f"sys.exit(3 if {WORKER_1} else 0)", num_ps=1, max_restarts=2)
+    source = f"sys.exit(3) if {WORKER_1} else signal.pause()"
+    launch = Launch(tmp_path, source, num_ps=1, max_restarts=2)
     assert launch.status == 3
     assert launch.of("launch")[:2] == [RESTART.format("worker 1", left) for left in (1, 0)]
 
@@ -107,8 +111,10 @@ def test_restarts_are_counted(tmp_path):
 def test_restart_of_all(options, tmp_path):
     """Without ps, or on request, all tasks are ended and start again; it counts once."""
     source = f"""
-if first_time(f"{{task}}"):
+if first_time(task["type"]):
     if {WORKER_1}:
+        for name in {["chief", "ps"][: 1 + options["num_ps"]]}:
+            wait_for(name)
         sys.exit(3)
     signal.pause()
 print("done")
@@ -119,12 +125,33 @@ print("done")
     assert sum(line.endswith("| done") for line in launch.lines) == 2 + options["num_ps"]
 
 
-def test_ps_that_goes_on(tmp_path):
-    """Parameter servers that do not end by themselves are ended after the workers."""
-    source = 'if task["type"] == "ps": signal.pause()'
-    launch = Launch(tmp_path, source, num_ps=2, grace_secs=0.1)
+def test_task_that_outlives_the_chief(tmp_path):
+    """What goes on after the chief, with nobody to work with, is ended after the grace."""
+    launch = Launch(tmp_path, 'if task["type"] != "chief": signal.pause()', num_ps=1, grace_secs=0.1)
     assert launch.status == 0
-    assert launch.of("launch") == ["launch| all workers have ended: ending ps 0, ps 1"]
+    assert launch.of("launch") == ["launch| the chief has ended: ending ps 0, worker 1"]
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_failure_after_the_chief(restarts, tmp_path):
+    """After the chief's end nothing is started again; a failure without restarts counts."""
+    source = f"""
+if {WORKER_1}:
+    wait_for("chief")
+    chief = open("chief").read()
+    while os.path.exists(f"/proc/{{chief}}"): time.sleep(0.01)
+    sys.exit(3)
+if task["type"] == "chief":
+    open("pid", "w").write(str(os.getppid()))
+    os.rename("pid", "chief")
+"""
+    launch = Launch(tmp_path, source, max_restarts=restarts, num_ps=1)
+    assert launch.status == (0 if restarts else 3)
+    assert launch.of("launch")[0] == (
+        "launch| worker 1 failed with exit status 3 after the chief had ended: not starting it again"
+        if restarts
+        else "launch| worker 1 failed with exit status 3; its last lines:"
+    )
 
 
 def test_task_that_does_not_end(tmp_path):
@@ -134,7 +161,7 @@ if {WORKER_1}:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     first_time("ready")
     while True: signal.pause()
-while not os.path.exists("ready"): time.sleep(0.01)
+wait_for("ready")
 sys.exit(4)
 """
     launch = Launch(tmp_path, source, grace_secs=0.1)

@@ -32,18 +32,18 @@ def main(target):
 def _count(cluster, server, config, target):
     with tf.device("/job:ps/task:0"):
         step = tf.train.get_or_create_global_step()
-        # A worker that starts first makes it too: nobody sets it back.
-        initialize = tf.cond(tf.is_variable_initialized(step), tf.no_op, lambda: step.initializer)
+        ready = tf.is_variable_initialized(step)
         advance = step.assign_add(1)
     end_ops = cluster_lib.build_end_ops(cluster)
     with tf.Session(server.target, config=config) as session:
         if cluster.is_chief:
-            session.run(initialize)
-        while not session.run(tf.is_variable_initialized(step)):
+            session.run(step.initializer)
+        while not session.run(ready):
             time.sleep(0.05)
-        while session.run(advance) < target:
-            pass
-        print(f"last step at {time.monotonic()}")
+        reached = 0
+        while reached < target:
+            reached = session.run(advance)
+        print(f"last step {reached} at {time.monotonic()}")
         cluster_lib.signal_done(session, end_ops, cluster)
 
 
