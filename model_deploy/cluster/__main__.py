@@ -9,14 +9,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from absl import flags
-
 from model_deploy.cluster import network
 from model_deploy.cluster.checks import check_tasks
 from model_deploy.cluster.options import ClusterOptions
 from model_deploy.cluster.sources import resolve
 from model_deploy.cluster.spec import Cluster
-from model_deploy.options import define_flags, option, options_from_flags
+from model_deploy.command_line import parse_options
+from model_deploy.options import option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,18 +30,10 @@ class CommandOptions(ClusterOptions):
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Prints what it found; returns the exit status, 0 if nothing is wrong."""
-    flag_values = flags.FlagValues()
-    flags.DEFINE_boolean("help", False, "print this help", flag_values, short_name="h")
-    define_flags(CommandOptions, flag_values)
     try:
-        rest = flag_values(["cluster", *arguments])[1:]
-        if flag_values.help:
-            print(__doc__)
-            print(flag_values.module_help(define_flags.__module__))
+        options = parse_options(["cluster", *arguments], CommandOptions, __doc__)
+        if options is None:
             return 0
-        if rest:
-            raise ValueError(f"arguments must be flags, got {' '.join(rest)}")
-        options = options_from_flags(CommandOptions, flag_values)
         resolved = resolve(
             options,
             environ,
@@ -50,7 +41,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
             master=options.master,
             num_ps_tasks=options.num_ps_tasks,
         )
-    except (ValueError, flags.Error) as error:
+    except (ValueError, OSError) as error:
         print(f"wrong: {error}")
         return 1
     print(resolved.note)

@@ -14,9 +14,7 @@ DEFAULT_SLURM_PORT = 8888
 class ClusterOptions(Options):
     """Which processes train together, which of them this one is, and how long it waits."""
 
-    job_name: str | None = option(
-        None, "job of this process; default: worker", choices=JOB_NAMES
-    )
+    job_name: str | None = option(None, "job of this process; default: worker", choices=JOB_NAMES)
     task_id: int | None = option(
         None, "index of this process in its job; worker 0 is the chief; default: --task", minimum=0
     )

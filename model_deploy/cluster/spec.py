@@ -73,7 +73,9 @@ class Cluster:
             raise ValueError("worker_hosts must name at least one worker, the chief, got none")
         _check_distinct(self.tasks)
         if self.job_name not in JOB_NAMES:
-            raise ValueError(f"job_name must be one of {', '.join(JOB_NAMES)}, got {self.job_name!r}")
+            raise ValueError(
+                f"job_name must be one of {', '.join(JOB_NAMES)}, got {self.job_name!r}"
+            )
         check_task_id("task_id", self.task_id, f"{self.job_name}_hosts", len(self._own_hosts))
 
     @property

@@ -12,34 +12,23 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from absl import flags
-
+from model_deploy.command_line import parse_options
 from model_deploy.launch import guard
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
-from model_deploy.options import define_flags, options_from_flags
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command line; returns the exit status, 2 for a mistake in it."""
-    flag_values = flags.FlagValues()
-    flags.DEFINE_boolean("help", False, "print this help", flag_values, short_name="h")
-    define_flags(LaunchOptions, flag_values)
     own, command = _split(list(arguments))
     try:
-        if sys.platform != "linux":
-            raise ValueError(f"the launcher needs Linux, got {sys.platform}")
-        rest = flag_values(["launch", *own])[1:]
-        if flag_values.help:
-            print(__doc__)
-            print(flag_values.module_help(define_flags.__module__))
+        options = parse_options(["launch", *own], LaunchOptions, __doc__)
+        if options is None:
             return 0
-        if rest or not command:
-            raise ValueError(f"a command must follow after --, got {' '.join(arguments)!r}")
-        options = options_from_flags(LaunchOptions, flag_values)
+        _check(command)
         log_dir = Path(options.log_dir or tempfile.mkdtemp(prefix="launch-"))
         log_dir.mkdir(parents=True, exist_ok=True)
-    except (ValueError, OSError, flags.Error) as error:
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(f"launch| logs in {log_dir}", flush=True)
@@ -50,6 +39,13 @@ def main(arguments: Sequence[str]) -> int:
             return launcher.run()
     finally:
         guard.kill_descendants()
+
+
+def _check(command: Sequence[str]) -> None:
+    if sys.platform != "linux":
+        raise ValueError(f"the system must be Linux for a launch, got {sys.platform}")
+    if not command:
+        raise ValueError("a command must follow after --, got none")
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:

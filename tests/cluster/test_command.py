@@ -63,7 +63,9 @@ def test_cluster_without_problems(addresses, capsys):
             id="tf-config",
         ),
         pytest.param(["--timeout=0"], {}, "wrong: timeout must be more than 0, got 0.0", id="rule"),
-        pytest.param(["a"], {}, "wrong: arguments must be flags, got a", id="argument"),
+        pytest.param(
+            ["a"], {}, "wrong: arguments must be flags such as --train_dir=DIR, got a", id="argument"
+        ),
         pytest.param(["--no_such"], {}, "wrong: Unknown command line flag 'no_such'", id="flag"),
     ],
 )
@@ -88,7 +90,10 @@ def test_port_taken(capsys):
     ("error", "reason"),
     [
         (TimeoutError("timed out"), "no answer in 5 s"),
-        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "Name or service not known"),
+        (
+            socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+            "Name or service not known",
+        ),
     ],
 )
 def test_machine_that_does_not_answer(error, reason, addresses, capsys, monkeypatch):

@@ -103,6 +103,8 @@ def test_chief_that_never_starts():
         cluster = Cluster([worker], [ps], "ps")
         server = start_server(cluster, session_config(cluster))
         lines = []
-        with pytest.raises(TimeoutError, match=rf"got 0.3 s without worker 0 \(chief\) at {worker}"):
+        with pytest.raises(
+            TimeoutError, match=rf"got 0.3 s without worker 0 \(chief\) at {worker}"
+        ):
             serve_until_done(server, cluster, start_timeout=0.3, report=lines.append)
     assert lines == [f"waiting for worker 0 (chief) at {worker}"]

@@ -162,7 +162,9 @@ def test_tf_config_rejects(text, message):
             id="order-of-slurm",
         ),
         pytest.param(
-            _slurm(2, "n[1-2]", "2,1", 3), 0, Cluster(("n1:8888", "n1:8889", "n2:8888"), (), "worker", 2)
+            _slurm(2, "n[1-2]", "2,1", 3),
+            0,
+            Cluster(("n1:8888", "n1:8889", "n2:8888"), (), "worker", 2),
         ),
     ],
 )
@@ -188,7 +190,7 @@ def test_slurm(environ, num_ps, expected):
         pytest.param(
             _slurm(1, "n[1-2]", "2(x2)", 4, SLURMD_NODENAME="n2"),
             0,
-            r"machine by machine \(srun --distribution=block\), got task 1 on 'n2' in place of 'n1'",
+            r"machine by machine \(.*=block\), got task 1 on 'n2' in place of 'n1'",
             id="cyclic",
         ),
         pytest.param(_slurm(0, "n[", "1(x2)", 2), 0, "Invalid hostlist format", id="hostlist"),
@@ -268,7 +270,7 @@ def test_resolve_master():
         pytest.param(
             {"cluster_source": "tf_config"},
             {},
-            "cluster_source must be one that describes a cluster, got 'tf_config' without TF_CONFIG",
+            "cluster_source must be one that describes .*, got 'tf_config' without TF_CONFIG",
             id="not-there",
         ),
         pytest.param(

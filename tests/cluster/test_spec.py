@@ -45,7 +45,9 @@ def test_chief(job_name, task_id, expected):
         pytest.param({"worker_hosts": ["a:x"]}, "port from 1 to 65535, got 'a:x'", id="port-text"),
         pytest.param({"worker_hosts": ["a:0"]}, "port from 1 to 65535, got 'a:0'", id="port-0"),
         pytest.param({"worker_hosts": ["a:65536"]}, "got 'a:65536'", id="port-too-large"),
-        pytest.param({"worker_hosts": [5]}, r"worker_hosts\[0\] must be host:port.*got 5", id="int"),
+        pytest.param(
+            {"worker_hosts": [5]}, r"worker_hosts\[0\] must be host:port.*got 5", id="int"
+        ),
         pytest.param(
             {"worker_hosts": "a:1"}, "worker_hosts must be a sequence.*got 'a:1'", id="text"
         ),

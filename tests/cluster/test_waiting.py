@@ -52,7 +52,9 @@ def test_says_it_again_only_after_a_while():
     lines = []
     with ReservedPorts(1) as ports:
         task = Task("worker", 0, ports.addresses[0])
-        message = rf"start_timeout must be .* got 0.3 s without worker 0 \(chief\) at {task.address}"
+        message = (
+            rf"start_timeout must be .* got 0.3 s without worker 0 \(chief\) at {task.address}"
+        )
         with pytest.raises(TimeoutError, match=message):
             wait_for_tasks([task], 0.3, report=lines.append, report_secs=60)
     assert lines == [f"waiting for worker 0 (chief) at {task.address}"]

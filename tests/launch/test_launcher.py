@@ -12,9 +12,7 @@ from tests.launch.programs import program
 from tests.processes.harness import LAUNCH, Processes
 
 WORKER_1 = 'task["type"] == "worker"'  # the chief is of another type
-RESTART = (
-    "launch| worker 1 failed with exit status 3: starting {} again, {} restarts left"
-)
+RESTART = "launch| worker 1 failed with exit status 3: starting {} again, {} restarts left"
 
 
 class Launch:
@@ -127,7 +125,9 @@ print("done")
 
 def test_task_that_outlives_the_chief(tmp_path):
     """What goes on after the chief, with nobody to work with, is ended after the grace."""
-    launch = Launch(tmp_path, 'if task["type"] != "chief": signal.pause()', num_ps=1, grace_secs=0.1)
+    launch = Launch(
+        tmp_path, 'if task["type"] != "chief": signal.pause()', num_ps=1, grace_secs=0.1
+    )
     assert launch.status == 0
     assert launch.of("launch") == ["launch| the chief has ended: ending ps 0, worker 1"]
 
@@ -148,9 +148,8 @@ if task["type"] == "chief":
     launch = Launch(tmp_path, source, max_restarts=restarts, num_ps=1)
     assert launch.status == (0 if restarts else 3)
     assert launch.of("launch")[0] == (
-        "launch| worker 1 failed with exit status 3 after the chief had ended: not starting it again"
-        if restarts
-        else "launch| worker 1 failed with exit status 3; its last lines:"
+        "launch| worker 1 failed with exit status 3"
+        + (" after the chief had ended: not starting it again" if restarts else "; its last lines:")
     )
 
 
@@ -225,7 +224,7 @@ def test_terminal_is_closed(tmp_path):
     source = "while True: print('line')"
     launch = " ".join(f"'{word}'" for word in [*LAUNCH, f"--log_dir={tmp_path}", "--"])
     with Processes(tmp_path) as processes:
-        command = f"{launch} \"$@\" | head -n 5"
+        command = f'{launch} "$@" | head -n 5'
         shell = processes.start(
             "shell", ["bash", "-c", command, "bash", *program(source)], guarded=False
         )
@@ -236,10 +235,10 @@ def test_terminal_is_closed(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--num_ps=1"], "a command must follow after --, got '--num_ps=1'"),
-        (["--num_ps=1", "--"], "a command must follow after --, got '--num_ps=1 --'"),
-        (["true"], "a command must follow after --, got 'true'"),
-        (["true", "--", "x"], "a command must follow after --, got 'true -- x'"),
+        (["--num_ps=1"], "a command must follow after --, got none"),
+        (["--num_ps=1", "--"], "a command must follow after --, got none"),
+        (["true"], "arguments must be flags such as --train_dir=DIR, got true"),
+        (["true", "--", "x"], "arguments must be flags such as --train_dir=DIR, got true"),
         (["--num_workers=0", "--", "x"], "num_workers must be at least 1, got 0"),
         (["--restart=none", "--", "x"], "restart must be one of auto, task, all, got 'none'"),
         (["--no_such", "--", "x"], "Unknown command line flag 'no_such'"),
@@ -258,7 +257,7 @@ def test_needs_linux(capsys, monkeypatch):
     """Elsewhere the kernel cannot keep the promise about orphans."""
     monkeypatch.setattr("sys.platform", "darwin")
     assert main(["--", "x"]) == 2
-    assert capsys.readouterr().err == "error: the launcher needs Linux, got darwin\n"
+    assert capsys.readouterr().err == "error: the system must be Linux for a launch, got darwin\n"
 
 
 def test_help(capsys):

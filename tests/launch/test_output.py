@@ -16,9 +16,7 @@ from model_deploy.launch.output import TAIL_LINES, TaskOutput
         pytest.param([b"\n"], b"t 1| \n", b"\n", id="empty-line"),
         pytest.param([b"1%\r2%\r3%\n"], b"t 1| 3%\n", b"1%\r2%\r3%\n", id="progress"),
         pytest.param([b"a\r\n"], b"t 1| a\n", b"a\r\n", id="carriage-return-at-the-end"),
-        pytest.param(
-            [b"\xff\n"], b"t 1| \xff\n", b"\xff\n", id="any-bytes"
-        ),
+        pytest.param([b"\xff\n"], b"t 1| \xff\n", b"\xff\n", id="any-bytes"),
     ],
 )
 def test_lines(pieces, terminal, log, tmp_path):

@@ -1,11 +1,11 @@
 """Real processes under test: started with a log each, watched by its lines, signalled, ended.
 
-    with Processes(tmp_path) as processes:
-        worker = processes.start("worker-0", [sys.executable, "program.py"])
-        worker.wait_for_line(r"step (\\d+)")
-        worker.signal(signal.SIGKILL)
-        assert worker.wait() == 128 + signal.SIGKILL
-    processes.assert_no_orphan()
+with Processes(tmp_path) as processes:
+    worker = processes.start("worker-0", [sys.executable, "program.py"])
+    worker.wait_for_line(r"step (\\d+)")
+    worker.signal(signal.SIGKILL)
+    assert worker.wait() == 128 + signal.SIGKILL
+processes.assert_no_orphan()
 """
 
 import contextlib
