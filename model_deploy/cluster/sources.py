@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -14,6 +14,7 @@ from model_deploy.cluster.spec import Cluster, check_address, check_task_id
 # Job types of TF_CONFIG; `master` is the old name of the chief.
 _CHIEF_TYPES = ("chief", "master")
 _TYPES = (*_CHIEF_TYPES, "worker", "ps")
+_NAMES = {"flags": "--worker_hosts", "tf_config": "TF_CONFIG", "slurm": "SLURM"}
 
 
 class Resolved(NamedTuple):
@@ -50,27 +51,13 @@ def resolve(
         the one that `cluster_source` asks for is not there, or for flags that need
         `worker_hosts` without it.
     """
-    found = {
-        "flags": bool(options.worker_hosts or options.ps_hosts),
-        "tf_config": _describes_cluster(environ.get("TF_CONFIG", "")),
-        "slurm": environ.get("SLURM_STEP_NUM_TASKS", "1") != "1",
-    }
-    names = {"flags": "--worker_hosts", "tf_config": "TF_CONFIG", "slurm": "SLURM"}
-    if master:
-        used = "none"
-    elif options.cluster_source == "auto":
-        used = next((source for source in found if found[source]), "none")
-    else:
-        used = options.cluster_source
-    if used != "none" and not found[used]:
-        raise ValueError(
-            f"cluster_source must be one that describes a cluster, got {used!r} without "
-            f"{names[used]}"
-        )
+    found = [source for source, is_there in _descriptions(options, environ) if is_there]
+    used = None if master else _choose(options.cluster_source, found)
     _check_flags_are_used(options, used)
-    what = f"the server at --master={master}" if master else f"cluster from {names.get(used)}"
-    note = "no cluster: one process" if used == "none" and not master else what
-    ignored = [names[source] for source in found if found[source] and source != used]
+    note = f"the server at --master={master}" if master else "no cluster: one process"
+    if used:
+        note = f"cluster from {_NAMES[used]}"
+    ignored = [_NAMES[source] for source in found if source != used]
     if ignored:
         note += f"; ignored: {', '.join(ignored)}"
     if used == "flags":
@@ -80,6 +67,29 @@ def resolve(
     if used == "slurm":
         return Resolved(cluster_from_slurm(environ, num_ps_tasks, options.slurm_port), note)
     return Resolved(None, note)
+
+
+def _descriptions(
+    options: ClusterOptions, environ: Mapping[str, str]
+) -> Iterator[tuple[str, bool]]:
+    """Each source of a description, the one that wins first, and whether it is there."""
+    yield "flags", bool(options.worker_hosts or options.ps_hosts)
+    yield "tf_config", _describes_cluster(environ.get("TF_CONFIG", ""))
+    # A step of one task is a plain srun, of a shell for instance.
+    yield "slurm", environ.get("SLURM_STEP_NUM_TASKS", "1") != "1"
+
+
+def _choose(wanted: str, found: Sequence[str]) -> str | None:
+    if wanted == "none":
+        return None
+    if wanted == "auto":
+        return found[0] if found else None
+    if wanted not in found:
+        raise ValueError(
+            f"cluster_source must be one that describes a cluster, got {wanted!r} without "
+            f"{_NAMES[wanted]}"
+        )
+    return wanted
 
 
 def cluster_from_flags(options: ClusterOptions, task: int = 0) -> Cluster:
@@ -224,7 +234,7 @@ def _slurm_environment(environ: Mapping[str, str]) -> Iterator[None]:
         replace(before)
 
 
-def _check_flags_are_used(options: ClusterOptions, used: str) -> None:
+def _check_flags_are_used(options: ClusterOptions, used: str | None) -> None:
     if used == "flags":
         return
     for field in ("job_name", "task_id"):

@@ -1,10 +1,9 @@
 """A program for a cluster without a model: its workers count a shared step up to a target.
 
-    python -m tests.processes.counting TARGET
-
-Which task it is says TF_CONFIG.
+python -m tests.processes.counting --max_number_of_steps=TARGET [flags of the cluster]
 """
 
+import dataclasses
 import os
 import sys
 import time
@@ -12,11 +11,20 @@ import time
 import tensorflow.compat.v1 as tf
 
 from model_deploy import cluster as cluster_lib
+from model_deploy.command_line import parse_flags
+from model_deploy.options import option
 
 
-def main(target):
+@dataclasses.dataclass(frozen=True)
+class CountingOptions(cluster_lib.ClusterOptions):
+    """The settings of a cluster, and how far it counts."""
+
+    max_number_of_steps: int = option(100, "the target", minimum=1)
+    train_dir: str = option("", "not used: nothing is saved")
+
+
+def main(options):
     """Runs this process's task to its end."""
-    options = cluster_lib.ClusterOptions()
     cluster, note = cluster_lib.resolve(options, os.environ)
     print(note)
     config = cluster_lib.session_config(cluster)
@@ -26,7 +34,7 @@ def main(target):
         print("served")
         return
     cluster_lib.wait_for_tasks(cluster_lib.tasks_needed(cluster), options.start_timeout)
-    _count(cluster, server, config, target)
+    _count(cluster, server, config, options.max_number_of_steps)
 
 
 def _count(cluster, server, config, target):
@@ -49,4 +57,4 @@ def _count(cluster, server, config, target):
 
 if __name__ == "__main__":
     tf.disable_eager_execution()
-    main(int(sys.argv[1]))
+    main(parse_flags(CountingOptions, sys.argv[1:], __doc__))

@@ -13,7 +13,7 @@ TARGET = 300
 @pytest.mark.slow
 def test_cluster_starts_counts_and_ends(tmp_path):
     """Launched tasks find each other; every one, ps included, ends with 0 in 5 s."""
-    program = [sys.executable, "-m", "tests.processes.counting", str(TARGET)]
+    program = [sys.executable, "-m", "tests.processes.counting", f"--max_number_of_steps={TARGET}"]
     command = [*LAUNCH, "--num_workers=2", "--num_ps=2", f"--log_dir={tmp_path}", "--", *program]
     with Processes(tmp_path) as processes:
         launch = processes.start("launch", command, guarded=False)
