@@ -7,6 +7,8 @@ task's lines go to a log file of its own and, with the task's name, to the termi
 task fails, and no restart is left, all are ended and the exit status is that task's.
 """
 
+import os
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -37,6 +39,10 @@ def main(arguments: Sequence[str]) -> int:
         with ReservedPorts(options.num_workers + options.num_ps) as ports:
             launcher = Launcher(options, ports.addresses, command, log_dir, sys.stdout.buffer)
             return launcher.run()
+    except BrokenPipeError:
+        # Nobody reads the lines any more, as after `| head`. Python flushes stdout at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     finally:
         guard.kill_descendants()
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import signal
 
 import pytest
@@ -221,15 +222,14 @@ signal.pause()
 
 def test_terminal_is_closed(tmp_path):
     """When nobody reads the launcher's lines any more, it ends, and all tasks with it."""
-    source = "while True: print('line')"
-    launch = " ".join(f"'{word}'" for word in [*LAUNCH, f"--log_dir={tmp_path}", "--"])
+    launch = [*LAUNCH, f"--log_dir={tmp_path}", "--", *program("while True: print('line')")]
     with Processes(tmp_path) as processes:
-        command = f'{launch} "$@" | head -n 5'
-        shell = processes.start(
-            "shell", ["bash", "-c", command, "bash", *program(source)], guarded=False
-        )
+        pipe = ["bash", "-c", f"{shlex.join(launch)} | head -n 5"]
+        shell = processes.start("shell", pipe, guarded=False)
         assert shell.wait() == 0
-        assert processes.living() == []
+        processes.assert_no_orphan()
+    assert "worker 0| line\n" in shell.log
+    assert "Traceback" not in shell.log
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,10 @@ from model_deploy.launch import guard
 
 ROOT = Path(__file__).parents[2]
 # `python -m model_deploy.launch`, without the imports of the package, TensorFlow above all.
-_AS_MODULE = """
+_AS_MODULE = f"""
 import runpy, sys, types
 package = types.ModuleType("model_deploy")
-package.__path__ = ["model_deploy"]
+package.__path__ = [{str(ROOT / "model_deploy")!r}]
 sys.modules["model_deploy"] = package
 runpy.run_module("model_deploy.launch", run_name="__main__", alter_sys=True)
 """

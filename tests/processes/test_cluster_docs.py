@@ -1,12 +1,13 @@
 """The commands of docs/cluster.md work, and print what it shows."""
 
 import re
+import shlex
 import sys
 
 import pytest
 
 from model_deploy.launch import ReservedPorts
-from tests.processes.harness import ROOT, Processes
+from tests.processes.harness import LAUNCH, ROOT, Processes
 
 DOCUMENT = (ROOT / "docs" / "cluster.md").read_text()
 # Each command, with the output that is shown before the next.
@@ -15,10 +16,18 @@ COMMANDS = [
     for command, rest in re.findall(r"```bash\n(.*?)```\n(.*?)(?=```bash|\Z)", DOCUMENT, re.DOTALL)
 ]
 [PROGRAM] = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
-# Counts in place of training, so that a start of TensorFlow is all that a process costs.
-TRAIN = f"""#!/bin/sh
-exec '{sys.executable}' -m tests.processes.counting "$@"
-"""
+# Commands of the document, and what runs in their place. The launcher comes without the imports
+# of the package, and training is counting: a start of TensorFlow is all that a task costs.
+PROGRAMS = {
+    "train_image_classifier": f'exec {sys.executable} -m tests.processes.counting "$@"',
+    "python": f"""
+if [ "$1 $2" = "-m model_deploy.launch" ]; then
+    shift 2
+    exec {shlex.join(LAUNCH)} "$@"
+fi
+exec {sys.executable} "$@"
+""",
+}
 
 
 def _with_free_ports(command, shown, ports):
@@ -38,10 +47,9 @@ def test_commands_of_the_document(command, shown, tmp_path, monkeypatch):
     """Each command on the loopback ends with 0, prints the lines shown, and leaves nothing."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / "train_image_classifier").write_text(TRAIN)
-    (folder / "python").write_text(f"#!/bin/sh\nexec '{sys.executable}' \"$@\"\n")
-    for script in folder.iterdir():
-        script.chmod(0o755)
+    for name, script in PROGRAMS.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}")
+        (folder / name).chmod(0o755)
     (tmp_path / "count.py").write_text(PROGRAM)
     monkeypatch.setenv("PATH", str(folder), prepend=":")
     with ReservedPorts(4) as ports, Processes(tmp_path) as processes:
