@@ -2,6 +2,7 @@
 
 from model_deploy.cluster.ending import EndOps, build_end_ops, serve_until_done, signal_done
 from model_deploy.cluster.options import ClusterOptions
+from model_deploy.cluster.refusals import is_refusal, run_unless_refused
 from model_deploy.cluster.server import session_config, start_server
 from model_deploy.cluster.sources import (
     Resolved,
@@ -23,7 +24,9 @@ __all__ = [
     "cluster_from_flags",
     "cluster_from_slurm",
     "cluster_from_tf_config",
+    "is_refusal",
     "resolve",
+    "run_unless_refused",
     "serve_until_done",
     "session_config",
     "signal_done",

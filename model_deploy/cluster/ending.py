@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.cluster.refusals import run_unless_refused
 from model_deploy.cluster.server import session_config
 from model_deploy.cluster.spec import Cluster
 from model_deploy.cluster.waiting import POLL_SECS, wait_for_tasks
@@ -25,16 +26,12 @@ class EndOps(NamedTuple):
 
     Attributes:
       worker_ended: puts this worker's index into the queue on ps 0.
-      num_ended: how many indices are in it, an int32 scalar.
-      ended_workers: takes `count` indices out, int32 [count].
-      count: placeholder, an int32 scalar.
+      next_ended: takes an index out of it, an int32 scalar, -1 if there is none.
       run_ended: one op per ps, which puts the token into its queue.
     """
 
     worker_ended: Any
-    num_ended: Any
-    ended_workers: Any
-    count: Any
+    next_ended: Any
     run_ended: list[Any]
 
 
@@ -44,12 +41,11 @@ def build_end_ops(cluster: Cluster) -> EndOps | None:
         return None
     with tf.name_scope("end_of_run"):
         workers = _queue(0, "ended_workers")
-        count = tf.placeholder(tf.int32, [], "count")
+        with tf.device(_ps_device(0)):
+            next_ended = tf.cond(workers.size() > 0, workers.dequeue, lambda: tf.constant(-1))
         return EndOps(
             worker_ended=workers.enqueue([cluster.task_id]),
-            num_ended=workers.size(),
-            ended_workers=workers.dequeue_many(count),
-            count=count,
+            next_ended=next_ended,
             run_ended=[_queue(task.task_id, "run_ended").enqueue([1]) for task in cluster.ps],
         )
 
@@ -74,14 +70,14 @@ def signal_done(
     if ops is None:
         return
     if not cluster.is_chief:
-        session.run(ops.worker_ended)
+        run_unless_refused(lambda: session.run(ops.worker_ended))
         return
     others = {task.task_id for task in cluster.workers[1:]}
     if missing := _wait_for_workers(session, ops, others, grace_secs):
         names = ", ".join(f"worker {task_id}" for task_id in sorted(missing))
         report(f"the parameter servers end without {names}")
     # All at once: should this process die here, no ps is left over while others are gone.
-    session.run(ops.run_ended)
+    run_unless_refused(lambda: session.run(ops.run_ended))
 
 
 def serve_until_done(
@@ -113,7 +109,11 @@ def serve_until_done(
         config = session_config(cluster) if config is None else config
         with tf.Session(server.target, config=config) as session:
             # Asked for again and again: a blocked dequeue would also block Ctrl-C.
-            has_ended = session.make_callable(size)
+            ask = session.make_callable(size)
+
+            def has_ended() -> bool:
+                return bool(run_unless_refused(ask))
+
             wait_for_tasks(cluster.workers[:1], start_timeout, report=report, stop=has_ended)
             while not has_ended():
                 time.sleep(POLL_SECS)
@@ -127,8 +127,9 @@ def _wait_for_workers(
     missing = set(others)
     end = time.monotonic() + grace_secs
     while missing:
-        if count := session.run(ops.num_ended):
-            missing -= set(session.run(ops.ended_workers, {ops.count: count}).tolist())
+        ended = run_unless_refused(lambda: session.run(ops.next_ended))
+        if ended >= 0:
+            missing.discard(int(ended))
         elif time.monotonic() >= end:
             break
         else:
@@ -138,5 +139,9 @@ def _wait_for_workers(
 
 def _queue(ps_task: int, name: str) -> Any:
     """A queue on a ps that all processes share by its name."""
-    with tf.device(f"/job:ps/task:{ps_task}/device:CPU:0"):
+    with tf.device(_ps_device(ps_task)):
         return tf.FIFOQueue(_CAPACITY, [tf.int32], [[]], shared_name=f"model_deploy/{name}")
+
+
+def _ps_device(task_id: int) -> str:
+    return f"/job:ps/task:{task_id}/device:CPU:0"

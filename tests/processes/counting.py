@@ -50,7 +50,7 @@ def _count(cluster, server, config, target):
             time.sleep(0.05)
         reached = 0
         while reached < target:
-            reached = session.run(advance)
+            reached = cluster_lib.run_unless_refused(lambda: session.run(advance))
         print(f"last step {reached} at {time.monotonic()}")
         cluster_lib.signal_done(session, end_ops, cluster)
 
