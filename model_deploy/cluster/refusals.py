@@ -12,9 +12,10 @@ _REFUSAL = re.compile(r"The same \w+ \(\w+\) request was received twice")
 def is_refusal(error: Exception) -> bool:
     """Whether TensorFlow took a step for one that it had already run.
 
-    Each request between servers has a random number, by which they notice repetitions.
-    The numbers are drawn from only 2^32 sequences, a new one for each step, and 100,000
-    are remembered: about one in 43,000 steps bears the number of another one.
+    Servers notice requests that come twice by a random number in each. But a step draws
+    its numbers from a generator of its own, with one of 2^32 seeds, and a server remembers
+    100,000 of them: about one step in 43,000 bears the number of an earlier one. Of
+    243,981 steps without any fault TensorFlow 2.21 refused 5.
     """
     return isinstance(error, tf.errors.AbortedError) and bool(_REFUSAL.search(error.message))
 

@@ -64,7 +64,10 @@ def test_cluster_without_problems(addresses, capsys):
         ),
         pytest.param(["--timeout=0"], {}, "wrong: timeout must be more than 0, got 0.0", id="rule"),
         pytest.param(
-            ["a"], {}, "wrong: arguments must be flags such as --train_dir=DIR, got a", id="argument"
+            ["a"],
+            {},
+            "wrong: arguments must be flags such as --train_dir=DIR, got a",
+            id="argument",
         ),
         pytest.param(["--no_such"], {}, "wrong: Unknown command line flag 'no_such'", id="flag"),
     ],

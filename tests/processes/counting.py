@@ -11,7 +11,7 @@ import time
 import tensorflow.compat.v1 as tf
 
 from model_deploy import cluster as cluster_lib
-from model_deploy.command_line import parse_flags
+from model_deploy.command_line import parse_options
 from model_deploy.options import option
 
 
@@ -57,4 +57,4 @@ def _count(cluster, server, config, target):
 
 if __name__ == "__main__":
     tf.disable_eager_execution()
-    main(parse_flags(CountingOptions, sys.argv[1:], __doc__))
+    main(parse_options(sys.argv, CountingOptions, __doc__))

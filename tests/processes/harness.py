@@ -21,12 +21,13 @@ from pathlib import Path
 from model_deploy.launch import guard
 
 ROOT = Path(__file__).parents[2]
-# `python -m model_deploy.launch`, without the imports of the package, TensorFlow above all.
+# `python -m model_deploy.launch` without TensorFlow, which the launcher does not use.
 _AS_MODULE = f"""
 import runpy, sys, types
-package = types.ModuleType("model_deploy")
-package.__path__ = [{str(ROOT / "model_deploy")!r}]
-sys.modules["model_deploy"] = package
+for name in ("tensorflow", "tensorflow.compat", "tensorflow.compat.v1", "model_deploy"):
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["tensorflow.compat"].v1 = sys.modules["tensorflow.compat.v1"]
+sys.modules["model_deploy"].__path__ = [{str(ROOT / "model_deploy")!r}]
 runpy.run_module("model_deploy.launch", run_name="__main__", alter_sys=True)
 """
 LAUNCH = [sys.executable, "-c", _AS_MODULE]
