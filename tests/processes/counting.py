@@ -44,7 +44,8 @@ def _count(cluster, server, config, target):
         advance = step.assign_add(1)
     end_ops = cluster_lib.build_end_ops(cluster)
     with tf.Session(server.target, config=config) as session:
-        if cluster.is_chief:
+        # A chief that was started again takes the count as it is.
+        if cluster.is_chief and not session.run(ready):
             session.run(step.initializer)
         while not session.run(ready):
             time.sleep(0.05)

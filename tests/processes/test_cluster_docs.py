@@ -42,7 +42,9 @@ def _with_free_ports(command, shown, ports):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("command", "shown"), COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "shown"), COMMANDS, ids=["launcher", "flags", "check", "own-program"]
+)
 def test_commands_of_the_document(command, shown, tmp_path, monkeypatch):
     """Each command on the loopback ends with 0, prints the lines shown, and leaves nothing."""
     folder = tmp_path / "bin"
