@@ -1,0 +1,36 @@
+"""Clusters: their description, the servers of their tasks, their start and their end."""
+
+from model_deploy.cluster.ending import EndOps, build_end_ops, serve_until_done, signal_done
+from model_deploy.cluster.options import ClusterOptions
+from model_deploy.cluster.refusals import is_refusal, run_unless_refused
+from model_deploy.cluster.server import session_config, start_server
+from model_deploy.cluster.sources import (
+    Resolved,
+    cluster_from_flags,
+    cluster_from_slurm,
+    cluster_from_tf_config,
+    resolve,
+)
+from model_deploy.cluster.spec import Cluster, Task
+from model_deploy.cluster.waiting import tasks_needed, wait_for_tasks
+
+__all__ = [
+    "Cluster",
+    "ClusterOptions",
+    "EndOps",
+    "Resolved",
+    "Task",
+    "build_end_ops",
+    "cluster_from_flags",
+    "cluster_from_slurm",
+    "cluster_from_tf_config",
+    "is_refusal",
+    "resolve",
+    "run_unless_refused",
+    "serve_until_done",
+    "session_config",
+    "signal_done",
+    "start_server",
+    "tasks_needed",
+    "wait_for_tasks",
+]

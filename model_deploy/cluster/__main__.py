@@ -1,0 +1,68 @@
+"""`python -m model_deploy.cluster`: prints the cluster as understood, and what is wrong.
+
+It takes the flags and the environment that the training command gets, so run it in the
+place of that command.  Exit status 1 says that something is wrong.
+"""
+
+import dataclasses
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from model_deploy.cluster import network
+from model_deploy.cluster.checks import check_tasks
+from model_deploy.cluster.options import ClusterOptions
+from model_deploy.cluster.sources import resolve
+from model_deploy.cluster.spec import Cluster
+from model_deploy.command_line import parse_options
+from model_deploy.options import option
+
+
+@dataclasses.dataclass(frozen=True)
+class CommandOptions(ClusterOptions):
+    """The settings of a cluster, and those of this command."""
+
+    task: int = option(0, "another name for --task_id", minimum=0)
+    master: str = option("", "address of a TensorFlow server that was started elsewhere")
+    num_ps_tasks: int = option(0, "how many of SLURM's tasks are parameter servers", minimum=0)
+    timeout: float = option(5.0, "seconds to wait for an answer of another machine", above=0)
+
+
+def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Prints what it found; returns the exit status, 0 if nothing is wrong."""
+    try:
+        options = parse_options(["cluster", *arguments], CommandOptions, __doc__)
+        if options is None:
+            return 0
+        resolved = resolve(
+            options,
+            environ,
+            task=options.task,
+            master=options.master,
+            num_ps_tasks=options.num_ps_tasks,
+        )
+    except (ValueError, OSError) as error:
+        print(f"wrong: {error}")
+        return 1
+    print(resolved.note)
+    return 0 if resolved.cluster is None else _check(resolved.cluster, options.timeout)
+
+
+def _check(cluster: Cluster, timeout: float) -> int:
+    print(f"this process is {cluster.own} at {cluster.own.address}")
+    findings = check_tasks(cluster, timeout)
+    width = max(len(finding.task.address) for finding in findings)
+    for finding in findings:
+        print(f"  {finding.task!s:17} {finding.task.address:{width}}  {finding.state}")
+    if warning := network.exposure(cluster.own):
+        print(f"warning: {warning}")
+    problems = [finding.problem for finding in findings if finding.problem]
+    for problem in problems:
+        print(f"wrong: {problem}")
+    if not problems:
+        print("nothing is wrong")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], os.environ))

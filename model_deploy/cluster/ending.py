@@ -1,0 +1,147 @@
+"""How parameter servers learn that a run has ended.
+
+Each ps task holds a queue, and ps 0 one more. A worker that is done puts its index into
+that one; the chief, once it is done, waits a little for the others and then puts a token
+into the queue of each ps. A worker that died and never came back holds nobody up.
+"""
+
+import time
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.cluster.refusals import run_unless_refused
+from model_deploy.cluster.server import session_config
+from model_deploy.cluster.spec import Cluster
+from model_deploy.cluster.waiting import POLL_SECS, wait_for_tasks
+
+# Time for the answer to the chief, and for its session to close, before a ps is gone.
+_LINGER_SECS = 1.0
+_CAPACITY = 1_000_000
+
+
+class EndOps(NamedTuple):
+    """Ops of a worker's graph that signal its end; made by `build_end_ops`.
+
+    Attributes:
+      worker_ended: puts this worker's index into the queue on ps 0.
+      next_ended: takes an index out of it, an int32 scalar, -1 if there is none.
+      run_ended: one op per ps, which puts the token into its queue.
+    """
+
+    worker_ended: Any
+    next_ended: Any
+    run_ended: list[Any]
+
+
+def build_end_ops(cluster: Cluster) -> EndOps | None:
+    """Adds the ops for `signal_done` to the default graph; None without ps tasks."""
+    if not cluster.ps_hosts:
+        return None
+    with tf.name_scope("end_of_run"):
+        workers = _queue(0, "ended_workers")
+        with tf.device(_ps_device(0)):
+            next_ended = tf.cond(workers.size() > 0, workers.dequeue, lambda: tf.constant(-1))
+        return EndOps(
+            worker_ended=workers.enqueue([cluster.task_id]),
+            next_ended=next_ended,
+            run_ended=[_queue(task.task_id, "run_ended").enqueue([1]) for task in cluster.ps],
+        )
+
+
+def signal_done(
+    session: Any,
+    ops: EndOps | None,
+    cluster: Cluster,
+    *,
+    grace_secs: float = 2.0,
+    report: Callable[[str], Any] = print,
+) -> None:
+    """Says that this worker is done; the chief then ends the parameter servers.
+
+    Args:
+      session: a session that sees the parameter servers.
+      ops: what `build_end_ops` returned.
+      cluster: the cluster and this process's task.
+      grace_secs: how long the chief waits for workers that are not done.
+      report: called with a line that names the workers that were not done by then.
+    """
+    if ops is None:
+        return
+    if not cluster.is_chief:
+        run_unless_refused(lambda: session.run(ops.worker_ended))
+        return
+    others = {task.task_id for task in cluster.workers[1:]}
+    if missing := _wait_for_workers(session, ops, others, grace_secs):
+        names = ", ".join(f"worker {task_id}" for task_id in sorted(missing))
+        report(f"the parameter servers end without {names}")
+    # All at once: should this process die here, no ps is left over while others are gone.
+    run_unless_refused(lambda: session.run(ops.run_ended))
+
+
+def serve_until_done(
+    server: Any,
+    cluster: Cluster,
+    config: Any = None,
+    *,
+    start_timeout: float = 300.0,
+    report: Callable[[str], Any] = print,
+) -> None:
+    """Serves as parameter server until the chief says that the run has ended.
+
+    Args:
+      server: what `start_server` returned.
+      cluster: the cluster and this process's task, a ps.
+      config: what `session_config` returned, the default.
+      start_timeout: seconds to wait for the chief to be there for the first time.
+      report: called with lines that say for whom it waits.
+
+    Raises:
+      ValueError: if this process is not a ps.
+      TimeoutError: if the chief did not start in time.
+    """
+    if cluster.job_name != "ps":
+        raise ValueError(f"job_name must be ps to serve, got {cluster.job_name!r}")
+    with tf.Graph().as_default():
+        queue = _queue(cluster.task_id, "run_ended")
+        size = queue.size()
+        config = session_config(cluster) if config is None else config
+        with tf.Session(server.target, config=config) as session:
+            # Asked for again and again: a blocked dequeue would also block Ctrl-C.
+            ask = session.make_callable(size)
+
+            def has_ended() -> bool:
+                return bool(run_unless_refused(ask))
+
+            wait_for_tasks(cluster.workers[:1], start_timeout, report=report, stop=has_ended)
+            while not has_ended():
+                time.sleep(POLL_SECS)
+            time.sleep(_LINGER_SECS)
+
+
+def _wait_for_workers(
+    session: Any, ops: EndOps, others: Collection[int], grace_secs: float
+) -> set[int]:
+    """Takes the indices of workers that ended; returns those still missing after the grace."""
+    missing = set(others)
+    end = time.monotonic() + grace_secs
+    while missing:
+        ended = run_unless_refused(lambda: session.run(ops.next_ended))
+        if ended >= 0:
+            missing.discard(int(ended))
+        elif time.monotonic() >= end:
+            break
+        else:
+            time.sleep(POLL_SECS)
+    return missing
+
+
+def _queue(ps_task: int, name: str) -> Any:
+    """A queue on a ps that all processes share by its name."""
+    with tf.device(_ps_device(ps_task)):
+        return tf.FIFOQueue(_CAPACITY, [tf.int32], [[]], shared_name=f"model_deploy/{name}")
+
+
+def _ps_device(task_id: int) -> str:
+    return f"/job:ps/task:{task_id}/device:CPU:0"

@@ -1,0 +1,81 @@
+"""What this machine's network says about an address: local, public, taken, reachable."""
+
+import errno
+import ipaddress
+import socket
+
+from model_deploy.cluster.spec import Task
+
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def resolve_host(host: str) -> list[IPAddress]:
+    """The IP addresses of a host, in the order of the resolver.
+
+    Raises:
+      OSError: if its name is not known.
+    """
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    texts = [str(address[0]).partition("%")[0] for *_, address in found]
+    return [ipaddress.ip_address(text) for text in dict.fromkeys(texts)]
+
+
+def is_local(address: IPAddress) -> bool:
+    """Whether the address is one of this machine's."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as trial:
+            trial.bind((str(address), 0))
+    except OSError:
+        return False
+    return True
+
+
+def is_port_taken(port: int) -> bool:
+    """Whether another process listens on the port, on any address of this machine.
+
+    TensorFlow's server needs the port on all addresses, those of IPv6 included. A port that
+    is merely reserved, see `model_deploy.launch.ports`, is free.
+    """
+    family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            trial.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        try:
+            trial.bind(("", port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            return True
+    return False
+
+
+def connection_error(task: Task, timeout: float) -> OSError | None:
+    """Tries to connect to a task; returns why it could not.
+
+    `ConnectionRefusedError` means that its machine answers, and nothing listens there.
+    """
+    try:
+        with socket.create_connection((task.host, task.port), timeout):
+            return None
+    except OSError as error:
+        return error
+
+
+def exposure(task: Task) -> str | None:
+    """One line on who can reach the address where a task listens, if that is everybody."""
+    try:
+        addresses = resolve_host(task.host)
+    except OSError:
+        return None
+    if any(address.is_unspecified for address in addresses):
+        kind = "stands for all addresses of the machine"
+    elif any(address.is_global for address in addresses):
+        kind = "is a public address"
+    else:
+        return None
+    return (
+        f"{task} listens on {task.address}, which {kind}; TensorFlow's servers have no "
+        "authentication: whoever reaches the port can run code there"
+    )

@@ -1,0 +1,117 @@
+"""The TensorFlow server of a task, and the session configuration that belongs to it."""
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from absl import logging
+
+from model_deploy.cluster import network
+from model_deploy.cluster.binding import restrict_to
+from model_deploy.cluster.spec import Cluster, Task
+
+
+def session_config(cluster: Cluster, base: Any = None) -> Any:
+    """The `ConfigProto` for the server and the sessions of this process.
+
+    A worker sees itself and the parameter servers only, so that it starts without the
+    other workers; without parameter servers all workers see each other. Parameter
+    servers see themselves, and no GPU.
+
+    Args:
+      cluster: the cluster and this process's task.
+      base: a `tf.ConfigProto` with other settings; it is not changed.
+
+    Returns:
+      A `tf.ConfigProto`.
+    """
+    config = tf.ConfigProto()
+    if base is not None:
+        config.CopyFrom(base)
+    del config.device_filters[:]
+    if cluster.job_name == "ps":
+        config.device_filters.append(cluster.own.device)
+        config.device_count["GPU"] = 0
+    elif cluster.ps_hosts:
+        config.device_filters.extend(["/job:ps", cluster.own.device])
+    return config
+
+
+def start_server(cluster: Cluster, config: Any) -> Any:
+    """Starts this task's server, reachable at its own address only.
+
+    Where the address is none of this machine's (a service name of Kubernetes, say) the
+    server listens on all of them, and a warning says so, as it does for a public address.
+
+    Args:
+      cluster: the cluster and this process's task.
+      config: what `session_config` returned; sessions get the same.
+
+    Returns:
+      A `tf.distribute.Server`; sessions connect to its `target`. It lives until the
+      process ends.
+
+    Raises:
+      OSError: if the port is taken, or the name of the host is not known.
+    """
+    own = cluster.own
+    addresses = _own_addresses(own)
+    if network.is_port_taken(own.port):
+        raise OSError(
+            f"{own.job_name}_hosts[{own.task_id}] must name a free port, got {own.address!r}: "
+            "another process listens there"
+        )
+    if warning := network.exposure(own):
+        logging.warning("%s", warning)
+    try:
+        server = tf.distribute.Server(
+            cluster.as_dict(), own.job_name, own.task_id, config=config, start=False
+        )
+    except tf.errors.UnknownError as error:
+        raise OSError(f"{own} could not listen on {own.address}: {error.message}") from error
+    # Until it is started the server answers no request, so nobody slips in.
+    _keep_to(cluster, addresses)
+    server.start()
+    return server
+
+
+def _own_addresses(own: Task) -> list[network.IPAddress]:
+    try:
+        return network.resolve_host(own.host)
+    except OSError as error:
+        raise OSError(
+            f"{own.job_name}_hosts[{own.task_id}] must name a known host, got {own.address!r}: "
+            f"{error.strerror}"
+        ) from error
+
+
+def _keep_to(cluster: Cluster, addresses: list[network.IPAddress]) -> None:
+    """Keeps the server to `addresses`, or warns why it listens on all of them."""
+    if any(address.is_unspecified for address in addresses):
+        return  # all are what it was given
+    reason = _unfit(cluster, addresses)
+    if reason is None:
+        try:
+            restrict_to(cluster.own.port, addresses)
+        except OSError as error:
+            reason = f"the system cannot keep it to {cluster.own.host} ({error})"
+    if reason is not None:
+        logging.warning(
+            "%s listens on port %d of all addresses of this machine: %s",
+            cluster.own,
+            cluster.own.port,
+            reason,
+        )
+
+
+def _unfit(cluster: Cluster, addresses: list[network.IPAddress]) -> str | None:
+    """Why other tasks would not reach this one at `addresses`, None if they do."""
+    own = cluster.own
+    listed = ", ".join(map(str, addresses))
+    if not all(network.is_local(address) for address in addresses):
+        return f"{own.host} is {listed}, which is not one of them"
+    # Debian maps a machine's own name to 127.0.1.1.
+    by_name = own.host != "localhost" and own.host not in map(str, addresses)
+    has_others = any(task.host != own.host for task in cluster.tasks)
+    if by_name and has_others and all(address.is_loopback for address in addresses):
+        return f"{own.host} is {listed} here, where other machines do not reach it"
+    return None

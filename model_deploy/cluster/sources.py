@@ -1,0 +1,283 @@
+"""The cluster as flags, `TF_CONFIG` or SLURM describe it."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.cluster.options import DEFAULT_SLURM_PORT, ClusterOptions
+from model_deploy.cluster.spec import Cluster, check_address, check_task_id
+
+# Job types of TF_CONFIG; `master` is the old name of the chief.
+_CHIEF_TYPES = ("chief", "master")
+_TYPES = (*_CHIEF_TYPES, "worker", "ps")
+_NAMES = {"flags": "--worker_hosts", "tf_config": "TF_CONFIG", "slurm": "SLURM"}
+
+
+class Resolved(NamedTuple):
+    """A cluster and where its description came from.
+
+    Attributes:
+      cluster: None for a process on its own, or one that uses the server at `--master`.
+      note: one line: which description was used and which ignored.
+    """
+
+    cluster: Cluster | None
+    note: str
+
+
+def resolve(
+    options: ClusterOptions,
+    environ: Mapping[str, str],
+    *,
+    task: int = 0,
+    master: str = "",
+    num_ps_tasks: int = 0,
+) -> Resolved:
+    """Finds the description of the cluster: flags win over TF_CONFIG, it wins over SLURM.
+
+    Args:
+      options: the settings.
+      environ: the environment variables.
+      task: value of `--task`, used where `options.task_id` is None.
+      master: value of `--master`; with one there is no cluster to start here.
+      num_ps_tasks: how many of SLURM's tasks are parameter servers.
+
+    Raises:
+      ValueError: naming field, rule and value, if the description breaks a rule, if
+        the one that `cluster_source` asks for is not there, or for flags that need
+        `worker_hosts` without it.
+    """
+    found = [source for source, is_there in _descriptions(options, environ) if is_there]
+    used = None if master else _choose(options.cluster_source, found)
+    _check_flags_are_used(options, used)
+    note = f"the server at --master={master}" if master else "no cluster: one process"
+    if used:
+        note = f"cluster from {_NAMES[used]}"
+    ignored = [_NAMES[source] for source in found if source != used]
+    if ignored:
+        note += f"; ignored: {', '.join(ignored)}"
+    if used == "flags":
+        return Resolved(cluster_from_flags(options, task), note)
+    if used == "tf_config":
+        return Resolved(cluster_from_tf_config(environ["TF_CONFIG"]), note)
+    if used == "slurm":
+        return Resolved(cluster_from_slurm(environ, num_ps_tasks, options.slurm_port), note)
+    return Resolved(None, note)
+
+
+def _descriptions(
+    options: ClusterOptions, environ: Mapping[str, str]
+) -> Iterator[tuple[str, bool]]:
+    """Each source of a description, the one that wins first, and whether it is there."""
+    yield "flags", bool(options.worker_hosts or options.ps_hosts)
+    yield "tf_config", _describes_cluster(environ.get("TF_CONFIG", ""))
+    # A step of one task is a plain srun, of a shell for instance.
+    yield "slurm", environ.get("SLURM_STEP_NUM_TASKS", "1") != "1"
+
+
+def _choose(wanted: str, found: Sequence[str]) -> str | None:
+    if wanted == "none":
+        return None
+    if wanted == "auto":
+        return found[0] if found else None
+    if wanted not in found:
+        raise ValueError(
+            f"cluster_source must be one that describes a cluster, got {wanted!r} without "
+            f"{_NAMES[wanted]}"
+        )
+    return wanted
+
+
+def cluster_from_flags(options: ClusterOptions, task: int = 0) -> Cluster:
+    """The cluster of `worker_hosts`, `ps_hosts`, `job_name` and `task_id`.
+
+    Args:
+      options: the settings.
+      task: value of `--task`, used where `options.task_id` is None.
+
+    Raises:
+      ValueError: as `Cluster`; if `task` and `options.task_id` are both given and differ.
+    """
+    if options.task_id is not None and task not in (0, options.task_id):
+        raise ValueError(f"task must be the same as task_id={options.task_id}, got {task}")
+    return Cluster(
+        _split(options.worker_hosts),
+        _split(options.ps_hosts),
+        options.job_name or "worker",
+        task if options.task_id is None else options.task_id,
+    )
+
+
+def cluster_from_tf_config(text: str) -> Cluster:
+    """The cluster of a `TF_CONFIG`, as Kubernetes operators set it.
+
+    Its `chief` is worker 0 and its workers follow; without a chief its worker 0 is
+    the chief.
+
+    >>> cluster_from_tf_config(
+    ...     '{"cluster": {"chief": ["a:1"], "worker": ["b:1"]},'
+    ...     ' "task": {"type": "worker", "index": 0}}').own
+    Task(job_name='worker', task_id=1, address='b:1')
+
+    Args:
+      text: JSON with `cluster`, the addresses by type, and `task`, this process's
+        `type` and `index`.
+
+    Raises:
+      ValueError: naming field, rule and value, if it is not of this form, or as
+        `Cluster`.
+    """
+    config = _parse_tf_config(text)
+    jobs = _mapping("cluster", config.get("cluster"))
+    hosts = {kind: _tf_config_hosts(kind, jobs.get(kind, [])) for kind in _TYPES}
+    chiefs = [host for kind in _CHIEF_TYPES for host in hosts[kind]]
+    if len(chiefs) > 1:
+        raise ValueError(f"TF_CONFIG cluster.chief must be one address, got {', '.join(chiefs)}")
+    if not chiefs and not hosts["worker"]:
+        raise ValueError(
+            "TF_CONFIG cluster must have a chief or a worker, got the types "
+            f"{', '.join(sorted(jobs)) or 'none'}"
+        )
+    task = _mapping("task", config.get("task"))
+    kind, index = task.get("type"), _index(task.get("index", 0))
+    if kind not in _TYPES or not (hosts[kind] or kind == "ps"):
+        raise ValueError(
+            "TF_CONFIG task.type must be one of the types in its cluster, "
+            f"{', '.join(kind for kind in _TYPES if hosts[kind])} (chief, worker and ps train; "
+            f"an evaluator is a process outside of the cluster), got {kind!r}"
+        )
+    check_task_id("TF_CONFIG task.index", index, f"cluster.{kind}", len(hosts[kind]))
+    job_name = "ps" if kind == "ps" else "worker"
+    shift = len(chiefs) if kind == "worker" else 0
+    return Cluster(chiefs + hosts["worker"], hosts["ps"], job_name, index + shift)
+
+
+def cluster_from_slurm(
+    environ: Mapping[str, str], num_ps_tasks: int = 0, port: int = DEFAULT_SLURM_PORT
+) -> Cluster:
+    """The cluster of a SLURM step, by TensorFlow's resolver.
+
+    The first `num_ps_tasks` tasks of the step are parameter servers, the others
+    workers.
+
+    Args:
+      environ: environment variables with SLURM's.
+      num_ps_tasks: how many tasks are parameter servers.
+      port: port of the first task on each machine.
+
+    Raises:
+      ValueError: if this is not a task of a SLURM step, too few tasks are left for a
+        chief, or SLURM has put this task on another machine than the resolver thinks.
+    """
+    try:
+        num_tasks = int(environ["SLURM_STEP_NUM_TASKS"])
+        with _slurm_environment(environ):
+            if not 0 <= num_ps_tasks < num_tasks:
+                raise ValueError(
+                    "num_ps_tasks must be at least 0 and leave a worker of the "
+                    f"{num_tasks} SLURM tasks, got {num_ps_tasks}"
+                )
+            resolver = _slurm_resolver(num_tasks, num_ps_tasks, port)
+            # Hosts bear a number, see there.
+            jobs = {
+                job: [address.partition("|")[2] for address in addresses]
+                for job, addresses in resolver.cluster_spec().as_dict().items()
+            }
+    except (KeyError, RuntimeError) as error:
+        raise ValueError(f"SLURM must have started this process by srun, got {error}") from error
+    job_name, task_id = resolver.get_task_info()
+    cluster = Cluster(jobs["worker"], jobs.get("ps", ()), job_name, task_id)
+    node = environ.get("SLURMD_NODENAME", cluster.own.host)
+    if node != cluster.own.host:
+        raise ValueError(
+            "SLURM must number its tasks machine by machine (srun --distribution=block), "
+            f"got task {environ['SLURM_PROCID']} on {node!r} in place of {cluster.own.host!r}"
+        )
+    return cluster
+
+
+def _slurm_resolver(num_tasks: int, num_ps_tasks: int, port: int) -> Any:
+    class Resolver(tf.distribute.cluster_resolver.SlurmClusterResolver):
+        """Keeps the machines in SLURM's order: TensorFlow sorts them as text, n10 before n2."""
+
+        def _resolve_task_configuration(self) -> dict[str, int]:
+            found = super()._resolve_task_configuration()
+            return {f"{i:06d}|{host}": count for i, (host, count) in enumerate(found.items())}
+
+    jobs = {"worker": num_tasks - num_ps_tasks}
+    if num_ps_tasks:
+        jobs["ps"] = num_ps_tasks
+    # Which GPUs a task sees is left to SLURM. The resolver cannot divide by no GPU.
+    return Resolver(
+        jobs, port_base=port, gpus_per_node=num_tasks, gpus_per_task=1, auto_set_gpu=False
+    )
+
+
+@contextlib.contextmanager
+def _slurm_environment(environ: Mapping[str, str]) -> Iterator[None]:
+    """Lets TensorFlow's resolver, which reads `os.environ`, see the SLURM_ part of `environ`."""
+    before = {name: value for name, value in os.environ.items() if name.startswith("SLURM_")}
+
+    def replace(values: Mapping[str, str]) -> None:
+        for name in [name for name in os.environ if name.startswith("SLURM_")]:
+            del os.environ[name]
+        os.environ.update(values)
+
+    replace({name: value for name, value in environ.items() if name.startswith("SLURM_")})
+    try:
+        yield
+    finally:
+        replace(before)
+
+
+def _check_flags_are_used(options: ClusterOptions, used: str | None) -> None:
+    if used == "flags":
+        return
+    for field in ("job_name", "task_id"):
+        value = getattr(options, field)
+        if value is not None and not options.worker_hosts:
+            raise ValueError(f"worker_hosts must be given with {field}={value!r}, got ''")
+
+
+def _split(text: str) -> list[str]:
+    return text.split(",") if text.strip() else []
+
+
+def _describes_cluster(tf_config: str) -> bool:
+    """Whether there is a cluster in it; broken text counts, so that it is not passed over."""
+    try:
+        return bool(tf_config.strip() and _parse_tf_config(tf_config).get("cluster"))
+    except ValueError:
+        return True
+
+
+def _parse_tf_config(text: str) -> dict[str, Any]:
+    try:
+        config = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"TF_CONFIG must be JSON ({error}), got {text!r}") from error
+    if not isinstance(config, dict):
+        raise ValueError(f"TF_CONFIG must be a JSON object, got {text!r}")
+    return config
+
+
+def _mapping(field: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"TF_CONFIG {field} must be a JSON object, got {value!r}")
+    return value
+
+
+def _tf_config_hosts(kind: str, values: object) -> list[str]:
+    if not isinstance(values, list):
+        raise ValueError(f"TF_CONFIG cluster.{kind} must be a list of host:port, got {values!r}")
+    field = f"TF_CONFIG cluster.{kind}"
+    return [check_address(f"{field}[{i}]", value) for i, value in enumerate(values)]
+
+
+def _index(value: object) -> Any:
+    """Some operators write the index as text."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value

@@ -1,0 +1,65 @@
+"""`wait_for_tasks`: until others can be reached, saying for whom it waits."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from model_deploy.cluster.network import connection_error
+from model_deploy.cluster.spec import Cluster, Task
+
+POLL_SECS = 0.1
+_CONNECT_SECS = 2.0
+
+
+def tasks_needed(cluster: Cluster) -> tuple[Task, ...]:
+    """The tasks without which this one cannot start.
+
+    A worker needs the parameter servers and no other worker; without parameter servers
+    it needs all other workers. A parameter server needs nobody.
+    """
+    if cluster.job_name == "ps":
+        return ()
+    return cluster.ps or tuple(task for task in cluster.workers if task != cluster.own)
+
+
+def wait_for_tasks(
+    tasks: Sequence[Task],
+    timeout: float,
+    *,
+    report: Callable[[str], Any] = print,
+    report_secs: float = 5.0,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Returns when all of `tasks` accept connections.
+
+    Args:
+      tasks: whom to wait for, see `tasks_needed`.
+      timeout: seconds to wait at most.
+      report: called with a line that names the missing tasks, at once and then every
+        `report_secs` while some are missing.
+      report_secs: seconds between these lines.
+      stop: asked between tries; True ends the waiting.
+
+    Raises:
+      TimeoutError: naming the tasks that were not there in time.
+    """
+    started = time.monotonic()
+    reported = float("-inf")
+    missing = list(tasks)
+    while not stop():
+        left = started + timeout - time.monotonic()
+        patience = max(POLL_SECS, min(left, _CONNECT_SECS))
+        missing = [task for task in missing if connection_error(task, patience)]
+        if not missing:
+            return
+        names = ", ".join(f"{task} at {task.address}" for task in missing)
+        now = time.monotonic()
+        if now >= started + timeout:
+            raise TimeoutError(
+                f"start_timeout must be long enough for all tasks to start, got {timeout:g} s "
+                f"without {names}"
+            )
+        if now - reported >= report_secs:
+            report(f"waiting for {names}")
+            reported = now
+        time.sleep(POLL_SECS)

@@ -1,0 +1,6 @@
+"""Starts a whole cluster on this machine: `python -m model_deploy.launch -- COMMAND`."""
+
+from model_deploy.launch.launcher import Launcher, LaunchOptions
+from model_deploy.launch.ports import ReservedPorts
+
+__all__ = ["LaunchOptions", "Launcher", "ReservedPorts"]

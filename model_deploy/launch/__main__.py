@@ -1,0 +1,64 @@
+"""Starts a whole cluster on this machine, on free ports of the loopback.
+
+    python -m model_deploy.launch --num_workers 3 --num_ps 2 -- COMMAND ...
+
+runs COMMAND once for each task, which finds its place in the cluster in `TF_CONFIG`.  Each
+task's lines go to a log file of its own and, with the task's name, to the terminal.  When a
+task fails, and no restart is left, all are ended and the exit status is that task's.
+"""
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from model_deploy.command_line import parse_options
+from model_deploy.launch import guard
+from model_deploy.launch.launcher import Launcher, LaunchOptions
+from model_deploy.launch.ports import ReservedPorts
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command line; returns the exit status, 2 for a mistake in it."""
+    own, command = _split(list(arguments))
+    try:
+        options = parse_options(["launch", *own], LaunchOptions, __doc__)
+        if options is None:
+            return 0
+        _check(command)
+        log_dir = Path(options.log_dir or tempfile.mkdtemp(prefix="launch-"))
+        log_dir.mkdir(parents=True, exist_ok=True)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"launch| logs in {log_dir}", flush=True)
+    guard.adopt_orphans()
+    try:
+        with ReservedPorts(options.num_workers + options.num_ps) as ports:
+            launcher = Launcher(options, ports.addresses, command, log_dir, sys.stdout.buffer)
+            return launcher.run()
+    except BrokenPipeError:
+        # Nobody reads the lines any more, as after `| head`. Python flushes stdout at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    finally:
+        guard.kill_descendants()
+
+
+def _check(command: Sequence[str]) -> None:
+    if sys.platform != "linux":
+        raise ValueError(f"the system must be Linux for a launch, got {sys.platform}")
+    if not command:
+        raise ValueError("a command must follow after --, got none")
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The launcher's flags, and the command after the first `--`."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:end], arguments[end + 1 :]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

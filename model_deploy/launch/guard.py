@@ -1,0 +1,125 @@
+"""Runs one command and leaves none of its processes behind, whatever happens.
+
+    python -I -S guard.py PARENT COMMAND ...
+
+The guard is the command's parent.  It passes SIGTERM and SIGINT on to the command's
+process group.  It ends when the command has ended, when it gets SIGHUP, or when PARENT, the
+process that started it, is gone; then it kills all that descends from the command.  Should
+the guard itself be killed, the kernel kills the command.  Linux only.
+
+This file runs by itself, without the package, so that it starts in 20 ms.  Its exit
+status is the command's, 128 + n after signal n.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+# <linux/prctl.h>
+_SET_DEATH_SIGNAL = 1
+_SET_CHILD_SUBREAPER = 36
+_FORWARDED = (signal.SIGTERM, signal.SIGINT)
+_AWAITED = {*_FORWARDED, signal.SIGHUP, signal.SIGCHLD}
+
+
+def main(parent: int, command: list[str]) -> int:
+    """Runs `command` for the process `parent`; returns the exit status."""
+    signal.signal(signal.SIGHUP, lambda *_: None)  # nohup has it ignored
+    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    adopt_orphans()
+    _prctl(_SET_DEATH_SIGNAL, signal.SIGHUP)
+    if os.getppid() != parent:  # it went before the line above
+        return 1
+    guard = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _become(command, guard)
+    status = _wait(child)
+    kill_descendants()
+    if status is None:
+        return 128 + signal.SIGKILL
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def adopt_orphans() -> None:
+    """Lets descendants of this process whose parents end become its children."""
+    _prctl(_SET_CHILD_SUBREAPER, 1)
+
+
+def kill_descendants() -> None:
+    """Kills children until there are none; those of a killed child come next."""
+    while children := _children():
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+        for _ in children:
+            os.waitpid(-1, 0)
+
+
+def _become(command: list[str], guard: int) -> None:
+    """Turns the forked process into the command."""
+    try:
+        os.setpgid(0, 0)
+        _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() == guard:
+            for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores some
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _AWAITED)
+            print(f"process {os.getpid()}", flush=True)
+            os.execvp(command[0], command)
+    except OSError as error:
+        print(f"cannot start {command[0]!r}: {error.strerror}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(127)
+
+
+def _wait(child: int) -> int | None:
+    """Waits for the end of `child`; returns its status, None if it must be killed."""
+    while True:
+        number = signal.sigwait(_AWAITED)
+        if number == signal.SIGHUP:
+            return None
+        if number in _FORWARDED:
+            _signal_group(child, number)
+            continue
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return None
+            if pid == 0:
+                break
+            if pid == child:
+                return status
+
+
+def _signal_group(child: int, number: int) -> None:
+    try:
+        os.killpg(child, number)
+    except ProcessLookupError:  # it has no group yet, or is gone
+        os.kill(child, number)
+
+
+def _children() -> list[int]:
+    own = str(os.getpid())
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                # The name of the program, in brackets, may hold anything.
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue  # gone in the meantime
+        if fields[1] == own:
+            found.append(int(name))
+    return found
+
+
+def _prctl(option: int, value: int) -> None:
+    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl failed")
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,205 @@
+"""`Launcher`: runs a command once for each task of a cluster on this machine."""
+
+import contextlib
+import dataclasses
+import selectors
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from model_deploy.launch.output import TaskOutput
+from model_deploy.launch.task import TaskProcess, task_configs
+from model_deploy.options import Options, option
+
+RESTARTS = ("auto", "task", "all")
+_POLL_SECS = 0.1
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@dataclasses.dataclass(frozen=True)
+class LaunchOptions(Options):
+    """How many tasks there are, and what happens when one fails."""
+
+    num_workers: int = option(1, "workers, the chief included", minimum=1)
+    num_ps: int = option(0, "parameter servers", minimum=0)
+    max_restarts: int = option(0, "how often in all crashed tasks are started again", minimum=0)
+    restart: str = option(
+        "auto",
+        "what is started again after a crash: the task, or all of them, which counts once; auto: "
+        "all where there is no parameter server that keeps the variables",
+        choices=RESTARTS,
+    )
+    log_dir: str | None = option(None, "folder for a log file per task; default: a new one in /tmp")
+    grace_secs: float = option(
+        10.0,
+        "seconds that tasks have to end by themselves, after SIGTERM and after the chief's end",
+        above=0,
+    )
+
+    @property
+    def restarts_all(self) -> bool:
+        """Whether a crash of one task starts all of them again."""
+        return self.restart == "all" or (self.restart == "auto" and self.num_ps == 0)
+
+
+class Launcher:
+    """Runs a command once for each task of a cluster on this machine.
+
+    Each gets its place in the cluster by `TF_CONFIG` in its environment.
+
+    Args:
+      options: the settings.
+      addresses: `host:port` for each worker, then for each ps.
+      command: the program and its arguments.
+      log_dir: an existing folder for the log files.
+      terminal: where the tasks' lines go, each with the name of its task.
+    """
+
+    def __init__(
+        self,
+        options: LaunchOptions,
+        addresses: Sequence[str],
+        command: Sequence[str],
+        log_dir: Path,
+        terminal: BinaryIO,
+    ) -> None:
+        self._options = options
+        self._command = command
+        self._terminal = terminal
+        self._log_dir = log_dir
+        self._tasks = [
+            TaskProcess(name, tf_config, TaskOutput(name, log_dir / _log_name(name), terminal))
+            for name, tf_config in task_configs(options.num_workers, addresses)
+        ]
+        self._selector = selectors.DefaultSelector()
+        self._restarts_left = options.max_restarts
+        self._stop_signal: int | None = None
+
+    def run(self) -> int:
+        """Runs the tasks to their end.
+
+        Returns:
+          0 if all ended with 0, else the exit status of the first that failed with no
+          restart left; 128 + n when signal n ended the launcher.
+        """
+        with self._signals_handled():
+            try:
+                for task in self._tasks:
+                    self._start(task)
+                return self._watch()
+            finally:
+                self._end_all()
+
+    def _watch(self) -> int:
+        """Passes on output until all have ended or one has failed for good."""
+        deadline = None
+        while True:
+            self._pump()
+            if self._stop_signal is not None:
+                self._say(f"{signal.Signals(self._stop_signal).name}: ending all tasks")
+                return 128 + self._stop_signal
+            failed = next((task for task in self._tasks if task.returncode), None)
+            if failed is not None and not self._restart(failed):
+                return self._report_failure(failed)
+            running = self._running()
+            if not running:
+                return 0
+            if self._chief.returncode == 0:
+                deadline = deadline or time.monotonic() + self._options.grace_secs
+                if time.monotonic() >= deadline:
+                    names = ", ".join(task.name for task in running)
+                    self._say(f"the chief has ended: ending {names}")
+                    return 0
+
+    @property
+    def _chief(self) -> TaskProcess:
+        return next(task for task in self._tasks if task.name == "worker 0")
+
+    def _restart(self, failed: TaskProcess) -> bool:
+        """Starts a failed task again, or all; returns whether a restart was left."""
+        if self._restarts_left == 0:
+            return False
+        self._restarts_left -= 1
+        what = f"{failed.name} {failed.ending}"
+        if self._chief.returncode == 0:
+            # Nobody would be there for it.
+            self._say(f"{what} after the chief had ended: not starting it again")
+            failed.forget()
+            return True
+        whom = "all tasks" if self._options.restarts_all else failed.name
+        self._say(f"{what}: starting {whom} again, {self._restarts_left} restarts left")
+        if self._options.restarts_all:
+            self._end_all()
+        for task in self._tasks if self._options.restarts_all else [failed]:
+            self._start(task)
+        return True
+
+    def _start(self, task: TaskProcess) -> None:
+        task.start(self._command)
+        self._selector.register(task.process.stdout, selectors.EVENT_READ, task)
+
+    def _pump(self) -> None:
+        """Passes on what tasks have printed, waiting for it a moment."""
+        for key, _ in self._selector.select(_POLL_SECS):
+            if not key.data.read():
+                self._selector.unregister(key.fileobj)  # it is at its end
+        for task in self._running():
+            # Not at the end of the output: a process without output may go on, and a stray one
+            # may keep the output open.
+            if task.process.poll() is not None:
+                if task.process.stdout in {
+                    key.fileobj for key in self._selector.get_map().values()
+                }:
+                    self._selector.unregister(task.process.stdout)
+                task.close_output()
+
+    def _end_all(self) -> None:
+        """Ends what still runs: SIGTERM, and after the grace SIGKILL."""
+        for task in self._running():
+            task.signal(signal.SIGTERM)
+        self._pump_until(time.monotonic() + self._options.grace_secs)
+        for task in self._running():
+            self._say(f"{task.name} did not end in {self._options.grace_secs:g} s: killing it")
+            task.signal(signal.SIGHUP)
+        self._pump_until(float("inf"))
+
+    def _running(self) -> list[TaskProcess]:
+        return [task for task in self._tasks if task.process and task.returncode is None]
+
+    def _pump_until(self, deadline: float) -> None:
+        while self._running() and time.monotonic() < deadline:
+            self._pump()
+
+    def _report_failure(self, failed: TaskProcess) -> int:
+        lines = [f"{failed.name} {failed.ending}; its last lines:"]
+        lines += [f"    {line}" for line in failed.output.tail]
+        self._say("\n".join([*lines, f"the whole log is {failed.output.path}"]))
+        return failed.returncode or 0
+
+    def _say(self, text: str) -> None:
+        for line in text.split("\n"):
+            self._terminal.write(f"launch| {line}\n".encode())
+        self._terminal.flush()
+
+    @contextlib.contextmanager
+    def _signals_handled(self) -> Iterator[None]:
+        def note(number: int, _: object) -> None:
+            self._stop_signal = number
+
+        before: dict[int, Callable[..., Any] | int | None] = {
+            number: signal.signal(number, note) for number in _STOP_SIGNALS
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            self._selector.close()
+            for task in self._tasks:
+                task.output.close()
+
+
+def _log_name(name: str) -> str:
+    return name.replace(" ", "-") + ".log"

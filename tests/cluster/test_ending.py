@@ -1,0 +1,110 @@
+"""How the parameter servers learn that a run has ended."""
+
+import contextlib
+import threading
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy.cluster import (
+    Cluster,
+    build_end_ops,
+    serve_until_done,
+    session_config,
+    signal_done,
+    start_server,
+)
+from model_deploy.launch import ReservedPorts
+
+
+class Run:
+    """Two workers and two ps in this process, the ps served by threads.
+
+    The servers live until the process ends: TensorFlow cannot stop them.
+    """
+
+    def __init__(self):
+        # Kept: until the servers listen, and the ports are theirs then.
+        with ReservedPorts(4) as ports:
+            hosts = ports.addresses
+            jobs = [("worker", 0), ("worker", 1), ("ps", 0), ("ps", 1)]
+            clusters = [Cluster(hosts[:2], hosts[2:], *job) for job in jobs]
+            self.servers = [start_server(each, session_config(each)) for each in clusters]
+        self.clusters = clusters
+        self.lines = []
+        self.threads = [
+            threading.Thread(
+                target=serve_until_done,
+                args=(self.servers[i], clusters[i]),
+                kwargs={"report": self.lines.append},
+            )
+            for i in (2, 3)
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    @contextlib.contextmanager
+    def worker(self, task_id):
+        """Session, ops and cluster of a worker, for `signal_done`."""
+        cluster = self.clusters[task_id]
+        with tf.Graph().as_default():
+            ops = build_end_ops(cluster)
+            config = session_config(cluster)
+            with tf.Session(self.servers[task_id].target, config=config) as session:
+                yield session, ops, cluster
+
+    def served(self):
+        """Waits for the parameter servers to end; how many have not."""
+        for thread in self.threads:
+            thread.join(60)
+        return sum(thread.is_alive() for thread in self.threads)
+
+
+def test_end_of_a_run():
+    """The ps go on while only a worker has ended, and end with the chief."""
+    run = Run()
+    with run.worker(1) as worker:
+        signal_done(*worker)
+    assert all(thread.is_alive() for thread in run.threads)
+    lines = []
+    with run.worker(0) as chief:
+        signal_done(*chief, grace_secs=60, report=lines.append)
+    assert run.served() == 0
+    assert lines == run.lines == []
+
+
+def test_end_without_a_worker():
+    """A worker that is gone for good holds the end up for the grace only, and is named."""
+    run = Run()
+    lines = []
+    with run.worker(0) as chief:
+        signal_done(*chief, grace_secs=0.2, report=lines.append)
+    assert run.served() == 0
+    assert lines == ["the parameter servers end without worker 1"]
+
+
+def test_nothing_to_end_without_ps():
+    """Without parameter servers there is nothing to build or to signal."""
+    cluster = Cluster(["a:1", "b:1"])
+    assert build_end_ops(cluster) is None
+    signal_done(None, None, cluster)
+
+
+def test_only_ps_serve():
+    """A worker that serves is a mistake."""
+    with pytest.raises(ValueError, match="job_name must be ps to serve, got 'worker'"):
+        serve_until_done(None, Cluster(["a:1"]))
+
+
+def test_chief_that_never_starts():
+    """A ps without a chief ends with an error after the timeout."""
+    with ReservedPorts(2) as ports:
+        worker, ps = ports.addresses
+        cluster = Cluster([worker], [ps], "ps")
+        server = start_server(cluster, session_config(cluster))
+        lines = []
+        with pytest.raises(
+            TimeoutError, match=rf"got 0.3 s without worker 0 \(chief\) at {worker}"
+        ):
+            serve_until_done(server, cluster, start_timeout=0.3, report=lines.append)
+    assert lines == [f"waiting for worker 0 (chief) at {worker}"]

@@ -1,0 +1,134 @@
+"""Servers of tasks: where they listen, what they see."""
+
+import ipaddress
+import socket
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy.cluster import Cluster, network, session_config, start_server
+from tests.cluster.test_network import UNREACHED_SECS
+from tests.clusters import free_ports
+
+HOSTS = {"worker_hosts": ["a:1", "b:1"], "ps_hosts": ["c:1"]}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "filters"),
+    [
+        pytest.param(Cluster(**HOSTS, task_id=1), ["/job:ps", "/job:worker/task:1"], id="worker"),
+        pytest.param(Cluster(**HOSTS, job_name="ps"), ["/job:ps/task:0"], id="ps"),
+        pytest.param(Cluster(HOSTS["worker_hosts"], task_id=1), [], id="without-ps"),
+    ],
+)
+def test_session_config(cluster, filters):
+    """Tasks see whom they need; ps tasks no GPU; other settings stay as given."""
+    base = tf.ConfigProto(
+        log_device_placement=True, device_count={"GPU": 2}, device_filters=["/job:x"]
+    )
+    given = base.SerializeToString(deterministic=True)
+    config = session_config(cluster, base)
+    assert list(config.device_filters) == filters
+    assert config.log_device_placement
+    assert config.device_count["GPU"] == (0 if cluster.job_name == "ps" else 2)
+    assert base.SerializeToString(deterministic=True) == given
+    assert list(session_config(cluster).device_filters) == filters
+
+
+def _start(host, **others):
+    [port] = free_ports(1)
+    cluster = Cluster([f"{host}:{port}"], **others)
+    return cluster, start_server(cluster, session_config(cluster))
+
+
+def test_server_listens_on_its_address_only(caplog):
+    """A server of 127.0.0.2 is not reached at 127.0.0.1; nothing is warned of."""
+    cluster, server = _start("127.0.0.2")
+    with pytest.raises(TimeoutError):
+        socket.create_connection(("127.0.0.1", cluster.own.port), UNREACHED_SECS)
+    with tf.Session(server.target, config=session_config(cluster)) as session:
+        assert session.run(tf.constant(3)) == 3
+    assert caplog.messages == []
+
+
+def test_server_on_all_addresses(caplog):
+    """A wildcard address is what it says, and is warned of."""
+    cluster, _ = _start("0.0.0.0")
+    for host in ("127.0.0.1", "127.0.0.2"):
+        socket.create_connection((host, cluster.own.port)).close()
+    [line] = caplog.messages
+    assert "stands for all addresses of the machine" in line
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(
+            ("localhost", "192.0.2.77", {}, "which is not one of them"),
+            id="service",
+        ),
+        pytest.param(
+            (
+                "LOCALHOST",
+                "127.0.1.1",
+                {"ps_hosts": ["10.0.0.5:1"]},
+                "where other machines do not reach it",
+            ),
+            id="own-name-is-loopback",
+        ),
+    ],
+)
+def test_server_that_must_listen_everywhere(case, caplog, monkeypatch):
+    """Where keeping to the address would cut off the others, a line says that it is not done."""
+    host, address, others, reason = case
+    monkeypatch.setattr(network, "resolve_host", lambda _: [ipaddress.ip_address(address)])
+    cluster, _ = _start(host, **others)
+    [line] = caplog.messages
+    assert line.startswith(
+        f"worker 0 (chief) listens on port {cluster.own.port} of all addresses of this machine: "
+        f"{host} is {address}"
+    )
+    assert line.endswith(reason)
+    socket.create_connection(("127.0.0.2", cluster.own.port)).close()
+
+
+def test_system_without_restriction(caplog, monkeypatch):
+    """Where the system cannot keep a server to its address, it runs, and a line says so."""
+
+    def fail(*_):
+        raise OSError("no such option")
+
+    monkeypatch.setattr("model_deploy.cluster.server.restrict_to", fail)
+    _start("127.0.0.1")
+    [line] = caplog.messages
+    assert line.endswith("the system cannot keep it to 127.0.0.1 (no such option)")
+
+
+def test_port_taken():
+    """A port on which somebody listens is an error that names the field."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(
+            OSError, match=rf"worker_hosts\[0\] must name a free port, got '{address}'"
+        ):
+            start_server(Cluster([address]), tf.ConfigProto())
+
+
+def test_port_taken_in_the_meantime(monkeypatch):
+    """The same when somebody takes the port after the check."""
+    monkeypatch.setattr(network, "is_port_taken", lambda _: False)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(OSError, match=rf"worker 0 \(chief\) could not listen on {address}"):
+            start_server(Cluster([address]), tf.ConfigProto())
+
+
+def test_unknown_host(monkeypatch):
+    """A name that nobody knows is an error that names the field."""
+
+    def fail(*_, **__):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with pytest.raises(OSError, match=r"ps_hosts\[0\] must name a known host, got 'c:1': Name or"):
+        start_server(Cluster(**HOSTS, job_name="ps"), tf.ConfigProto())

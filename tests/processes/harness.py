@@ -1,0 +1,209 @@
+"""Real processes under test: started with a log each, watched by its lines, signalled, ended.
+
+with Processes(tmp_path) as processes:
+    worker = processes.start("worker-0", [sys.executable, "program.py"])
+    worker.wait_for_line(r"step (\\d+)")
+    worker.signal(signal.SIGKILL)
+    assert worker.wait() == 128 + signal.SIGKILL
+processes.assert_no_orphan()
+"""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+from model_deploy.launch import guard
+
+ROOT = Path(__file__).parents[2]
+# `python -m model_deploy.launch` without TensorFlow, which the launcher does not use.
+_AS_MODULE = f"""
+import runpy, sys, types
+for name in ("tensorflow", "tensorflow.compat", "tensorflow.compat.v1", "model_deploy"):
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["tensorflow.compat"].v1 = sys.modules["tensorflow.compat.v1"]
+sys.modules["model_deploy"].__path__ = [{str(ROOT / "model_deploy")!r}]
+runpy.run_module("model_deploy.launch", run_name="__main__", alter_sys=True)
+"""
+LAUNCH = [sys.executable, "-c", _AS_MODULE]
+
+# All processes of one `Processes`, and all that they start, have its value in their environment.
+_MARK = "MODEL_DEPLOY_TEST_RUN"
+_POLL_SECS = 0.02
+_PATIENCE_SECS = 120.0
+
+
+class Process:
+    """One process, with its log.
+
+    Attributes:
+      name: of its log file.
+      log_path: what it prints, its standard error included.
+    """
+
+    def __init__(self, name, command, log_path, env, guarded):
+        self.name = name
+        self.log_path = log_path
+        self._guarded = guarded
+        guarding = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid())]
+        with log_path.open("ab") as log:
+            self._log_start = log.tell()
+            self._started = subprocess.Popen(
+                [*guarding, *command] if guarded else command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=env,
+                cwd=ROOT,
+            )
+
+    @property
+    def log(self):
+        """What it has printed since it was started."""
+        with self.log_path.open("rb") as file:
+            file.seek(self._log_start)
+            return file.read().decode(errors="replace")
+
+    @property
+    def pid(self):
+        """Its own process id, not that of the guard."""
+        if not self._guarded:
+            return self._started.pid
+        return int(self.wait_for_line(r"^process (\d+)$").group(1))
+
+    @property
+    def is_running(self):
+        """Whether it has not ended yet."""
+        return self._started.poll() is None
+
+    def wait_for_line(self, pattern, timeout=_PATIENCE_SECS):
+        """Waits for a line in which `pattern` is found; returns the match.
+
+        Raises:
+          AssertionError: with the log, if the process ends or the time is over before that.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            running = self.is_running  # asked first: what it printed before its end counts
+            *lines, _ = self.log.split("\n")
+            for line in lines:
+                if match := re.search(pattern, line):
+                    return match
+            assert running, f"{self.name} ended without {pattern!r}:\n{self.log}"
+            assert time.monotonic() < deadline, (
+                f"{self.name} did not print {pattern!r} in {timeout} s:\n{self.log}"
+            )
+            time.sleep(_POLL_SECS)
+
+    def signal(self, number):
+        """Sends a signal to the process itself, as somebody outside would."""
+        os.kill(self.pid, number)
+
+    def signal_guard(self, number):
+        """Sends a signal to its guard: SIGTERM and SIGINT are passed on, SIGHUP kills."""
+        self._started.send_signal(number)
+
+    def wait(self, timeout=_PATIENCE_SECS):
+        """Waits for its end; returns its exit status, 128 + n after signal n.
+
+        Raises:
+          AssertionError: with the log, if it goes on.
+        """
+        try:
+            status = self._started.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.name} did not end in {timeout} s:\n{self.log}") from None
+        return status if status >= 0 else 128 - status
+
+    def end(self):
+        """Kills it, and if it is guarded all that it started."""
+        if self.is_running:
+            self._started.send_signal(signal.SIGHUP if self._guarded else signal.SIGKILL)
+        self._started.wait()
+
+
+class Processes:
+    """The processes of one test; leaving the block kills those that still run.
+
+    Args:
+      log_dir: folder for the logs, `<name>.log`.
+      **env: additional environment variables.
+    """
+
+    def __init__(self, log_dir, **env):
+        self.log_dir = Path(log_dir)
+        self._mark = uuid.uuid4().hex
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        own = {_MARK: self._mark, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+        self._env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **own, **env}
+        self._started = []
+
+    def start(self, name, command, guarded=True, **env):
+        """Starts a process; again under the same name it goes on in the same log.
+
+        Args:
+          name: of its log.
+          command: program and arguments.
+          guarded: whether a guard kills what is left of it when it ends. A test of what a
+            process leaves behind cannot have one.
+          **env: additional environment variables.
+        """
+        path = self.log_dir / f"{name}.log"
+        process = Process(name, command, path, {**self._env, **env}, guarded)
+        self._started.append(process)
+        return process
+
+    def living(self):
+        """Ids of the processes that were started here, or by those, and live."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                marked = f"{_MARK}={self._mark}".encode() in (path / "environ").read_bytes()
+                if marked and "State:\tZ" not in (path / "status").read_text():
+                    found.append(int(path.name))
+        return found
+
+    def assert_no_orphan(self, timeout=5.0):
+        """Waits until nothing lives that was started here.
+
+        Raises:
+          AssertionError: with the command lines of what still lives after `timeout` seconds.
+        """
+        self.wait_until(
+            lambda: not self.living(),
+            timeout,
+            lambda: f"still alive: {[_command(pid) for pid in self.living()]}",
+        )
+
+    @staticmethod
+    def wait_until(condition, timeout=_PATIENCE_SECS, message=lambda: "it did not come true"):
+        """Waits until `condition()` holds.
+
+        Raises:
+          AssertionError: with `message()` after `timeout` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < deadline, message()
+            time.sleep(_POLL_SECS)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self._started:
+            process.end()
+        for pid in self.living():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _command(pid):
+    with contextlib.suppress(OSError):
+        return f"{pid}: " + Path(f"/proc/{pid}/cmdline").read_bytes().decode().replace("\0", " ")
+    return str(pid)
