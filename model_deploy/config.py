@@ -30,12 +30,14 @@ class DeploymentConfig:
       num_clones: copies of the model in this process, one per device; at least 1.
       clone_on_cpu: put the clones on the CPU instead of on GPUs.
       replica_id: index of this worker, from 0; the chief is 0.
-      num_replicas: number of workers; more than 1 needs `num_ps_tasks`.
+      num_replicas: number of workers; more than 1 needs `num_ps_tasks` or `all_reduce`.
       num_ps_tasks: number of parameter servers; 0 keeps the variables in this process.
       worker_job_name: job of the workers.
       ps_job_name: job of the parameter servers.
       ps_strategy: how variables are spread over ps tasks: `round_robin` in the order
         in which they are made, or `balanced` by bytes (see also `partitioner`).
+      all_reduce: each clone keeps its own copy of the variables, on its own device, and
+        clones and replicas exchange gradients; without parameter servers.
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -50,6 +52,7 @@ class DeploymentConfig:
     worker_job_name: str = "worker"
     ps_job_name: str = "ps"
     ps_strategy: str = dataclasses.field(default="round_robin", kw_only=True)
+    all_reduce: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         _check_int("num_clones", self.num_clones, 1)
@@ -63,12 +66,21 @@ class DeploymentConfig:
                 f"replica_id must be less than num_replicas={self.num_replicas}, "
                 f"got {self.replica_id}"
             )
-        if self.num_replicas > 1 and self.num_ps_tasks < 1:
+        self._check_all_reduce()
+        self._check_names()
+
+    def _check_all_reduce(self) -> None:
+        if not isinstance(self.all_reduce, bool):
+            raise ValueError(f"all_reduce must be True or False, got {self.all_reduce!r}")
+        if self.all_reduce and self.num_ps_tasks > 0:
+            raise ValueError(
+                f"num_ps_tasks must be 0 with all_reduce=True, got {self.num_ps_tasks}"
+            )
+        if self.num_replicas > 1 and self.num_ps_tasks < 1 and not self.all_reduce:
             raise ValueError(
                 f"num_ps_tasks must be at least 1 with num_replicas={self.num_replicas}, "
-                f"got {self.num_ps_tasks}"
+                f"got {self.num_ps_tasks}; or set all_reduce=True"
             )
-        self._check_names()
 
     def _check_names(self) -> None:
         for field in ("worker_job_name", "ps_job_name"):
@@ -94,12 +106,12 @@ class DeploymentConfig:
 
     @property
     def worker_device(self) -> str:
-        """Device prefix of this worker, '' without parameter servers.
+        """Device prefix of this worker, '' where there is one process alone.
 
         With several replicas it names the task: a plain `/job:worker` would put the
         clones of every replica on task 0.
         """
-        if self.num_ps_tasks == 0:
+        if self.num_ps_tasks == 0 and self.num_replicas == 1:
             return ""
         task = f"/task:{self.replica_id}" if self.num_replicas > 1 else ""
         return f"/job:{self.worker_job_name}{task}"
@@ -116,11 +128,17 @@ class DeploymentConfig:
     def clone_device(self, clone_index: int) -> str:
         """Device of a clone.
 
+        On the CPU all clones share `CPU:0`, but with `all_reduce`, where each needs a
+        device of its own, clone i has the logical device `CPU:<i>`: see
+        `all_reduce.session_config`.
+
         Raises:
           ValueError: if `clone_index` is not in [0, num_clones).
         """
         self._check_clone(clone_index)
-        device = "CPU:0" if self.clone_on_cpu else f"GPU:{clone_index}"
+        device = f"GPU:{clone_index}"
+        if self.clone_on_cpu:
+            device = f"CPU:{clone_index if self.all_reduce else 0}"
         return f"{self.worker_device}/device:{device}"
 
     def clone_scope(self, clone_index: int) -> str:
@@ -146,8 +164,11 @@ class DeploymentConfig:
         Returns:
           `/device:CPU:0` without parameter servers.  With them, a device function
           that gives each new variable a ps task and leaves other ops alone.  Each
-          call returns one that starts anew.
+          call returns one that starts anew.  With `all_reduce`, the worker: the
+          variables are on the devices of their clones.
         """
+        if self.all_reduce:
+            return self.worker_device
         if self.num_ps_tasks == 0:
             return "/device:CPU:0"
         return placement.PsDeviceChooser(self.ps_device, self.num_ps_tasks, self.ps_strategy)

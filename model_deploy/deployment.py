@@ -1,20 +1,42 @@
 """`deploy` and `optimize_clones`: from a model function to a train op."""
 
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import gradients as gradients_lib
 from model_deploy import summaries as summaries_lib
-from model_deploy.clones import Clone, collect_members, create_clones
+from model_deploy.asynchronous import CloneUpdate
+from model_deploy.clones import Clone, create_clones
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
-from model_deploy.losses import Losses, gather_losses
+from model_deploy.losses import gather_losses
+from model_deploy.updates import (
+    Plan,
+    Update,
+    gradients_of_clones,
+    update_by_all_reduce,
+    update_by_each_clone,
+    update_together,
+)
+from model_deploy.variable_copies import VariableCopies
 
 
-class DeployedModel(NamedTuple):
+class _Model(NamedTuple):
+    """What TF-Slim's `DeployedModel` holds, in its order."""
+
+    train_op: Any
+    summary_op: Any
+    total_loss: Any
+    clones: list[Clone]
+
+
+class DeployedModel(_Model):
     """A model that is ready to be trained or evaluated.
+
+    As a tuple it is `(train_op, summary_op, total_loss, clones)`; old code unpacks it.
+    The other attributes are those of the way in which it is trained.
 
     Attributes:
       train_op: runs one step and returns the total loss, a scalar; None without an
@@ -22,12 +44,16 @@ class DeployedModel(NamedTuple):
       summary_op: all summaries, a serialized string scalar; None without summaries.
       total_loss: mean of the clones' losses plus what counts once, a scalar.
       clones: the `Clone`s.
+      clone_updates: with asynchronous clones one `CloneUpdate` for each; else empty.
+      owns_variables: whether each replica has variables of its own: with all-reduce.
+        Then every replica initializes them, and only the chief restores and saves.
+      copies_difference: with all-reduce the largest difference between two copies of a
+        variable, a float64 scalar that all replicas run together; else None.
     """
 
-    train_op: Any
-    summary_op: Any
-    total_loss: Any
-    clones: list[Clone]
+    clone_updates: Sequence[CloneUpdate] = ()
+    owns_variables: bool = False
+    copies_difference: Any = None
 
 
 def optimize_clones(
@@ -57,7 +83,7 @@ def optimize_clones(
         variable with a gradient.
     """
     losses = gather_losses(clones, regularization_losses)
-    return losses.total(), _gradients_of_clones(clones, losses, optimizer, kwargs)
+    return losses.total(), gradients_of_clones(clones, losses, optimizer, kwargs)
 
 
 def deploy(
@@ -73,6 +99,8 @@ def deploy(
     clip_norm: float | None = None,
     update_ops: Sequence[Any] = (),
     summaries: Sequence[Any] = (),
+    asynchronous: bool = False,
+    replicas_to_aggregate: int | None = None,
 ) -> DeployedModel:
     """Builds clones of a model, and the op that trains them.
 
@@ -97,21 +125,29 @@ def deploy(
         updates of the variables, so that the op sees their new values: pass
         `lambda: averages.apply(variables)` for moving averages.
       summaries: summary tensors beside those in `SUMMARIES`.
+      asynchronous: let each clone update the variables by itself, see
+        `DeployedModel.clone_updates`; `train_op` is then one update of every clone.
+      replicas_to_aggregate: make one update of the gradients of that many replicas, the
+        fastest ones; sessions need the hooks of `session_hooks`.  By default each
+        replica makes its own updates.
 
     Returns:
       A `DeployedModel`.
 
     Raises:
       ValueError: as `optimize_clones`; if `variables_to_train` is empty, `clip_norm`
-        is not more than 0, or the optimizer is of another kind.
+        is not more than 0, the optimizer is of another kind, or two ways to train are
+        asked for at once.
       RuntimeError: if TensorFlow executes eagerly.
     """
     _check_optimizer(optimizer)
+    _check_way(config, asynchronous, replicas_to_aggregate)
     if optimizer is not None:
-        # First, so that a model that reads it (NASNet does) does not make it in its own scope.
-        with tf.device(config.variables_device()):
-            tf.train.get_or_create_global_step()
-    clones = create_clones(config, model_fn, args, kwargs)
+        _create_global_step(config)
+    copies = VariableCopies(config) if config.all_reduce else None
+    clones = create_clones(
+        config, copies.give_each_clone_its_own(model_fn) if copies else model_fn, args, kwargs
+    )
     trained = variables_to_train() if callable(variables_to_train) else variables_to_train
     if trained is not None and not trained:
         raise ValueError("variables_to_train must name at least one variable, got none")
@@ -119,54 +155,39 @@ def deploy(
         losses = gather_losses(clones, regularization_losses)
         total_loss = losses.total()
         summaries_lib.add_loss_summaries(clones, losses, total_loss)
-        train_op = None
+        update = Update()
         if optimizer is not None:
-            grads = _gradients_of_clones(clones, losses, optimizer, {"var_list": trained})
-            if clip_norm is not None:
-                grads = gradients_lib.clip_by_global_norm(grads, clip_norm)
+            plan = Plan(
+                config=config,
+                clones=clones,
+                losses=losses,
+                total_loss=total_loss,
+                optimizer=optimizer,
+                variables_to_train=trained,
+                clip_norm=clip_norm,
+                update_ops=update_ops,
+                regularization_losses=regularization_losses,
+                replicas_to_aggregate=replicas_to_aggregate,
+            )
+            if copies is not None:
+                update = update_by_all_reduce(plan, copies)
+            else:
+                update = update_by_each_clone(plan) if asynchronous else update_together(plan)
             if summarize_gradients:
-                summaries_lib.add_gradient_summaries(clones, grads)
-            updates = [*update_ops, *_collected_update_ops(clones)]
-            train_op = _train_op(optimizer, grads, total_loss, updates)
+                summaries_lib.add_gradient_summaries(clones, update.gradients)
         summary_op = summaries_lib.merge_summaries(clones, summaries)
-    return DeployedModel(train_op, summary_op, total_loss, clones)
+    model = DeployedModel(update.train_op, summary_op, total_loss, clones)
+    model.clone_updates = update.clone_updates
+    model.copies_difference = update.copies_difference
+    model.owns_variables = config.all_reduce
+    return model
 
 
-def _gradients_of_clones(
-    clones: Sequence[Clone], losses: Losses, optimizer: Any, kwargs: Mapping[str, Any]
-) -> list[GradientAndVariable]:
-    clone_gradients = []
-    for i, clone in enumerate(clones):
-        terms = losses.terms_of_clone(i)
-        if terms:
-            with tf.device(clone.device), tf.name_scope(clone.scope):
-                loss = tf.add_n(terms, name="loss_to_minimize")
-                clone_gradients.append(optimizer.compute_gradients(loss, **kwargs))
-    grads = gradients_lib.sum_gradients(clone_gradients)
-    if not grads:
-        raise ValueError("the loss must depend on at least one variable to train, got none")
-    return grads
-
-
-def _collected_update_ops(clones: Sequence[Clone]) -> list[Any]:
-    members = collect_members(tf.GraphKeys.UPDATE_OPS, clones)
-    return [*members.clones[0], *members.shared]
-
-
-def _train_op(
-    optimizer: Any,
-    grads: Sequence[GradientAndVariable],
-    total_loss: Any,
-    update_ops: Sequence[Any],
-) -> Any:
-    # The loss comes first: its forward pass must not read variables half updated.
-    with tf.control_dependencies([total_loss]):
-        applied = optimizer.apply_gradients(grads, global_step=tf.train.get_global_step())
-    updates = [applied, *(op for op in update_ops if not callable(op))]
-    with tf.control_dependencies(updates):
-        updates += [make_op() for make_op in update_ops if callable(make_op)]
-    with tf.control_dependencies(updates):
-        return tf.identity(total_loss, name="train_op")
+def _create_global_step(config: DeploymentConfig) -> None:
+    # Before the model, so that one that reads it (NASNet does) does not make it in its scope.
+    device = config.optimizer_device() if config.all_reduce else config.variables_device()
+    with tf.device(device):
+        tf.train.get_or_create_global_step()
 
 
 def _check_optimizer(optimizer: Any) -> None:
@@ -174,4 +195,27 @@ def _check_optimizer(optimizer: Any) -> None:
         raise ValueError(
             "optimizer must be a tf.compat.v1.train.Optimizer (Keras optimizers work on Keras "
             f"models only), got {type(optimizer).__module__}.{type(optimizer).__name__}"
+        )
+
+
+def _check_way(
+    config: DeploymentConfig, asynchronous: bool, replicas_to_aggregate: int | None
+) -> None:
+    if asynchronous and config.all_reduce:
+        raise ValueError("asynchronous must be False with all_reduce=True, got True")
+    if replicas_to_aggregate is None:
+        return
+    if asynchronous or config.all_reduce:
+        other = "asynchronous" if asynchronous else "all_reduce"
+        raise ValueError(
+            f"replicas_to_aggregate must be None with {other}=True, got {replicas_to_aggregate}"
+        )
+    if (
+        not isinstance(replicas_to_aggregate, numbers.Integral)
+        or isinstance(replicas_to_aggregate, bool)
+        or not 1 <= replicas_to_aggregate <= config.num_replicas
+    ):
+        raise ValueError(
+            "replicas_to_aggregate must be an integer from 1 to "
+            f"num_replicas={config.num_replicas}, got {replicas_to_aggregate!r}"
         )

@@ -12,7 +12,7 @@ CPU = "/device:CPU:0"
 
 
 def test_fields_are_those_of_tf_slim_in_order():
-    """Old code may pass the fields by position; the strategy is by keyword only."""
+    """Old code may pass the fields by position; the rest is by keyword only."""
     fields = dataclasses.fields(DeploymentConfig)
     assert [(f.name, f.default, f.kw_only) for f in fields] == [
         ("num_clones", 1, False),
@@ -23,6 +23,7 @@ def test_fields_are_those_of_tf_slim_in_order():
         ("worker_job_name", "worker", False),
         ("ps_job_name", "ps", False),
         ("ps_strategy", "round_robin", True),
+        ("all_reduce", False, True),
     ]
 
 

@@ -1,0 +1,84 @@
+"""Clones that update the shared variables each at its own pace."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.clones import Clone, collect_members
+from model_deploy.gradients import GradientAndVariable
+
+
+class CloneUpdate(NamedTuple):
+    """How one clone trains by itself, as an asynchronous replica would.
+
+    Attributes:
+      train_op: computes the clone's gradients, updates the variables, adds 1 to the
+        global step, and returns the clone's loss: a scalar.
+      staleness: how many updates others made between the start of this clone's
+        step and its update, an int64 scalar; fetch it together with `train_op`.
+      global_step: number of updates after this one, those that others made meanwhile
+        included, an int64 scalar; fetch it together with `train_op`.
+    """
+
+    train_op: Any
+    staleness: Any
+    global_step: Any
+
+
+def clone_regularization(clones: Sequence[Clone], clone_index: int) -> list[Any]:
+    """The regularization losses that count in one clone's update.
+
+    Those that this clone made, those made outside of `model_fn`, and those of shared
+    variables, which only the first clone made, when it made the variables.
+
+    Reads the collection `REGULARIZATION_LOSSES`.
+    """
+    members = collect_members(tf.GraphKeys.REGULARIZATION_LOSSES, clones)
+    own = members.clones[clone_index]
+    first = members.clones[0] if clone_index > 0 else []
+    # A loss of the first clone's activations has a counterpart among the clone's own.
+    names = {_name_in_clone(loss, clones[clone_index]) for loss in own}
+    of_variables = [loss for loss in first if _name_in_clone(loss, clones[0]) not in names]
+    return [*of_variables, *own, *members.shared]
+
+
+def update_by_clone(
+    gradients: Sequence[GradientAndVariable],
+    loss: Any,
+    optimizer: Any,
+    update_ops: Sequence[Any],
+) -> CloneUpdate:
+    """Makes an update of one clone's own gradients.
+
+    Args:
+      gradients: `(gradient, variable)` pairs of the shared variables.
+      loss: the clone's loss, a scalar.
+      optimizer: a `tf.compat.v1.train.Optimizer`.
+      update_ops: ops, or functions that make ops, to run with each update.
+    """
+    global_step = tf.train.get_global_step()
+    # Starts with the step, as the clone's own reads of the variables do.
+    # A copy: what a reference variable is read as changes with the variable.
+    step_at_start = tf.raw_ops.DeepCopy(x=global_step.read_value(), name="step_at_start")
+    values = [g.values if isinstance(g, tf.IndexedSlices) else g for g, _ in gradients]
+    with tf.control_dependencies([loss, step_at_start, *values]):
+        step_at_update = tf.raw_ops.DeepCopy(x=global_step.read_value(), name="step_at_update")
+    with tf.control_dependencies([step_at_update]):
+        # Without the step: optimizers do not lock it, and two clones would count once.
+        applied = optimizer.apply_gradients(gradients)
+    with tf.control_dependencies([applied]), tf.device(global_step.device):
+        counted = tf.assign_add(global_step, 1, use_locking=True)
+    updates = [applied, counted, *(op for op in update_ops if not callable(op))]
+    with tf.control_dependencies(updates):
+        updates += [make_op() for make_op in update_ops if callable(make_op)]
+    with tf.control_dependencies(updates):
+        return CloneUpdate(
+            tf.identity(loss, name="train_op"),
+            tf.subtract(step_at_update, step_at_start, name="staleness"),
+            tf.raw_ops.DeepCopy(x=global_step.read_value(), name="step_after"),
+        )
+
+
+def _name_in_clone(item: Any, clone: Clone) -> str:
+    return str(item.name).removeprefix(clone.scope)

@@ -1,0 +1,248 @@
+"""Synchronous replicas on parameter servers: one update from the gradients of several.
+
+This is `tf.train.SyncReplicasOptimizer` where that is right, and mended where it is not:
+
+- All replicas take their tokens, which let them begin the next step, from one queue.  A
+  fast replica can take that of a slow or dead one, and count twice in a step.  Here
+  each replica has its own queue.
+- Its start puts tokens into the queue beside the ones that updates give: the first
+  step may be made of two gradients of one replica.  Here there are none.
+- An accumulator divides each row of a sparse gradient by the number of replicas that
+  use the row, and needs its rows sorted and each only once.  Here rows are divided by
+  the number of replicas that take part, and may come in any order.
+- While it waits for gradients it already runs what does not depend on them: Adam's
+  decay of the moments for sparse gradients, which then shows in checkpoints.  Here
+  nothing changes before all gradients are there.
+- Its thread runs until the session is closed, and a session is closed only after its
+  threads have ended.  Here it ends quietly with the session.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from absl import logging
+
+from model_deploy.gradients import GradientAndVariable, clip_by_global_norm
+from model_deploy.hooks import add_session_hook
+
+
+class SynchronousOptimizer(tf.train.Optimizer):
+    """Applies the mean of several replicas' gradients, once per global step.
+
+    Each replica adds its gradients to accumulators beside the variables.  Once there are
+    enough, the chief takes their means, updates the variables, adds 1 to the global step
+    and lets all replicas go on.  Gradients that come too late are dropped.
+
+    Args:
+      optimizer: makes the updates.
+      replicas_to_aggregate: how many replicas make one update; the others are backups.
+      num_replicas: number of replicas.
+      replica_id: index of this one; 0 is the chief.
+      clip_norm: largest joint L2 norm of the mean.
+      after_update: functions that make ops to run after each update.
+    """
+
+    def __init__(
+        self,
+        optimizer: Any,
+        replicas_to_aggregate: int,
+        num_replicas: int,
+        replica_id: int,
+        *,
+        clip_norm: float | None = None,
+        after_update: Sequence[Callable[[], Any]] = (),
+    ) -> None:
+        super().__init__(use_locking=False, name="SynchronousOptimizer")
+        self._optimizer = optimizer
+        self._replicas_to_aggregate = replicas_to_aggregate
+        self._num_replicas = num_replicas
+        self._replica_id = replica_id
+        self._clip_norm = clip_norm
+        self._after_update = after_update
+
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
+        """Those of the optimizer that makes the updates."""
+        return self._optimizer.compute_gradients(*args, **kwargs)
+
+    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+        """That of the optimizer that makes the updates."""
+        return self._optimizer.get_slot(*args, **kwargs)
+
+    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
+        """Those of the optimizer that makes the updates."""
+        return self._optimizer.get_slot_names(*args, **kwargs)
+
+    def variables(self) -> Any:
+        """Those of the optimizer that makes the updates."""
+        return self._optimizer.variables()
+
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
+    ) -> Any:
+        """Hands in this replica's gradients and waits for the update.
+
+        Adds the hook that every session needs, see `hooks.session_hooks`.
+
+        Args:
+          grads_and_vars: `(gradient, variable)` pairs, dense or sparse.
+          global_step: the global step, a variable.
+          name: ignored.
+
+        Returns:
+          An op that is done when the update is.
+        """
+        del name
+        local_step = tf.Variable(
+            0,
+            name="synchronous_local_step",
+            dtype=global_step.dtype.base_dtype,
+            collections=[tf.GraphKeys.LOCAL_VARIABLES],
+            trainable=False,
+        )
+        accumulators, handed_in, means = [], [], []
+        for gradient, variable in grads_and_vars:
+            kind = _RowAccumulator if isinstance(gradient, tf.IndexedSlices) else _Accumulator
+            accumulator = kind(gradient, variable, self._num_replicas, self._replica_id)
+            with tf.device(variable.device):
+                handed_in.append(accumulator.add(local_step))
+                means.append((accumulator.take_mean(self._replicas_to_aggregate), variable))
+            accumulators.append(accumulator)
+        with tf.device(global_step.device):
+            queues = [
+                tf.FIFOQueue(-1, local_step.dtype.base_dtype, (), shared_name=f"tokens_{i}")
+                for i in range(self._num_replicas)
+            ]
+            own_queue = queues[self._replica_id]
+            set_steps = [a.accumulator.set_global_step(global_step) for a in accumulators]
+            # What an earlier life of this replica left.
+            emptied = own_queue.dequeue_many(own_queue.size())
+            with tf.control_dependencies([emptied]):
+                local_start = tf.assign(local_step, global_step.read_value())
+            is_chief = self._replica_id == 0
+            start = tf.group(local_start, *(set_steps if is_chief else ()))
+            update = self._update(means, global_step, queues)
+        add_session_hook(_SynchronousHook(start, update if is_chief else None))
+        with tf.control_dependencies(handed_in):
+            token = own_queue.dequeue()
+        with tf.control_dependencies([token]):  # a backup may have missed several updates
+            tokens = tf.concat([[token], own_queue.dequeue_many(own_queue.size())], axis=0)
+        return tf.assign(local_step, tokens[-1]).op
+
+    def _update(
+        self, means: list[GradientAndVariable], global_step: Any, queues: Sequence[Any]
+    ) -> Any:
+        if self._clip_norm is not None:
+            means = clip_by_global_norm(means, self._clip_norm)
+        taken = [g.values if isinstance(g, tf.IndexedSlices) else g for g, _ in means]
+        with tf.control_dependencies(taken):
+            updates = [self._optimizer.apply_gradients(means, global_step=global_step)]
+        with tf.control_dependencies(updates):
+            updates += [make_op() for make_op in self._after_update]
+        with tf.control_dependencies(updates):
+            step = global_step.read_value()
+            others = [queue.enqueue(step) for queue in queues[1:]]
+        # The chief may close its session after its last step, and with it end this op.
+        with tf.control_dependencies(others):
+            return queues[0].enqueue(step)
+
+
+class _Accumulator:
+    """Adds up the dense gradients of a variable, beside it.
+
+    Attributes:
+      accumulator: TensorFlow's.
+    """
+
+    def __init__(self, gradient: Any, variable: Any, num_replicas: int, replica_id: int) -> None:
+        del num_replicas, replica_id
+        self._gradient = gradient
+        with tf.device(variable.device):
+            self.accumulator = tf.ConditionalAccumulator(
+                gradient.dtype, variable.shape, shared_name=f"{variable.op.name}/gradients"
+            )
+
+    def add(self, local_step: Any) -> Any:
+        """An op that adds this replica's gradient, unless the global step is past `local_step`."""
+        return self.accumulator.apply_grad(self._gradient, local_step)
+
+    def take_mean(self, count: int) -> Any:
+        """The mean of at least `count` gradients, once there are that many."""
+        return self.accumulator.take_grad(count)
+
+
+class _RowAccumulator:
+    """Adds up the sparse gradients of a variable, beside it.
+
+    Row r of replica k is handed in as row r * num_replicas + k, so that no row is divided
+    by the number of replicas that use it; and each replica hands in a last row of zeros,
+    so that the number of replicas is known.
+
+    Attributes:
+      accumulator: TensorFlow's.
+    """
+
+    def __init__(self, gradient: Any, variable: Any, num_replicas: int, replica_id: int) -> None:
+        self._gradient = gradient
+        self._num_replicas = num_replicas
+        self._row_shape = variable.shape.as_list()[1:]
+        self._num_rows = variable.shape.as_list()[0]
+        # On the worker: the sum of rows that occur several times, in ascending order.
+        indices, positions = tf.unique(tf.cast(gradient.indices, tf.int64))
+        rows = tf.reshape(gradient.values, [-1, *self._row_shape])
+        rows = tf.unsorted_segment_sum(rows, positions, tf.size(indices))
+        order = tf.argsort(indices)
+        indices = tf.concat([tf.gather(indices, order), [self._num_rows]], axis=0)
+        self._indices = indices * num_replicas + replica_id
+        last = tf.zeros([1, *self._row_shape], gradient.dtype)
+        self._rows = tf.concat([tf.gather(rows, order), last], axis=0)
+        with tf.device(variable.device):
+            self.accumulator = tf.SparseConditionalAccumulator(
+                gradient.dtype, shared_name=f"{variable.op.name}/gradients"
+            )
+
+    def add(self, local_step: Any) -> Any:
+        """An op that adds this replica's gradient, unless the global step is past `local_step`."""
+        return self.accumulator.apply_grad(self._indices, self._rows, local_step=local_step)
+
+    def take_mean(self, count: int) -> Any:
+        """The mean of at least `count` gradients, once there are that many."""
+        indices, rows, _ = self.accumulator.take_grad(count)
+        indices = indices // self._num_replicas
+        is_last = tf.equal(indices, self._num_rows)  # they come last, being the largest
+        taking_part = tf.reduce_sum(tf.cast(is_last, tf.int32))
+        num_rows = tf.size(indices) - taking_part
+        rows = tf.reshape(rows[:num_rows], [-1, *self._row_shape])
+        return tf.IndexedSlices(
+            rows / tf.cast(taking_part, rows.dtype),
+            tf.cast(indices[:num_rows], self._gradient.indices.dtype),
+            tf.constant([self._num_rows, *self._row_shape], tf.int64),
+        )
+
+
+class _SynchronousHook(tf.train.SessionRunHook):
+    """Starts a replica; on the chief a thread makes the updates."""
+
+    def __init__(self, start: Any, update: Any) -> None:
+        self._start = start
+        self._update = update
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Lets this replica begin at the global step, and the chief aggregate."""
+        session.run(self._start)
+        if self._update is not None:
+            # Not the coordinator's: it would wait for the thread before the session is
+            # closed, which is what ends the thread.
+            threading.Thread(target=self._aggregate, args=(session, coord), daemon=True).start()
+
+    def _aggregate(self, session: Any, coord: Any) -> None:
+        try:
+            update = session.make_callable(self._update)
+            while not coord.should_stop():
+                update()
+        except (tf.errors.CancelledError, RuntimeError):
+            pass  # the session is closed
+        except tf.errors.OpError as error:
+            logging.warning("the chief cannot update the variables: %s", error.message)
+            coord.request_stop(error)

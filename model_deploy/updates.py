@@ -1,0 +1,172 @@
+"""The train op of a deployment, by the ways to train: together, each clone, all-reduce."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import all_reduce, asynchronous
+from model_deploy import gradients as gradients_lib
+from model_deploy.asynchronous import CloneUpdate
+from model_deploy.clones import Clone, collect_members
+from model_deploy.config import DeploymentConfig
+from model_deploy.gradients import GradientAndVariable
+from model_deploy.losses import Losses, gather_losses
+from model_deploy.synchronous import SynchronousOptimizer
+from model_deploy.variable_copies import VariableCopies
+
+
+class Plan(NamedTuple):
+    """What there is to train, and how."""
+
+    config: DeploymentConfig
+    clones: list[Clone]
+    losses: Losses
+    total_loss: Any
+    optimizer: Any
+    variables_to_train: Sequence[Any] | None
+    clip_norm: float | None
+    update_ops: Sequence[Any]
+    regularization_losses: Sequence[Any] | None
+    replicas_to_aggregate: int | None
+
+    def gradients(self, clones: Sequence[Clone], losses: Losses) -> list[GradientAndVariable]:
+        """The sum of the clones' gradients."""
+        return gradients_of_clones(
+            clones, losses, self.optimizer, {"var_list": self.variables_to_train}
+        )
+
+    def clip(self, gradients: list[GradientAndVariable]) -> list[GradientAndVariable]:
+        """The gradients, clipped if that was asked for."""
+        if self.clip_norm is None:
+            return gradients
+        return gradients_lib.clip_by_global_norm(gradients, self.clip_norm)
+
+
+class Update(NamedTuple):
+    """What a way to train makes: the gradients are those to show in summaries."""
+
+    train_op: Any = None
+    gradients: Sequence[GradientAndVariable] = ()
+    clone_updates: Sequence[CloneUpdate] = ()
+    copies_difference: Any = None
+
+
+def update_together(plan: Plan) -> Update:
+    """One update from the sum of the clones' gradients; or from those of several replicas."""
+    optimizer = plan.optimizer
+    update_ops = [*plan.update_ops, *_collected_update_ops(plan.clones)]
+    if plan.replicas_to_aggregate is not None:
+        optimizer = SynchronousOptimizer(
+            plan.optimizer,
+            plan.replicas_to_aggregate,
+            plan.config.num_replicas,
+            plan.config.replica_id,
+            clip_norm=plan.clip_norm,
+            after_update=[op for op in update_ops if callable(op)],
+        )
+        update_ops = [op for op in update_ops if not callable(op)]
+    gradients = plan.gradients(plan.clones, plan.losses)
+    if plan.replicas_to_aggregate is None:  # else the mean of the replicas is clipped
+        gradients = plan.clip(gradients)
+    train_op = _train_op(optimizer, gradients, plan.total_loss, update_ops)
+    return Update(train_op, gradients)
+
+
+def update_by_each_clone(plan: Plan) -> Update:
+    """An update for each clone, from its own losses."""
+    members = collect_members(tf.GraphKeys.UPDATE_OPS, plan.clones)
+    updates: list[CloneUpdate] = []
+    shown: list[GradientAndVariable] = []
+    for i, clone in enumerate(plan.clones):
+        regularization = plan.regularization_losses
+        if regularization is None:
+            regularization = asynchronous.clone_regularization(plan.clones, i)
+        update_ops = [*plan.update_ops, *members.clones[i], *members.shared]
+        with tf.name_scope(clone.scope):
+            losses = gather_losses([clone], regularization)
+            gradients = plan.clip(plan.gradients([clone], losses))
+            updates.append(
+                asynchronous.update_by_clone(gradients, losses.total(), plan.optimizer, update_ops)
+            )
+        shown = shown or gradients
+    with tf.control_dependencies([update.train_op for update in updates]):
+        train_op = tf.identity(plan.total_loss, name="train_op")
+    return Update(train_op, shown, updates)
+
+
+def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
+    """The same update of every clone's copies, from the gradients of all replicas."""
+    config, clones = plan.config, plan.clones
+    trained = plan.variables_to_train or tf.trainable_variables()
+    terms = [plan.losses.terms_of_clone(i) for i in range(len(clones))]
+    copies.check_own_variables(terms, trained)
+    trained = [v for v in trained if copies.of_clone(v, len(clones) - 1) is not None]
+    clone_gradients = []
+    for i, clone in enumerate(clones):
+        own = [copies.of_clone(variable, i) for variable in trained]
+        clone_gradients.append(
+            _gradients_of_clone(clone, terms[i], plan.optimizer, {"var_list": own})
+            if terms[i] and own
+            else [(None, variable) for variable in own]
+        )
+    step = all_reduce.apply_gradients(
+        config, copies, clone_gradients, plan.optimizer, plan.total_loss, clip_norm=plan.clip_norm
+    )
+    members = collect_members(tf.GraphKeys.UPDATE_OPS, clones)
+    once = [op for op in (*plan.update_ops, *members.shared) if not callable(op)]
+    done = [[applied, *own] for applied, own in zip(step.applied, members.clones, strict=True)]
+    done[0] += once
+    updates = [all_reduce.average_state(step, copies, done)]
+    with tf.control_dependencies(updates):
+        updates += [make_op() for make_op in plan.update_ops if callable(make_op)]
+    with tf.control_dependencies(updates):
+        train_op = tf.identity(step.loss, name="train_op")
+    all_reduce.add_start_hook(config, copies)
+    difference = all_reduce.copies_difference(config, copies)
+    return Update(train_op, clone_gradients[0], copies_difference=difference)
+
+
+def _gradients_of_clone(
+    clone: Clone, terms: Sequence[Any], optimizer: Any, kwargs: Mapping[str, Any]
+) -> list[GradientAndVariable]:
+    with tf.device(clone.device), tf.name_scope(clone.scope):
+        loss = tf.add_n(terms, name="loss_to_minimize")
+        pairs: list[GradientAndVariable] = optimizer.compute_gradients(loss, **kwargs)
+        return pairs
+
+
+def gradients_of_clones(
+    clones: Sequence[Clone], losses: Losses, optimizer: Any, kwargs: Mapping[str, Any]
+) -> list[GradientAndVariable]:
+    """The sum of the clones' gradients, see `deployment.optimize_clones`."""
+    clone_gradients = []
+    for i, clone in enumerate(clones):
+        terms = losses.terms_of_clone(i)
+        if terms:
+            clone_gradients.append(_gradients_of_clone(clone, terms, optimizer, kwargs))
+    grads = gradients_lib.sum_gradients(clone_gradients)
+    if not grads:
+        raise ValueError("the loss must depend on at least one variable to train, got none")
+    return grads
+
+
+def _collected_update_ops(clones: Sequence[Clone]) -> list[Any]:
+    members = collect_members(tf.GraphKeys.UPDATE_OPS, clones)
+    return [*members.clones[0], *members.shared]
+
+
+def _train_op(
+    optimizer: Any,
+    grads: Sequence[GradientAndVariable],
+    total_loss: Any,
+    update_ops: Sequence[Any],
+) -> Any:
+    # The loss comes first: its forward pass must not read variables half updated.
+    with tf.control_dependencies([total_loss]):
+        applied = optimizer.apply_gradients(grads, global_step=tf.train.get_global_step())
+    updates = [applied, *(op for op in update_ops if not callable(op))]
+    with tf.control_dependencies(updates):
+        updates += [make_op() for make_op in update_ops if callable(make_op)]
+    with tf.control_dependencies(updates):
+        return tf.identity(total_loss, name="train_op")
