@@ -2,7 +2,7 @@
 
 from model_deploy import slim
 from model_deploy.batches import split_batch
-from model_deploy.clones import Clone, create_clones
+from model_deploy.clones import Clone, create_clones, current_clone
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel, deploy, optimize_clones
 from model_deploy.describe import DeviceRow, PlacementReport, TransferRow, describe
@@ -19,6 +19,7 @@ __all__ = [
     "TransferRow",
     "average_gradients",
     "create_clones",
+    "current_clone",
     "deploy",
     "describe",
     "optimize_clones",

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import tensorflow.compat.v1 as tf
+
 from model_deploy import placement
 
 # TensorFlow's own rule for job names, see `DeviceSpec.from_string`.
@@ -38,6 +40,14 @@ class DeploymentConfig:
         in which they are made, or `balanced` by bytes (see also `partitioner`).
       all_reduce: each clone keeps its own copy of the variables, on its own device, and
         clones and replicas exchange gradients; without parameter servers.
+      devices_per_clone: devices over which a clone spreads its stages; clone i owns
+        the devices i * k to i * k + k - 1.  `model_fn` places ops on them by
+        `with tf.device(config.stage_device(current_clone(), stage))`; what it does not
+        place is on the first one.
+      copy_clones: call `model_fn` for the first clone only, and copy for the others what
+        it built, gradients too.  Building many clones takes much less time.  `model_fn`
+        must get its batches by `next` on iterators that are its arguments, and may not
+        depend on other Python state; what cannot be copied is a `ValueError`.
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -53,11 +63,16 @@ class DeploymentConfig:
     ps_job_name: str = "ps"
     ps_strategy: str = dataclasses.field(default="round_robin", kw_only=True)
     all_reduce: bool = dataclasses.field(default=False, kw_only=True)
+    devices_per_clone: int = dataclasses.field(default=1, kw_only=True)
+    copy_clones: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         _check_int("num_clones", self.num_clones, 1)
-        if not isinstance(self.clone_on_cpu, bool):
-            raise ValueError(f"clone_on_cpu must be True or False, got {self.clone_on_cpu!r}")
+        _check_int("devices_per_clone", self.devices_per_clone, 1)
+        for field in ("clone_on_cpu", "copy_clones"):
+            value = getattr(self, field)
+            if not isinstance(value, bool):
+                raise ValueError(f"{field} must be True or False, got {value!r}")
         _check_int("replica_id", self.replica_id, 0)
         _check_int("num_replicas", self.num_replicas, 1)
         _check_int("num_ps_tasks", self.num_ps_tasks, 0)
@@ -67,6 +82,7 @@ class DeploymentConfig:
                 f"got {self.replica_id}"
             )
         self._check_all_reduce()
+        self._check_copies()
         self._check_names()
 
     def _check_all_reduce(self) -> None:
@@ -80,6 +96,15 @@ class DeploymentConfig:
             raise ValueError(
                 f"num_ps_tasks must be at least 1 with num_replicas={self.num_replicas}, "
                 f"got {self.num_ps_tasks}; or set all_reduce=True"
+            )
+
+    def _check_copies(self) -> None:
+        """All-reduce makes variables in each call of `model_fn`, on the clone's one device."""
+        if self.all_reduce and self.copy_clones:
+            raise ValueError("copy_clones must be False with all_reduce=True, got True")
+        if self.all_reduce and self.devices_per_clone > 1:
+            raise ValueError(
+                f"devices_per_clone must be 1 with all_reduce=True, got {self.devices_per_clone}"
             )
 
     def _check_names(self) -> None:
@@ -126,7 +151,10 @@ class DeploymentConfig:
         return (lambda op: op.device or "") if self.num_ps_tasks > 0 else None
 
     def clone_device(self, clone_index: int) -> str:
-        """Device of a clone.
+        """Device of a clone; the first one if it has several.
+
+        Clones on the CPU share CPU:0, unless they have several devices: then these are
+        logical ones, see `tf.ConfigProto(device_count={"CPU": 4})`.
 
         On the CPU all clones share `CPU:0`, but with `all_reduce`, where each needs a
         device of its own, clone i has the logical device `CPU:<i>`: see
@@ -136,10 +164,34 @@ class DeploymentConfig:
           ValueError: if `clone_index` is not in [0, num_clones).
         """
         self._check_clone(clone_index)
-        device = f"GPU:{clone_index}"
+        first = clone_index * self.devices_per_clone
+        device = f"GPU:{first}"
         if self.clone_on_cpu:
-            device = f"CPU:{clone_index if self.all_reduce else 0}"
+            own = self.all_reduce or self.devices_per_clone > 1
+            device = f"CPU:{first if own else 0}"
         return f"{self.worker_device}/device:{device}"
+
+    def stage_device(self, clone_index: int, stage: int) -> str:
+        """Device of a stage of a clone, for `with tf.device(...)` in `model_fn`.
+
+        >>> DeploymentConfig(num_clones=2, devices_per_clone=2).stage_device(1, 1)
+        '/device:GPU:3'
+
+        Args:
+          clone_index: the clone; `current_clone()` is the one that `model_fn` builds.
+          stage: from 0 on.
+
+        Raises:
+          ValueError: if `clone_index` is not in [0, num_clones), or `stage` not in
+            [0, devices_per_clone).
+        """
+        first = tf.DeviceSpec.from_string(self.clone_device(clone_index))
+        _check_int("stage", stage, 0)
+        if stage >= self.devices_per_clone:
+            raise ValueError(
+                f"stage must be less than devices_per_clone={self.devices_per_clone}, got {stage}"
+            )
+        return str(first.replace(device_index=first.device_index + stage).to_string())
 
     def clone_scope(self, clone_index: int) -> str:
         """Name scope of a clone: `clone_<i>`, or '' where there is just one.

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, placement
+from model_deploy.clones import stages_by_device
 from model_deploy.deployment import DeployedModel
 
 ANY_DEVICE = "(any)"
@@ -22,12 +23,15 @@ class DeviceRow:
       ops: how many ops run on it.
       variables: how many of them are variables.
       variable_bytes: bytes of these variables; those of unknown shape count 0.
+      stages: `clone 0 stage 1`, or several, if clones have several devices and this is
+        one of them; else ''.
     """
 
     device: str
     ops: int
     variables: int
     variable_bytes: int
+    stages: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,7 +63,8 @@ class PlacementReport:
     def __str__(self) -> str:
         devices = [_cells("device", "ops", "variables", "bytes")]
         for row in self.devices:
-            devices.append(_cells(row.device, row.ops, row.variables, row.variable_bytes))
+            name = f"{row.device} ({row.stages})" if row.stages else row.device
+            devices.append(_cells(name, row.ops, row.variables, row.variable_bytes))
         transfers = [_cells("from -> to, per step", "tensors", "bytes", "of unknown size")]
         for sent in self.transfers:
             name = f"{sent.source} -> {sent.target}"
@@ -74,7 +79,8 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
 
     Devices are those that the graph asks for, ops without one following the variable
     or op that they are tied to.  For a model, only what its train op (or else its
-    total loss) needs is counted, and all transfers are those of one step.
+    total loss) needs is counted, and all transfers are those of one step.  Where clones
+    have several devices, these show which stages they are.
 
     Args:
       graph_or_model: a graph, or what `deploy` returned.
@@ -84,9 +90,11 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     """
     if isinstance(graph_or_model, tf.Graph):
         ops = graph_or_model.get_operations()
+        stages = stages_by_device(graph_or_model)
     elif isinstance(graph_or_model, DeployedModel):
         end = graph_or_model.train_op
         end = graph_or_model.total_loss if end is None else end
+        stages = stages_by_device(end.graph, graph_or_model.clones)
         ops = sorted(
             graph_walk.ancestors([end.op], control_inputs=True), key=lambda op: str(op.name)
         )
@@ -96,7 +104,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
             f"got {type(graph_or_model).__name__}"
         )
     devices = _devices_of(ops)
-    return PlacementReport(_device_rows(ops, devices), _transfer_rows(ops, devices))
+    return PlacementReport(_device_rows(ops, devices, stages), _transfer_rows(ops, devices))
 
 
 def _devices_of(ops: Iterable[Any]) -> dict[str, str]:
@@ -128,7 +136,9 @@ def _tied_to(op: Any) -> Any:
     return None
 
 
-def _device_rows(ops: Iterable[Any], devices: dict[str, str]) -> tuple[DeviceRow, ...]:
+def _device_rows(
+    ops: Iterable[Any], devices: dict[str, str], stages: dict[str, str]
+) -> tuple[DeviceRow, ...]:
     on_device = defaultdict(list)
     for op in ops:
         on_device[devices[op.name]].append(op)
@@ -136,7 +146,7 @@ def _device_rows(ops: Iterable[Any], devices: dict[str, str]) -> tuple[DeviceRow
     for device, placed in sorted(on_device.items()):
         variables = [op for op in placed if placement.is_variable_op(op)]
         size = sum(map(placement.variable_bytes, variables))
-        rows.append(DeviceRow(device, len(placed), len(variables), size))
+        rows.append(DeviceRow(device, len(placed), len(variables), size, stages.get(device, "")))
     return tuple(rows)
 
 

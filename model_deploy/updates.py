@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import all_reduce, asynchronous
 from model_deploy import gradients as gradients_lib
 from model_deploy.asynchronous import CloneUpdate
+from model_deploy.clone_gradients import compute_clone_gradients, gradients_of_clone
 from model_deploy.clones import Clone, collect_members
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
@@ -106,7 +107,7 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
     for i, clone in enumerate(clones):
         own = [copies.of_clone(variable, i) for variable in trained]
         clone_gradients.append(
-            _gradients_of_clone(clone, terms[i], plan.optimizer, {"var_list": own})
+            gradients_of_clone(clone, terms[i], plan.optimizer, {"var_list": own})
             if terms[i] and own
             else [(None, variable) for variable in own]
         )
@@ -127,24 +128,11 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
     return Update(train_op, clone_gradients[0], copies_difference=difference)
 
 
-def _gradients_of_clone(
-    clone: Clone, terms: Sequence[Any], optimizer: Any, kwargs: Mapping[str, Any]
-) -> list[GradientAndVariable]:
-    with tf.device(clone.device), tf.name_scope(clone.scope):
-        loss = tf.add_n(terms, name="loss_to_minimize")
-        pairs: list[GradientAndVariable] = optimizer.compute_gradients(loss, **kwargs)
-        return pairs
-
-
 def gradients_of_clones(
     clones: Sequence[Clone], losses: Losses, optimizer: Any, kwargs: Mapping[str, Any]
 ) -> list[GradientAndVariable]:
     """The sum of the clones' gradients, see `deployment.optimize_clones`."""
-    clone_gradients = []
-    for i, clone in enumerate(clones):
-        terms = losses.terms_of_clone(i)
-        if terms:
-            clone_gradients.append(_gradients_of_clone(clone, terms, optimizer, kwargs))
+    clone_gradients = compute_clone_gradients(clones, losses, optimizer, kwargs)
     grads = gradients_lib.sum_gradients(clone_gradients)
     if not grads:
         raise ValueError("the loss must depend on at least one variable to train, got none")

@@ -24,6 +24,8 @@ def test_fields_are_those_of_tf_slim_in_order():
         ("ps_job_name", "ps", False),
         ("ps_strategy", "round_robin", True),
         ("all_reduce", False, True),
+        ("devices_per_clone", 1, True),
+        ("copy_clones", False, True),
     ]
 
 
@@ -56,6 +58,18 @@ def test_config_is_frozen():
             id="other job names",
         ),
         pytest.param({"num_clones": np.int64(1)}, ["/device:GPU:0"], CPU, id="NumPy integer"),
+        pytest.param(
+            {"num_clones": 3, "devices_per_clone": 2},
+            ["/device:GPU:0", "/device:GPU:2", "/device:GPU:4"],
+            CPU,
+            id="two devices each",
+        ),
+        pytest.param(
+            {"num_clones": 2, "devices_per_clone": 2, "clone_on_cpu": True},
+            ["/device:CPU:0", "/device:CPU:2"],
+            CPU,
+            id="two CPU devices each",
+        ),
     ],
 )
 def test_devices(options, clone_devices, worker_cpu):
@@ -112,6 +126,25 @@ def test_variables_device_starts_anew():
         pytest.param({"num_clones": 2.0}, "num_clones must be an integer, got 2.0", id="float"),
         pytest.param({"num_clones": True}, "num_clones must be an integer, got True", id="bool"),
         pytest.param({"clone_on_cpu": 1}, "clone_on_cpu must be True or False, got 1", id="int"),
+        pytest.param(
+            {"copy_clones": True, "all_reduce": True},
+            "copy_clones must be False with all_reduce=True, got True",
+            id="copies of variables",
+        ),
+        pytest.param(
+            {"devices_per_clone": 2, "all_reduce": True},
+            "devices_per_clone must be 1 with all_reduce=True, got 2",
+            id="stages and all-reduce",
+        ),
+        pytest.param(
+            {"copy_clones": None}, "copy_clones must be True or False, got None", id="copy"
+        ),
+        pytest.param(
+            {"devices_per_clone": 0}, "devices_per_clone must be at least 1, got 0", id="no device"
+        ),
+        pytest.param(
+            {"devices_per_clone": 1.5}, "devices_per_clone must be an integer, got 1.5", id="half"
+        ),
         pytest.param({"replica_id": -1}, "replica_id must be at least 0, got -1", id="replica"),
         pytest.param(
             {"replica_id": 1}, "replica_id must be less than num_replicas=1, got 1", id="too large"
@@ -158,6 +191,37 @@ def test_clone_index_is_checked(method, index, message):
     """A clone that the config does not have is an error, not a device."""
     with pytest.raises(ValueError, match=message):
         getattr(DeploymentConfig(num_clones=2), method)(index)
+
+
+@pytest.mark.parametrize(
+    ("options", "devices"),
+    [
+        pytest.param({}, ["/device:GPU:{}"] * 4, id="GPUs"),
+        pytest.param({"clone_on_cpu": True}, ["/device:CPU:{}"] * 4, id="CPUs"),
+        pytest.param({"num_ps_tasks": 1}, ["/job:worker/device:GPU:{}"] * 4, id="ps"),
+    ],
+)
+def test_stage_devices(options, devices):
+    """Clone i of k stages owns the devices i k to i k + k - 1."""
+    config = DeploymentConfig(num_clones=2, devices_per_clone=2, **options)
+    owned = [config.stage_device(clone, stage) for clone in (0, 1) for stage in (0, 1)]
+    assert owned == [name.format(i) for i, name in enumerate(devices)]
+    assert [config.clone_device(clone) for clone in (0, 1)] == [owned[0], owned[2]]
+
+
+@pytest.mark.parametrize(
+    ("clone", "stage", "message"),
+    [
+        (0, 2, "stage must be less than devices_per_clone=2, got 2"),
+        (0, -1, "stage must be at least 0, got -1"),
+        (0, "1", "stage must be an integer, got '1'"),
+        (1, 0, "clone_index must be less than num_clones=1, got 1"),
+    ],
+)
+def test_stage_is_checked(clone, stage, message):
+    """A stage or a clone that the config does not have is an error, not a device."""
+    with pytest.raises(ValueError, match=message):
+        DeploymentConfig(devices_per_clone=2).stage_device(clone, stage)
 
 
 def test_partitioner_rejects():

@@ -1,0 +1,109 @@
+"""The gradients of each clone, on its devices; computed, or copied from the first clone."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import gradients as gradients_lib
+from model_deploy import placement
+from model_deploy.clones import Clone, origin_of
+from model_deploy.gradients import GradientAndVariable
+from model_deploy.losses import Losses
+from model_deploy.python_state import new_ops
+from model_deploy.stamping import calls_functions
+
+
+def compute_clone_gradients(
+    clones: Sequence[Clone], losses: Losses, optimizer: Any, kwargs: Mapping[str, Any]
+) -> list[list[GradientAndVariable]]:
+    """Computes the gradients of each clone's loss, on its device or, in stages, beside its ops.
+
+    Gradients of what counts once are added to those of the first clone.  They are
+    computed on their own where there are several clones, so that these are alike.
+
+    Args:
+      clones: the clones.
+      losses: their losses.
+      optimizer: a `tf.compat.v1.train.Optimizer`.
+      kwargs: for its `compute_gradients`.
+
+    Returns:
+      `(gradient, variable)` pairs for each clone that has a loss.
+    """
+    if len(clones) == 1:
+        return [gradients_of_clone(clones[0], losses.terms_of_clone(0), optimizer, kwargs)]
+    found = {}
+    for i, (clone, loss) in enumerate(zip(clones, losses.clones, strict=True)):
+        if loss is not None and i not in found:
+            with new_ops() as ops:
+                found[i] = gradients_of_clone(clone, [loss], optimizer, kwargs)
+            if i == 0:
+                found.update(_copied_gradients(clones, losses, ops, found[0]))
+    once = [term for term in losses.terms_of_clone(0) if term is not losses.clones[0]]
+    if once:
+        pairs = gradients_of_clone(clones[0], once, optimizer, kwargs)
+        with tf.device(clones[0].device), tf.name_scope(clones[0].scope):
+            found[0] = _add(found[0], pairs) if 0 in found else pairs
+    return [found[i] for i in sorted(found)]
+
+
+def gradients_of_clone(
+    clone: Clone, terms: Sequence[Any], optimizer: Any, kwargs: Mapping[str, Any]
+) -> list[GradientAndVariable]:
+    """Gradients of the sum of a clone's losses, on its device or, in stages, beside its ops."""
+    origin = origin_of(clone)
+    if origin is not None and origin.config.devices_per_clone > 1:
+        kwargs = {"colocate_gradients_with_ops": True, **kwargs}
+    with tf.device(clone.device), tf.name_scope(clone.scope), new_ops() as ops:
+        loss = tf.add_n(list(terms), name="loss_to_minimize")
+        pairs: list[GradientAndVariable] = optimizer.compute_gradients(loss, **kwargs)
+    for op in ops:
+        _untie_from_loop(op)
+    return pairs
+
+
+def _untie_from_loop(op: Any) -> None:
+    """Leaves an op on the device of a loop or condition, but not tied to it.
+
+    These pass variables on, and TensorFlow ties all that does so to the variable: with the
+    gradients tied as well, the devices of two clones would have to be the same one.
+    """
+    if "_class" in op.node_def.attr:
+        groups = [group.decode().removeprefix("loc:@") for group in op.get_attr("_class")]
+        if any(calls_functions(op.graph.get_operation_by_name(group)) for group in groups):
+            op._clear_attr("_class")
+
+
+def _copied_gradients(
+    clones: Sequence[Clone], losses: Losses, ops: Sequence[Any], gradients: Any
+) -> dict[int, list[GradientAndVariable]]:
+    """Gradients of the clones that are copies of the first one, in what the loss needs too."""
+    first = origin_of(clones[0])
+    if first is None or first.model is None or any(placement.is_variable_op(op) for op in ops):
+        return {}
+    copies = {}
+    for i, clone in enumerate(clones):
+        origin, loss = origin_of(clone), losses.clones[i]
+        twins = origin.twins if origin is not None and origin.model is first.model else None
+        if twins is not None and loss is not None and twins.match(losses.clones[0], loss):
+            copies[i] = twins
+    values = [gradient for gradient, _ in gradients]
+    copied = first.model.copy_gradients(ops, values, list(copies.values()))
+    return {
+        i: [(gradient, variable) for gradient, (_, variable) in zip(each, gradients, strict=True)]
+        for i, each in zip(copies, copied, strict=True)
+    }
+
+
+def _add(
+    gradients: Sequence[GradientAndVariable], more: Sequence[GradientAndVariable]
+) -> list[GradientAndVariable]:
+    """Adds two gradients of each variable; those that are None in both stay so."""
+    added = []
+    for pair, other in zip(gradients, more, strict=True):
+        if pair[0] is None or other[0] is None:
+            added.append(other if pair[0] is None else pair)
+        else:
+            added += gradients_lib.sum_gradients([[pair], [other]])
+    return added

@@ -1,0 +1,207 @@
+"""What a `model_fn` takes from Python: recorded iterators, and state that cannot be copied."""
+
+import dataclasses
+import functools
+import inspect
+import io
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+WAY_OUT = "copy_clones=False calls model_fn for each clone instead"
+
+# Their objects hold caches that change all the time, and no state of a model.
+_LIBRARIES = frozenset(
+    ("tensorflow", "tf_slim", "tf_keras", "keras", "numpy", "absl", "nets", "model_deploy")
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Taken:
+    """What one call of `next` gave to the first clone.
+
+    Attributes:
+      iterator: what was advanced.
+      name_scope: the name scope at that time.
+      value: what it gave: tensors in any structure.
+      ops: the ops that it made.
+    """
+
+    iterator: Iterator[Any]
+    name_scope: str
+    value: Any
+    ops: list[Any]
+
+
+class Recorder(Iterator[Any]):
+    """Passes an iterator on, and notes what it gives.
+
+    Args:
+      iterator: the iterator; its other attributes can be used as well.
+      taken: where to note.
+    """
+
+    def __init__(self, iterator: Iterator[Any], taken: list[Taken]) -> None:
+        self._iterator = iterator
+        self._taken = taken
+
+    def __next__(self) -> Any:
+        """The next item of the iterator."""
+        name_scope = tf.get_default_graph().get_name_scope()
+        with new_ops() as ops:
+            value = next(self._iterator)
+        self._taken.append(Taken(self._iterator, name_scope, value, ops))
+        return value
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._iterator, name)
+
+
+class new_ops:  # noqa: N801 - used as a function, in `with`
+    """Lists the ops that are made in a `with` block, in their order, at its end."""
+
+    def __enter__(self) -> list[Any]:
+        self._before = len(tf.get_default_graph().get_operations())
+        self._ops: list[Any] = []
+        return self._ops
+
+    def __exit__(self, *error: object) -> None:
+        self._ops += tf.get_default_graph().get_operations()[self._before :]
+
+
+def record_iterators(value: Any, taken: list[Taken]) -> Any:
+    """`value` with a `Recorder` in place of each iterator in lists, tuples and dicts."""
+    if not _holds_iterator(value):
+        return value
+    if isinstance(value, Mapping):
+        return {key: record_iterators(item, taken) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [record_iterators(item, taken) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return Recorder(value, taken)
+
+
+class PythonState:
+    """Notices what a `model_fn` does to Python objects, beside building ops.
+
+    Args:
+      model_fn: a function, a method or an object with `__call__`.
+      args: its arguments, by position and by name.
+    """
+
+    def __init__(self, model_fn: Callable[..., Any], args: Mapping[str, Any]) -> None:
+        self._model_fn = model_fn
+        self._args = args
+        self._before = self._contents()
+
+    def check_no_hidden_iterators(self) -> None:
+        """Checks that each iterator that could be advanced is an argument.
+
+        Raises:
+          ValueError: for an iterator elsewhere.
+        """
+        for name, value in self._objects().items():
+            if name not in self._args and _is_iterator(value):
+                raise ValueError(
+                    f"a copied model_fn must get iterators as arguments, got {name!r} from "
+                    f"elsewhere, so that all clones would share one batch; {WAY_OUT}"
+                )
+
+    def check_unchanged(self) -> None:
+        """Checks that `model_fn` has changed nothing that the next call would see.
+
+        Raises:
+          ValueError: naming what was changed.
+        """
+        after = self._contents()
+        for name in (*self._before, *after):
+            old, new = self._before.get(name, []), after.get(name, [])
+            if len(old) != len(new) or any(a is not b for a, b in zip(old, new, strict=True)):
+                raise ValueError(
+                    f"a copied model_fn must leave Python objects alone, got a change of {name!r}, "
+                    "which another call could have seen; pass what differs between clones as "
+                    f"iterators; {WAY_OUT}"
+                )
+
+    def _contents(self) -> dict[str, list[Any]]:
+        """Each object that `model_fn` reaches, with what it holds."""
+        return {name: _content(value) for name, value in self._objects().items()}
+
+    def _objects(self) -> dict[str, Any]:
+        found = dict(self._args)
+        waiting, seen = [self._model_fn, *self._args.values()], set()
+        while waiting:
+            value = waiting.pop()
+            if id(value) in seen or not _is_transparent(value):
+                continue
+            seen.add(id(value))
+            function = value if inspect.isroutine(value) else _call_of(value)
+            around, far = _variables_of_function(function)
+            found |= far | around
+            waiting += [*around.values(), *filter(inspect.isfunction, far.values())]
+            if not inspect.isroutine(value):
+                kind = type(value).__name__
+                attributes = getattr(value, "__dict__", {})
+                found |= {f"{kind}.{key}": item for key, item in attributes.items()}
+                waiting += attributes.values()
+        return found
+
+
+def unwrap_partial(
+    model_fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """The function in a `functools.partial`, with all of its arguments."""
+    args, kwargs = tuple(args), dict(kwargs)
+    while isinstance(model_fn, functools.partial):
+        args, kwargs = (*model_fn.args, *args), {**model_fn.keywords, **kwargs}
+        model_fn = model_fn.func
+    return model_fn, args, kwargs
+
+
+def _holds_iterator(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_holds_iterator(item) for item in value.values())
+    if isinstance(value, list | tuple):
+        return any(_holds_iterator(item) for item in value)
+    return _is_iterator(value)
+
+
+def _is_iterator(value: Any) -> bool:
+    return isinstance(value, Iterator) and not isinstance(value, io.IOBase)
+
+
+def _is_transparent(value: Any) -> bool:
+    """Whether a model's state may be in an object: not in iterators, types, libraries."""
+    if isinstance(value, Iterator | type) or inspect.ismodule(value) or inspect.isbuiltin(value):
+        return False
+    module = getattr(value, "__module__", None) or type(value).__module__
+    package = str(module).split(".", maxsplit=1)[0]
+    return package not in _LIBRARIES and package not in sys.stdlib_module_names - {"__main__"}
+
+
+def _variables_of_function(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a function or method has from around it, and what it uses of its module, by name."""
+    function = inspect.unwrap(getattr(value, "__func__", value))
+    around = {f"{function.__name__}.self": value.__self__} if inspect.ismethod(value) else {}
+    if not inspect.isfunction(function):
+        return around, {}
+    used = inspect.getclosurevars(function)
+    defaults = dict(enumerate(function.__defaults__ or ())) | (function.__kwdefaults__ or {})
+    around |= {f"{function.__name__} default {name}": value for name, value in defaults.items()}
+    return around | dict(used.nonlocals), dict(used.globals)
+
+
+def _call_of(value: Any) -> Any:
+    return type(value).__call__ if callable(value) else None
+
+
+def _content(value: Any) -> list[Any]:
+    """A value and what it holds directly, to be compared by identity."""
+    if isinstance(value, Mapping):
+        return [value, *value.keys(), *value.values()]
+    if isinstance(value, list | tuple | set | deque):
+        return [value, *value]
+    return [value]
