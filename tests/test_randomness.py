@@ -60,10 +60,12 @@ def test_distributions():
     assert (np.mean(normal), np.std(normal)) == pytest.approx((3, 2), abs=0.03)
 
 
-def test_clones_differ():
-    """Each clone draws its own numbers."""
+@pytest.mark.parametrize("copy_clones", [False, True])
+def test_clones_differ(copy_clones):
+    """Each clone draws its own numbers, built by call or by copy."""
     tf.train.get_or_create_global_step()
-    clones = create_clones(LogicalDevices(num_clones=2), random_by_step(DRAWS["dropout"]))
+    config = LogicalDevices(num_clones=2, copy_clones=copy_clones)
+    clones = create_clones(config, random_by_step(DRAWS["dropout"]))
     [drawn] = draw([clone.outputs for clone in clones], [1])
     assert (drawn[0] != drawn[1]).any()
 

@@ -250,14 +250,15 @@ def test_a_function_that_finds_nothing_to_train():
 
 
 def test_where_a_run_starts(tmp_path):
-    """Either a run's own checkpoint or another one is clear, both only if one is waived."""
+    """Either a run's own checkpoint or another one is clear, both are not."""
     run = tmp_path / "run"
     check_start(str(run), "m.ckpt")
     path = _save(run / "model.ckpt-3", w=[1])
     check_start(str(run), None)
-    check_start(str(run), "m.ckpt", "never")
+    with pytest.raises(ValueError, match="no checkpoint with resume='never', got"):
+        check_start(str(run), "m.ckpt", "never")
     message = f"checkpoint_path must not be given where a run goes on from {path}, got m.ckpt: to"
     with pytest.raises(ValueError, match=re.escape(message)):
         check_start(str(run), "m.ckpt")
-    with pytest.raises(ValueError, match=r"goes on from other, got m.ckpt: to"):
-        check_start(str(run), "m.ckpt", "other")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check_start(str(tmp_path / "new"), "m.ckpt", str(path))
