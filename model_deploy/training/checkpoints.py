@@ -55,7 +55,10 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
         raise ValueError(
             f"resume must be 'auto', 'never' or the path of a checkpoint, got {resume!r}"
         )
-    step = int(tf.train.load_checkpoint(path).get_tensor(tf.GraphKeys.GLOBAL_STEP))
+    reader = tf.train.load_checkpoint(path)
+    if not reader.has_tensor(tf.GraphKeys.GLOBAL_STEP):
+        raise ValueError(f"resume must be a checkpoint with a global_step, got {path} without")
+    step = int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
     later = [each for each in steps_in(train_dir) if each > step]
     if later:
         raise ValueError(

@@ -28,7 +28,6 @@ class DeploymentOptions(Options):
         "how variables are spread over parameter servers",
         choices=PS_STRATEGIES,
     )
-    devices_per_clone: int = option(1, "GPUs over which each clone spreads its stages", minimum=1)
     copy_clones: bool = option(
         True, "build one clone and copy it for the others, which is faster than to build them all"
     )
@@ -68,7 +67,6 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
         num_replicas=options.worker_replicas,
         num_ps_tasks=options.num_ps_tasks,
         ps_strategy=options.ps_strategy,
-        devices_per_clone=options.devices_per_clone,
         copy_clones=options.copy_clones,
     )
 

@@ -253,7 +253,7 @@ def test_where_a_run_starts(tmp_path):
     """Either a run's own checkpoint or another one is clear, both are not."""
     run = tmp_path / "run"
     check_start(str(run), "m.ckpt")
-    path = _save(run / "model.ckpt-3", w=[1])
+    path = _save(run / "model.ckpt-3", w=[1], global_step=[])
     check_start(str(run), None)
     with pytest.raises(ValueError, match="no checkpoint with resume='never', got"):
         check_start(str(run), "m.ckpt", "never")
@@ -262,3 +262,6 @@ def test_where_a_run_starts(tmp_path):
         check_start(str(run), "m.ckpt")
     with pytest.raises(ValueError, match=re.escape(message)):
         check_start(str(tmp_path / "new"), "m.ckpt", str(path))
+    other = _save(tmp_path / "other" / "model.ckpt", w=[1])
+    with pytest.raises(ValueError, match="resume must be a checkpoint with a global_step, got"):
+        check_start(str(tmp_path / "new"), None, str(other))
