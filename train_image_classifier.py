@@ -68,12 +68,19 @@ class TrainOptions(
         None, "largest joint L2 norm of the gradients; default: not clipped", above=0
     )
     seed: int = option(0, "seed of initial values and of the order of images", minimum=0)
+    quantize_delay: int = option(-1, "gone: see the message that it gives")
     describe: bool = option(False, "print what is placed on which device, before training")
     debug: bool = option(False, "show where an error comes from")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("model_name", self.model_name, nets_factory.networks_map)
+        if self.quantize_delay != -1:
+            raise ValueError(
+                f"quantize_delay must be -1, got {self.quantize_delay}: TensorFlow no longer "
+                "rewrites graphs (tf.contrib.quantize); export the trained model and quantize it "
+                "with tf.lite.TFLiteConverter.from_saved_model"
+            )
 
 
 class Run(NamedTuple):

@@ -164,6 +164,9 @@ BAD = {
         1,
         "num_ps_tasks must be at least 1 with num_replicas=2, got 0",
     ),
+    "quantization": (["--quantize_delay=9"], 2, "quantize_delay must be -1, got 9: TensorFlow no"),
+    "stop": (["--stop_at_metric=0.9"], 2, "stop_at_metric must go with eval_every_n_steps, got"),
+    "resume": (["--resume=nowhere"], 1, "resume must be 'auto', 'never' or the path of a check"),
     "decay": (["--moving_average_decay=1"], 2, "moving_average_decay must be less than 1, got 1"),
 }
 
@@ -282,6 +285,15 @@ def test_flags_keep_the_names_of_tf_slim():
         "preprocessing_name": None,
         "train_image_size": None,
         "max_number_of_steps": None,
+        "num_readers": None,
+        "num_preprocessing_threads": None,
+        "quantize_delay": -1,
+        "labels_offset": 0,
+        "use_grayscale": False,
+        "checkpoint_path": None,
+        "checkpoint_exclude_scopes": None,
+        "trainable_scopes": None,
+        "ignore_missing_vars": False,
     }
     options = parse(["train"])
     assert {name: getattr(options, name) for name in known} == known

@@ -1,0 +1,53 @@
+"""What docs/training.md shows is true: its commands and its program run."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import eval_image_classifier
+import export_image_classifier
+import train_image_classifier
+
+ROOT = Path(__file__).parents[1]
+DOCUMENT = (ROOT / "docs" / "training.md").read_text()
+COMMANDS = {
+    module.__name__: module.main
+    for module in (train_image_classifier, eval_image_classifier, export_image_classifier)
+}
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", DOCUMENT, re.DOTALL)
+
+
+@pytest.mark.slow
+def test_commands(tmp_path, monkeypatch, capsys):
+    """Every command runs, and the first run leaves the files of the table."""
+    monkeypatch.chdir(tmp_path)
+    [settings] = blocks("yaml")
+    Path("mine.yaml").write_text(settings)
+    for block in blocks("bash"):
+        for line in block.splitlines():
+            program, *arguments = shlex.split(line)
+            assert COMMANDS[program]([program, *arguments]) == 0, capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert "test accuracy at step 450: " in shown.out
+    assert "accuracy 0.9 is reached: the run ends" in shown.err
+    table = re.findall(r"^\| (`.+?`(?:, `.+?`)?) \|", DOCUMENT, re.MULTILINE)
+    names = [name for row in table for name in re.findall(r"`([^`]+)`", row) if name[0] != "-"]
+    assert len(names) == 8
+    for name in names:
+        assert list(Path("digits_run").glob(name.replace("<step>", "450").rstrip("/"))), name
+    assert os.path.exists("cifarnet_model")
+
+
+def test_program(tmp_path, monkeypatch, capsys):
+    """The program prints the losses that the document says."""
+    monkeypatch.chdir(tmp_path)
+    [program] = blocks("python")
+    exec(compile(program, "docs/training.md", "exec"), {})
+    assert capsys.readouterr().out == "2 0.125\n4 0.0078125\n"
+    assert "prints `2 0.125` and `4 0.0078125`" in DOCUMENT
