@@ -1,0 +1,186 @@
+"""Asynchronous clones: one thread each, none waits for another, every update counts once."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import deploy, inputs, slim, train
+from model_deploy.training import Evaluator
+from tests.goldens import LogicalDevices, cpu_config
+
+
+def model_of(model_fn, num_clones=2, rate=0.5):
+    """An asynchronous model."""
+    optimizer = tf.train.GradientDescentOptimizer(rate)
+    config = LogicalDevices(num_clones=num_clones)
+    return deploy(config, model_fn, optimizer=optimizer, asynchronous=True)
+
+
+def halve(factor=1.0):
+    """The loss w^2 / 2 from w = 1."""
+    weight = tf.get_variable("weight", [], initializer=tf.ones_initializer())
+    tf.losses.add_loss(factor * tf.square(weight) / 2)
+
+
+def each_clone(*values):
+    """A function that gives each call of `model_fn` its own value."""
+    left = iter(values)
+    return lambda: next(left)
+
+
+def metrics_of(train_dir):
+    return [json.loads(line) for line in (train_dir / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_every_update_counts_once(tmp_path, variable_kind, capsys):
+    """50 updates of 4 clones are 50 steps, in the variable, the log and the checkpoint."""
+    weight = each_clone(*[1.0] * 4)
+
+    def model_fn():
+        count = tf.get_variable("count", [], initializer=tf.zeros_initializer())
+        tf.losses.add_loss(-count * weight())  # each update adds rate = 1
+
+    model = model_of(model_fn, num_clones=4, rate=1.0)
+    options = {"session_config": cpu_config(), "log_every_n_steps": 25}
+    assert train(model, tmp_path, max_steps=50, **options).global_step == 50
+    reader = tf.train.load_checkpoint(str(tmp_path / "model.ckpt-50"))
+    assert reader.get_tensor("global_step") == 50
+    if variable_kind == "resource":  # several at a time may add to a reference variable
+        assert reader.get_tensor("count") == 50
+    entries = metrics_of(tmp_path)
+    assert [entry["step"] for entry in entries] == [25, 50]
+    assert [entry["local_step"] for entry in entries] == [25, 50]
+    assert all(0 <= entry["staleness_median"] <= entry["staleness_max"] for entry in entries)
+    assert "local step 50  staleness " in capsys.readouterr().err
+
+
+def test_a_run_goes_on(tmp_path):
+    """A second run starts at the step of the first one, and does the rest."""
+    for last in (3, 8):
+        with tf.Graph().as_default():
+            result = train(model_of(halve), tmp_path, max_steps=last, session_config=cpu_config())
+            assert result.global_step == last
+
+
+def test_nobody_waits(tmp_path):
+    """While one clone is held up in its first step, the other makes 20."""
+    held, calls = threading.Event(), []
+    holds = each_clone(True, False)
+
+    def wait(value):
+        assert held.wait(timeout=60)
+        return value
+
+    def count(value):
+        calls.append(None)
+        if len(calls) == 20:
+            held.set()  # only now may the first clone go on
+        return value
+
+    def model_fn():
+        one = tf.constant(1.0)
+        halve(tf.ensure_shape(tf.numpy_function(wait if holds() else count, [one], tf.float32), []))
+
+    result = train(model_of(model_fn), tmp_path, max_steps=21, session_config=cpu_config())
+    assert result.global_step == 21
+    assert len(calls) >= 20
+    stale = max(entry["staleness_max"] for entry in metrics_of(tmp_path))
+    assert stale >= 19  # of the gradient that was held up
+
+
+def test_nan_in_one_clone_stops_all(tmp_path):
+    """A loss that is NaN in one clone ends the run, and its threads."""
+    before = threading.active_count()
+    factor = each_clone(1.0, np.nan)
+    model = model_of(lambda: halve(factor()))
+    with pytest.raises(FloatingPointError, match="the loss must be finite, got nan at step"):
+        train(model, tmp_path, max_steps=1000, session_config=cpu_config())
+    assert threading.active_count() == before
+    assert not list(tmp_path.glob("model.ckpt-*"))
+
+
+def test_the_end_of_the_inputs(tmp_path):
+    """The run ends when the inputs of all clones have ended: 2 + 5 steps."""
+    lengths = each_clone(2, 5)
+
+    def model_fn():
+        dataset = tf.data.Dataset.range(lengths())
+        iterator = tf.compat.v1.data.make_initializable_iterator(dataset)
+        tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+        halve(1 + 0 * tf.cast(iterator.get_next(), tf.float32))
+
+    for max_steps in (None, 100):
+        with tf.Graph().as_default():
+            lengths = each_clone(2, 5)
+            model = model_of(model_fn)
+            folder = tmp_path / str(max_steps)
+            result = train(model, folder, max_steps=max_steps, session_config=cpu_config())
+            assert result.global_step == 7
+
+
+def test_hooks_beside_the_steps(tmp_path):
+    """Hooks see each step once, fetch what they want, and can end the run."""
+
+    class Hook(tf.train.SessionRunHook):
+        seen = ()
+
+        def before_run(self, run_context):
+            return tf.train.SessionRunArgs(tf.constant(7))
+
+        def after_run(self, run_context, run_values):
+            assert run_values.results == 7
+            self.seen += (run_context.report.step,)
+            if len(self.seen) == 6:
+                run_context.request_stop()
+
+    hook = Hook()
+    result = train(model_of(halve), tmp_path, hooks=[hook], session_config=cpu_config())
+    assert hook.seen == (1, 2, 3, 4, 5, 6)
+    assert result.global_step >= 6
+    reader = tf.train.load_checkpoint(str(tmp_path))
+    assert reader.get_tensor("global_step") == result.global_step
+
+
+@pytest.mark.slow
+def test_it_learns_as_synchronous_clones_do(tmp_path):
+    """On digits, as many examples give an accuracy within 0.03 of that of synchronous clones."""
+    accuracies = {}
+    held_out = inputs.get_dataset("digits", "test")
+    for asynchronous in (False, True):
+        with tf.Graph().as_default():
+            tf.set_random_seed(1)
+            model = deploy(
+                LogicalDevices(num_clones=2),
+                linear_classifier,
+                [iter([batches_of(i) for i in range(2)])],
+                optimizer=tf.train.AdamOptimizer(0.003),
+                asynchronous=asynchronous,
+            )
+            folder = tmp_path / str(asynchronous)
+            steps = 400 if asynchronous else 200
+            train(model, folder, max_steps=steps, session_config=cpu_config())
+        with Evaluator(
+            lambda batch: (logits_of(batch), batch["label"]),
+            lambda: next(inputs.eval_batches(held_out, preprocessing="lenet")),
+        ) as evaluator:
+            accuracies[asynchronous] = evaluator.evaluate(folder).accuracy
+    assert min(accuracies.values()) > 0.85
+    assert abs(accuracies[True] - accuracies[False]) < 0.03
+
+
+def batches_of(clone):
+    """A pipeline of its own for each clone, so that none takes another one's batches."""
+    digits = inputs.get_dataset("digits", "train")
+    return inputs.train_batches(digits, preprocessing="lenet", num_shards=2, shard_index=clone)
+
+
+def logits_of(batch):
+    return slim.fully_connected(slim.flatten(batch["image"]), 10, activation_fn=None, scope="fc")
+
+
+def linear_classifier(pipelines):
+    batch = next(next(pipelines))
+    tf.losses.sparse_softmax_cross_entropy(batch["label"], logits_of(batch))
