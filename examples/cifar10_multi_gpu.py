@@ -1,6 +1,6 @@
 """CIFAR-10 on several GPUs, with towers written by hand: no slim, and no `deploy`.
 
-    python examples/cifar10_multi_gpu.py --train_dir=cifar10_run --max_steps=150
+    python examples/cifar10_multi_gpu.py --train_dir=cifar10_run --max_steps=60
 
 The variables are on the CPU.  Each GPU has a tower: the network on a batch of its own, its loss
 and its gradients.  The CPU averages the gradients and updates the variables, so that a step is
@@ -27,6 +27,7 @@ with without_tensorflow_notices():
     from model_deploy.command_line import run_command
     from model_deploy.options import Options, option
 
+NUM_CLASSES = 10
 LOSSES = "losses"  # collection of all towers' losses
 WEIGHT_DECAY = 0.004  # weight of the L2 losses, those of the dense layers
 CPU = "/device:CPU:0"
@@ -59,7 +60,7 @@ def layer(name: str, net: Any, shape: list[int], weight_decay: float = 0.0) -> A
         return tf.matmul(net, weights) + biases
 
 
-def network(images: Any, num_classes: int) -> Any:
+def network(images: Any) -> Any:
     """Logits [batch, classes] of two convolutions and three dense layers."""
     net = images
     for name, channels in (("conv1", 32), ("conv2", 64)):
@@ -68,12 +69,12 @@ def network(images: Any, num_classes: int) -> Any:
     net = tf.reshape(net, [-1, math.prod(net.shape[1:])])
     for name, units in (("local3", 384), ("local4", 192)):
         net = tf.nn.relu(layer(name, net, [net.shape[1], units], WEIGHT_DECAY))
-    return layer("logits", net, [net.shape[1], num_classes])
+    return layer("logits", net, [net.shape[1], NUM_CLASSES])
 
 
-def tower_loss(scope: str, batch: Any, num_classes: int) -> Any:
+def tower_loss(scope: str, batch: Any) -> Any:
     """Builds the tower in the name scope `scope`; returns the sum of its losses."""
-    logits = network(batch["image"], num_classes)
+    logits = network(batch["image"])
     entropies = tf.nn.sparse_softmax_cross_entropy_with_logits(batch["label"], logits)
     tf.add_to_collection(LOSSES, tf.reduce_mean(entropies))
     # The losses of the other towers are in the collection, too, under their own scopes.
@@ -87,14 +88,15 @@ def decayed_rate(options: Cifar10Options, num_examples: int, num_towers: int, st
     return tf.train.exponential_decay(options.learning_rate, step, decay_steps, 0.1, staircase=True)
 
 
-def build(options: Cifar10Options, dataset: inputs.Dataset, devices: list[str]) -> tuple[Any, Any]:
-    """Builds the towers; returns the op that makes a step, and the loss, a scalar."""
+def build(options: Cifar10Options, devices: list[str]) -> tuple[Any, Any]:
+    """Builds a tower on each device; returns the op that makes a step, and the loss, a scalar."""
+    dataset, family = get_dataset(options, "train")
     step = tf.train.get_or_create_global_step()
     rate = decayed_rate(options, dataset.num_examples, len(devices), step)
     optimizer = tf.train.GradientDescentOptimizer(rate)
     batches = inputs.train_batches(
         dataset,
-        preprocessing=preprocessing(options),
+        preprocessing=family,
         batch_size=options.batch_size,
         num_clones=len(devices),
         position=step,
@@ -107,7 +109,7 @@ def build(options: Cifar10Options, dataset: inputs.Dataset, devices: list[str]) 
             tf.name_scope(f"tower_{i}") as scope,
             tf.device(device),
         ):
-            loss = tower_loss(scope, next(batches), dataset.num_classes)
+            loss = tower_loss(scope, next(batches))
             gradients.append(optimizer.compute_gradients(loss))
             losses.append(loss)
     averaged = average_gradients(gradients)
@@ -131,19 +133,20 @@ def train(options: Cifar10Options) -> None:
     config = tf.ConfigProto(allow_soft_placement=True, device_count={"CPU": num_towers})
     with tf.Graph().as_default(), tf.device(CPU):
         tf.set_random_seed(1)
-        train_op, loss = build(options, get_dataset(options, "train"), devices)
+        train_op, loss = build(options, devices)
         with tf.Session(config=config) as session:
             run_steps(session, train_op, loss, options, options.batch_size * num_towers)
     found = training.evaluate(
-        lambda: predict(options), options.train_dir, use_averages=True, session_config=config
+        lambda batch: (network(batch["image"]), batch["label"]),
+        lambda: test_batches(options),
+        options.train_dir,
+        use_averages=True,
     )
     print(f"test accuracy at step {found.global_step}: {found.accuracy:.4f}")
 
 
-def run_steps(
-    session: Any, train_op: Any, loss: Any, options: Cifar10Options, images_per_step: int
-) -> None:
-    """Makes the steps up to the last one.
+def run_steps(session: Any, train_op: Any, loss: Any, options: Cifar10Options, images: int) -> None:
+    """Makes the steps, of `images` images each, up to the last one.
 
     Raises:
       FloatingPointError: if the loss becomes NaN or infinite; nothing is saved then.
@@ -164,10 +167,8 @@ def run_steps(
             raise FloatingPointError(f"the loss must be finite, got {value} at step {step}")
         if step % LOG_STEPS == 0 or is_last:
             secs = (time.perf_counter() - began) / (step - logged)  # of a step of all towers
-            rate = images_per_step / secs
-            print(
-                f"step {step}, loss = {value:.4f} ({rate:.1f} examples/sec; {secs:.3f} sec/batch)"
-            )
+            rates = f"{images / secs:.1f} examples/sec; {secs:.3f} sec/batch"
+            print(f"step {step}, loss = {value:.4f} ({rates})", flush=True)
             began, logged = time.perf_counter(), step
         for each in summary:
             writer.add_summary(each, step)
@@ -176,21 +177,16 @@ def run_steps(
     writer.close()
 
 
-def predict(options: Cifar10Options) -> tuple[Any, Any]:
-    """Logits and labels of the test images, for `training.evaluate`."""
-    dataset = get_dataset(options, "test")
-    batch = next(inputs.eval_batches(dataset, preprocessing=preprocessing(options)))
-    return network(batch["image"], dataset.num_classes), batch["label"]
+def test_batches(options: Cifar10Options) -> Any:
+    """The test images, batch by batch."""
+    dataset, family = get_dataset(options, "test")
+    return next(inputs.eval_batches(dataset, preprocessing=family))
 
 
-def get_dataset(options: Cifar10Options, split: str) -> inputs.Dataset:
-    """CIFAR-10 from its files, or else digits."""
-    return inputs.get_dataset("cifar10" if options.data_dir else "digits", split, options.data_dir)
-
-
-def preprocessing(options: Cifar10Options) -> str:
-    """Photographs may be mirrored and shifted, digits may not."""
-    return "cifarnet" if options.data_dir else "lenet"
+def get_dataset(options: Cifar10Options, split: str) -> tuple[inputs.Dataset, str]:
+    """CIFAR-10 from its files, or else digits; and the preprocessing: digits are not mirrored."""
+    name, family = ("cifar10", "cifarnet") if options.data_dir else ("digits", "lenet")
+    return inputs.get_dataset(name, split, options.data_dir), family
 
 
 def main(argv: Sequence[str]) -> int:

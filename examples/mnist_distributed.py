@@ -52,6 +52,8 @@ class MnistOptions(cluster_lib.ClusterOptions):
 def run_task(options: MnistOptions) -> None:
     """Does the part of this process."""
     cluster, note = cluster_lib.resolve(options, os.environ)
+    if cluster is None:
+        raise ValueError(f"worker_hosts must be given, or TF_CONFIG, got {options.worker_hosts!r}")
     print(note)
     config = cluster_lib.session_config(cluster)  # who sees whom
     server = cluster_lib.start_server(cluster, config)
@@ -70,7 +72,7 @@ def run_task(options: MnistOptions) -> None:
             run_steps(session, model, step, options, saver if cluster.is_chief else None)
             cluster_lib.signal_done(session, end_ops, cluster)
     if cluster.is_chief:
-        found = training.evaluate(lambda: predict(options), options.train_dir)
+        found = training.evaluate(predict, lambda: test_batches(options), options.train_dir)
         print(f"test accuracy at step {found.global_step}: {found.accuracy:.4f}")
 
 
@@ -143,7 +145,6 @@ def run_steps(
       options: the settings.
       saver: the chief's, which then also writes summaries; None in other workers.
     """
-    writer = tf.summary.FileWriter(options.train_dir, session.graph) if saver else None
     path = os.path.join(options.train_dir, "model.ckpt")
     local_step = logged = global_step = 0
     began = saved = time.monotonic()
@@ -163,14 +164,18 @@ def run_steps(
             began, logged = now, local_step
         if saver is not None and (is_last or now - saved > SAVE_SECS):
             saver.save(session, path, global_step)
-            writer.add_summary(session.run(model.summary_op), global_step)
-            writer.flush()
+            with tf.summary.FileWriter(options.train_dir, session.graph) as writer:
+                writer.add_summary(session.run(model.summary_op), global_step)
             saved = now
 
 
-def predict(options: MnistOptions) -> tuple[Any, Any]:
-    """Logits and labels of the test images, for `training.evaluate`."""
-    batch = next(inputs.eval_batches(get_dataset(options, "test"), preprocessing="lenet"))
+def test_batches(options: MnistOptions) -> Any:
+    """The test images, batch by batch."""
+    return next(inputs.eval_batches(get_dataset(options, "test"), preprocessing="lenet"))
+
+
+def predict(batch: Any) -> tuple[Any, Any]:
+    """Logits and labels of a batch."""
     logits, _ = nets_factory.get_network_fn("mnist_mlp", 10)(batch["image"])
     return logits, batch["label"]
 

@@ -32,7 +32,7 @@ class QuickstartOptions(Options):
     train_dir: str = option("quickstart_run", "folder for checkpoints and TensorBoard events")
     num_clones: int | None = option(None, "default: one for each GPU, or 2", minimum=1)
     batch_size: int = option(32, "images per clone and step", minimum=1)
-    max_steps: int = option(200, "number of the last step", minimum=1)
+    max_steps: int = option(100, "number of the last step", minimum=1)
     learning_rate: float = option(0.01, "learning rate", above=0)
 
 
@@ -72,14 +72,17 @@ def train(options: QuickstartOptions) -> None:
             summary_op=model.summary_op,
             log_every_n_steps=50,
         )
-    found = training.evaluate(predict, options.train_dir)
+    found = training.evaluate(predict, test_batches, options.train_dir)
     print(f"test accuracy at step {found.global_step}: {found.accuracy:.4f}")
 
 
-def predict() -> tuple[Any, Any]:
-    """Logits and labels of the test images, for `training.evaluate`."""
-    digits = inputs.get_dataset("digits", "test")
-    batch = next(inputs.eval_batches(digits, preprocessing="lenet"))
+def test_batches() -> Any:
+    """The test images, batch by batch."""
+    return next(inputs.eval_batches(inputs.get_dataset("digits", "test"), preprocessing="lenet"))
+
+
+def predict(batch: Any) -> tuple[Any, Any]:
+    """Logits and labels of a batch."""
     logits, _ = nets_factory.get_network_fn("lenet", 10)(batch["image"])
     return logits, batch["label"]
 

@@ -2,7 +2,7 @@
 
     python examples/text_classifier.py --train_dir=text_run
 
-Each step takes one batch of sentences and splits it over the clones.  Synchronous clones add
+Each step takes one batch of texts and splits it over the clones.  Synchronous clones add
 their gradients up, and the variables change once per step; with `--asynchronous` each clone
 changes them as soon as it is done, without waiting for the others.  In both cases gradients of
 the embedding hold the rows of the tokens in the batch, and no others.
@@ -10,7 +10,6 @@ the embedding hold the rows of the tokens in the batch, and no others.
 `--data_file` takes any file of lines `label<TAB>text`; every fifth line is kept for the test.
 """
 
-import collections
 import dataclasses
 import pathlib
 import sys
@@ -42,10 +41,15 @@ class TextOptions(Options):
     data_file: str = option(str(SENTENCES), "lines label<TAB>text")
     num_clones: int = option(2, "parts of each batch, one per device", minimum=1)
     asynchronous: bool = option(False, "let each clone update the variables by itself")
-    batch_size: int = option(32, "sentences in a step, over all clones", minimum=1)
+    batch_size: int = option(32, "texts in a step of all clones", minimum=1)
     max_steps: int = option(300, "number of the last step", minimum=1)
     learning_rate: float = option(0.005, "learning rate of Adam", above=0)
     max_words: int = option(40, "words of a text that are read, from its start", minimum=1)
+
+    @property
+    def texts_per_update(self) -> int:
+        """A synchronous update is that of all clones, an asynchronous one that of one clone."""
+        return max(1, self.batch_size // (self.num_clones if self.asynchronous else 1))
 
 
 class Texts(NamedTuple):
@@ -81,33 +85,32 @@ def read_corpus(path: str, max_words: int) -> Corpus:
             raise ValueError(f"{path}: line {number} must be label<TAB>text, got {line}")
     if len(lines) < 5:
         raise ValueError(f"{path}: must have at least 5 lines, got {len(lines)}")
-    parts = {True: [], False: []}  # type: dict[bool, list[tuple[str, list[str]]]]
-    for number, (label, text) in enumerate(lines, start=1):
-        parts[number % 5 == 0].append((label, text.lower().split()[:max_words]))
-    counts = collections.Counter(word for _, text in parts[False] for word in text)
-    words = {word: UNKNOWN + i for i, (word, _) in enumerate(counts.most_common(), start=1)}
     classes = sorted({label for label, _ in lines})
-    length = max(len(text) for part in parts.values() for _, text in part)
+    labels = np.array([classes.index(label) for label, _ in lines])
+    texts = [text.lower().split()[:max_words] for _, text in lines]
+    is_test = np.arange(len(lines)) % 5 == 4
+    known = {word for i in np.flatnonzero(~is_test) for word in texts[i]}
+    words = {word: UNKNOWN + i for i, word in enumerate(sorted(known), start=1)}
+    tokens = np.full([len(texts), max(map(len, texts))], PADDING)
+    for row, text in zip(tokens, texts, strict=True):
+        row[-len(text) :] = [words.get(word, UNKNOWN) for word in text]
+    train, test = (Texts(tokens[part], labels[part]) for part in (~is_test, is_test))
+    return Corpus(train, test, words, classes)
 
-    def as_numbers(part: list[tuple[str, list[str]]]) -> Texts:
-        tokens = np.full([len(part), length], PADDING, np.int64)
-        for row, (_, text) in zip(tokens, part, strict=True):
-            row[length - len(text) :] = [words.get(word, UNKNOWN) for word in text]
-        return Texts(tokens, np.array([classes.index(label) for label, _ in part], np.int64))
 
-    return Corpus(as_numbers(parts[False]), as_numbers(parts[True]), words, classes)
-
-
-def batches_of_clones(texts: Texts, options: TextOptions) -> list[Texts]:
-    """One part of each training batch per clone."""
+def train_batches(texts: Texts, options: TextOptions) -> list[Texts]:
+    """One batch for each clone; all of them change in each step of synchronous training."""
     data = tf.data.Dataset.from_tensor_slices(texts).shuffle(len(texts.labels), seed=1).repeat()
-    if not options.asynchronous:
-        batch = tf.data.make_one_shot_iterator(data.batch(options.batch_size, True)).get_next()
-        return model_deploy.split_batch(batch, options.num_clones)
-    # Each clone takes its part when it needs one, not when the others do.
-    size = options.batch_size // options.num_clones
-    iterator = tf.data.make_one_shot_iterator(data.batch(size, True))
-    return [iterator.get_next() for _ in range(options.num_clones)]
+    iterator = tf.data.make_one_shot_iterator(data.batch(options.texts_per_update, True))
+    if options.asynchronous:  # each clone takes a batch when it needs one
+        return [iterator.get_next() for _ in range(options.num_clones)]
+    return model_deploy.split_batch(iterator.get_next(), options.num_clones)
+
+
+def test_batches(texts: Texts) -> Texts:
+    """The test texts, batch by batch."""
+    data = tf.data.Dataset.from_tensor_slices(texts).batch(100)
+    return tf.data.make_one_shot_iterator(data).get_next()
 
 
 def network(texts: Texts, corpus: Corpus, is_training: bool) -> Any:
@@ -139,7 +142,7 @@ def train(options: TextOptions) -> None:
     with tf.Graph().as_default():
         tf.set_random_seed(1)
         with tf.device(config.inputs_device()):
-            parts = batches_of_clones(corpus.train, options)
+            parts = train_batches(corpus.train, options)
         model = model_deploy.deploy(
             config,
             add_loss,
@@ -151,16 +154,15 @@ def train(options: TextOptions) -> None:
             model,
             options.train_dir,
             max_steps=options.max_steps,
-            images_per_step=options.batch_size,
+            images_per_step=options.texts_per_update,
             log_every_n_steps=50,
         )
 
-    def predict() -> tuple[Any, Any]:
-        data = tf.data.Dataset.from_tensor_slices(corpus.test).batch(100)
-        texts = tf.data.make_one_shot_iterator(data).get_next()
-        return network(texts, corpus, is_training=False), texts.labels
-
-    found = training.evaluate(predict, options.train_dir)
+    found = training.evaluate(
+        lambda texts: (network(texts, corpus, is_training=False), texts.labels),
+        lambda: test_batches(corpus.test),
+        options.train_dir,
+    )
     print(f"test accuracy at step {found.global_step}: {found.accuracy:.4f}")
 
 

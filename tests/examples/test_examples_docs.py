@@ -1,0 +1,97 @@
+"""The commands of docs/examples.md train."""
+
+import importlib
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.processes.harness import LAUNCH, Processes
+
+ROOT = pathlib.Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs" / "examples.md").read_text()
+COMMANDS = [
+    line
+    for block in re.findall(r"```bash\n(.*?)```", DOCUMENT, re.DOTALL)
+    for line in block.splitlines()
+]
+ACCURACY = re.compile(r"test accuracy at step (\d+): ([\d.]+)\n")
+STEPS = 600  # of the cluster in its test
+PROGRAMS = [command for command in COMMANDS if "launch" not in command]
+
+
+def names(commands):
+    """Names of the tests: the program and its last flag."""
+    return [
+        re.sub(r".*examples/(\w+)\.py.*?(--asynchronous)?$", r"\1\2", each) for each in commands
+    ]
+
+
+def test_every_example_has_its_command():
+    """Each file in examples/ is run by a command, and linked to."""
+    found = {path.name for path in (ROOT / "examples").glob("*.py")}
+    assert {name for command in COMMANDS for name in re.findall(r"(\w+\.py)", command)} == found
+    assert set(re.findall(r"\(\.\./examples/(\w+\.py)\)", DOCUMENT)) == found
+    for link in re.findall(r"\]\(([^)#]+)\)", DOCUMENT):
+        assert (ROOT / "docs" / link).exists(), link
+
+
+@pytest.mark.parametrize("command", PROGRAMS, ids=names(PROGRAMS))
+def test_commands_train(command, tmp_path, monkeypatch, capsys):
+    """Each program ends with a checkpoint in its folder and a test accuracy above 0.9."""
+    monkeypatch.chdir(tmp_path)
+    _, path, *flags = shlex.split(command)
+    script = importlib.import_module(f"examples.{pathlib.Path(path).stem}")
+    assert script.main([path, *flags]) == 0
+    (folder,) = re.findall(r"--train_dir=(\S+)", command)
+    step, accuracy = ACCURACY.search(capsys.readouterr().out).groups()
+    assert (tmp_path / folder / f"model.ckpt-{step}.index").exists()
+    assert float(accuracy) > 0.9
+
+
+@pytest.mark.slow
+def test_the_cluster_trains(tmp_path):
+    """Launched processes train together, and every one ends by itself with 0."""
+    (command,) = (each for each in COMMANDS if "launch" in each)
+    # `python -m model_deploy.launch <flags> -- python <program>`, shorter, in another folder.
+    command = command.replace("mnist_run", str(tmp_path / "run"))
+    words = shlex.split(command.replace("=1000", f"={STEPS}"))
+    flags, program = words[3 : words.index("--")], words[words.index("--") + 2 :]
+    with Processes(tmp_path) as processes:
+        launch = processes.start(
+            "launch",
+            [*LAUNCH, *flags, f"--log_dir={tmp_path}", "--", sys.executable, *program],
+            guarded=False,
+        )
+        assert launch.wait() == 0, launch.log
+        assert processes.living() == []
+    lines = re.findall(r"worker (\d)\| local step (\d+), global step (\d+),", launch.log)
+    last = [(worker, int(local)) for worker, local, step in lines if int(step) >= STEPS]
+    assert sorted(worker for worker, _ in last) == ["0", "1"]
+    # Each of the two may make a step after the other has made the last one.
+    assert sum(local for _, local in last) in (STEPS, STEPS + 1)
+    step, accuracy = ACCURACY.search(launch.log).groups()
+    assert int(step) in (STEPS, STEPS + 1)
+    assert float(accuracy) > 0.9
+    assert (tmp_path / "run" / "checkpoint").exists()
+
+
+def test_output_is_quiet(tmp_path):
+    """A program prints its own lines, and none of TensorFlow's notices."""
+    command = [sys.executable, str(ROOT / "examples" / "cifar10_multi_gpu.py")]
+    result = subprocess.run(
+        [*command, f"--train_dir={tmp_path}", "--batch_size=4", "--max_steps=10"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert result.stderr == ""
+    assert re.fullmatch(
+        r"step 10, loss = [^\n]*\ntest accuracy at step 10: [\d.]+\n", result.stdout
+    )

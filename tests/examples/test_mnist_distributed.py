@@ -1,0 +1,89 @@
+"""Workers and parameter servers of one process: its flags, its steps, its files."""
+
+import re
+import threading
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from examples import mnist_distributed as script
+from model_deploy.launch import ReservedPorts
+from tests.inputs import files
+
+LINE = re.compile(r"local step (\d+), global step (\d+), loss ([\d.]+), [\d.]+ sec/batch")
+STEPS = 20
+
+
+def run_cluster(num_workers, *flags):
+    """Runs a parameter server and workers, a thread each; returns their exit codes."""
+    codes = {}
+    with ReservedPorts(1 + num_workers) as ports:
+        hosts = (
+            f"--ps_hosts={ports.addresses[0]}",
+            f"--worker_hosts={','.join(ports.addresses[1:])}",
+        )
+
+        def run(job, task):
+            arguments = ["mnist", *hosts, f"--job_name={job}", f"--task_id={task}", *flags]
+            codes[job, task] = script.main(arguments)
+
+        tasks = [("ps", 0), *(("worker", i) for i in range(num_workers))]
+        threads = [threading.Thread(target=run, args=task, daemon=True) for task in tasks]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=120)
+    return codes
+
+
+def test_cluster_by_flags(tmp_path, monkeypatch, capsys):
+    """All tasks end; the workers' local steps make the global step; the chief writes its files."""
+    monkeypatch.setattr(script, "LOG_STEPS", 1)
+    monkeypatch.setattr(script, "SAVE_SECS", 0)
+    files.write_mnist(tmp_path / "data", count=40)
+    folder = tmp_path / "run"
+    flags = f"--train_dir={folder}", f"--data_dir={tmp_path / 'data'}", "--batch_size=4"
+    codes = run_cluster(2, *flags, f"--max_steps={STEPS}")
+    assert codes == {("ps", 0): 0, ("worker", 0): 0, ("worker", 1): 0}
+    out = capsys.readouterr().out
+    lines = [(int(local), int(step)) for local, step, _ in LINE.findall(out)]
+    # A worker that is in its step when another one reaches the last step makes one more.
+    assert sum(local == 1 for local, _ in lines) == 2
+    assert len(lines) in (STEPS, STEPS + 1)
+    assert sum(step >= STEPS for _, step in lines) == 2
+    assert re.search(r"test accuracy at step (20|21): ", out)
+    assert len(list(folder.glob("model.ckpt-*.index"))) > 1
+    tags = {
+        value.tag
+        for path in folder.glob("events*")
+        for event in tf.train.summary_iterator(str(path))
+        for value in event.summary.value
+    }
+    assert any("total_loss" in tag for tag in tags)
+
+
+def test_regularization_and_decay():
+    """The loss has the L2 terms of both layers; the rate counts batches of one worker."""
+    cluster = script.cluster_lib.Cluster(("a:1", "b:1"), ("c:1",), task_id=1)
+    script.build(script.MnistOptions(), cluster)
+    assert len(tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)) == 2
+    assert [v.shape.as_list() for v in tf.trainable_variables()] == [
+        [784, 500],
+        [500],
+        [500, 10],
+        [10],
+    ]
+    assert {v.device for v in tf.global_variables()} == {"/job:ps/task:0/device:CPU:0"}
+    devices = {op.device for op in tf.get_default_graph().get_operations() if op.device}
+    assert devices == {
+        "/job:ps/task:0/device:CPU:0",
+        "/job:worker/task:1/device:CPU:0",
+    }
+
+
+@pytest.mark.parametrize("flags", [(), ("--worker_hosts=nowhere",)])
+def test_errors_are_one_line(flags, monkeypatch, capsys):
+    """Without a cluster, or with a bad address, the program ends and says why."""
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert script.main(["mnist", *flags]) == 1
+    assert re.fullmatch(r"error: worker_hosts.* must be .*\n", capsys.readouterr().err)
