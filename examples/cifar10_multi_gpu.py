@@ -167,7 +167,7 @@ def run_steps(session: Any, train_op: Any, loss: Any, options: Cifar10Options, i
             raise FloatingPointError(f"the loss must be finite, got {value} at step {step}")
         if step % LOG_STEPS == 0 or is_last:
             secs = (time.perf_counter() - began) / (step - logged)  # of a step of all towers
-            rates = f"{images / secs:.1f} examples/sec; {secs:.3f} sec/batch"
+            rates = f"{images / secs:.1f} examples/sec; {secs:.4f} sec/batch"
             print(f"step {step}, loss = {value:.4f} ({rates})", flush=True)
             began, logged = time.perf_counter(), step
         for each in summary:

@@ -31,7 +31,7 @@ class QuickstartOptions(Options):
 
     train_dir: str = option("quickstart_run", "folder for checkpoints and TensorBoard events")
     num_clones: int | None = option(None, "default: one for each GPU, or 2", minimum=1)
-    batch_size: int = option(32, "images per clone and step", minimum=1)
+    batch_size: int = option(16, "images per clone and step", minimum=1)
     max_steps: int = option(100, "number of the last step", minimum=1)
     learning_rate: float = option(0.01, "learning rate", above=0)
 
