@@ -20,8 +20,9 @@ COMMANDS = [
     for line in block.splitlines()
 ]
 ACCURACY = re.compile(r"test accuracy at step (\d+): ([\d.]+)\n")
-STEPS = 1000  # of the command for a cluster
-PROGRAMS = [command for command in COMMANDS if "launch" not in command]
+STEPS = 800  # of the command for a cluster
+# The others have a process of their own: one that is watched for notices, and a cluster.
+PROGRAMS = [each for each in COMMANDS[1:] if "launch" not in each]
 
 
 def names(commands):
@@ -81,10 +82,11 @@ def test_the_cluster_trains(tmp_path):
 
 @pytest.mark.slow
 def test_output_is_quiet(tmp_path):
-    """A program prints its own lines, and none of TensorFlow's notices."""
-    command = [sys.executable, str(ROOT / "examples" / "cifar10_multi_gpu.py")]
+    """In a process of its own a program prints its lines, and none of TensorFlow's notices."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     result = subprocess.run(
-        [*command, f"--train_dir={tmp_path}", "--batch_size=4", "--max_steps=10"],
+        [sys.executable, *shlex.split(COMMANDS[0])[1:]],
+        cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -92,6 +94,6 @@ def test_output_is_quiet(tmp_path):
         check=True,
     )
     assert result.stderr == ""
-    assert re.fullmatch(
-        r"step 10, loss = [^\n]*\ntest accuracy at step 10: [\d.]+\n", result.stdout
-    )
+    steps = r"(step \d+, loss = [\d.]+ \([\d.]+ examples/sec; [\d.]+ sec/batch\)\n){6}"
+    accuracy = re.fullmatch(steps + ACCURACY.pattern, result.stdout)[3]
+    assert float(accuracy) > 0.9
