@@ -146,7 +146,8 @@ def run_steps(
       saver: the chief's, which then also writes summaries; None in other workers.
     """
     path = os.path.join(options.train_dir, "model.ckpt")
-    local_step = logged = global_step = 0
+    local_step = logged = 0
+    global_step = session.run(tf.train.get_global_step())
     began = saved = time.monotonic()
     while global_step < options.max_steps:
         loss, global_step = cluster_lib.run_unless_refused(

@@ -40,6 +40,8 @@ def test_cluster_by_flags(tmp_path, monkeypatch, capsys):
     """All tasks end; the workers' local steps make the global step; the chief writes its files."""
     monkeypatch.setattr(script, "LOG_STEPS", 1)
     monkeypatch.setattr(script, "SAVE_SECS", 0)
+    both, run_steps = threading.Barrier(2), script.run_steps
+    monkeypatch.setattr(script, "run_steps", lambda *args: (both.wait(60), run_steps(*args)))
     files.write_mnist(tmp_path / "data", count=40)
     folder = tmp_path / "run"
     flags = f"--train_dir={folder}", f"--data_dir={tmp_path / 'data'}", "--batch_size=4"
