@@ -1,0 +1,51 @@
+"""The images that all contenders are trained on, and TensorFlow's usual input of them."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.sizes import IMAGE_SIZE, PADDING
+from model_deploy import inputs
+
+
+def get_dataset(data_dir: str | None) -> inputs.Dataset:
+    """The training images of CIFAR-10, or of digits without a folder."""
+    if data_dir is None:
+        return inputs.get_dataset("digits", "train")
+    return inputs.get_dataset("cifar10", "train", data_dir)
+
+
+def read_arrays(data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Images uint8 [n, height, width, channels] and labels int64 [n]."""
+    images, labels = get_dataset(data_dir).source.arrays
+    return images, labels
+
+
+def usual_input(data_dir: str | None, batch_size: int) -> Any:
+    """A `tf.data.Dataset` of batches, as TensorFlow's guides advise to build it.
+
+    Images and labels in memory are shuffled, augmented one by one by several threads, put into
+    batches, and prefetched.
+
+    Returns:
+      A dataset without end of `(images, labels)`: float32 [batch_size, 32, 32, channels] and
+      int64 [batch_size].
+    """
+    images, labels = read_arrays(data_dir)
+    dataset = tf.data.Dataset.from_tensor_slices((images, labels))
+    dataset = dataset.shuffle(len(images)).repeat()
+    dataset = dataset.map(
+        lambda image, label: (augment(image), label), num_parallel_calls=tf.data.AUTOTUNE
+    )
+    return dataset.batch(batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
+
+
+def augment(image: Any) -> Any:
+    """The cifarnet augmentation of a single image, uint8 [height, width, channels]."""
+    padding = [[PADDING, PADDING], [PADDING, PADDING], [0, 0]]
+    image = tf.pad(tf.cast(image, tf.float32), padding)
+    image = tf.image.random_crop(image, [IMAGE_SIZE, IMAGE_SIZE, image.shape[-1]])
+    image = tf.image.random_flip_left_right(image)
+    image = tf.image.random_contrast(tf.image.random_brightness(image, 63), 0.2, 1.8)
+    return tf.image.per_image_standardization(image)

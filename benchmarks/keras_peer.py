@@ -1,0 +1,124 @@
+"""Keras `fit` under `MirroredStrategy`, in a process of its own: it needs eager execution."""
+
+import os
+
+# Read when TensorFlow is imported; Keras 3, not the `tf_keras` of Keras 2, is what users have.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import time
+from typing import Any
+
+import tensorflow as tf
+
+from benchmarks import images, sizes
+from benchmarks.child import Requests
+
+keras = tf.keras
+
+
+class Clock(keras.callbacks.Callback):
+    """Notes the time at the ends of the first and the last execution of a `fit`."""
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.times: list[tuple[int, float]] = []
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        # Only the first and the last one are kept.
+        self.times[1:] = [(batch, time.perf_counter())]
+
+    @property
+    def steps_per_sec(self) -> float:
+        """Between these two."""
+        (first, began), (last, ended) = self.times
+        return (last - first) / (ended - began)
+
+
+def serve(
+    requests: Requests,
+    network: str,
+    num_clones: int,
+    steps: int,
+    steps_per_execution: int = 1,
+    data_dir: str | None = None,
+) -> None:
+    """Trains `steps` steps per request; answers "steps/s"."""
+    names = use_logical_cpus(num_clones)
+    with tf.distribute.MirroredStrategy(names).scope():
+        if network == "tiny":
+            model, dataset = tiny(num_clones)
+        else:
+            model, dataset = cifarnet(data_dir)
+        model.compile(
+            keras.optimizers.SGD(sizes.LEARNING_RATE),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            steps_per_execution=steps_per_execution,
+        )
+    clock = Clock()
+
+    def fit(num_executions: int) -> None:
+        model.fit(
+            dataset,
+            steps_per_epoch=num_executions * steps_per_execution,
+            callbacks=[clock],
+            verbose=0,
+        )
+
+    def measure() -> dict[str, float]:
+        # The first execution of a `fit` starts its iterator and is not timed.
+        fit(1 + max(1, steps // steps_per_execution))
+        return {"steps/s": clock.steps_per_sec}
+
+    fit(1)
+    requests.serve(measure)
+
+
+def use_logical_cpus(count: int) -> list[str]:
+    """Divides the CPU into `count` logical devices; returns their names."""
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * count)
+    return [f"/cpu:{i}" for i in range(count)]
+
+
+def tiny(num_clones: int) -> tuple[Any, Any]:
+    """The network of `networks.tiny`, and its batch again and again."""
+    batch_size = num_clones * sizes.TINY_BATCH_SIZE
+    batch = (tf.ones([batch_size, sizes.TINY_INPUTS]), tf.zeros([batch_size], tf.int64))
+    model = keras.Sequential([keras.layers.Dense(sizes.TINY_CLASSES)])
+    return model, tf.data.Dataset.from_tensors(batch).repeat()
+
+
+class Normalization(keras.layers.Layer):
+    """Local response normalization, as in `nets.cifarnet`."""
+
+    def call(self, net: Any) -> Any:
+        return tf.nn.lrn(net, depth_radius=4, bias=1.0, alpha=0.001 / 9, beta=0.75)
+
+
+def cifarnet(data_dir: str | None) -> tuple[Any, Any]:
+    """The network of `nets.cifarnet`, and the usual input for it."""
+    layers = keras.layers
+    # slim's L2 loss is half of Keras's.
+    decay = keras.regularizers.L2(sizes.WEIGHT_DECAY / 2)
+
+    def conv() -> Any:
+        return layers.Conv2D(64, 5, padding="same", activation="relu")
+
+    def dense(units: int) -> Any:
+        return layers.Dense(units, activation="relu", kernel_regularizer=decay)
+
+    model = keras.Sequential(
+        [
+            conv(),
+            layers.MaxPool2D(2),
+            Normalization(),
+            conv(),
+            Normalization(),
+            layers.MaxPool2D(2),
+            layers.Flatten(),
+            dense(384),
+            layers.Dropout(0.5),
+            dense(192),
+            layers.Dense(10),
+        ]
+    )
+    return model, images.usual_input(data_dir, sizes.BATCH_SIZE)

@@ -1,0 +1,40 @@
+"""What a table of benchmarks was measured on."""
+
+import datetime
+import importlib.metadata
+import os
+import pathlib
+import platform
+import re
+
+
+def describe_machine() -> str:
+    """Machine, versions and date, as a Markdown list."""
+    facts = {
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "processor": f"{cpu_name()}, {len(os.sched_getaffinity(0))} cores",
+        "memory": f"{memory_gib():.0f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "Python": platform.python_version(),
+        **{package: version(package) for package in ("tensorflow", "keras", "tf-slim", "torch")},
+    }
+    return "\n".join(f"- {name}: {fact}" for name, fact in facts.items())
+
+
+def cpu_name() -> str:
+    """As the kernel has it."""
+    found = re.search(r"model name\s*: (.+)", pathlib.Path("/proc/cpuinfo").read_text())
+    return found.group(1).strip() if found else platform.machine()
+
+
+def memory_gib() -> float:
+    """Of the whole machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+
+
+def version(package: str) -> str:
+    """Of an installed package, or that it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
