@@ -71,6 +71,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
+            env={"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ},
         )
 
     def wait_until_ready(self) -> dict[str, float]:

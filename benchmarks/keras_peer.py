@@ -1,10 +1,5 @@
 """Keras `fit` under `MirroredStrategy`, in a process of its own: it needs eager execution."""
 
-import os
-
-# Read when TensorFlow is imported; Keras 3, not the `tf_keras` of Keras 2, is what users have.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
 import time
 from typing import Any
 
@@ -31,6 +26,33 @@ class Clock(keras.callbacks.Callback):
         """Between these two."""
         (first, began), (last, ended) = self.times
         return (last - first) / (ended - began)
+
+
+class Model(keras.Sequential):
+    """Keras's `fit` with a loop of its own over the steps of an execution.
+
+    Keras 3 puts each step of an execution into a `tf.cond` within a `tf.while_loop`, for datasets
+    that end in the middle; on several logical CPUs that fails with "You must feed a value for
+    placeholder".  The loop here is what TensorFlow's guides to custom training have.
+    """
+
+    def make_train_function(self, force: bool = False) -> None:
+        if self.steps_per_execution == 1:
+            super().make_train_function(force)
+            return
+        strategy = self.distribute_strategy
+
+        def run_step(iterator: Any) -> dict[str, Any]:
+            logs = strategy.run(self.train_step, args=(next(iterator),))
+            return {name: strategy.reduce("MEAN", log, axis=None) for name, log in logs.items()}
+
+        @tf.function
+        def run_steps(iterator: Any) -> dict[str, Any]:
+            for _ in tf.range(self.steps_per_execution - 1):
+                run_step(iterator)
+            return run_step(iterator)
+
+        self.train_function = run_steps
 
 
 def serve(
@@ -83,7 +105,7 @@ def tiny(num_clones: int) -> tuple[Any, Any]:
     """The network of `networks.tiny`, and its batch again and again."""
     batch_size = num_clones * sizes.TINY_BATCH_SIZE
     batch = (tf.ones([batch_size, sizes.TINY_INPUTS]), tf.zeros([batch_size], tf.int64))
-    model = keras.Sequential([keras.layers.Dense(sizes.TINY_CLASSES)])
+    model = Model([keras.layers.Dense(sizes.TINY_CLASSES)])
     return model, tf.data.Dataset.from_tensors(batch).repeat()
 
 
@@ -106,7 +128,7 @@ def cifarnet(data_dir: str | None) -> tuple[Any, Any]:
     def dense(units: int) -> Any:
         return layers.Dense(units, activation="relu", kernel_regularizer=decay)
 
-    model = keras.Sequential(
+    model = Model(
         [
             conv(),
             layers.MaxPool2D(2),

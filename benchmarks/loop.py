@@ -18,13 +18,12 @@ import tensorflow as tf
 
 from benchmarks import images, loops, networks, torch_peer
 from benchmarks.child import start_child
-from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, first, run_command
+from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
 
 tf1 = tf.compat.v1
 UNIT = "steps/s"
 GRAPH_LOOPS = ("train", "slim.learning.train", "MonitoredTrainingSession", "bare loop")
 KERAS, KERAS_20, TORCH = "Keras fit", "Keras fit, 20 steps per execution", "PyTorch DDP"
-PEERS = (*GRAPH_LOOPS[1:3], KERAS, KERAS_20, TORCH)
 
 
 def benchmarks(settings: Settings) -> Iterable[Benchmark]:
@@ -74,10 +73,7 @@ def _tiny(settings: Settings, num_clones: int) -> Benchmark:
         quantities=(UNIT,),
         reference="train",
         start=start,
-        goals=(
-            *first(UNIT, "train", PEERS),
-            *(Goal(UNIT, "train", other, bound) for other, bound in limits),
-        ),
+        goals=tuple(Goal(UNIT, "train", other, bound) for other, bound in limits),
     )
 
 

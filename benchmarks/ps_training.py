@@ -1,0 +1,195 @@
+"""Training on parameter servers: global steps per second and bytes moved per step.
+
+    python -m benchmarks.ps_training [--rounds=5]
+
+Real processes on the loopback, asynchronous workers, the 784-500-10 network with L2 and
+exponential decay on batches of 100 digits.  Against TensorFlow's `ParameterServerStrategy` with
+`ClusterCoordinator`; with 1, 2 and 4 workers and 1 and 2 parameter servers against a plain copy
+of the same bytes; and a sparse embedding, of which only the rows that a step touches may move.
+"""
+
+import contextlib
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from benchmarks import ps_network
+from benchmarks.child import Child
+from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
+from benchmarks.traffic import loopback_bytes
+from model_deploy.launch import ReservedPorts
+
+UNIT, BYTES = "global steps/s", "MB per step"
+QUANTITIES = (UNIT, BYTES)
+STRATEGY = "ParameterServerStrategy"
+COPY = "gRPC copy of the same bytes"
+CLUSTERS = [(num_workers, num_ps) for num_ps in (1, 2) for num_workers in (1, 2, 4)]
+
+
+def benchmarks(settings: Settings) -> Iterable[Benchmark]:
+    """Against the peer, against the limit, and sparse."""
+    yield _against_peer(settings)
+    yield _against_limit(settings)
+    yield _sparse(settings)
+
+
+def _against_peer(settings: Settings) -> Benchmark:
+    steps = settings.amount(200, quick=20)
+
+    def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
+        return {
+            "train": start_cluster(stack, 2, 1, network="mlp", steps=steps),
+            STRATEGY: _start_strategy(stack, 2 * steps),
+            f"{STRATEGY}, 10 steps per call": _start_strategy(stack, 2 * steps, steps_per_call=10),
+        }
+
+    return Benchmark(
+        title="1 parameter server, 2 workers",
+        does=(
+            "The 784-500-10 network, batches of 100. A step reads "
+            f"{ps_network.MODEL_BYTES / 1e6:.2f} MB of variables and sends as much of gradients, "
+            f"{ps_network.BYTES_PER_STEP / 1e6:.2f} MB; the bytes measured are those on the "
+            "loopback. The strategy's coordinator schedules one step per call, as its guide does, "
+            "or ten."
+        ),
+        quantities=QUANTITIES,
+        reference=STRATEGY,
+        start=start,
+        goals=(Goal(UNIT, "train", STRATEGY, 1.6),),
+    )
+
+
+def _against_limit(settings: Settings) -> Benchmark:
+    steps = settings.amount(200, quick=20)
+
+    def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
+        contenders = {COPY: _start_copy(stack, steps)}
+        for num_workers, num_ps in CLUSTERS:
+            name = f"{num_workers} workers, {num_ps} ps".replace("1 workers", "1 worker")
+            contenders[name] = start_cluster(
+                stack, num_workers, num_ps, network="mlp", steps=steps
+            )
+        return contenders
+
+    return Benchmark(
+        title="Workers and parameter servers",
+        does=(
+            "The same with 1, 2 and 4 workers and 1 and 2 parameter servers. The limit is one "
+            "process that copies the bytes of a step from a parameter server and back and "
+            "computes nothing."
+        ),
+        quantities=QUANTITIES,
+        reference=COPY,
+        start=start,
+    )
+
+
+def _sparse(settings: Settings) -> Benchmark:
+    steps = settings.amount(200, quick=5)
+    computed = {
+        "rows touched (computed)": ps_network.TOUCHED_BYTES_PER_STEP,
+        "whole table (computed)": 2 * ps_network.ROWS * ps_network.WIDTH * ps_network.FLOAT_BYTES,
+    }
+
+    def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
+        def constant(number: int) -> Measure:
+            return lambda: {BYTES: number / 1e6}
+
+        return {
+            "train": start_cluster(stack, 1, 1, network="embedding", steps=steps),
+            **{name: constant(number) for name, number in computed.items()},
+        }
+
+    return Benchmark(
+        title="Sparse embedding on a parameter server",
+        does=(
+            f"A table of {ps_network.ROWS:,} x {ps_network.WIDTH}, {ps_network.WORDS:,} random rows "
+            "per step, 1 worker. For each row its values and its number go both ways."
+        ),
+        quantities=(BYTES,),
+        reference="rows touched (computed)",
+        start=start,
+        goals=(Goal(BYTES, "train", "rows touched (computed)", 1.2, at_most=True),),
+    )
+
+
+def start_cluster(
+    stack: contextlib.ExitStack, num_workers: int, num_ps: int, network: str, steps: int
+) -> Measure:
+    """This project's cluster: the measure of a round of `steps` steps per worker."""
+    hosts = _hosts(stack, num_workers, num_ps)
+    _start_ps(stack, hosts)
+    workers = [
+        _start(
+            stack, "ps_task", "serve_worker", **hosts, task_id=task, network=network, steps=steps
+        )
+        for task in range(num_workers)
+    ]
+    for worker in workers:
+        worker.wait_until_ready()
+    return functools.partial(_measure, workers, num_workers * steps)
+
+
+def _start_copy(stack: contextlib.ExitStack, steps: int) -> Measure:
+    hosts = _hosts(stack, 1, 1)
+    _start_ps(stack, hosts)
+    child = _start(stack, "ps_task", "serve_copy", **hosts, steps=steps)
+    child.wait_until_ready()
+    return functools.partial(_measure, [child], steps)
+
+
+def _start_strategy(
+    stack: contextlib.ExitStack, steps: int, steps_per_call: int = 1
+) -> Measure:
+    """2 workers, 1 parameter server and the coordinator; a round has `steps` steps in all."""
+    hosts = _hosts(stack, 2, 1)
+    cluster = {"worker": hosts["worker_hosts"], "ps": hosts["ps_hosts"]}
+    tasks = [
+        _start(stack, "ps_strategy_peer", "serve_task", cluster=cluster, job_name=job, task_id=task)
+        for job, addresses in cluster.items()
+        for task in range(len(addresses))
+    ]
+    for task in tasks:
+        task.wait_until_ready()
+    coordinator = _start(
+        stack,
+        "ps_strategy_peer",
+        "serve_coordinator",
+        cluster=cluster,
+        steps=steps,
+        steps_per_call=steps_per_call,
+    )
+    coordinator.wait_until_ready()
+    return functools.partial(_measure, [coordinator], steps)
+
+
+def _hosts(stack: contextlib.ExitStack, num_workers: int, num_ps: int) -> dict[str, list[str]]:
+    addresses = stack.enter_context(ReservedPorts(num_workers + num_ps)).addresses
+    return {"worker_hosts": addresses[:num_workers], "ps_hosts": addresses[num_workers:]}
+
+
+def _start_ps(stack: contextlib.ExitStack, hosts: dict[str, list[str]]) -> None:
+    children = [
+        _start(stack, "ps_task", "serve_ps", **hosts, task_id=task)
+        for task in range(len(hosts["ps_hosts"]))
+    ]
+    for child in children:
+        child.wait_until_ready()
+
+
+def _start(stack: contextlib.ExitStack, module: str, function: str, **arguments: Any) -> Child:
+    return stack.enter_context(Child(f"benchmarks.{module}", function, **arguments))
+
+
+def _measure(children: list[Child], num_steps: int) -> dict[str, float]:
+    """A round: all children at once, over when the last one is."""
+    before = loopback_bytes()
+    for child in children:
+        child.send()
+    seconds = max(child.receive()["seconds"] for child in children)
+    moved = loopback_bytes() - before
+    return {UNIT: num_steps / seconds, BYTES: moved / num_steps / 1e6}
+
+
+if __name__ == "__main__":
+    run_command(benchmarks, __doc__ or "")
