@@ -2,64 +2,86 @@
 
     python -m benchmarks.inputs_cifar10 --data_dir=<CIFAR-10 as TFRecords> [--rounds=5]
 
-All pipelines make batches of 128 with the full cifarnet augmentation and take turns
-in one process; of the rounds, the median counts.
+All pipelines make batches of 128 with the full cifarnet augmentation.
 """
 
-import argparse
 import contextlib
+import functools
 import pathlib
-import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from benchmarks import images as images_lib
+from benchmarks.frame import Absent, Benchmark, Measure, Settings, run_command
+from benchmarks.sizes import BATCH_SIZE
 from model_deploy import inputs, slim
 
 tf1 = tf.compat.v1
-BATCH_SIZE = 128
+UNIT = "images/s"
+SLIM = "TF-Slim queue runners, TFRecords"
+PIPELINES = (
+    SLIM,
+    "tf.data, image by image",
+    "binary files",
+    "TFRecords",
+    "TFRecords, decoded again each epoch",
+)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measures and prints a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data_dir", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--secs", type=float, default=3.0, help="per pipeline and round")
-    options = parser.parse_args(arguments)
+def benchmarks(settings: Settings) -> Iterable[Benchmark]:
+    """The pipelines, against TF-Slim's."""
     tf1.disable_eager_execution()
     tf1.logging.set_verbosity(tf1.logging.ERROR)
-    with tempfile.TemporaryDirectory() as folder:
-        pipelines = pipelines_to_compare(options.data_dir, folder)
-        rates: dict[str, list[float]] = {name: [] for name in pipelines}
-        for _ in range(options.rounds):
-            for name, build in pipelines.items():
-                rates[name].append(images_per_sec(build, options.secs))
-    baseline = statistics.median(next(iter(rates.values())))
-    print(f"{'pipeline':36} {'images/s':>9} {'lowest':>8} {'highest':>8} {'times':>6}")
-    for name, each in rates.items():
-        median = statistics.median(each)
-        print(
-            f"{name:36} {median:9,.0f} {min(each):8,.0f} {max(each):8,.0f} {median / baseline:6.2f}"
-        )
+    secs = 0.2 if settings.quick else 3.0
+
+    def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
+        if settings.data_dir is None:
+            return dict.fromkeys(PIPELINES, Absent("needs --data_dir, CIFAR-10 as TFRecords"))
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        return {
+            name: functools.partial(_measure, build, secs)
+            for name, build in pipelines_to_compare(settings.data_dir, folder).items()
+        }
+
+    yield Benchmark(
+        title="Input pipelines for CIFAR-10",
+        does="Batches of 128 images, augmented as the original cifarnet does, without training.",
+        quantities=(UNIT,),
+        reference=SLIM,
+        start=start,
+    )
+
+
+def _measure(build: Callable[[], Any], secs: float) -> dict[str, float]:
+    return {UNIT: images_per_sec(build, secs)}
 
 
 def pipelines_to_compare(data_dir: str, folder: str) -> dict[str, Callable[[], Any]]:
-    """Name -> function that builds a pipeline; the first one is the baseline."""
+    """Name -> function that builds a pipeline, in the order of `PIPELINES`."""
     records = inputs.get_dataset("cifar10", "train", data_dir)
     write_binary(records, pathlib.Path(folder))
     binary = inputs.get_dataset("cifar10", "train", folder)
     streamed = inputs.get_dataset("tfrecord", "train", data_dir, file_prefix="cifar10")
-    return {
-        "TF-Slim queue runners, TFRecords": lambda: slim_batches(data_dir, records.num_examples),
-        "binary files": lambda: our_batches(binary),
-        "TFRecords": lambda: our_batches(records),
-        "TFRecords, decoded again each epoch": lambda: our_batches(streamed),
-    }
+    builders: tuple[Callable[[], Any], ...] = (
+        lambda: slim_batches(data_dir, records.num_examples),
+        lambda: usual_batches(data_dir),
+        lambda: our_batches(binary),
+        lambda: our_batches(records),
+        lambda: our_batches(streamed),
+    )
+    return dict(zip(PIPELINES, builders, strict=True))
+
+
+def usual_batches(data_dir: str) -> Any:
+    """What TensorFlow's guides advise."""
+    iterator = tf1.data.make_initializable_iterator(images_lib.usual_input(data_dir, BATCH_SIZE))
+    tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)
+    return iterator.get_next()
 
 
 def write_binary(dataset: inputs.Dataset, folder: pathlib.Path) -> None:
@@ -105,18 +127,10 @@ def slim_batches(data_dir: str, num_examples: int) -> Any:
     )
     image, label = provider.get(["image", "label"])
     images, labels = tf1.train.batch(
-        [augment(image), label], batch_size=BATCH_SIZE, num_threads=4, capacity=5 * BATCH_SIZE
+        [images_lib.augment(image), label], batch_size=BATCH_SIZE, num_threads=4, capacity=5 * BATCH_SIZE
     )
     queue = slim.prefetch_queue.prefetch_queue([images, labels], capacity=2)
     return queue.dequeue()
-
-
-def augment(image: Any) -> Any:
-    """The cifarnet augmentation of a single image."""
-    image = tf.pad(tf.cast(image, tf.float32), [[4, 4], [4, 4], [0, 0]])
-    image = tf.image.random_flip_left_right(tf1.random_crop(image, [32, 32, 3]))
-    image = tf.image.random_contrast(tf.image.random_brightness(image, 63), 0.2, 1.8)
-    return tf.image.per_image_standardization(image)
 
 
 def images_per_sec(build: Callable[[], Any], secs: float) -> float:
@@ -148,4 +162,4 @@ def running_session() -> Iterator[Any]:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(benchmarks, __doc__ or "")

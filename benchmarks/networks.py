@@ -36,13 +36,22 @@ def tiny(num_clones: int) -> model_deploy.DeployedModel:
 
 def cifarnet(num_clones: int, data_dir: str | None) -> model_deploy.DeployedModel:
     """cifarnet with this project's input; the clones share a batch of `BATCH_SIZE`."""
-    batches = inputs.train_batches(
+    return cifarnet_on(cifarnet_batches(num_clones, data_dir), num_clones)
+
+
+def cifarnet_batches(num_clones: int, data_dir: str | None) -> Any:
+    """This project's input of `num_clones` clones, which divide a batch of `BATCH_SIZE`."""
+    return inputs.train_batches(
         images.get_dataset(data_dir),
         batch_size=BATCH_SIZE // num_clones,
         num_clones=num_clones,
         preprocessing="cifarnet",
         image_size=IMAGE_SIZE,
     )
+
+
+def cifarnet_on(batches: Any, num_clones: int) -> model_deploy.DeployedModel:
+    """cifarnet on what `cifarnet_batches` returned."""
 
     def model_fn() -> None:
         batch = next(batches)

@@ -1,27 +1,66 @@
 """Cost of a second clone with a [1000000, 64] embedding table (256 MB).
 
-    python -m benchmarks.sparse_embedding
+    python -m benchmarks.sparse_embedding [--rounds=5]
 
-Trains the same global batch on one clone and on two, each in a process of its own, and
-prints milliseconds per step and peak memory, medians of the rounds, with their ratios.
-Goal: both ratios at most 1.2.  A gradient made dense would cost 256 MB and its writing
-in each step.
+Trains the same global batch on one clone and on two, each in a process of its own: milliseconds
+per step and peak memory.  Goal: both ratios at most 1.2.  A gradient made dense would cost
+256 MB and its writing in each step.
 """
 
-import argparse
-import json
+import contextlib
+import functools
 import resource
 import statistics
-import subprocess
-import sys
 import time
+from collections.abc import Iterable, Mapping
 
+from benchmarks.child import Requests, measure_in_new_process
+from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
+
+QUANTITIES = ("milliseconds", "megabytes")
 ROWS, WIDTH, GLOBAL_BATCH, WORDS = 1_000_000, 64, 64, 20
 GOAL = 1.2
 
 
-def measure(num_clones: int, steps: int) -> dict[str, float]:
-    """Trains in this process: milliseconds per step (median) and peak memory in MB."""
+def benchmarks(settings: Settings) -> Iterable[Benchmark]:
+    """One clone and two."""
+    steps = settings.amount(300, quick=10)
+
+    def start(_: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
+        return {
+            _name(n): functools.partial(measure_in_process, n, steps) for n in (1, 2)
+        }
+
+    yield Benchmark(
+        title="Sparse gradients",
+        does=(
+            f"An embedding of {ROWS:,} x {WIDTH} (256 MB) and {GLOBAL_BATCH * WORDS:,} words per "
+            "step on one clone, and the same words on two."
+        ),
+        quantities=QUANTITIES,
+        reference=_name(1),
+        start=start,
+        goals=tuple(Goal(each, _name(2), _name(1), GOAL, at_most=True) for each in QUANTITIES),
+    )
+
+
+def _name(num_clones: int) -> str:
+    return "one clone" if num_clones == 1 else "two clones"
+
+
+def measure_in_process(num_clones: int, steps: int) -> dict[str, float]:
+    """Trains in a new process, so that peak memory is that of this measurement.
+
+    Returns:
+      "milliseconds" per step (median) and "megabytes", the peak.
+    """
+    return measure_in_new_process(
+        "benchmarks.sparse_embedding", "serve", num_clones=num_clones, steps=steps
+    )
+
+
+def serve(requests: Requests, num_clones: int, steps: int) -> None:
+    """The process of `measure_in_process`."""
     import tensorflow.compat.v1 as tf  # noqa: PLC0415 - the parent process needs none
 
     from model_deploy import DeploymentConfig, deploy  # noqa: PLC0415
@@ -34,50 +73,22 @@ def measure(num_clones: int, steps: int) -> dict[str, float]:
             tf.nn.embedding_lookup(table, words),
         )
 
-    with tf.Graph().as_default(), tf.Session() as session:
-        config = DeploymentConfig(num_clones=num_clones, clone_on_cpu=True)
-        model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
-        session.run(tf.global_variables_initializer())
-        step = session.make_callable(model.train_op)
+    def measure() -> dict[str, float]:
         seconds = []
         for _ in range(steps):
             start = time.perf_counter()
             step()
             seconds.append(time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"milliseconds": 1000 * statistics.median(seconds), "megabytes": peak}
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return {"milliseconds": 1000 * statistics.median(seconds), "megabytes": peak}
 
-
-def measure_in_process(num_clones: int, steps: int) -> dict[str, float]:
-    """`measure` in a new process, so that peak memory is that of this measurement."""
-    command = [sys.executable, "-m", "benchmarks.sparse_embedding"]
-    command += [f"--clones={num_clones}", f"--steps={steps}"]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return result
-
-
-def main() -> None:
-    """Alternates between one clone and two, and prints the ratios first."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--clones", type=int, help="measure one number of clones, print JSON")
-    args = parser.parse_args()
-    if args.clones is not None:
-        print(json.dumps(measure(args.clones, args.steps)))
-        return
-    rounds = [[measure_in_process(n, args.steps) for n in (1, 2)] for _ in range(args.rounds)]
-    for what in ("milliseconds", "megabytes"):
-        one, two = (statistics.median(r[i][what] for r in rounds) for i in (0, 1))
-        verdict = "" if two / one <= GOAL else f"  short of {GOAL}"
-        ratios = [r[1][what] / r[0][what] for r in rounds]
-        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-        print(
-            f"{statistics.median(ratios):.2f} ({spread})  two clones / one, {what}: "
-            f"{two:.2f} / {one:.2f}{verdict}"
-        )
+    with tf.Graph().as_default(), tf.Session() as session:
+        config = DeploymentConfig(num_clones=num_clones, clone_on_cpu=True)
+        model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+        session.run(tf.global_variables_initializer())
+        step = session.make_callable(model.train_op)
+        requests.serve(measure)
 
 
 if __name__ == "__main__":
-    main()
+    run_command(benchmarks, __doc__ or "")
