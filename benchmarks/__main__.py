@@ -67,9 +67,13 @@ def replace_results(
         )
     before, _ = document.split(MARK)
     measured = f"# Results\n\n{machine}\n- rounds: {rounds}"
-    return f"{before}{MARK}\n\n" + "\n\n".join(
-        [measured.replace("# ", "## ", 1), *(result.text().rstrip() for result in results)]
-    ) + "\n"
+    return (
+        f"{before}{MARK}\n\n"
+        + "\n\n".join(
+            [measured.replace("# ", "## ", 1), *(result.text().rstrip() for result in results)]
+        )
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

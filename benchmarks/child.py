@@ -140,4 +140,6 @@ def start_child(
 
 
 if __name__ == "__main__":
-    getattr(importlib.import_module(sys.argv[1]), sys.argv[2])(Requests(), **json.loads(sys.argv[3]))
+    getattr(importlib.import_module(sys.argv[1]), sys.argv[2])(
+        Requests(), **json.loads(sys.argv[3])
+    )

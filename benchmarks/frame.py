@@ -74,10 +74,14 @@ class Goal:
     def verdict(self, ratio: float | None) -> str:
         """One line; None for a ratio that could not be measured."""
         side = "at most" if self.at_most else "at least"
-        goal = f"{self.quantity}: {self.contender} is to be {side} {self.bound:g} times {self.other}"
+        goal = (
+            f"{self.quantity}: {self.contender} is to be {side} {self.bound:g} times {self.other}"
+        )
         if ratio is None:
             return f"{goal}: not measured"
-        return f"{goal}; it is {ratio:.2f} times: {'reached' if self.is_reached(ratio) else 'short'}"
+        return (
+            f"{goal}; it is {ratio:.2f} times: {'reached' if self.is_reached(ratio) else 'short'}"
+        )
 
 
 def first(quantity: str, contender: str, others: Iterable[str]) -> tuple[Goal, ...]:
@@ -122,10 +126,13 @@ class Result:
     absent: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def ratio(self, quantity: str, contender: str, other: str) -> float | None:
-        """Median over the rounds of contender / other; None if one of them is absent."""
+        """Median over the rounds of contender / other; None if one is absent or other is 0."""
         if contender not in self.values or other not in self.values:
             return None
-        pairs = zip(self.values[contender][quantity], self.values[other][quantity], strict=True)
+        divisors = self.values[other][quantity]
+        if not all(divisors):
+            return None
+        pairs = zip(self.values[contender][quantity], divisors, strict=True)
         return statistics.median(mine / its for mine, its in pairs)
 
     def verdicts(self) -> list[str]:
@@ -139,8 +146,10 @@ class Result:
         """Title, description, a table for each quantity, and goals, as Markdown."""
         parts = [f"## {self.benchmark.title}", self.benchmark.does]
         parts += [self._table(quantity) for quantity in self.benchmark.quantities]
-        if self.benchmark.goals:
-            parts.append("\n".join(f"- {verdict}" for verdict in self.verdicts()))
+        lines = [f"- {name} was not measured: {reason}" for name, reason in self.absent.items()]
+        lines += [f"- {verdict}" for verdict in self.verdicts()]
+        if lines:
+            parts.append("\n".join(lines))
         return "\n\n".join(parts) + "\n"
 
     def _table(self, quantity: str) -> str:
@@ -151,7 +160,8 @@ class Result:
             ratio = self.ratio(quantity, name, reference)
             numbers = [_number(value) for value in (statistics.median(each), min(each), max(each))]
             rows.append([name, *numbers, "" if ratio is None else f"{ratio:.2f}"])
-        rows += [[name, reason, "", "", ""] for name, reason in self.absent.items()]
+        # The reasons, which are long, follow the tables.
+        rows += [[name, "-", "-", "-", "-"] for name in self.absent]
         return markdown_table(rows)
 
 

@@ -127,7 +127,10 @@ def slim_batches(data_dir: str, num_examples: int) -> Any:
     )
     image, label = provider.get(["image", "label"])
     images, labels = tf1.train.batch(
-        [images_lib.augment(image), label], batch_size=BATCH_SIZE, num_threads=4, capacity=5 * BATCH_SIZE
+        [images_lib.augment(image), label],
+        batch_size=BATCH_SIZE,
+        num_threads=4,
+        capacity=5 * BATCH_SIZE,
     )
     queue = slim.prefetch_queue.prefetch_queue([images, labels], capacity=2)
     return queue.dequeue()

@@ -97,7 +97,9 @@ def serve(
 def use_logical_cpus(count: int) -> list[str]:
     """Divides the CPU into `count` logical devices; returns their names."""
     cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * count)
+    tf.config.set_logical_device_configuration(
+        cpu, [tf.config.LogicalDeviceConfiguration()] * count
+    )
     return [f"/cpu:{i}" for i in range(count)]
 
 

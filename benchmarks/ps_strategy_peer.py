@@ -70,7 +70,9 @@ class _Network:
         weights = [tf.convert_to_tensor(variable) for variable in self._variables]
         with tf.GradientTape() as tape:
             tape.watch(weights)
-            net = tf.nn.relu(tf.reshape(images, [-1, weights[0].shape[0]]) @ weights[0] + weights[1])
+            net = tf.nn.relu(
+                tf.reshape(images, [-1, weights[0].shape[0]]) @ weights[0] + weights[1]
+            )
             logits = net @ weights[2] + weights[3]
             entropies = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             decay = tf.nn.l2_loss(weights[0]) + tf.nn.l2_loss(weights[2])

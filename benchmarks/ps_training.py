@@ -66,9 +66,7 @@ def _against_limit(settings: Settings) -> Benchmark:
         contenders = {COPY: _start_copy(stack, steps)}
         for num_workers, num_ps in CLUSTERS:
             name = f"{num_workers} workers, {num_ps} ps".replace("1 workers", "1 worker")
-            contenders[name] = start_cluster(
-                stack, num_workers, num_ps, network="mlp", steps=steps
-            )
+            contenders[name] = start_cluster(stack, num_workers, num_ps, network="mlp", steps=steps)
         return contenders
 
     return Benchmark(
@@ -138,9 +136,7 @@ def _start_copy(stack: contextlib.ExitStack, steps: int) -> Measure:
     return functools.partial(_measure, [child], steps)
 
 
-def _start_strategy(
-    stack: contextlib.ExitStack, steps: int, steps_per_call: int = 1
-) -> Measure:
+def _start_strategy(stack: contextlib.ExitStack, steps: int, steps_per_call: int = 1) -> Measure:
     """2 workers, 1 parameter server and the coordinator; a round has `steps` steps in all."""
     hosts = _hosts(stack, 2, 1)
     cluster = {"worker": hosts["worker_hosts"], "ps": hosts["ps_hosts"]}

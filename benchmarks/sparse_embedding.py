@@ -27,9 +27,7 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
     steps = settings.amount(300, quick=10)
 
     def start(_: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
-        return {
-            _name(n): functools.partial(measure_in_process, n, steps) for n in (1, 2)
-        }
+        return {_name(n): functools.partial(measure_in_process, n, steps) for n in (1, 2)}
 
     yield Benchmark(
         title="Sparse gradients",

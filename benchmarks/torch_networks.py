@@ -103,7 +103,9 @@ class _Images:
         means = images.mean((2, 3), keepdim=True)
         images = (images - means) * contrast + means
         deviation, mean = torch.std_mean(images, (1, 2, 3), keepdim=True)
-        return (images - mean) / deviation.clamp(min=images[0].numel() ** -0.5), self._labels[chosen]
+        return (images - mean) / deviation.clamp(min=images[0].numel() ** -0.5), self._labels[
+            chosen
+        ]
 
     def _crop_and_mirror(self, chosen: Any) -> Any:
         count, room = len(chosen), self._images.shape[-1] - IMAGE_SIZE + 1

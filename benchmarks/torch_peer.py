@@ -30,17 +30,13 @@ def start(stack: contextlib.ExitStack, num_clones: int, **arguments: Any) -> Mea
     return measure
 
 
-def start_processes(
-    stack: contextlib.ExitStack, num_clones: int, **arguments: Any
-) -> list[Child]:
+def start_processes(stack: contextlib.ExitStack, num_clones: int, **arguments: Any) -> list[Child]:
     """The processes of one group; they find each other by a file."""
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     meeting = pathlib.Path(folder, "meeting").as_uri()
     return [
         stack.enter_context(
-            Child(
-                MODULE, "serve", rank=rank, num_clones=num_clones, meeting=meeting, **arguments
-            )
+            Child(MODULE, "serve", rank=rank, num_clones=num_clones, meeting=meeting, **arguments)
         )
         for rank in range(num_clones)
     ]

@@ -1,0 +1,285 @@
+"""The frame of the benchmarks: arithmetic, tables, goals, processes. Nothing about speed."""
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as all_benchmarks
+from benchmarks import child as child_lib
+from benchmarks import frame, traffic
+
+ROOT = Path(__file__).parents[1]
+
+
+def _benchmark(start, goals=(), quantities=("steps/s",)):
+    return frame.Benchmark("Title", "What it does.", quantities, "ours", lambda _: start, goals)
+
+
+def _result(goals=(), absent=None, **rates):
+    values = {name: {"steps/s": each} for name, each in rates.items()}
+    return frame.Result(_benchmark({}, goals), values, absent or {})
+
+
+def test_contenders_take_turns():
+    """In each round every contender is measured once, in the same order."""
+    measured = []
+
+    def contender(name):
+        def measure():
+            measured.append(name)
+            return {"steps/s": len(measured)}
+
+        return measure
+
+    result = frame.run(_benchmark({name: contender(name) for name in ("ours", "its")}), 3)
+    assert measured == ["ours", "its"] * 3
+    assert result.values == {"ours": {"steps/s": [1, 3, 5]}, "its": {"steps/s": [2, 4, 6]}}
+
+
+def test_what_was_started_is_ended():
+    """The exit stack of the contenders is closed after the last round."""
+    ended = []
+
+    def start(stack):
+        stack.callback(ended.append, "ours")
+        return {"ours": lambda: {"steps/s": float(not ended)}}
+
+    result = frame.run(frame.Benchmark("Title", "", ("steps/s",), "ours", start), 2)
+    assert ended == ["ours"]
+    assert result.values["ours"]["steps/s"] == [1.0, 1.0]
+
+
+def test_ratio_is_taken_within_rounds():
+    """A machine that is ten times slower in one round does not change the ratio."""
+    result = _result(ours=[30.0, 3.0, 36.0], its=[10.0, 1.0, 12.0])
+    assert result.ratio("steps/s", "ours", "its") == 3.0
+    assert result.ratio("steps/s", "its", "ours") == pytest.approx(1 / 3)
+
+
+def test_ratio_is_the_median():
+    """Of the ratios 2, 5 and 3 of three rounds it is 3."""
+    result = _result(ours=[2.0, 5.0, 3.0], its=[1.0, 1.0, 1.0])
+    assert result.ratio("steps/s", "ours", "its") == 3.0
+
+
+@pytest.mark.parametrize("other", ["absent", "zero"])
+def test_no_ratio(other):
+    """There is no ratio to a contender that is absent or whose value is 0."""
+    assert _result(ours=[1.0], zero=[0.0]).ratio("steps/s", "ours", other) is None
+
+
+@pytest.mark.parametrize(
+    ("bound", "at_most", "ratio", "ends"),
+    [
+        pytest.param(3, False, 3.0, "at least 3 times its; it is 3.00 times: reached", id="least"),
+        pytest.param(3, False, 2.99, "at least 3 times its; it is 2.99 times: short", id="short"),
+        pytest.param(1.2, True, 1.2, "at most 1.2 times its; it is 1.20 times: reached", id="most"),
+        pytest.param(1.2, True, 1.3, "at most 1.2 times its; it is 1.30 times: short", id="more"),
+        pytest.param(3, False, None, "at least 3 times its: not measured", id="absent"),
+    ],
+)
+def test_verdict(bound, at_most, ratio, ends):
+    """A goal says what is to be, what is, and whether that is enough."""
+    goal = frame.Goal("steps/s", "ours", "its", bound, at_most)
+    assert goal.verdict(ratio) == f"steps/s: ours is to be {ends}"
+
+
+def test_first_is_a_goal_for_each_peer():
+    """To be first is to be at least as fast as each of the others."""
+    goals = frame.first("steps/s", "ours", ["slow", "fast"])
+    result = _result(goals, ours=[2.0], slow=[1.0], fast=[4.0])
+    assert [verdict.rpartition(" ")[2] for verdict in result.verdicts()] == ["reached", "short"]
+
+
+def test_text():
+    """The table has medians, the lowest, the highest and ratios; then absences and goals."""
+    goals = (frame.Goal("steps/s", "ours", "torch", 8),)
+    text = _result(
+        goals, {"torch": "PyTorch is not installed"}, ours=[1.0, 4.0, 2.0], its=[2000.0] * 3
+    ).text()
+    assert text == (
+        "## Title\n"
+        "\n"
+        "What it does.\n"
+        "\n"
+        "| contender | steps/s | lowest | highest | times ours |\n"
+        "| --------- | ------: | -----: | ------: | ---------: |\n"
+        "| ours      |       2 |      1 |       4 |       1.00 |\n"
+        "| its       |   2,000 |  2,000 |   2,000 |    1000.00 |\n"
+        "| torch     |       - |      - |       - |          - |\n"
+        "\n"
+        "- torch was not measured: PyTorch is not installed\n"
+        "- steps/s: ours is to be at least 8 times torch: not measured\n"
+    )
+
+
+def test_absent_contender():
+    """A contender that cannot be measured does not stop the others."""
+    start = {"ours": lambda: {"steps/s": 1.0}, "torch": frame.Absent("it is not installed")}
+    result = frame.run(_benchmark(start), 2)
+    assert result.values == {"ours": {"steps/s": [1.0, 1.0]}}
+    assert result.absent == {"torch": "it is not installed"}
+
+
+def test_missing_quantity():
+    """A measurement without a quantity of its benchmark is an error that names both."""
+    start = {"ours": lambda: {"images/s": 1.0}}
+    with pytest.raises(ValueError, match=r"of ours must have steps/s, got \['images/s'\]"):
+        frame.run(_benchmark(start), 1)
+
+
+def test_settings():
+    """A quick run makes one round of the smaller amount; rounds must be positive."""
+    assert frame.Settings(quick=True).amount(2000, quick=40) == 40
+    assert frame.Settings().amount(2000, quick=40) == 2000
+    with pytest.raises(ValueError, match="rounds must be at least 1, got 0"):
+        frame.Settings(rounds=0)
+
+
+def test_command(capsys):
+    """The command of a file prints the tables of its benchmarks, with the rounds asked for."""
+    given = []
+
+    def describe(settings):
+        given.append(settings)
+        yield _benchmark({"ours": lambda: {"steps/s": 1.0}})
+
+    frame.run_command(describe, "Help.", ["--rounds=2", "--data_dir=photos"])
+    frame.run_command(describe, "Help.", ["--quick"])
+    assert given == [
+        frame.Settings(rounds=2, data_dir="photos"),
+        frame.Settings(rounds=1, quick=True),
+    ]
+    assert capsys.readouterr().out.count("## Title") == 2
+
+
+def serve_counts(requests, start):
+    """A child that counts its measurements from `start`, and prints what nobody asked for."""
+    counts = iter(range(start, start + 100))
+    print("a library's notice")
+    requests.serve(lambda: {"count": next(counts)})
+
+
+def serve_failure(requests):
+    """A child that fails before it is ready."""
+    raise ValueError("rank must be at least 0, got -1")
+
+
+def test_children_take_turns():
+    """Children answer when they are asked, keep their state, and may print."""
+    with contextlib.ExitStack() as stack:
+        start = lambda count: child_lib.start_child(  # noqa: E731 - twice in the next line
+            stack, "tests.test_benchmarks", "serve_counts", start=count
+        )
+        low, high = start(0), start(50)
+        asked = [low(), high(), low(), high()]
+    assert [each["count"] for each in asked] == [0, 50, 1, 51]
+
+
+def test_ready_child_tells_time_and_memory():
+    """Start-up is measured from outside, peak memory from inside."""
+    with child_lib.Child("tests.test_benchmarks", "serve_counts", start=0) as child:
+        ready = child.wait_until_ready()
+    assert ready["seconds"] > 0
+    assert ready["peak MB"] > 5
+
+
+def test_failed_child():
+    """A child that ends before its answer is an error with its last words."""
+    with (
+        child_lib.Child("tests.test_benchmarks", "serve_failure") as child,
+        pytest.raises(RuntimeError, match=r"serve_failure(.|\n)*rank must be at least 0, got -1"),
+    ):
+        child.wait_until_ready()
+
+
+def test_requests_end_with_the_parent(monkeypatch, capfd):
+    """A child whose parent is gone is asked for nothing more."""
+    program = (
+        "from benchmarks.child import Requests\n"
+        "requests = Requests()\n"
+        "requests.serve(lambda: {'count': 1})\n"
+    )
+    import subprocess
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], input="\n\n", capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    ready, *answers = map(json.loads, done.stdout.splitlines())
+    assert list(ready) == ["peak MB"]
+    assert answers == [{"count": 1}, {"count": 1}]
+
+
+def test_loopback_bytes():
+    """The counter is the first number of the loopback's line."""
+    counters = "Inter-|   Receive\n face |bytes packets\n  eth0:  1 2 3\n    lo: 123456 78 0\n"
+    assert traffic.parse_loopback_bytes(counters) == 123456
+    with pytest.raises(ValueError, match="must have a line for lo, got '  eth0: 1'"):
+        traffic.parse_loopback_bytes("  eth0: 1")
+
+
+def test_bytes_of_a_step():
+    """784 x 500 + 500 + 500 x 10 + 10 floats are read, and as many gradients sent."""
+    ps_network = importlib.import_module("benchmarks.ps_network")
+    assert ps_network.BYTES_PER_STEP == 2 * 4 * 397_510
+    assert ps_network.TOUCHED_BYTES_PER_STEP == 2 * 1280 * (64 * 4 + 8)
+
+
+def test_pytorch_is_optional(monkeypatch):
+    """Without PyTorch its contender says so."""
+    torch_peer = importlib.import_module("benchmarks.torch_peer")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with contextlib.ExitStack() as stack:
+        absent = torch_peer.start(stack, 2, network="tiny", steps=1)
+    assert absent == frame.Absent("PyTorch is not installed")
+
+
+def test_every_benchmark_is_in_the_command_and_the_document():
+    """What has a command of its own runs with all others, and is documented."""
+    files = (ROOT / "benchmarks").glob("*.py")
+    with_command = {each.stem for each in files if "run_command(benchmarks," in each.read_text()}
+    assert with_command == set(all_benchmarks.MODULES)
+    document = all_benchmarks.DOCUMENT.read_text()
+    for name in all_benchmarks.MODULES:
+        assert f"`python -m benchmarks.{name}`" in document
+    assert document.count(all_benchmarks.MARK) == 1
+
+
+@pytest.mark.parametrize("name", all_benchmarks.MODULES)
+def test_benchmarks_describe_themselves(name):
+    """Each says what it does; its goals are about its quantities."""
+    described = list(importlib.import_module(f"benchmarks.{name}").benchmarks(frame.Settings()))
+    assert described
+    for benchmark in described:
+        assert benchmark.does.endswith(".")
+        assert {goal.quantity for goal in benchmark.goals} <= set(benchmark.quantities)
+
+
+def test_results_replace_older_ones():
+    """What was written by hand stays, what was measured before goes."""
+    document = f"# By hand\n\n{all_benchmarks.MARK}\n\nold\n"
+    results = [_result(ours=[1.0])]
+    written = all_benchmarks.replace_results(document, results, "- cores: 2", rounds=1)
+    assert written.startswith(f"# By hand\n\n{all_benchmarks.MARK}\n\n## Results\n\n- cores: 2\n")
+    assert "old" not in written
+    assert written.endswith("1.00 |\n")
+    assert all_benchmarks.replace_results(written, results, "- cores: 2", rounds=1) == written
+
+
+def test_document_without_mark():
+    """A document that has no place for results is not written."""
+    with pytest.raises(ValueError, match=r"must have the line .* once, got 0"):
+        all_benchmarks.replace_results("# By hand\n", [], "", rounds=1)
+
+
+def test_unknown_benchmark(capsys):
+    """A name that is none stops at the command line."""
+    with pytest.raises(SystemExit):
+        all_benchmarks.main(["--only=loop,speed"])
+    assert "--only must name some of loop," in capsys.readouterr().err
