@@ -1,7 +1,6 @@
 """One task of this project's cluster: trains a round of steps each time it is told to."""
 
 import functools
-import tempfile
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -53,11 +52,13 @@ def serve_ps(
 
 def serve_worker(
     requests: Requests,
+    *,
     worker_hosts: Sequence[str],
     ps_hosts: Sequence[str],
     task_id: int,
     network: str,
     steps: int,
+    train_dir: str,
 ) -> None:
     """An asynchronous worker; trains `steps` steps per request, answers "seconds"."""
     cluster, server, session_config = _start_task(worker_hosts, ps_hosts, "worker", task_id)
@@ -82,15 +83,14 @@ def serve_worker(
         ps_network.MODEL_FNS[network],
         optimizer=tf1.train.GradientDescentOptimizer(rate),
     )
-    with tempfile.TemporaryDirectory() as folder:
-        model_deploy.train(
-            model,
-            folder,
-            master=server.target,
-            is_chief=cluster.is_chief,
-            session_config=session_config,
-            hooks=[Rounds(requests, steps)],
-        )
+    model_deploy.train(
+        model,
+        train_dir,
+        master=server.target,
+        is_chief=cluster.is_chief,
+        session_config=session_config,
+        hooks=[Rounds(requests, steps)],
+    )
 
 
 def serve_copy(

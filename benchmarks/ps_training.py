@@ -10,6 +10,7 @@ of the same bytes; and a sparse embedding, of which only the rows that a step to
 
 import contextlib
 import functools
+import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -117,9 +118,18 @@ def start_cluster(
     """This project's cluster: the measure of a round of `steps` steps per worker."""
     hosts = _hosts(stack, num_workers, num_ps)
     _start_ps(stack, hosts)
+    # Kept here: at the end the workers are killed.
+    folder = stack.enter_context(tempfile.TemporaryDirectory())
     workers = [
         _start(
-            stack, "ps_task", "serve_worker", **hosts, task_id=task, network=network, steps=steps
+            stack,
+            "ps_task",
+            "serve_worker",
+            **hosts,
+            task_id=task,
+            network=network,
+            steps=steps,
+            train_dir=folder,
         )
         for task in range(num_workers)
     ]

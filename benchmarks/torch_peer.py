@@ -25,7 +25,8 @@ def start(stack: contextlib.ExitStack, num_clones: int, **arguments: Any) -> Mea
     def measure() -> dict[str, float]:
         for child in children:
             child.send()
-        return [child.receive() for child in children][0]
+        measured = [child.receive() for child in children]
+        return measured[0]  # they wait for each other in every step
 
     return measure
 
@@ -44,6 +45,7 @@ def start_processes(stack: contextlib.ExitStack, num_clones: int, **arguments: A
 
 def serve(
     requests: Requests,
+    *,
     rank: int,
     num_clones: int,
     meeting: str,

@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import importlib.util
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -173,10 +174,10 @@ def serve_failure(requests):
 def test_children_take_turns():
     """Children answer when they are asked, keep their state, and may print."""
     with contextlib.ExitStack() as stack:
-        start = lambda count: child_lib.start_child(  # noqa: E731 - twice in the next line
-            stack, "tests.test_benchmarks", "serve_counts", start=count
+        low, high = (
+            child_lib.start_child(stack, "tests.test_benchmarks", "serve_counts", start=start)
+            for start in (0, 50)
         )
-        low, high = start(0), start(50)
         asked = [low(), high(), low(), high()]
     assert [each["count"] for each in asked] == [0, 50, 1, 51]
 
@@ -198,17 +199,20 @@ def test_failed_child():
         child.wait_until_ready()
 
 
-def test_requests_end_with_the_parent(monkeypatch, capfd):
+def test_requests_end_with_the_parent():
     """A child whose parent is gone is asked for nothing more."""
     program = (
         "from benchmarks.child import Requests\n"
         "requests = Requests()\n"
         "requests.serve(lambda: {'count': 1})\n"
     )
-    import subprocess
-
     done = subprocess.run(
-        [sys.executable, "-c", program], input="\n\n", capture_output=True, text=True, cwd=ROOT
+        [sys.executable, "-c", program],
+        input="\n\n",
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     ready, *answers = map(json.loads, done.stdout.splitlines())
