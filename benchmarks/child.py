@@ -28,8 +28,7 @@ class Requests:
 
     def ready(self) -> None:
         """Says that everything is built and the first step is done."""
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        self.answer({"peak MB": peak})
+        self.answer({})
 
     def wait(self) -> bool:
         """Waits for a request; False when there are no more."""
@@ -40,8 +39,9 @@ class Requests:
             yield
 
     def answer(self, measured: Mapping[str, float]) -> None:
-        """Sends the result of a measurement."""
-        self._answers.write(json.dumps(measured) + "\n")
+        """Sends the result of a measurement, and "peak MB", the most memory used so far."""
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        self._answers.write(json.dumps({"peak MB": peak, **measured}) + "\n")
         self._answers.flush()
 
     def serve(self, measure: Callable[[], Mapping[str, float]]) -> None:

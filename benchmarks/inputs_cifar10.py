@@ -2,7 +2,8 @@
 
     python -m benchmarks.inputs_cifar10 --data_dir=<CIFAR-10 as TFRecords> [--rounds=5]
 
-All pipelines make batches of 128 with the full cifarnet augmentation.
+All pipelines make batches of 128 with the full cifarnet augmentation.  Without a folder only
+those that read digits from memory are measured.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import images as images_lib
+from benchmarks import torch_peer
 from benchmarks.frame import Absent, Benchmark, Measure, Settings, run_command
 from benchmarks.sizes import BATCH_SIZE
 from model_deploy import inputs, slim
@@ -24,9 +26,10 @@ from model_deploy import inputs, slim
 tf1 = tf.compat.v1
 UNIT = "images/s"
 SLIM = "TF-Slim queue runners, TFRecords"
+USUAL, OURS, TORCH = "tf.data, image by image", "this project, in memory", "PyTorch, in memory"
+# Those that read files.
 PIPELINES = (
     SLIM,
-    "tf.data, image by image",
     "binary files",
     "TFRecords",
     "TFRecords, decoded again each epoch",
@@ -40,19 +43,33 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
     secs = 0.2 if settings.quick else 3.0
 
     def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
-        if settings.data_dir is None:
-            return dict.fromkeys(PIPELINES, Absent("needs --data_dir, CIFAR-10 as TFRecords"))
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        data_dir = settings.data_dir
+        builders = {
+            USUAL: lambda: usual_batches(data_dir),
+            OURS: lambda: our_batches(images_lib.get_dataset(data_dir)),
+        }
+        absent: dict[str, Absent] = {}
+        if data_dir is None:
+            absent = dict.fromkeys(PIPELINES, Absent("needs --data_dir, CIFAR-10 as TFRecords"))
+        else:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            builders |= pipelines_to_compare(data_dir, folder)
+        work = {"batch_size": BATCH_SIZE, "secs": secs, "data_dir": data_dir}
         return {
-            name: functools.partial(_measure, build, secs)
-            for name, build in pipelines_to_compare(settings.data_dir, folder).items()
+            **{name: functools.partial(_measure, each, secs) for name, each in builders.items()},
+            TORCH: torch_peer.start_input(stack, **work),
+            **absent,
         }
 
     yield Benchmark(
-        title="Input pipelines for CIFAR-10",
-        does="Batches of 128 images, augmented as the original cifarnet does, without training.",
+        title="Input pipelines",
+        does=(
+            "Batches of 128 images of "
+            f"{'CIFAR-10' if settings.data_dir else 'digits'}, augmented as the original cifarnet "
+            "does, without training."
+        ),
         quantities=(UNIT,),
-        reference=SLIM,
+        reference=SLIM if settings.data_dir else USUAL,
         start=start,
     )
 
@@ -69,7 +86,6 @@ def pipelines_to_compare(data_dir: str, folder: str) -> dict[str, Callable[[], A
     streamed = inputs.get_dataset("tfrecord", "train", data_dir, file_prefix="cifar10")
     builders: tuple[Callable[[], Any], ...] = (
         lambda: slim_batches(data_dir, records.num_examples),
-        lambda: usual_batches(data_dir),
         lambda: our_batches(binary),
         lambda: our_batches(records),
         lambda: our_batches(streamed),
@@ -77,7 +93,7 @@ def pipelines_to_compare(data_dir: str, folder: str) -> dict[str, Callable[[], A
     return dict(zip(PIPELINES, builders, strict=True))
 
 
-def usual_batches(data_dir: str) -> Any:
+def usual_batches(data_dir: str | None) -> Any:
     """What TensorFlow's guides advise."""
     iterator = tf1.data.make_initializable_iterator(images_lib.usual_input(data_dir, BATCH_SIZE))
     tf1.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, iterator.initializer)

@@ -57,6 +57,7 @@ class Model(keras.Sequential):
 
 def serve(
     requests: Requests,
+    *,
     network: str,
     num_clones: int,
     steps: int,
@@ -66,13 +67,17 @@ def serve(
     """Trains `steps` steps per request; answers "steps/s"."""
     names = use_logical_cpus(num_clones)
     with tf.distribute.MirroredStrategy(names).scope():
-        if network == "tiny":
-            model, dataset = tiny(num_clones)
-        else:
-            model, dataset = cifarnet(data_dir)
+        builders = {
+            "tiny": lambda: tiny(num_clones),
+            "embedding": embedding,
+            "cifarnet": lambda: cifarnet(data_dir),
+        }
+        model, dataset = builders[network]()
         model.compile(
             keras.optimizers.SGD(sizes.LEARNING_RATE),
-            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            "mse"
+            if network == "embedding"
+            else keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             steps_per_execution=steps_per_execution,
         )
     clock = Clock()
@@ -109,6 +114,17 @@ def tiny(num_clones: int) -> tuple[Any, Any]:
     batch = (tf.ones([batch_size, sizes.TINY_INPUTS]), tf.zeros([batch_size], tf.int64))
     model = Model([keras.layers.Dense(sizes.TINY_CLASSES)])
     return model, tf.data.Dataset.from_tensors(batch).repeat()
+
+
+def embedding() -> tuple[Any, Any]:
+    """Random rows of a table that are pulled towards one, as in `sparse_embedding`."""
+    shape = [sizes.SENTENCES, sizes.WORDS]
+
+    def random_batch(_: Any) -> tuple[Any, Any]:
+        return tf.random.uniform(shape, 0, sizes.ROWS, tf.int64), tf.ones([*shape, sizes.WIDTH])
+
+    model = Model([keras.layers.Embedding(sizes.ROWS, sizes.WIDTH, "zeros")])
+    return model, tf.data.Dataset.range(1).repeat().map(random_batch)
 
 
 class Normalization(keras.layers.Layer):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from benchmarks import images
+from benchmarks import images, sizes
 from nets import nets_factory
 
 tf1 = tf.compat.v1
@@ -14,16 +14,16 @@ SIZE, HIDDEN, CLASSES = 28, 500, 10
 LEARNING_RATE, DECAY_STEPS, DECAY = 0.01, 1000, 0.95
 # The loss has half of it times the squared weights.
 WEIGHT_DECAY = 0.0005
-# The embedding: a table of 256 MB, of which a step looks up some rows.
-ROWS, WIDTH, WORDS = 1_000_000, 64, 1280
 
+# Of the embedding; the table has `sizes.ROWS`.
+ROWS_PER_STEP = sizes.SENTENCES * sizes.WORDS
 SHAPES = ((SIZE * SIZE, HIDDEN), (HIDDEN,), (HIDDEN, CLASSES), (CLASSES,))
 FLOAT_BYTES = 4
 MODEL_BYTES = FLOAT_BYTES * sum(int(np.prod(shape)) for shape in SHAPES)
 # Each worker's step reads the variables and sends their gradients.
 BYTES_PER_STEP = 2 * MODEL_BYTES
 # A row is read, its gradient is sent, and its number (int64) goes both ways.
-TOUCHED_BYTES_PER_STEP = 2 * WORDS * (WIDTH * FLOAT_BYTES + 8)
+TOUCHED_BYTES_PER_STEP = 2 * ROWS_PER_STEP * (sizes.WIDTH * FLOAT_BYTES + 8)
 
 
 def batches() -> Any:
@@ -46,10 +46,12 @@ def mlp_model_fn() -> None:
 
 def embedding_model_fn() -> None:
     """Random rows of the table are pulled towards one."""
-    table = tf1.get_variable("table", [ROWS, WIDTH], initializer=tf1.zeros_initializer())
-    words = tf.random.uniform([WORDS], 0, ROWS, tf.int64)
+    table = tf1.get_variable(
+        "table", [sizes.ROWS, sizes.WIDTH], initializer=tf1.zeros_initializer()
+    )
+    words = tf.random.uniform([ROWS_PER_STEP], 0, sizes.ROWS, tf.int64)
     rows = tf.nn.embedding_lookup(table, words)
-    tf1.losses.mean_squared_error(tf.ones([WORDS, WIDTH]), rows)
+    tf1.losses.mean_squared_error(tf.ones([ROWS_PER_STEP, sizes.WIDTH]), rows)
 
 
 MODEL_FNS = {"mlp": mlp_model_fn, "embedding": embedding_model_fn}

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from benchmarks import ps_network
+from benchmarks import ps_network, sizes
 from benchmarks.child import Child
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
 from benchmarks.traffic import loopback_bytes
@@ -87,7 +87,7 @@ def _sparse(settings: Settings) -> Benchmark:
     steps = settings.amount(200, quick=5)
     computed = {
         "rows touched (computed)": ps_network.TOUCHED_BYTES_PER_STEP,
-        "whole table (computed)": 2 * ps_network.ROWS * ps_network.WIDTH * ps_network.FLOAT_BYTES,
+        "whole table (computed)": 2 * sizes.ROWS * sizes.WIDTH * ps_network.FLOAT_BYTES,
     }
 
     def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
@@ -102,8 +102,8 @@ def _sparse(settings: Settings) -> Benchmark:
     return Benchmark(
         title="Sparse embedding on a parameter server",
         does=(
-            f"A table of {ps_network.ROWS:,} x {ps_network.WIDTH}, {ps_network.WORDS:,} random rows "
-            "per step, 1 worker. For each row its values and its number go both ways."
+            f"A table of {sizes.ROWS:,} x {sizes.WIDTH}, {ps_network.ROWS_PER_STEP:,} random "
+            "rows per step, 1 worker. For each row its values and its number go both ways."
         ),
         quantities=(BYTES,),
         reference="rows touched (computed)",

@@ -8,7 +8,6 @@ on 2 clones and makes a step.
 
 import contextlib
 import functools
-import importlib.util
 from collections.abc import Iterable, Mapping
 
 from benchmarks import torch_peer
@@ -41,11 +40,7 @@ def _start(_: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
     return {
         **{loop: functools.partial(_first_step_of_loop, loop) for loop in loops},
         "Keras fit": _first_step_of_keras,
-        "PyTorch DDP": (
-            _first_step_of_torch
-            if importlib.util.find_spec("torch")
-            else Absent("PyTorch is not installed")
-        ),
+        "PyTorch DDP": (_first_step_of_torch if torch_peer.is_installed() else torch_peer.ABSENT),
     }
 
 

@@ -12,10 +12,14 @@ from benchmarks.sizes import (
     IMAGE_SIZE,
     LEARNING_RATE,
     PADDING,
+    ROWS,
+    SENTENCES,
     TINY_BATCH_SIZE,
     TINY_CLASSES,
     TINY_INPUTS,
     WEIGHT_DECAY,
+    WIDTH,
+    WORDS,
 )
 
 
@@ -25,14 +29,25 @@ def step_function(network: str, num_clones: int, data_dir: str | None) -> Callab
         images = torch.ones(TINY_BATCH_SIZE, TINY_INPUTS)
         batch = images, torch.zeros(TINY_BATCH_SIZE, dtype=torch.int64)
         return _step_function(nn.Linear(TINY_INPUTS, TINY_CLASSES), lambda: batch, [])
-    data = _Images(data_dir, BATCH_SIZE // num_clones)
+    if network == "embedding":
+        shape = (SENTENCES // num_clones, WORDS)
+        return _step_function(
+            nn.Embedding(ROWS, WIDTH, sparse=True),
+            lambda: (torch.randint(ROWS, shape), torch.ones(*shape, WIDTH)),
+            [],
+            nn.MSELoss(),
+        )
+    data = Images(data_dir, BATCH_SIZE // num_clones)
     model = cifarnet(data.channels)
     decayed = [layer.weight for layer in model if isinstance(layer, nn.Linear)][:2]
     return _step_function(model, data.next_batch, decayed)
 
 
 def _step_function(
-    model: Any, next_batch: Callable[[], tuple[Any, Any]], decayed: list[Any]
+    model: Any,
+    next_batch: Callable[[], tuple[Any, Any]],
+    decayed: list[Any],
+    loss_function: Any = None,
 ) -> Callable[[], None]:
     parallel = nn.parallel.DistributedDataParallel(model)
     chosen = {id(weight) for weight in decayed}
@@ -41,7 +56,7 @@ def _step_function(
     if decayed:
         groups.append({"params": decayed, "weight_decay": WEIGHT_DECAY})
     optimizer = torch.optim.SGD(groups, lr=LEARNING_RATE)
-    loss_function = nn.CrossEntropyLoss()
+    loss_function = loss_function or nn.CrossEntropyLoss()
 
     def step() -> None:
         images, labels = next_batch()
@@ -78,7 +93,7 @@ def cifarnet(channels: int) -> Any:
     )
 
 
-class _Images:
+class Images:
     """Batches of images in memory, augmented as a whole."""
 
     def __init__(self, data_dir: str | None, batch_size: int) -> None:

@@ -8,16 +8,22 @@ import tempfile
 import time
 from typing import Any
 
-from benchmarks.child import Child, Requests
+from benchmarks.child import Child, Requests, start_child
 from benchmarks.frame import Absent, Measure
 
 MODULE = "benchmarks.torch_peer"
+ABSENT = Absent("PyTorch is not installed")
+
+
+def is_installed() -> bool:
+    """Whether PyTorch can be imported; only its processes import it."""
+    return importlib.util.find_spec("torch") is not None
 
 
 def start(stack: contextlib.ExitStack, num_clones: int, **arguments: Any) -> Measure | Absent:
     """The measure of `num_clones` processes, closed by the stack; or why there is none."""
-    if importlib.util.find_spec("torch") is None:
-        return Absent("PyTorch is not installed")
+    if not is_installed():
+        return ABSENT
     children = start_processes(stack, num_clones, **arguments)
     for child in children:
         child.wait_until_ready()
@@ -74,4 +80,27 @@ def serve(
         return {"steps/s": steps / (time.perf_counter() - began)}
 
     step()
+    requests.serve(measure)
+
+
+def start_input(stack: contextlib.ExitStack, **arguments: Any) -> Measure | Absent:
+    """The measure of batches without training, by a process that the stack closes."""
+    if not is_installed():
+        return ABSENT
+    return start_child(stack, MODULE, "serve_input", **arguments)
+
+
+def serve_input(requests: Requests, batch_size: int, secs: float, data_dir: str | None) -> None:
+    """Makes augmented batches for `secs` seconds per request; answers "images/s"."""
+    from benchmarks import torch_networks  # noqa: PLC0415 - as above
+
+    images = torch_networks.Images(data_dir, batch_size)
+
+    def measure() -> dict[str, float]:
+        batches, began = 0, time.perf_counter()
+        while time.perf_counter() - began < secs:
+            images.next_batch()
+            batches += 1
+        return {"images/s": batches * batch_size / (time.perf_counter() - began)}
+
     requests.serve(measure)
