@@ -123,12 +123,13 @@ class Images:
         ]
 
     def _crop_and_mirror(self, chosen: Any) -> Any:
+        """uint8; slices of single images, which is several times faster than one gather."""
         count, room = len(chosen), self._images.shape[-1] - IMAGE_SIZE + 1
-        offsets = torch.arange(IMAGE_SIZE)
-        rows = torch.randint(room, [count, 1]) + offsets
-        columns = torch.randint(room, [count, 1]) + offsets
-        columns = torch.where(torch.rand(count, 1) < 0.5, columns, columns.flip(1))
-        picked = self._images.permute(0, 2, 3, 1)[
-            chosen[:, None, None], rows[:, :, None], columns[:, None, :]
-        ]
-        return picked.permute(0, 3, 1, 2)
+        corners = torch.randint(room, [count, 2]).tolist()
+        images = torch.stack(
+            [
+                self._images[index, :, row : row + IMAGE_SIZE, column : column + IMAGE_SIZE]
+                for index, (row, column) in zip(chosen.tolist(), corners, strict=True)
+            ]
+        )
+        return torch.where(torch.rand(count, 1, 1, 1) < 0.5, images, images.flip(3))
