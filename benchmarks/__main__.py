@@ -20,6 +20,7 @@ MODULES = (
     "inputs_training",
     "inputs_cifar10",
     "ps_training",
+    "asynchronous_clones",
     "sparse_embedding",
     "start_up",
     "graph_building",
