@@ -49,11 +49,13 @@ class DeployedModel(_Model):
         Then every replica initializes them, and only the chief restores and saves.
       copies_difference: with all-reduce the largest difference between two copies of a
         variable, a float64 scalar that all replicas run together; else None.
+      is_synchronous: whether all replicas make each step together.
     """
 
     clone_updates: Sequence[CloneUpdate] = ()
     owns_variables: bool = False
     copies_difference: Any = None
+    is_synchronous: bool = False
 
 
 def optimize_clones(
@@ -180,6 +182,7 @@ def deploy(
     model.clone_updates = update.clone_updates
     model.copies_difference = update.copies_difference
     model.owns_variables = config.all_reduce
+    model.is_synchronous = config.all_reduce or replicas_to_aggregate is not None
     return model
 
 

@@ -24,6 +24,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from absl import logging
 
+from model_deploy.cluster import run_unless_refused
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm
 from model_deploy.hooks import add_session_hook
 
@@ -123,7 +124,11 @@ class SynchronousOptimizer(tf.train.Optimizer):
             is_chief = self._replica_id == 0
             start = tf.group(local_start, *(set_steps if is_chief else ()))
             update = self._update(means, global_step, queues)
-        add_session_hook(_SynchronousHook(start, update if is_chief else None))
+            with tf.control_dependencies([a.forget() for a in accumulators] if is_chief else []):
+                # Wakes who waits for an update that will not come.
+                step = global_step.read_value()
+                start_anew = tf.group(*(queue.enqueue(step) for queue in queues))
+        add_session_hook(_SynchronousHook(start, update if is_chief else None, start_anew))
         with tf.control_dependencies(handed_in):
             token = own_queue.dequeue()
         with tf.control_dependencies([token]):  # a backup may have missed several updates
@@ -170,6 +175,10 @@ class _Accumulator:
     def take_mean(self, count: int) -> Any:
         """The mean of at least `count` gradients, once there are that many."""
         return self.accumulator.take_grad(count)
+
+    def forget(self) -> Any:
+        """An op that drops the gradients that are there."""
+        return _dropped(self.accumulator, lambda: self.accumulator.take_grad(1))
 
 
 class _RowAccumulator:
@@ -220,13 +229,33 @@ class _RowAccumulator:
             tf.constant([self._num_rows, *self._row_shape], tf.int64),
         )
 
+    def forget(self) -> Any:
+        """An op that drops the gradients that are there."""
+        return _dropped(self.accumulator, lambda: self.accumulator.take_grad(1).values)
+
+
+def _dropped(accumulator: Any, take: Callable[[], Any]) -> Any:
+    def taken() -> Any:
+        with tf.control_dependencies([take()]):
+            return tf.constant(True)
+
+    return tf.cond(accumulator.num_accumulated() > 0, taken, lambda: tf.constant(False))
+
 
 class _SynchronousHook(tf.train.SessionRunHook):
     """Starts a replica; on the chief a thread makes the updates."""
 
-    def __init__(self, start: Any, update: Any) -> None:
+    def __init__(self, start: Any, update: Any, start_anew: Any) -> None:
         self._start = start
         self._update = update
+        self._start_anew = start_anew
+
+    def start_anew(self, session: Any) -> None:
+        """On the chief, before the start: the variables have got other values.
+
+        Drops gradients of their state before, and lets all replicas go on from the new one.
+        """
+        session.run(self._start_anew)
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Lets this replica begin at the global step, and the chief aggregate."""
@@ -240,9 +269,11 @@ class _SynchronousHook(tf.train.SessionRunHook):
         try:
             update = session.make_callable(self._update)
             while not coord.should_stop():
-                update()
+                run_unless_refused(update)
         except (tf.errors.CancelledError, RuntimeError):
             pass  # the session is closed
         except tf.errors.OpError as error:
             logging.warning("the chief cannot update the variables: %s", error.message)
             coord.request_stop(error)
+            # The chief's own step would wait for the update for ever.
+            session.close()

@@ -1,6 +1,14 @@
 """Clusters: their description, the servers of their tasks, their start and their end."""
 
-from model_deploy.cluster.ending import EndOps, build_end_ops, serve_until_done, signal_done
+from model_deploy.cluster.ending import (
+    EndOps,
+    build_end_ops,
+    end_servers,
+    serve_until_done,
+    signal_done,
+    wait_for_workers,
+)
+from model_deploy.cluster.network import connection_error
 from model_deploy.cluster.options import ClusterOptions
 from model_deploy.cluster.refusals import is_refusal, run_unless_refused
 from model_deploy.cluster.server import session_config, start_server
@@ -24,6 +32,8 @@ __all__ = [
     "cluster_from_flags",
     "cluster_from_slurm",
     "cluster_from_tf_config",
+    "connection_error",
+    "end_servers",
     "is_refusal",
     "resolve",
     "run_unless_refused",
@@ -33,4 +43,5 @@ __all__ = [
     "start_server",
     "tasks_needed",
     "wait_for_tasks",
+    "wait_for_workers",
 ]

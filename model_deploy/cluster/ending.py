@@ -6,14 +6,14 @@ into the queue of each ps. A worker that died and never came back holds nobody u
 """
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster.refusals import run_unless_refused
 from model_deploy.cluster.server import session_config
-from model_deploy.cluster.spec import Cluster
+from model_deploy.cluster.spec import Cluster, Task
 from model_deploy.cluster.waiting import POLL_SECS, wait_for_tasks
 
 # Time for the answer to the chief, and for its session to close, before a ps is gone.
@@ -72,10 +72,14 @@ def signal_done(
     if not cluster.is_chief:
         run_unless_refused(lambda: session.run(ops.worker_ended))
         return
-    others = {task.task_id for task in cluster.workers[1:]}
-    if missing := _wait_for_workers(session, ops, others, grace_secs):
-        names = ", ".join(f"worker {task_id}" for task_id in sorted(missing))
+    if missing := wait_for_workers(session, ops, cluster, grace_secs):
+        names = ", ".join(f"worker {task.task_id}" for task in missing)
         report(f"the parameter servers end without {names}")
+    end_servers(session, ops)
+
+
+def end_servers(session: Any, ops: EndOps) -> None:
+    """Lets all parameter servers end; called by the chief."""
     # All at once: should this process die here, no ps is left over while others are gone.
     run_unless_refused(lambda: session.run(ops.run_ended))
 
@@ -120,21 +124,40 @@ def serve_until_done(
             time.sleep(_LINGER_SECS)
 
 
-def _wait_for_workers(
-    session: Any, ops: EndOps, others: Collection[int], grace_secs: float
-) -> set[int]:
-    """Takes the indices of workers that ended; returns those still missing after the grace."""
-    missing = set(others)
+def wait_for_workers(
+    session: Any,
+    ops: EndOps,
+    cluster: Cluster,
+    grace_secs: float,
+    *,
+    is_gone: Callable[[Task], bool] = lambda task: True,
+) -> list[Task]:
+    """Waits for the other workers to be done; called by the chief.
+
+    Args:
+      session: a session that sees the parameter servers.
+      ops: what `build_end_ops` returned.
+      cluster: the cluster.
+      grace_secs: how long a worker that is gone has to come back and be done.
+      is_gone: asked about workers that are not done; one that is not gone is waited for
+        beyond the grace, which then begins anew.
+
+    Returns:
+      The workers that were not done when the grace was over.
+    """
+    missing = {task.task_id: task for task in cluster.workers[1:]}
     end = time.monotonic() + grace_secs
     while missing:
         ended = run_unless_refused(lambda: session.run(ops.next_ended))
         if ended >= 0:
-            missing.discard(int(ended))
-        elif time.monotonic() >= end:
+            missing.pop(int(ended), None)
+        elif time.monotonic() < end:
+            time.sleep(POLL_SECS)
+        elif all(is_gone(task) for task in missing.values()):
             break
         else:
-            time.sleep(POLL_SECS)
-    return missing
+            end = time.monotonic() + grace_secs
+    return list(missing.values())
 
 
 def _queue(ps_task: int, name: str) -> Any:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.training.step import StepContext, StepReport, checked_report
+from model_deploy.cluster import run_unless_refused
+from model_deploy.training.step import StepContext, StepReport, checked_report, read_report
 from model_deploy.training.step_runner import HookCalls
 
 
@@ -29,6 +30,8 @@ class CloneThreads:
       hooks: see `HookCalls`.
       first_step: number of steps done before.
       max_steps: number of steps after which no clone starts another one; None for no end.
+      counts_shared: whether others count, too: then a clone starts no step after one of its
+        own with a number of `max_steps` or more, and otherwise all make `max_steps` in all.
     """
 
     def __init__(
@@ -39,11 +42,15 @@ class CloneThreads:
         *,
         first_step: int,
         max_steps: int | None,
+        counts_shared: bool = False,
     ) -> None:
         self._session = session
         self._calls = HookCalls(hooks)
         self._step = first_step
-        self._left = None if max_steps is None else max_steps - first_step
+        self._first_step = first_step
+        self._counts_shared = counts_shared
+        self._shared_last = max_steps if counts_shared else None
+        self._left = None if max_steps is None or counts_shared else max_steps - first_step
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -73,8 +80,10 @@ class CloneThreads:
             self._running -= 1
             if not self._running:
                 raise tf.errors.OutOfRangeError(None, None, "the inputs of all clones have ended")
-        self._step += 1
-        report = checked_report(found)._replace(step=self._step)
+        report = checked_report(found)
+        # Hooks and checkpoints want numbers that rise, whichever clone comes first.
+        self._step = max(self._step + 1, report.step if self._counts_shared else 0)
+        report = report._replace(step=self._step)
         if self._calls.choose(self._step):
             context = StepContext(tf.train.SessionRunArgs(None), self._session)
             fetches = self._calls.before(context)
@@ -93,19 +102,24 @@ class CloneThreads:
 
     def _run_clone(self, run: Any) -> None:
         error: Exception | None = None
+        step = self._first_step
         try:
-            while self._take():
-                self._done.put(run())
+            while self._take(step):
+                values = run_unless_refused(run)
+                step = read_report(values).step
+                self._done.put(values)
         except tf.errors.OutOfRangeError:
             self._give_back()
         except Exception as other:
             error = other
         self._done.put(_Ended(error))
 
-    def _take(self) -> bool:
-        """Whether a clone may start one more step; counts it, so that they end in time."""
+    def _take(self, step: int) -> bool:
+        """Whether a clone may start one after `step`; counts it, so that they end in time."""
         if self._stopping.is_set():
             return False
+        if self._shared_last is not None:
+            return step < self._shared_last
         if self._left is None:
             return True
         with self._lock:

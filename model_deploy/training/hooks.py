@@ -93,6 +93,31 @@ class SaveHook(tf.train.SessionRunHook):
         self._every.done(step)
 
 
+class CopiesHook(tf.train.SessionRunHook):
+    """Checks that all copies of the variables are equal, with all-reduce, at intervals.
+
+    All replicas do so after the same steps.
+    """
+
+    def __init__(self, difference: Any, every: Every) -> None:
+        self._difference = difference
+        self._every = every
+
+    def due(self, step: int) -> bool:
+        """Every so many steps."""
+        return self._every.due(step)
+
+    def after_run(self, run_context: StepContext, run_values: Any) -> None:
+        step = run_context.report.step
+        self._every.done(step)
+        difference = float(run_context.session.run(self._difference))
+        if difference != 0:
+            raise ValueError(
+                f"all copies of the variables must be equal, got a difference of {difference:g} "
+                f"at step {step}"
+            )
+
+
 class EvaluationHook(tf.train.SessionRunHook):
     """Saves a checkpoint and evaluates it, at intervals and at the last step.
 

@@ -6,11 +6,15 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from model_deploy.cluster import Cluster
 from model_deploy.deployment import DeployedModel
+from model_deploy.hooks import session_hooks
 from model_deploy.training import saving
 from model_deploy.training.checkpoints import check_fits, checkpoint_to_resume
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.numerics import NumericChecks
+from model_deploy.training.recovery import run_in_sessions
+from model_deploy.training.replicas import Replicas
 from model_deploy.training.run import Run, TrainResult
 from model_deploy.training.session import SessionOpener, Start
 from model_deploy.training.step import clone_report_ops, report_op
@@ -33,6 +37,8 @@ def train(
     master: str = "",
     is_chief: bool = True,
     session_config: Any = None,
+    cluster: Cluster | None = None,
+    start_timeout: float = 300.0,
     **settings: Any,
 ) -> TrainResult:
     """Trains `model` in the default graph, from its newest checkpoint on.
@@ -65,6 +71,10 @@ def train(
       master: address of a TensorFlow server; '' for a session in this process.
       is_chief: whether this process initializes the variables and writes files.
       session_config: a `tf.ConfigProto`; soft placement if not given.
+      cluster: the cluster whose worker this process is, with its server at `master`.  Then
+        worker 0 is the chief; lost connections are found again, see docs/cluster.md; the
+        run ends at exactly `max_steps`, and with it end the parameter servers.
+      start_timeout: seconds to wait for other tasks of the cluster at the start.
       **settings: fields of `LoopOptions`.
 
     Returns:
@@ -75,6 +85,8 @@ def train(
         checkpoint is one of another model.
       OSError: if `train_dir` or the last checkpoint cannot be written.
       FloatingPointError: if the loss becomes NaN or infinite.
+      TimeoutError: naming tasks of the cluster that were needed and did not come.
+      ConnectionError: naming a worker that was lost, with all-reduce.
       SystemExit: with 128 + the number of the signal that has ended the run.
     """
     options = LoopOptions(**settings)
@@ -85,7 +97,16 @@ def train(
         report = clone_report_ops(model, learning_rate, wait_secs)
     else:
         report = report_op(model, learning_rate, wait_secs, checks and checks.first_bad)
-    start = _chief_start(folder, options, init_fn) if is_chief else Start(is_chief=False)
+    replicas = None
+    if cluster is not None:
+        is_chief = cluster.is_chief
+        replicas = Replicas(
+            cluster, model, start_timeout=start_timeout, stall_timeout=options.stall_timeout
+        )
+    start = Start(is_chief=False)
+    if is_chief:
+        start = _chief_start(folder, options, init_fn, cluster.own.device if cluster else "")
+    start = start._replace(owns_variables=model.owns_variables, hooks=session_hooks())
     run = Run(
         options=options,
         train_dir=folder,
@@ -98,15 +119,16 @@ def train(
         images_per_step=images_per_step,
         evaluate=evaluate if options.eval_every_n_steps else None,
         metric=metric,
-        shares_steps=bool(model.clone_updates),
+        shares_steps=bool(model.clone_updates or (replicas and replicas.shares_steps)),
+        copies_difference=model.copies_difference if options.copies_check_every_n_steps else None,
+        replicas=replicas,
     )
-    for hook in hooks:
+    if replicas is not None:
+        start = start._replace(shared=replicas.shared, waiting=replicas.waiting_for_chief())
+    for hook in (*start.hooks, *hooks):
         hook.begin()
-    opener = SessionOpener(master, session_config, start)
-    with StopSignals() as signals, opener.open() as (session, coordinator):
-        for hook in hooks:
-            hook.after_create_session(session, coordinator)
-        result = run.to_the_end(session, signals)
+    with StopSignals() as signals:
+        result = run_in_sessions(run, SessionOpener(master, session_config, start), signals)
     if signals.received is not None:
         print(f"stopped by {signals.received.name} at step {result.global_step}", file=sys.stderr)
         raise SystemExit(128 + signals.received)
@@ -115,7 +137,9 @@ def train(
     return result
 
 
-def _chief_start(folder: str, options: LoopOptions, init_fn: Callable[[Any], None] | None) -> Start:
+def _chief_start(
+    folder: str, options: LoopOptions, init_fn: Callable[[Any], None] | None, device: str
+) -> Start:
     """The chief's files are checked before a session is opened."""
     check_writable(folder)
     saving.report_unfinished(folder)
@@ -123,9 +147,9 @@ def _chief_start(folder: str, options: LoopOptions, init_fn: Callable[[Any], Non
     if checkpoint is not None:
         check_fits(checkpoint)
     clear_end(folder)
-    return Start(
-        True, saving.CheckpointWriter(folder, options.keep_checkpoints), checkpoint, init_fn
-    )
+    device = device and f"{device}/device:CPU:0"
+    writer = saving.CheckpointWriter(folder, options.keep_checkpoints, device)
+    return Start(True, writer, checkpoint, init_fn)
 
 
 def check_writable(train_dir: str | os.PathLike[str]) -> None:

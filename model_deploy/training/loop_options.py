@@ -25,6 +25,17 @@ class LoopOptions(Options):
     check_numerics: bool = option(
         False, "name the first op that gives NaN or Inf; makes steps slower"
     )
+    copies_check_every_n_steps: int | None = option(
+        None,
+        "steps between checks that all copies of the variables are equal, with all-reduce; "
+        "default: none",
+        minimum=1,
+    )
+    stall_timeout: float = option(
+        600.0,
+        "seconds without a step after which a task of the cluster that is missing ends the run",
+        above=0,
+    )
     resume: str = option(
         "auto",
         "auto: go on from the newest checkpoint in train_dir; never: start anew, without "

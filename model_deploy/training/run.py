@@ -2,19 +2,22 @@
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.training import saving
 from model_deploy.training.clone_threads import CloneThreads
-from model_deploy.training.hooks import EvaluationHook, Log, SaveHook, SummaryHook
+from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.metrics import MetricsLog
 from model_deploy.training.numerics import NumericChecks
 from model_deploy.training.plots import plot_training
 from model_deploy.training.progress import Progress
+from model_deploy.training.replicas import Replicas
 from model_deploy.training.step import NonFiniteLoss, StepReport, describe_loss
 from model_deploy.training.step_runner import StepRunner
 from model_deploy.training.stopping import StopSignals
@@ -50,6 +53,8 @@ class Run:
       evaluate: function of a checkpoint's path that returns metrics by name, or None.
       metric: the metric that counts.
       shares_steps: whether others update the same variables, each for itself.
+      copies_difference: that of the model, to be checked now and then; None without.
+      replicas: the other processes of the cluster; None without.
     """
 
     options: LoopOptions
@@ -64,10 +69,21 @@ class Run:
     evaluate: Callable[[str], Mapping[str, float]] | None
     metric: str
     shares_steps: bool
+    copies_difference: Any = None
+    replicas: Replicas | None = None
 
-    def to_the_end(self, session: Any, signals: StopSignals) -> TrainResult:
-        """Makes all steps in a session that is ready."""
-        first_step = int(session.run(tf.train.get_global_step()))
+    def to_the_end(
+        self, session: Any, signals: StopSignals, made: Callable[[int], None] = lambda step: None
+    ) -> TrainResult:
+        """Makes all steps in a session that is ready.
+
+        Args:
+          session: the session.
+          signals: end the run after a step.
+          made: called with the number of each step when it was made.
+        """
+        first_step = _global_step(session)
+        made(first_step)
         done = StepReport(first_step, 0.0, 0.0, 0.0, -1, 0, ())
         with contextlib.ExitStack() as stack:
             progress = Progress(first_step, self.max_steps, self.images_per_step, self.shares_steps)
@@ -77,30 +93,80 @@ class Run:
                 progress, metrics, self.train_dir, self._every("log_every_n_steps", first_step)
             )
             own = self._own_hooks(first_step, progress, metrics, stack)
-            runner = self._runner(session, [*self.hooks, *own], first_step)
+            hooks = [*self.hooks, *own]
             with self._saved_at_the_end(session, lambda: done):
-                with contextlib.closing(runner), contextlib.suppress(tf.errors.OutOfRangeError):
-                    while not self._is_last(done.step) and not runner.stop_requested:
-                        done = runner.run(done.step + 1)
-                        log.add(done)
-                        if signals.received is not None:
-                            break
-                if isinstance(runner, CloneThreads):  # clones may have been in a step
-                    done = done._replace(step=int(session.run(tf.train.get_global_step())))
+                for last_step, is_shared in self._stages():
+                    if is_shared is False and self.replicas is not None:
+                        self.replicas.wait_for_others(session)
+                        done = done._replace(step=_global_step(session))
+                    runner = self._runner(session, hooks, done.step, last_step, is_shared)
+                    with contextlib.closing(runner), contextlib.suppress(tf.errors.OutOfRangeError):
+                        while done.step < last_step and not runner.stop_requested:
+                            done = self._step(runner, session, done)
+                            made(done.step)
+                            log.add(done)
+                            if signals.received is not None:
+                                break
+                    if isinstance(runner, CloneThreads):  # clones may have been in a step
+                        done = done._replace(step=_global_step(session))
+                    if signals.received is not None or runner.stop_requested:
+                        break
                 for hook in self.hooks:
                     hook.end(session)
+            if self.replicas is not None and signals.received is None:
+                self._leave(self.replicas, session, done.step)
         return TrainResult(done.step, done.loss if done.step > first_step else None)
 
-    def _is_last(self, step: int) -> bool:
-        return self.max_steps is not None and step >= self.max_steps
+    def _stages(self) -> Iterator[tuple[float, bool]]:
+        """The last step of each stage, and whether others make steps on their own meanwhile.
+
+        Where they do, the chief makes the last few steps alone, so that the run ends at
+        exactly `max_steps`.
+        """
+        last_step = math.inf if self.max_steps is None else self.max_steps
+        if self.replicas is not None and self.replicas.shares_steps:
+            if self.max_steps is not None:
+                last_step = self.replicas.last_shared_step(self.max_steps)
+            yield last_step, True
+            if self.writer is None:
+                return
+            last_step = math.inf if self.max_steps is None else self.max_steps
+        yield last_step, False
+
+    def _step(self, runner: Any, session: Any, done: StepReport) -> StepReport:
+        """One more step; or the state, if TensorFlow has refused to make it."""
+        try:
+            return runner.run(done.step + 1)
+        except tf.errors.AbortedError as error:
+            if not is_refusal(error):
+                raise
+            return done._replace(step=_global_step(session))
+
+    def _leave(self, replicas: Replicas, session: Any, step: int) -> None:
+        if self.writer is None:
+            replicas.leave(session, step)
+        else:
+            if not replicas.shares_steps:
+                replicas.wait_for_others(session)
+            replicas.end_servers(session)
 
     def _runner(
-        self, session: Any, hooks: Sequence[Any], first_step: int
+        self,
+        session: Any,
+        hooks: Sequence[Any],
+        first_step: int,
+        last_step: float,
+        is_shared: bool,
     ) -> StepRunner | CloneThreads:
         if not isinstance(self.report, list):
             return StepRunner(session, self.report, hooks)
         return CloneThreads(
-            session, self.report, hooks, first_step=first_step, max_steps=self.max_steps
+            session,
+            self.report,
+            hooks,
+            first_step=first_step,
+            max_steps=None if math.isinf(last_step) else int(last_step),
+            counts_shared=is_shared,
         )
 
     def _every(self, steps: str, first_step: int, secs: str | None = None) -> Every:
@@ -126,6 +192,10 @@ class Run:
         metrics: MetricsLog | None,
         stack: contextlib.ExitStack,
     ) -> Iterator[Any]:
+        if self.copies_difference is not None:
+            yield CopiesHook(
+                self.copies_difference, self._every("copies_check_every_n_steps", first_step)
+            )
         if self.writer is None or metrics is None:
             return
         if self.summary_op is not None:
@@ -139,7 +209,7 @@ class Run:
                 metric=self.metric,
                 stop_at=self.options.stop_at_metric,
                 writer=self.writer,
-                best=saving.BestCheckpoint(self.train_dir, self.metric),
+                best=saving.BestCheckpoint(self.train_dir, self.metric, self.writer.device),
                 metrics=metrics,
                 progress=progress,
                 every=self._every("eval_every_n_steps", first_step),
@@ -171,3 +241,7 @@ class Run:
         if self.writer is not None:
             parts.append(f"last good checkpoint: {self.writer.newest or 'none'}")
         return ", ".join(parts)
+
+
+def _global_step(session: Any) -> int:
+    return int(run_unless_refused(lambda: session.run(tf.train.get_global_step())))

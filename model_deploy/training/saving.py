@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.replacing import replaced_file
 from model_deploy.training.checkpoints import CHECKPOINT_NAME
 
@@ -25,18 +26,22 @@ class CheckpointWriter:
     Args:
       train_dir: folder to write to.
       keep: how many checkpoints to keep; only those of this run are ever deleted.
+      device: where files are written and read: in a cluster, the chief's CPU.
 
     Attributes:
+      device: as given.
       saver: the `tf.train.Saver`.
       newest: path of the newest checkpoint, that which was restored included, or None.
     """
 
-    def __init__(self, train_dir: str, keep: int) -> None:
+    def __init__(self, train_dir: str, keep: int, device: str = "") -> None:
+        self.device = device
         self._path = os.path.join(train_dir, CHECKPOINT_NAME)
         self._saved_step: int | None = None
         self.newest: str | None = None
         # The graph goes to the events; written with each checkpoint it takes seconds.
-        self.saver = tf.train.Saver(max_to_keep=keep, save_relative_paths=True)
+        with tf.device(device):
+            self.saver = tf.train.Saver(max_to_keep=keep, save_relative_paths=True)
 
     def save(self, session: Any, step: int) -> str:
         """Writes `model.ckpt-<step>`, unless it was the last one written; returns its path.
@@ -49,7 +54,11 @@ class CheckpointWriter:
             return path
         before = set(glob.glob(glob.escape(path) + "*"))
         try:
-            self.saver.save(session, self._path, global_step=step, write_meta_graph=False)
+            run_unless_refused(
+                lambda: self.saver.save(
+                    session, self._path, global_step=step, write_meta_graph=False
+                )
+            )
         except (tf.errors.OpError, OSError) as error:
             if is_lost_connection(error):
                 raise
@@ -76,15 +85,17 @@ class BestCheckpoint:
     Args:
       train_dir: the folder of the run.
       metric: name of the metric.
+      device: as that of `CheckpointWriter`.
 
     Attributes:
       value: the highest value up to now, of earlier runs too; None without.
     """
 
-    def __init__(self, train_dir: str, metric: str) -> None:
+    def __init__(self, train_dir: str, metric: str, device: str = "") -> None:
         self._folder = os.path.join(train_dir, BEST_DIR)
         self._metric = metric
-        self._saver = tf.train.Saver(max_to_keep=1, save_relative_paths=True)
+        with tf.device(device):
+            self._saver = tf.train.Saver(max_to_keep=1, save_relative_paths=True)
         self.value: float | None = None
         record = os.path.join(self._folder, _BEST_FILE)
         if os.path.exists(record):
@@ -102,7 +113,9 @@ class BestCheckpoint:
         os.makedirs(self._folder, exist_ok=True)
         path = os.path.join(self._folder, CHECKPOINT_NAME)
         try:
-            self._saver.save(session, path, global_step=step, write_meta_graph=False)
+            run_unless_refused(
+                lambda: self._saver.save(session, path, global_step=step, write_meta_graph=False)
+            )
         except tf.errors.OpError as error:
             if is_lost_connection(error):
                 raise
@@ -132,8 +145,18 @@ def _remove_part(name: str) -> None:
 
 
 def is_lost_connection(error: BaseException) -> bool:
-    """Whether an error says that a process of the cluster is gone."""
-    return isinstance(error, tf.errors.UnavailableError | tf.errors.AbortedError)
+    """Whether an error says that a process of the cluster is gone, or was started anew.
+
+    A session that is closed while it runs gives a `CancelledError`; a parameter server that
+    was started anew has no variables, for which there is a `FailedPreconditionError`.
+    """
+    lost = (
+        tf.errors.UnavailableError,
+        tf.errors.AbortedError,
+        tf.errors.CancelledError,
+        tf.errors.FailedPreconditionError,
+    )
+    return isinstance(error, lost) and not is_refusal(error)
 
 
 def _first_line(error: Exception) -> str:

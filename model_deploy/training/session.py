@@ -1,12 +1,15 @@
 """The session of a run: variables restored or initialized, inputs and queues started."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.cluster import run_unless_refused
 from model_deploy.training.saving import CheckpointWriter
+from model_deploy.training.shared_variables import SharedVariables
 
 # Seconds between two looks at whether the chief has initialized the variables.
 _POLL_SECS = 0.2
@@ -21,12 +24,21 @@ class Start(NamedTuple):
       checkpoint: path of the checkpoint to restore; None to initialize the variables.
       init_fn: called with the session after they were initialized, not after they
         were restored.
+      owns_variables: whether every process has variables of its own, which it initializes.
+      shared: says whether the variables on the parameter servers have values; None where
+        they end with this process or it is not known.
+      hooks: the `session_hooks` of the deployment.
+      waiting: called while this process waits for the chief.
     """
 
     is_chief: bool
     writer: CheckpointWriter | None = None
     checkpoint: str | None = None
     init_fn: Callable[[Any], None] | None = None
+    owns_variables: bool = False
+    shared: SharedVariables | None = None
+    hooks: Sequence[Any] = ()
+    waiting: Callable[[], None] = lambda: None
 
 
 class SessionOpener:
@@ -43,9 +55,13 @@ class SessionOpener:
         self._config = config or tf.ConfigProto(allow_soft_placement=True)
         self._start = start
         self._init_op = tf.global_variables_initializer()
-        # Tables and inputs come after the variables, so that they can read restored ones.
+        self._tables_op = tf.tables_initializer()
+        # Tables and inputs come after the variables, so that they can read restored ones:
+        # where each process has its own, after it got the chief's.
+        late = [] if start.owns_variables else [self._tables_op]
+        self._local_init_op = tf.group(tf.local_variables_initializer(), *late)
         self._manager = tf.train.SessionManager(
-            local_init_op=tf.group(tf.local_variables_initializer(), tf.tables_initializer()),
+            local_init_op=self._local_init_op,
             ready_op=tf.report_uninitialized_variables(),
             ready_for_local_init_op=tf.report_uninitialized_variables(tf.global_variables()),
             recovery_wait_secs=_POLL_SECS,
@@ -58,28 +74,78 @@ class SessionOpener:
         Yields:
           `(session, coordinator)`.
         """
-        with self._new_session() as session:
-            coordinator = tf.train.Coordinator()
-            threads = []
+        start = self._start
+        session = run_unless_refused(self._new_session)
+        coordinator = tf.train.Coordinator()
+        threads: list[Any] = []
+        try:
+            for hook in start.hooks:
+                hook.after_create_session(session, coordinator)
+            if start.owns_variables:
+                session.run(self._tables_op)
+            if start.is_chief and start.shared is not None:
+                start.shared.mark(session, True)
             if tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS):
                 threads = tf.train.start_queue_runners(session, coordinator)
-            try:
-                yield session, coordinator
-            finally:
-                coordinator.request_stop()
-                coordinator.join(threads, stop_grace_period_secs=10, ignore_live_threads=True)
+            yield session, coordinator
+        finally:
+            coordinator.request_stop()
+            # A session of a cluster that has lost a process may not close in good order.
+            with contextlib.suppress(tf.errors.OpError):
+                session.close()
+            coordinator.join(threads, stop_grace_period_secs=10, ignore_live_threads=True)
 
     def _new_session(self) -> Any:
         start = self._start
-        if start.writer is None:
+        if start.shared is None:
+            if start.is_chief or start.owns_variables:
+                return self._initialized()
             return self._manager.wait_for_session(self._master, config=self._config)
+        if start.is_chief:
+            return self._chiefs_session(start.shared)
+        return self._followers_session(start.shared)
+
+    def _initialized(self) -> Any:
+        """A session after the variables were restored or initialized."""
+        start = self._start
+        checkpoint = None
+        if start.writer is not None:
+            checkpoint = start.writer.newest or start.checkpoint
         session = self._manager.prepare_session(
             self._master,
             init_op=self._init_op,
-            saver=start.writer.saver if start.checkpoint else None,
-            checkpoint_filename_with_path=start.checkpoint,
+            saver=start.writer.saver if start.writer and checkpoint else None,
+            checkpoint_filename_with_path=checkpoint,
             config=self._config,
             init_fn=start.init_fn,
         )
-        start.writer.newest = start.checkpoint
+        if start.writer is not None:
+            start.writer.newest = checkpoint
+        return session
+
+    def _chiefs_session(self, shared: SharedVariables) -> Any:
+        """A session with the values that the parameter servers have, or else new ones."""
+        session = tf.Session(self._master, config=self._config)
+        if shared.are_set(session):
+            session.run(self._local_init_op)
+            step = session.run(tf.train.get_global_step())
+            print(f"the parameter servers are at step {step}: going on there", flush=True)
+            if self._start.writer is not None:
+                self._start.writer.newest = self._start.writer.newest or self._start.checkpoint
+            return session
+        shared.mark(session, False)
+        session.close()
+        session = self._initialized()
+        for hook in self._start.hooks:
+            if hasattr(hook, "start_anew"):
+                hook.start_anew(session)
+        return session
+
+    def _followers_session(self, shared: SharedVariables) -> Any:
+        """A session once the chief has set the variables."""
+        session = tf.Session(self._master, config=self._config)
+        while not shared.are_set(session):
+            self._start.waiting()
+            time.sleep(_POLL_SECS)
+        session.run(self._local_init_op)
         return session

@@ -1,0 +1,99 @@
+"""A run in one session after the other: a lost connection ends a session, not the run."""
+
+import contextlib
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.training.replicas import Replicas, say
+from model_deploy.training.run import Run, TrainResult
+from model_deploy.training.session import SessionOpener
+from model_deploy.training.stalls import StallWatch
+from model_deploy.training.stopping import StopSignals
+
+# Sessions that may fail one after the other without a step in between: a parameter server
+# that is just being started again refuses some.
+_MAX_TRIES = 50
+
+
+def run_in_sessions(run: Run, opener: SessionOpener, signals: StopSignals) -> TrainResult:
+    """Makes all steps of a run.
+
+    Args:
+      run: the run.
+      opener: opens its sessions.
+      signals: end it.
+
+    Raises:
+      TimeoutError: naming tasks of the cluster that were needed and did not come.
+      ConnectionError: naming a worker that was lost, with all-reduce.
+    """
+    if run.replicas is None:
+        with opener.open() as (session, coordinator):
+            return _run_hooked(run, session, coordinator, signals, lambda step: None)
+    run.replicas.wait_to_start()
+    return _Attempts(run, opener, run.replicas).until_the_end(signals)
+
+
+def _run_hooked(
+    run: Run, session: Any, coordinator: Any, signals: StopSignals, made: Any
+) -> TrainResult:
+    for hook in run.hooks:
+        hook.after_create_session(session, coordinator)
+    return run.to_the_end(session, signals, made)
+
+
+class _Attempts:
+    """The sessions of one run in a cluster."""
+
+    def __init__(self, run: Run, opener: SessionOpener, replicas: Replicas) -> None:
+        self._run = run
+        self._opener = opener
+        self._replicas = replicas
+        self._last_step: int | None = None
+        self._is_first_of_session = True
+        self._tries_left = _MAX_TRIES
+        self._watch: StallWatch | None = None
+
+    def until_the_end(self, signals: StopSignals) -> TrainResult:
+        """Opens sessions until one has come to the end."""
+        while True:
+            try:
+                return self._in_one_session(signals)
+            except tf.errors.OpError as error:
+                self._after(error, signals)
+            except RuntimeError as error:  # TensorFlow's for a session that is closed
+                if self._watch is None or self._watch.error is None:
+                    raise
+                raise self._watch.error from error
+
+    def _in_one_session(self, signals: StopSignals) -> TrainResult:
+        self._is_first_of_session = True
+        self._watch = None
+        with contextlib.ExitStack() as stack:
+            session, coordinator = stack.enter_context(self._opener.open())
+            self._watch = stack.enter_context(self._replicas.watch(session))
+            return _run_hooked(self._run, session, coordinator, signals, self._made)
+
+    def _made(self, step: int) -> None:
+        """A step was made; the first number of a session is that of its start."""
+        if self._watch is not None:
+            self._watch.beat()
+        if not self._is_first_of_session:
+            self._tries_left = _MAX_TRIES
+        elif self._last_step is not None:
+            lost = self._last_step - step
+            lines = f": {lost} steps are lost" if lost > 0 else ""
+            say(f"going on from step {step}{lines}")
+        self._is_first_of_session = False
+        self._last_step = step
+
+    def _after(self, error: tf.errors.OpError, signals: StopSignals) -> None:
+        if self._watch is not None and self._watch.error is not None:
+            raise self._watch.error from error
+        if signals.received is not None:
+            raise SystemExit(128 + signals.received) from error
+        self._tries_left -= 1
+        if self._tries_left == 0:
+            raise error
+        self._replicas.recover(error, self._last_step or 0)

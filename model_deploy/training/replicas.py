@@ -1,0 +1,171 @@
+"""`Replicas`: the other processes of a cluster, as the loop of one worker sees them."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import cluster as cluster_lib
+from model_deploy.cluster import Cluster, Task
+from model_deploy.deployment import DeployedModel
+from model_deploy.training.saving import is_lost_connection
+from model_deploy.training.shared_variables import SharedVariables
+from model_deploy.training.stalls import REPORT_SECS, StallWatch, names_of, unreachable
+
+# Seconds that a worker that is gone has to come back at the end of a run.
+_GRACE_SECS = 2.0
+
+
+class Replicas:
+    """Waits for other processes, shares the last steps with them, and leaves in order.
+
+    Adds ops to the default graph.
+
+    Args:
+      cluster: the cluster and this process's task, a worker.
+      model: what `deploy` returned.
+      start_timeout: seconds to wait for tasks that are needed in order to start.
+      stall_timeout: seconds without a step after which a missing task is an error.
+
+    Attributes:
+      cluster: as given.
+      shared: the variables on parameter servers; None without.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        model: DeployedModel,
+        *,
+        start_timeout: float,
+        stall_timeout: float,
+    ) -> None:
+        if cluster.job_name != "worker":
+            raise ValueError(f"job_name must be worker to train, got {cluster.job_name!r}")
+        self.cluster = cluster
+        self._start_timeout = start_timeout
+        self._stall_timeout = stall_timeout
+        self._is_synchronous = model.is_synchronous
+        self._num_updaters = len(cluster.workers) * max(1, len(model.clone_updates))
+        self._end_ops = cluster_lib.build_end_ops(cluster)
+        self.shared = SharedVariables(cluster.ps[0].device) if cluster.ps else None
+
+    @property
+    def shares_steps(self) -> bool:
+        """Whether other workers make steps of their own on the same variables."""
+        return not self._is_synchronous and len(self.cluster.workers) > 1
+
+    @property
+    def _others(self) -> list[Task]:
+        """All whose absence may hold up a step."""
+        workers = self.cluster.workers if self._is_synchronous else ()
+        return [task for task in (*self.cluster.ps, *workers) if task != self.cluster.own]
+
+    def wait_to_start(self) -> None:
+        """Waits for the tasks that must be there.
+
+        Raises:
+          TimeoutError: naming those that did not come in time.
+        """
+        needed = cluster_lib.tasks_needed(self.cluster)
+        cluster_lib.wait_for_tasks(needed, self._start_timeout, report=say)
+
+    def waiting_for_chief(self) -> Callable[[], None]:
+        """A function to call again and again while the chief has not set the variables.
+
+        It says so every few seconds, and raises `TimeoutError` after `start_timeout`.
+        """
+        started = reported = time.monotonic()
+        chief = names_of(self.cluster.workers[:1])
+
+        def wait() -> None:
+            nonlocal reported
+            now = time.monotonic()
+            if now - started >= self._start_timeout:
+                raise TimeoutError(
+                    "start_timeout must be long enough for the chief to set the variables, got "
+                    f"{self._start_timeout:g} s without {chief}"
+                )
+            if now - reported >= REPORT_SECS:
+                say(f"waiting for {chief} to set the variables")
+                reported = now
+
+        return wait
+
+    def watch(self, session: Any) -> StallWatch:
+        """Watches the steps of a session."""
+        return StallWatch(session, self._others, self._stall_timeout, say)
+
+    def last_shared_step(self, max_steps: int) -> int:
+        """The step from which on no replica starts another one while others go on.
+
+        Each asynchronous replica, or clone of one, starts a step only if the one that it
+        made before was number max_steps - n at most, with n of them in all.  When that
+        number is passed, each of the n may be in one more step, which makes max_steps.
+        """
+        return max_steps - self._num_updaters + 1
+
+    def leave(self, session: Any, step: int) -> None:
+        """Tells the chief that this worker makes no more steps."""
+        if self._end_ops is not None:
+            say(f"{self.cluster.own} has made its last step, at step {step}")
+            cluster_lib.signal_done(session, self._end_ops, self.cluster)
+
+    def wait_for_others(self, session: Any) -> None:
+        """The chief: waits until no other worker makes steps."""
+        if self._end_ops is not None:
+            missing = cluster_lib.wait_for_workers(
+                session,
+                self._end_ops,
+                self.cluster,
+                _GRACE_SECS,
+                is_gone=lambda task: bool(unreachable([task])),
+            )
+            if missing:
+                say(f"the run ends without {names_of(missing)}")
+
+    def end_servers(self, session: Any) -> None:
+        """The chief, when all is saved: ends the parameter servers."""
+        if self._end_ops is not None:
+            # One that is gone needs not be ended.
+            with contextlib.suppress(tf.errors.OpError):
+                cluster_lib.end_servers(session, self._end_ops)
+
+    def recover(self, error: tf.errors.OpError, step: int) -> None:
+        """Says what is lost, and waits for it to come back.
+
+        Args:
+          error: what has ended the steps.
+          step: the last one that was made.
+
+        Raises:
+          ConnectionError: naming who is gone, with all-reduce, where nobody can go on.
+          TimeoutError: naming who did not come back in `stall_timeout` seconds.
+          tf.errors.OpError: the error itself, if it tells of nothing that is lost.
+        """
+        missing = unreachable([task for task in self.cluster.tasks if task != self.cluster.own])
+        names = names_of(missing) or "a task that was started again"
+        if not is_lost_connection(error) and not (self.shared is None and missing):
+            raise error
+        if self.shared is None:
+            raise ConnectionError(
+                f"lost the connection to {names} after step {step}; by all-reduce nobody can go "
+                "on: start all workers again, from the newest checkpoint"
+            ) from error
+        say(f"lost the connection to {names} after step {step}; going on once it is back")
+        servers = self.cluster.ps
+        try:
+            cluster_lib.wait_for_tasks(servers, self._stall_timeout, report=say)
+        except TimeoutError:
+            raise TimeoutError(
+                f"stall_timeout must be long enough for tasks to come back, got "
+                f"{self._stall_timeout:g} s without {names_of(unreachable(servers))}"
+            ) from error
+
+
+def say(text: str) -> None:
+    """Prints a line at once, on the standard error as the progress."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,95 @@
+"""`StallWatch`: says for whom a step waits, and ends one that waits for too long."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+from model_deploy.cluster import Task, connection_error
+
+# Seconds without a step after which a missing task is named, and between such lines.
+REPORT_SECS = 5.0
+_CONNECT_SECS = 2.0
+
+
+def unreachable(tasks: Sequence[Task]) -> list[Task]:
+    """Those of `tasks` that accept no connection."""
+    return [task for task in tasks if connection_error(task, _CONNECT_SECS)]
+
+
+def names_of(tasks: Sequence[Task]) -> str:
+    """The tasks with their addresses, for a message."""
+    return ", ".join(f"{task} at {task.address}" for task in tasks)
+
+
+class StallWatch:
+    """In a `with` block, a thread that watches the steps made in a session.
+
+    While no step is made it names the tasks that cannot be reached; after
+    `timeout` seconds it closes the session, which ends the step.  A task that is slow, or
+    stopped, but there, is waited for.
+
+    Args:
+      session: that of the steps.
+      tasks: the tasks that steps need.
+      timeout: seconds without a step, with a task missing, after which it ends.
+      report: called with a line.
+
+    Attributes:
+      error: why it has closed the session, or None.
+    """
+
+    def __init__(
+        self,
+        session: Any,
+        tasks: Sequence[Task],
+        timeout: float,
+        report: Callable[[str], Any] = print,
+    ) -> None:
+        self.error: TimeoutError | None = None
+        self._session = session
+        self._tasks = tasks
+        self._timeout = timeout
+        self._report = report
+        self._last = time.monotonic()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def beat(self) -> None:
+        """A step was made."""
+        self._last = time.monotonic()
+
+    def __enter__(self) -> "StallWatch":
+        self.beat()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        wait = min(REPORT_SECS, self._timeout)
+        reported = self._last
+        while not self._ended.wait(min(1.0, wait)):
+            now = time.monotonic()
+            if now - max(self._last, reported) < wait:
+                continue
+            reported = now
+            missing = unreachable(self._tasks)
+            if not missing:
+                continue
+            if now - self._last >= self._timeout:
+                self.error = TimeoutError(
+                    f"stall_timeout must be long enough for a step, got {self._timeout:g} s "
+                    f"without {names_of(missing)}"
+                )
+                self._session.close()
+                return
+            self._report(f"waiting for {names_of(missing)}")
