@@ -28,6 +28,9 @@ from model_deploy.cluster import run_unless_refused
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm
 from model_deploy.hooks import add_session_hook
 
+# A step so late that no accumulator drops its gradient.
+_ANY_STEP = (1 << 63) - 1
+
 
 class SynchronousOptimizer(tf.train.Optimizer):
     """Applies the mean of several replicas' gradients, once per global step.
@@ -163,6 +166,7 @@ class _Accumulator:
     def __init__(self, gradient: Any, variable: Any, num_replicas: int, replica_id: int) -> None:
         del num_replicas, replica_id
         self._gradient = gradient
+        self._shape = variable.shape
         with tf.device(variable.device):
             self.accumulator = tf.ConditionalAccumulator(
                 gradient.dtype, variable.shape, shared_name=f"{variable.op.name}/gradients"
@@ -178,7 +182,9 @@ class _Accumulator:
 
     def forget(self) -> Any:
         """An op that drops the gradients that are there."""
-        return _dropped(self.accumulator, lambda: self.accumulator.take_grad(1))
+        zeros = tf.zeros(self._shape, self._gradient.dtype)
+        with tf.control_dependencies([self.accumulator.apply_grad(zeros, _ANY_STEP)]):
+            return self.accumulator.take_grad(1).op
 
 
 class _RowAccumulator:
@@ -231,15 +237,10 @@ class _RowAccumulator:
 
     def forget(self) -> Any:
         """An op that drops the gradients that are there."""
-        return _dropped(self.accumulator, lambda: self.accumulator.take_grad(1).values)
-
-
-def _dropped(accumulator: Any, take: Callable[[], Any]) -> Any:
-    def taken() -> Any:
-        with tf.control_dependencies([take()]):
-            return tf.constant(True)
-
-    return tf.cond(accumulator.num_accumulated() > 0, taken, lambda: tf.constant(False))
+        zeros = tf.zeros([1, *self._row_shape], self._rows.dtype)
+        added = self.accumulator.apply_grad(tf.constant([0], tf.int64), zeros, local_step=_ANY_STEP)
+        with tf.control_dependencies([added]):
+            return self.accumulator.take_grad(1).values.op
 
 
 class _SynchronousHook(tf.train.SessionRunHook):

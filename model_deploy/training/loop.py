@@ -124,7 +124,7 @@ def train(
         replicas=replicas,
     )
     if replicas is not None:
-        start = start._replace(shared=replicas.shared, waiting=replicas.waiting_for_chief())
+        start = start._replace(shared=replicas.shared, new_wait=replicas.waiting_for_chief)
     for hook in (*start.hooks, *hooks):
         hook.begin()
     with StopSignals() as signals:

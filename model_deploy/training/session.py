@@ -28,7 +28,8 @@ class Start(NamedTuple):
       shared: says whether the variables on the parameter servers have values; None where
         they end with this process or it is not known.
       hooks: the `session_hooks` of the deployment.
-      waiting: called while this process waits for the chief.
+      new_wait: makes a function that is called again and again while this process waits for
+        the chief.
     """
 
     is_chief: bool
@@ -38,7 +39,7 @@ class Start(NamedTuple):
     owns_variables: bool = False
     shared: SharedVariables | None = None
     hooks: Sequence[Any] = ()
-    waiting: Callable[[], None] = lambda: None
+    new_wait: Callable[[], Callable[[], None]] = lambda: lambda: None
 
 
 class SessionOpener:
@@ -144,8 +145,9 @@ class SessionOpener:
     def _followers_session(self, shared: SharedVariables) -> Any:
         """A session once the chief has set the variables."""
         session = tf.Session(self._master, config=self._config)
+        wait = self._start.new_wait()
         while not shared.are_set(session):
-            self._start.waiting()
+            wait()
             time.sleep(_POLL_SECS)
         session.run(self._local_init_op)
         return session
