@@ -40,6 +40,7 @@ with without_tensorflow_notices():
 
     import model_deploy
     from model_deploy import inputs, training
+    from model_deploy.cluster import Cluster, ClusterOptions, resolve
     from model_deploy.command_line import run_command, write_options
     from model_deploy.options import check_choice, option
     from nets import nets_factory
@@ -50,6 +51,7 @@ DEFAULT_EPOCHS = 20
 
 @dataclasses.dataclass(frozen=True)
 class TrainOptions(
+    ClusterOptions,
     training.DeploymentOptions,
     training.OptimizerOptions,
     training.LearningRateOptions,
@@ -91,6 +93,7 @@ class Run(NamedTuple):
     batch_size: int
     steps_per_epoch: int
     max_steps: int
+    clones_in_update: int
 
     @property
     def held_out(self) -> str | None:
@@ -100,8 +103,8 @@ class Run(NamedTuple):
 
     @property
     def images_per_step(self) -> int:
-        """Images over all clones of this worker."""
-        return self.batch_size * self.config.num_clones
+        """Images of this worker in a step."""
+        return self.batch_size * min(self.clones_in_update, self.config.num_clones)
 
 
 def plan(options: TrainOptions) -> Run:
@@ -114,14 +117,15 @@ def plan(options: TrainOptions) -> Run:
     config = training.deployment_config(options, num_gpus)
     batch_size = training.clone_batch_size(options, config.num_clones)
     dataset = training.get_dataset(options, options.dataset_split_name)
-    steps_per_epoch = dataset.num_examples // (batch_size * config.num_clones)
+    clones = training.clones_in_update(options, config.num_clones)
+    steps_per_epoch = dataset.num_examples // (batch_size * clones)
     if steps_per_epoch < 1:
         raise ValueError(
             f"the global batch size must be at most the {dataset.num_examples} images of "
-            f"{dataset.name}, got {batch_size * config.num_clones}"
+            f"{dataset.name}, got {batch_size * clones}"
         )
     max_steps = options.max_number_of_steps or DEFAULT_EPOCHS * steps_per_epoch
-    return Run(config, dataset, batch_size, steps_per_epoch, max_steps)
+    return Run(config, dataset, batch_size, steps_per_epoch, max_steps, clones)
 
 
 def build(
@@ -134,19 +138,7 @@ def build(
     """
     with tf.device(run.config.variables_device()):
         global_step = tf.train.get_or_create_global_step()
-    with tf.device(run.config.inputs_device()):
-        batches = inputs.train_batches(
-            run.dataset,
-            batch_size=run.batch_size,
-            num_clones=run.config.num_clones,
-            num_shards=run.config.num_replicas,
-            shard_index=run.config.replica_id,
-            seed=options.seed,
-            # One worker's batches follow from the step; several each count their own.
-            position=global_step if run.config.num_replicas == 1 else None,
-            clone_devices=[run.config.clone_device(i) for i in range(run.config.num_clones)],
-            **classifier.input_options,
-        )
+    batches, wait_secs = build_inputs(options, run, classifier, global_step)
     with tf.device(run.config.optimizer_device()):
         rate = training.build_learning_rate(options, global_step, run.steps_per_epoch)
         optimizer = training.build_optimizer(rate, options)
@@ -163,16 +155,94 @@ def build(
         summaries=summaries,
         clip_norm=options.clip_norm,
         variables_to_train=lambda: training.variables_to_train(options.trainable_scopes),
+        asynchronous=options.asynchronous,
+        replicas_to_aggregate=options.num_aggregated,
     )
     return model, {
         "learning_rate": rate,
-        "wait_secs": batches.wait_secs,
+        "wait_secs": wait_secs,
         "images_per_step": run.images_per_step,
     }
 
 
-def train(options: TrainOptions) -> float | None:
+def build_inputs(
+    options: TrainOptions, run: Run, classifier: training.Classifier, global_step: Any
+) -> tuple[Iterator[Any], Any]:
+    """Builds the batches of all clones; for asynchronous ones a pipeline each.
+
+    Returns:
+      An iterator that `next` advances by a clone, and how long a step has waited: a tensor, or
+      one for each asynchronous clone.
+    """
+    config = run.config
+    devices = [config.clone_device(i) for i in range(config.num_clones)]
+    parts = [[device] for device in devices] if options.asynchronous else [devices]
+    # Where all make the same steps, the batches follow from the step; else each counts its own.
+    follow_step = not options.asynchronous and (
+        config.num_replicas == 1 or options.all_reduce or options.sync_replicas
+    )
+    # What counts them is shared, too: it outlives this process.
+    with tf.device(config.inputs_device()), tf.device(config.variables_device()):
+        pipelines = [
+            inputs.train_batches(
+                run.dataset,
+                batch_size=run.batch_size,
+                num_clones=len(part),
+                num_shards=config.num_replicas * len(parts),
+                shard_index=config.replica_id * len(parts) + i,
+                seed=options.seed,
+                position=global_step if follow_step else None,
+                clone_devices=part,
+                **classifier.input_options,
+            )
+            for i, part in enumerate(parts)
+        ]
+    if not options.asynchronous:
+        return pipelines[0], pipelines[0].wait_secs
+    return (next(each) for each in pipelines), [each.wait_secs for each in pipelines]
+
+
+def run_task(options: TrainOptions) -> float | None:
+    """Does the part of this process in its cluster; without one, trains by itself.
+
+    Reads the environment.
+
+    Raises:
+      ValueError: for a setting that breaks a rule.
+      OSError: if the train_dir cannot be written, or other tasks are missing.
+    """
+    cluster, note = resolve(
+        options,
+        os.environ,
+        task=options.task,
+        master=options.master,
+        num_ps_tasks=options.num_ps_tasks,
+    )
+    if cluster is None:
+        if options.master:
+            print(note, flush=True)
+        return train(options)
+    print(note, flush=True)
+    if cluster.job_name == "ps":
+        training.serve(cluster, options.start_timeout)
+        return None
+    own = dataclasses.replace(
+        options,
+        task=cluster.task_id,
+        task_id=None,
+        job_name=None,
+        worker_replicas=len(cluster.workers),
+        num_ps_tasks=len(cluster.ps),
+    )
+    return train(own, cluster)
+
+
+def train(options: TrainOptions, cluster: Cluster | None = None) -> float | None:
     """Trains and evaluates; returns the test accuracy, None where there is no test split.
+
+    Args:
+      options: the settings.
+      cluster: the cluster whose worker this process is.
 
     Raises:
       ValueError: for a setting that breaks a rule.
@@ -188,7 +258,8 @@ def train(options: TrainOptions) -> float | None:
         resolved = dataclasses.replace(options, max_number_of_steps=run.max_steps)
         write_options(resolved, options.train_dir)
     with evaluator_of(options, run, classifier) as evaluator:
-        result = train_model(options, run, classifier, evaluator)
+        place = training.join(run.config, cluster, options.master)
+        result = train_model(options, run, classifier, evaluator, place)
         if result.total_loss is None:
             print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")
         return None if evaluator is None else evaluate(options, run, evaluator)
@@ -199,6 +270,7 @@ def train_model(
     run: Run,
     classifier: training.Classifier,
     evaluator: training.Evaluator | None,
+    place: training.Place,
 ) -> training.TrainResult:
     """Builds the graph and makes all steps."""
     is_chief = options.task == 0
@@ -212,8 +284,9 @@ def train_model(
             model,
             options.train_dir,
             max_steps=run.max_steps,
-            master=options.master,
             is_chief=is_chief,
+            start_timeout=options.start_timeout,
+            **place._asdict(),
             init_fn=training.restore_fn(options) if is_chief else None,
             evaluate=None if evaluator is None else scores_of(evaluator),
             **shown,
@@ -271,9 +344,10 @@ def print_banner(options: TrainOptions, run: Run) -> None:
         f"{options.model_name} on {run.dataset.name} ({run.dataset.num_examples} images, "
         f"{run.dataset.num_classes} classes)\n"
         f"{run.config.num_clones} clone(s) on {', '.join(sorted(set(devices)))}, "
-        f"{run.config.num_replicas} replica(s), {run.config.num_ps_tasks} ps\n"
+        f"{run.config.num_replicas} replica(s), {run.config.num_ps_tasks} ps; "
+        f"{training.way_to_train(options)}\n"
         f"batch size {run.batch_size} per clone, "
-        f"{run.images_per_step * run.config.num_replicas} global; "
+        f"{run.batch_size * run.clones_in_update} in an update; "
         f"{run.steps_per_epoch} steps per epoch, up to step {run.max_steps}\n"
         f"{options.optimizer}, learning rate {options.learning_rate} "
         f"({options.learning_rate_decay_type}); checkpoints in {options.train_dir}",
@@ -284,7 +358,7 @@ def print_banner(options: TrainOptions, run: Run) -> None:
 def main(argv: list[str]) -> int:
     """Runs the command; a user's mistake is one line and exit code 1 or 2."""
     prepare_tensorflow()
-    return run_command(argv, TrainOptions, train, __doc__)
+    return run_command(argv, TrainOptions, run_task, __doc__)
 
 
 def prepare_tensorflow() -> None:

@@ -11,7 +11,9 @@ from model_deploy.training.classifier import (
 from model_deploy.training.devices import (
     DeploymentOptions,
     clone_batch_size,
+    clones_in_update,
     deployment_config,
+    way_to_train,
 )
 from model_deploy.training.evaluation import Evaluator, evaluate
 from model_deploy.training.evaluation_checkpoints import checkpoints_in, is_checkpoint
@@ -23,6 +25,7 @@ from model_deploy.training.exporting import (
     write_frozen_graph,
     write_saved_model,
 )
+from model_deploy.training.joining import Place, join, serve
 from model_deploy.training.loop import check_writable, train
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.optimizers import OptimizerOptions, build_optimizer
@@ -50,6 +53,7 @@ __all__ = [
     "LearningRateOptions",
     "LoopOptions",
     "OptimizerOptions",
+    "Place",
     "Predictions",
     "Serving",
     "Signature",
@@ -64,18 +68,22 @@ __all__ = [
     "checkpoints_in",
     "clear_end",
     "clone_batch_size",
+    "clones_in_update",
     "deployment_config",
     "evaluate",
     "find_checkpoint",
     "get_dataset",
     "get_evaluation_dataset",
     "is_checkpoint",
+    "join",
     "mark_end",
     "moving_average_update",
     "restore_fn",
     "restore_to_export",
+    "serve",
     "train",
     "variables_to_train",
+    "way_to_train",
     "write_frozen_graph",
     "write_saved_model",
 ]

@@ -31,6 +31,18 @@ class DeploymentOptions(Options):
     copy_clones: bool = option(
         True, "build one clone and copy it for the others, which is faster than to build them all"
     )
+    sync_replicas: bool = option(
+        False, "make each update of the gradients of several workers, with parameter servers"
+    )
+    replicas_to_aggregate: int | None = option(
+        None,
+        "with --sync_replicas, workers in an update, the others are backups; default: all",
+        minimum=1,
+    )
+    all_reduce: bool = option(
+        False, "each clone has its own copy of the variables; without parameter servers"
+    )
+    asynchronous: bool = option(False, "each clone updates the variables by itself")
     batch_size: int | None = option(
         None, f"images per clone and step; default: {DEFAULT_BATCH_SIZE}", minimum=1
     )
@@ -45,6 +57,23 @@ class DeploymentOptions(Options):
                 "global_batch_size must not be given together with batch_size, "
                 f"got {self.global_batch_size} and {self.batch_size}"
             )
+        if self.replicas_to_aggregate is not None and not self.sync_replicas:
+            raise ValueError(
+                "replicas_to_aggregate must go with sync_replicas, "
+                f"got {self.replicas_to_aggregate} alone"
+            )
+        ways = [
+            way for way in ("sync_replicas", "all_reduce", "asynchronous") if getattr(self, way)
+        ]
+        if len(ways) > 1:
+            raise ValueError(f"{ways[0]} must not be given together with {ways[1]}, got both")
+
+    @property
+    def num_aggregated(self) -> int | None:
+        """How many replicas make an update by `sync_replicas`; None without."""
+        if not self.sync_replicas:
+            return None
+        return self.replicas_to_aggregate or self.worker_replicas
 
 
 def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentConfig:
@@ -66,9 +95,34 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
         replica_id=options.task,
         num_replicas=options.worker_replicas,
         num_ps_tasks=options.num_ps_tasks,
+        all_reduce=options.all_reduce,
         ps_strategy=options.ps_strategy,
-        copy_clones=options.copy_clones,
+        # Neither can be copied: each clone has variables, or batches, of its own.
+        copy_clones=options.copy_clones and not (options.all_reduce or options.asynchronous),
     )
+
+
+def way_to_train(options: DeploymentOptions) -> str:
+    """How the variables are updated, in a few words."""
+    if options.all_reduce:
+        return "all-reduce: each clone has its own copy of the variables"
+    if options.num_aggregated is not None:
+        backups = options.worker_replicas - options.num_aggregated
+        return f"synchronous: an update of {options.num_aggregated} replica(s), {backups} backup(s)"
+    if options.asynchronous:
+        return "asynchronous: an update of each clone"
+    if options.worker_replicas > 1:
+        return "asynchronous: an update of each replica"
+    return "an update of all clones"
+
+
+def clones_in_update(options: DeploymentOptions, num_clones: int) -> int:
+    """How many clones, of all replicas, contribute to one update of the variables."""
+    if options.asynchronous:
+        return 1
+    if options.all_reduce:
+        return num_clones * options.worker_replicas
+    return num_clones * (options.num_aggregated or 1)
 
 
 def clone_batch_size(options: DeploymentOptions, num_clones: int) -> int:
