@@ -96,7 +96,7 @@ class Run:
             hooks = [*self.hooks, *own]
             with self._saved_at_the_end(session, lambda: done):
                 for last_step, is_shared in self._stages():
-                    if is_shared is False and self.replicas is not None:
+                    if self.replicas is not None and self.replicas.shares_steps and not is_shared:
                         self.replicas.wait_for_others(session)
                         done = done._replace(step=_global_step(session))
                     runner = self._runner(session, hooks, done.step, last_step, is_shared)

@@ -63,8 +63,8 @@ class SessionOpener:
         self._local_init_op = tf.group(tf.local_variables_initializer(), *late)
         self._manager = tf.train.SessionManager(
             local_init_op=self._local_init_op,
-            ready_op=tf.report_uninitialized_variables(),
-            ready_for_local_init_op=tf.report_uninitialized_variables(tf.global_variables()),
+            ready_op=_missing(None),
+            ready_for_local_init_op=_missing(tf.global_variables()),
             recovery_wait_secs=_POLL_SECS,
         )
 
@@ -151,3 +151,10 @@ class SessionOpener:
             time.sleep(_POLL_SECS)
         session.run(self._local_init_op)
         return session
+
+
+def _missing(variables: Any) -> Any:
+    """Names of variables without values; of all, local ones too, if None are given."""
+    names = tf.report_uninitialized_variables(variables)
+    names.mark_used()  # TensorFlow would complain in a worker that finds out by other means
+    return names
