@@ -1,0 +1,112 @@
+"""A small program that trains in a cluster: a line fitted to data that follow from the step.
+
+python -m tests.processes.training --mode=synchronous --train_dir=DIR [flags of the cluster]
+"""
+
+import dataclasses
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from model_deploy import DeploymentConfig, deploy, training
+from model_deploy import cluster as cluster_lib
+from model_deploy.command_line import run_command
+from model_deploy.options import option
+
+MODES = ("asynchronous", "synchronous", "backup", "all_reduce")
+RATE, MOMENTUM, NUM_WEIGHTS = 0.05, 0.9, 4
+_PLACES = np.arange(1, NUM_WEIGHTS + 1, dtype=np.float64)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingOptions(cluster_lib.ClusterOptions, training.LoopOptions):
+    """The settings of a cluster and of the loop, and how it trains."""
+
+    log_every_n_steps: int = option(1, "steps between lines", minimum=1)
+    save_interval_steps: int | None = option(20, "steps between checkpoints", minimum=1)
+    mode: str = option("asynchronous", "how replicas train together", choices=MODES)
+    train_dir: str = option("", "folder for checkpoints")
+    max_number_of_steps: int = option(60, "the target", minimum=1)
+    hold_at: int = option(0, "step from which on steps wait for --gate; 0 for none", minimum=0)
+    gate: str = option("", "file that lets steps go on")
+
+
+class Gate(tf.train.SessionRunHook):
+    """From a step on, waits for a file before each step."""
+
+    def __init__(self, step, path):
+        self._step, self._path = step, Path(path)
+
+    def due(self, step):
+        """Waits, if it is time to; takes part in no step."""
+        while self._step and step >= self._step and not self._path.exists():
+            time.sleep(0.02)
+        return False
+
+
+def undisturbed(steps, num_replicas):
+    """Weights and bias after a run of synchronous replicas, in NumPy: float64 [5]."""
+    values, speed = np.zeros(NUM_WEIGHTS + 1), np.zeros(NUM_WEIGHTS + 1)
+    for step in range(steps):
+        gradient = np.zeros_like(values)
+        for replica in range(num_replicas):
+            inputs = np.append(np.sin(_PLACES * (step + 1) + replica), 1.0)
+            error = inputs @ values - np.cos(step + replica)
+            gradient += 2 * error * inputs / num_replicas
+        speed = MOMENTUM * speed + gradient
+        values -= RATE * speed
+    return values
+
+
+def build(mode, config):
+    """The model of one worker."""
+    step = tf.train.get_or_create_global_step()
+
+    def model_fn():
+        weights = tf.get_variable("weights", [NUM_WEIGHTS], initializer=tf.zeros_initializer())
+        bias = tf.get_variable("bias", [], initializer=tf.zeros_initializer())
+        number = tf.cast(step.read_value(), tf.float64)
+        inputs = tf.sin(tf.constant(_PLACES) * (number + 1) + config.replica_id)
+        error = tf.reduce_sum(tf.cast(inputs, tf.float32) * weights) + bias
+        error -= tf.cast(tf.cos(number + config.replica_id), tf.float32)
+        tf.losses.add_loss(tf.square(error))
+
+    count = {"synchronous": config.num_replicas, "backup": config.num_replicas - 1}.get(mode)
+    optimizer = tf.train.MomentumOptimizer(RATE, MOMENTUM)
+    return deploy(config, model_fn, optimizer=optimizer, replicas_to_aggregate=count)
+
+
+def main(options):
+    """Runs this process's task to its end."""
+    cluster, _ = cluster_lib.resolve(options, os.environ)
+    if cluster.job_name == "ps":
+        training.serve(cluster, options.start_timeout)
+        return
+    config = DeploymentConfig(
+        clone_on_cpu=True,
+        replica_id=cluster.task_id,
+        num_replicas=len(cluster.workers),
+        num_ps_tasks=len(cluster.ps),
+        all_reduce=options.mode == "all_reduce",
+    )
+    with tf.device(config.optimizer_device()), tf.device(config.variables_device()):
+        tf.train.get_or_create_global_step()
+    training.train(
+        build(options.mode, config),
+        options.train_dir,
+        max_steps=options.max_number_of_steps,
+        hooks=[Gate(options.hold_at, options.gate)],
+        start_timeout=options.start_timeout,
+        **training.join(config, cluster)._asdict(),
+        **options.part(training.LoopOptions),
+    )
+
+
+if __name__ == "__main__":
+    tf.disable_eager_execution()
+    tf.get_logger().setLevel("ERROR")
+    sys.exit(run_command(sys.argv, TrainingOptions, main, __doc__))
