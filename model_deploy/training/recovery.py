@@ -30,17 +30,15 @@ def run_in_sessions(run: Run, opener: SessionOpener, signals: StopSignals) -> Tr
     """
     if run.replicas is None:
         with opener.open() as (session, coordinator):
-            return _run_hooked(run, session, coordinator, signals, lambda step: None)
+            _start_hooks(run, session, coordinator)
+            return run.to_the_end(session, signals)
     run.replicas.wait_to_start()
     return _Attempts(run, opener, run.replicas).until_the_end(signals)
 
 
-def _run_hooked(
-    run: Run, session: Any, coordinator: Any, signals: StopSignals, made: Any
-) -> TrainResult:
+def _start_hooks(run: Run, session: Any, coordinator: Any) -> None:
     for hook in run.hooks:
         hook.after_create_session(session, coordinator)
-    return run.to_the_end(session, signals, made)
 
 
 class _Attempts:
@@ -73,12 +71,11 @@ class _Attempts:
         with contextlib.ExitStack() as stack:
             session, coordinator = stack.enter_context(self._opener.open())
             self._watch = stack.enter_context(self._replicas.watch(session))
-            return _run_hooked(self._run, session, coordinator, signals, self._made)
+            _start_hooks(self._run, session, coordinator)
+            return self._run.to_the_end(session, signals, self._made, self._watch.in_step)
 
     def _made(self, step: int) -> None:
         """A step was made; the first number of a session is that of its start."""
-        if self._watch is not None:
-            self._watch.beat()
         if not self._is_first_of_session:
             self._tries_left = _MAX_TRIES
         elif self._last_step is not None:

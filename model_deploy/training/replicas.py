@@ -17,6 +17,8 @@ from model_deploy.training.stalls import REPORT_SECS, StallWatch, names_of, unre
 
 # Seconds that a worker that is gone has to come back at the end of a run.
 _GRACE_SECS = 2.0
+# Seconds without a step after which an all-reduce worker that is gone is noticed.
+_NOTICE_SECS = 2.0
 
 
 class Replicas:
@@ -97,7 +99,16 @@ class Replicas:
 
     def watch(self, session: Any) -> StallWatch:
         """Watches the steps of a session."""
-        return StallWatch(session, self._others, self._stall_timeout, say)
+        if self.shared is None:  # nobody can come back, and TensorFlow may never notice
+            return StallWatch(session, self._others, _NOTICE_SECS, _lost_by_all_reduce, say)
+
+        def describe(names: str) -> OSError:
+            return TimeoutError(
+                "stall_timeout must be long enough for a step, got "
+                f"{self._stall_timeout:g} s without {names}"
+            )
+
+        return StallWatch(session, self._others, self._stall_timeout, describe, say)
 
     def last_shared_step(self, max_steps: int) -> int:
         """The step from which on no replica starts another one while others go on.
@@ -151,10 +162,7 @@ class Replicas:
         if not is_lost_connection(error) and not (self.shared is None and missing):
             raise error
         if self.shared is None:
-            raise ConnectionError(
-                f"lost the connection to {names} after step {step}; by all-reduce nobody can go "
-                "on: start all workers again, from the newest checkpoint"
-            ) from error
+            raise _lost_by_all_reduce(names) from error
         say(f"lost the connection to {names} after step {step}; going on once it is back")
         servers = self.cluster.ps
         try:
@@ -164,6 +172,13 @@ class Replicas:
                 f"stall_timeout must be long enough for tasks to come back, got "
                 f"{self._stall_timeout:g} s without {names_of(unreachable(servers))}"
             ) from error
+
+
+def _lost_by_all_reduce(names: str) -> OSError:
+    return ConnectionError(
+        f"lost the connection to {names}; with all-reduce nobody can go on alone: start all "
+        "workers again, they go on from the newest checkpoint"
+    )
 
 
 def say(text: str) -> None:

@@ -73,14 +73,19 @@ class Run:
     replicas: Replicas | None = None
 
     def to_the_end(
-        self, session: Any, signals: StopSignals, made: Callable[[int], None] = lambda step: None
+        self,
+        session: Any,
+        signals: StopSignals,
+        made: Callable[[int], None] = lambda step: None,
+        in_step: Callable[[bool], None] = lambda running: None,
     ) -> TrainResult:
         """Makes all steps in a session that is ready.
 
         Args:
           session: the session.
           signals: end the run after a step.
-          made: called with the number of each step when it was made.
+          made: called with the number of the step done before, and of each when it was made.
+          in_step: called with True before each step in the session and False after it.
         """
         first_step = _global_step(session)
         made(first_step)
@@ -99,7 +104,8 @@ class Run:
                     if self.replicas is not None and self.replicas.shares_steps and not is_shared:
                         self.replicas.wait_for_others(session)
                         done = done._replace(step=_global_step(session))
-                    runner = self._runner(session, hooks, done.step, last_step, is_shared)
+                    stage = (last_step, is_shared)
+                    runner = self._runner(session, hooks, in_step, done.step, stage)
                     with contextlib.closing(runner), contextlib.suppress(tf.errors.OutOfRangeError):
                         while done.step < last_step and not runner.stop_requested:
                             done = self._step(runner, session, done)
@@ -154,12 +160,13 @@ class Run:
         self,
         session: Any,
         hooks: Sequence[Any],
+        in_step: Callable[[bool], None],
         first_step: int,
-        last_step: float,
-        is_shared: bool,
+        stage: tuple[float, bool],
     ) -> StepRunner | CloneThreads:
         if not isinstance(self.report, list):
-            return StepRunner(session, self.report, hooks)
+            return StepRunner(session, self.report, hooks, in_step)
+        last_step, is_shared = stage
         return CloneThreads(
             session,
             self.report,

@@ -1,5 +1,6 @@
 """`StallWatch`: says for whom a step waits, and ends one that waits for too long."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -34,6 +35,7 @@ class StallWatch:
       session: that of the steps.
       tasks: the tasks that steps need.
       timeout: seconds without a step, with a task missing, after which it ends.
+      describe: makes the error, of the names of the missing tasks.
       report: called with a line.
 
     Attributes:
@@ -45,23 +47,24 @@ class StallWatch:
         session: Any,
         tasks: Sequence[Task],
         timeout: float,
+        describe: Callable[[str], OSError],
         report: Callable[[str], Any] = print,
     ) -> None:
-        self.error: TimeoutError | None = None
+        self.error: OSError | None = None
+        self._describe = describe
         self._session = session
         self._tasks = tasks
         self._timeout = timeout
         self._report = report
-        self._last = time.monotonic()
+        self._began: float | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def beat(self) -> None:
-        """A step was made."""
-        self._last = time.monotonic()
+    def in_step(self, running: bool) -> None:
+        """A step begins, or has ended; what happens between steps is not watched."""
+        self._began = time.monotonic() if running else None
 
     def __enter__(self) -> "StallWatch":
-        self.beat()
         self._thread.start()
         return self
 
@@ -76,20 +79,17 @@ class StallWatch:
 
     def _watch(self) -> None:
         wait = min(REPORT_SECS, self._timeout)
-        reported = self._last
+        reported = -math.inf
         while not self._ended.wait(min(1.0, wait)):
-            now = time.monotonic()
-            if now - max(self._last, reported) < wait:
+            began, now = self._began, time.monotonic()
+            if began is None or now - max(began, reported) < wait:
                 continue
             reported = now
             missing = unreachable(self._tasks)
-            if not missing:
+            if not missing or self._began != began:
                 continue
-            if now - self._last >= self._timeout:
-                self.error = TimeoutError(
-                    f"stall_timeout must be long enough for a step, got {self._timeout:g} s "
-                    f"without {names_of(missing)}"
-                )
+            if now - began >= self._timeout:
+                self.error = self._describe(names_of(missing))
                 self._session.close()
                 return
             self._report(f"waiting for {names_of(missing)}")

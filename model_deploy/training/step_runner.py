@@ -1,6 +1,6 @@
 """Makes steps, with the hooks that take part in them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -66,11 +66,19 @@ class StepRunner:
       session: where to run.
       report: what `report_op` returned.
       hooks: see `HookCalls`.
+      in_step: called with True before each step in the session and False after it.
     """
 
-    def __init__(self, session: Any, report: Any, hooks: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        session: Any,
+        report: Any,
+        hooks: Sequence[Any],
+        in_step: Callable[[bool], None] = lambda running: None,
+    ) -> None:
         self._session = session
         self._report = report
+        self._in_step = in_step
         self._plain = session.make_callable(report)
         self._calls = HookCalls(hooks)
         self._callables: dict[tuple[int, ...], tuple[Any, Any]] = {}
@@ -87,11 +95,16 @@ class StepRunner:
           NonFiniteLoss: if the loss is not finite; hooks do not see such a step.
         """
         if not self._calls.choose(step):
-            return checked_report(self._plain())
+            self._in_step(True)
+            found = self._plain()
+            self._in_step(False)
+            return checked_report(found)
         context = StepContext(tf.train.SessionRunArgs(self._report), self._session)
         fetches = {"report": self._report, **self._calls.before(context)}
         metadata = tf.RunMetadata()
+        self._in_step(True)
         values = self._fetch(fetches, metadata)
+        self._in_step(False)
         context.report = checked_report(values["report"])
         self._calls.after(context, values, metadata)
         return context.report

@@ -31,5 +31,5 @@ CASES = [
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_promises_hold(case, tmp_path):
-    """The run ends at its last step, with the weights of an undisturbed one, and nothing is left."""
+    """The run ends at its last step with the weights that it should have, and leaves nothing."""
     run_case(case, tmp_path)
