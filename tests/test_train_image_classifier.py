@@ -35,7 +35,7 @@ def test_digits(tmp_path):
     assert code == 0, err
     lines = out.splitlines()
     assert "lenet on digits (1437 images, 10 classes)" in lines
-    assert "batch size 32 per clone, 64 global; 22 steps per epoch, up to step 440" in lines
+    assert "batch size 32 per clone, 64 in an update; 22 steps per epoch, up to step 440" in lines
     if not tf.config.list_physical_devices("GPU"):
         assert lines[0] == "no GPU is visible: the clones run on the CPU (as with --clone_on_cpu)"
         assert lines[2].startswith("2 clone(s) on /device:CPU:0, 1 replica(s), 0 ps")
@@ -240,6 +240,65 @@ def test_more_clones_than_gpus():
     )
     with pytest.raises(ValueError, match=message):
         training.deployment_config(options, num_gpus=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "clones", "way"),
+    [
+        pytest.param([], 2, "an update of all clones", id="together"),
+        pytest.param(["--asynchronous"], 1, "asynchronous: an update of each clone", id="clones"),
+        pytest.param(
+            ["--worker_replicas=3", "--num_ps_tasks=1"],
+            2,
+            "asynchronous: an update of each replica",
+            id="replicas",
+        ),
+        pytest.param(
+            ["--worker_replicas=3", "--num_ps_tasks=1", "--sync_replicas"],
+            6,
+            "synchronous: an update of 3 replica(s), 0 backup(s)",
+            id="synchronous",
+        ),
+        pytest.param(
+            ["--worker_replicas=3", "--sync_replicas", "--replicas_to_aggregate=2"],
+            4,
+            "synchronous: an update of 2 replica(s), 1 backup(s)",
+            id="backup",
+        ),
+        pytest.param(
+            ["--worker_replicas=3", "--all_reduce"],
+            6,
+            "all-reduce: each clone has its own copy of the variables",
+            id="all-reduce",
+        ),
+    ],
+)
+def test_update_counts_clones_and_synchronous_replicas(arguments, clones, way):
+    """What two clones per worker contribute to an update, which schedules count."""
+    options = parse(["train", *arguments])
+    assert training.clones_in_update(options, num_clones=2) == clones
+    assert training.way_to_train(options) == way
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(
+            ["--replicas_to_aggregate=2"],
+            "replicas_to_aggregate must go with sync_replicas, got 2 alone",
+            id="aggregate",
+        ),
+        pytest.param(
+            ["--sync_replicas", "--all_reduce"],
+            "sync_replicas must not be given together with all_reduce, got both",
+            id="two-ways",
+        ),
+    ],
+)
+def test_ways_to_train_exclude_each_other(arguments, message):
+    """Flags that ask for two ways to train are refused, by name."""
+    with pytest.raises(ValueError, match=message):
+        parse(["train", *arguments])
 
 
 def test_flags_keep_the_names_of_tf_slim():
