@@ -274,7 +274,8 @@ class _SynchronousHook(tf.train.SessionRunHook):
         except (tf.errors.CancelledError, RuntimeError):
             pass  # the session is closed
         except tf.errors.OpError as error:
-            logging.warning("the chief cannot update the variables: %s", error.message)
+            reason = error.message.strip().splitlines()[0]
+            logging.warning("the chief cannot update the variables: %s", reason)
             coord.request_stop(error)
             # The chief's own step would wait for the update for ever.
             session.close()

@@ -24,9 +24,9 @@ HEAD = f"""# Faults
 
 Printed by `python -m tests.processes.fault_matrix`: clusters of processes on one machine, of which
 one gets a signal after a step; SIGSTOP holds for 10 s. Who is killed is started again. All
-cases check that the run ends at exactly step {STEPS}, every process ends with 0, the newest checkpoint
-loads, nothing is left running, and that the weights of synchronous and all-reduce runs are
-those of an undisturbed run to 1e-6.
+cases check that the run ends at exactly step {STEPS}, every process ends with 0, the newest
+checkpoint loads, nothing is left running, and that the weights of synchronous and all-reduce runs
+are those of an undisturbed run to 1e-6.
 
 | mode | who | signal | after step | result | seconds |
 |---|---|---|---|---|---|
@@ -56,9 +56,8 @@ def main(part):
             except AssertionError as error:
                 failures += 1
                 secs, result = "", "fails: " + str(error).strip().splitlines()[0][:80]
-        rows.append(
-            f"| {case.mode} | {case.victim} | {case.signal.name} | {case.step} | {result} | {secs} |"
-        )
+        columns = (case.mode, case.victim, case.signal.name, case.step, result, secs)
+        rows.append(f"| {' | '.join(map(str, columns))} |")
         print(rows[-1], flush=True)
     (ROOT / "docs" / "faults.md").write_text(HEAD + "\n".join(rows) + "\n")
     return failures

@@ -17,9 +17,11 @@ COMMANDS = [
 ]
 [PROGRAM] = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
 # Commands of the document, and what runs in their place. The launcher comes without the imports
-# of the package, and training is counting: a start of TensorFlow is all that a task costs.
+# of the package, and the steps of training are small.
 PROGRAMS = {
-    "train_image_classifier": f'exec {sys.executable} -m tests.processes.counting "$@"',
+    "train_image_classifier": (
+        f'exec {sys.executable} {ROOT}/train_image_classifier.py --batch_size=4 --num_clones=1 "$@"'
+    ),
     "python": f"""
 if [ "$1 $2" = "-m model_deploy.launch" ]; then
     shift 2
