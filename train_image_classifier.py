@@ -347,7 +347,7 @@ def print_banner(options: TrainOptions, run: Run) -> None:
         f"{run.config.num_replicas} replica(s), {run.config.num_ps_tasks} ps; "
         f"{training.way_to_train(options)}\n"
         f"batch size {run.batch_size} per clone, "
-        f"{run.batch_size * run.clones_in_update} in an update; "
+        f"{run.batch_size * run.clones_in_update} global; "
         f"{run.steps_per_epoch} steps per epoch, up to step {run.max_steps}\n"
         f"{options.optimizer}, learning rate {options.learning_rate} "
         f"({options.learning_rate_decay_type}); checkpoints in {options.train_dir}",

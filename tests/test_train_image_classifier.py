@@ -35,7 +35,7 @@ def test_digits(tmp_path):
     assert code == 0, err
     lines = out.splitlines()
     assert "lenet on digits (1437 images, 10 classes)" in lines
-    assert "batch size 32 per clone, 64 in an update; 22 steps per epoch, up to step 440" in lines
+    assert "batch size 32 per clone, 64 global; 22 steps per epoch, up to step 440" in lines
     if not tf.config.list_physical_devices("GPU"):
         assert lines[0] == "no GPU is visible: the clones run on the CPU (as with --clone_on_cpu)"
         assert lines[2].startswith("2 clone(s) on /device:CPU:0, 1 replica(s), 0 ps")
