@@ -29,6 +29,7 @@ CASES = [
 
 
 @pytest.mark.slow
+@pytest.mark.faults
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_promises_hold(case, tmp_path):
     """The run ends at its last step with the weights that it should have, and leaves nothing."""
