@@ -144,11 +144,13 @@ def test_a_folder_is_watched(trained, tmp_path, capsys):
 
 def test_a_watch_ends_after_a_timeout(trained, tmp_path, capsys):
     """A run that never reaches its last step is given up after the timeout."""
-    flags = (f"--train_dir={trained}", f"--eval_dir={tmp_path}", "--eval_interval_secs=0.01")
+    going_on = tmp_path / "run"
+    shutil.copytree(trained, going_on, ignore=shutil.ignore_patterns("run_ended"))
+    flags = (f"--train_dir={going_on}", f"--eval_dir={tmp_path}", "--eval_interval_secs=0.01")
     timeout = ("--eval_timeout_secs=0", "--max_number_of_steps=31")
     code, out, err = _main(capsys, *flags, *timeout)
     assert (code, err) == (0, "")
-    assert out.splitlines()[-1] == f"stopped: no new checkpoint in {trained} for 0 seconds"
+    assert out.splitlines()[-1] == f"stopped: no new checkpoint in {going_on} for 0 seconds"
 
     empty = tmp_path / "empty"
     empty.mkdir()

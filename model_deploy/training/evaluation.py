@@ -5,6 +5,7 @@ with Evaluator(predict, batches) as evaluator:
         print(evaluator.evaluate(checkpoint).accuracy)
 """
 
+import dataclasses
 import os
 import time
 from collections.abc import Callable
@@ -70,7 +71,8 @@ class Evaluator:
         self._session: Any = None
         self._graph = tf.Graph()
         with self._graph.as_default(), self._graph.container(_CONTAINER):
-            config = config or DeploymentConfig()
+            # Each clone gets its part of a batch by a call: copies would all get the first one.
+            config = dataclasses.replace(config or DeploymentConfig(), copy_clones=False)
             self._built = build_evaluation(predict, batches, config)
             self._restorer = Restorer(
                 averages_to_restore()
