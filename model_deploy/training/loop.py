@@ -93,16 +93,18 @@ def train(
     _check(model, max_steps, options, evaluate)
     folder = os.fspath(train_dir)
     checks = NumericChecks(model.train_op) if options.check_numerics else None
-    if model.clone_updates:
-        report = clone_report_ops(model, learning_rate, wait_secs)
-    else:
-        report = report_op(model, learning_rate, wait_secs, checks and checks.first_bad)
     replicas = None
     if cluster is not None:
         is_chief = cluster.is_chief
         replicas = Replicas(
             cluster, model, start_timeout=start_timeout, stall_timeout=options.stall_timeout
         )
+    others_update = replicas is not None and replicas.shares_steps
+    if model.clone_updates:
+        report = clone_report_ops(model, learning_rate, wait_secs)
+    else:
+        first_bad = None if checks is None else checks.first_bad
+        report = report_op(model, learning_rate, wait_secs, first_bad, others_update=others_update)
     start = Start(is_chief=False)
     if is_chief:
         start = _chief_start(folder, options, init_fn, cluster.own.device if cluster else "")
@@ -119,7 +121,7 @@ def train(
         images_per_step=images_per_step,
         evaluate=evaluate if options.eval_every_n_steps else None,
         metric=metric,
-        shares_steps=bool(model.clone_updates or (replicas and replicas.shares_steps)),
+        shares_steps=bool(model.clone_updates) or others_update,
         copies_difference=model.copies_difference if options.copies_check_every_n_steps else None,
         replicas=replicas,
     )

@@ -1,7 +1,6 @@
 """One step of training: what it reports, and how hooks take part in it."""
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -35,7 +34,12 @@ class StepReport(NamedTuple):
 
 
 def report_op(
-    model: DeployedModel, learning_rate: Any, wait_secs: Any, first_bad: Any = None
+    model: DeployedModel,
+    learning_rate: Any,
+    wait_secs: Any,
+    first_bad: Any = None,
+    *,
+    others_update: bool = False,
 ) -> Any:
     """An op that makes a step and gives its report, float64 [6 + clones].
 
@@ -46,25 +50,23 @@ def report_op(
       learning_rate: a scalar tensor or number, or None.
       wait_secs: a scalar tensor, or None.
       first_bad: an integer scalar tensor, or None.
+      others_update: whether other processes update the same variables meanwhile; without,
+        the staleness is 0.
     """
     losses = collect_members(tf.GraphKeys.LOSSES, model.clones).clones
-    clone_losses = [tf.add_n(each) if each else math.nan for each in losses]
+    clone_losses = [tf.add_n(each) if each else None for each in losses]
     global_step = tf.train.get_global_step()
     with tf.device(model.train_op.device):
+        # Outside of the control dependency: what is constant is computed only once.
+        known = _numbers(learning_rate, wait_secs, -1 if first_bad is None else first_bad)
+        each_loss = _numbers(*clone_losses)
         # A copy: what a reference variable is read as changes with the variable.
-        before = tf.raw_ops.DeepCopy(x=global_step.read_value())
+        before = tf.raw_ops.DeepCopy(x=global_step.read_value()) if others_update else None
         with tf.control_dependencies([model.train_op]):
-            after = tf.identity(global_step)
-            staleness = after - before - 1
-            return _packed(
-                after,
-                model.train_op,
-                learning_rate=learning_rate,
-                wait_secs=wait_secs,
-                first_bad=first_bad,
-                staleness=staleness,
-                clone_losses=clone_losses,
-            )
+            step = tf.identity(global_step)
+            staleness = 0 if before is None else step - before - 1
+            own = _numbers(step, model.train_op)
+            return tf.stack([*own, *known, *_numbers(staleness), *each_loss], name="step_report")
 
 
 def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -> list[Any]:
@@ -81,34 +83,13 @@ def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -
         with tf.device(clone.device), tf.control_dependencies([update.train_op]):
             loss = tf.identity(update.train_op)
         with tf.device(update.global_step.device):
-            reports.append(
-                _packed(
-                    update.global_step,
-                    loss,
-                    learning_rate=learning_rate,
-                    wait_secs=waited,
-                    first_bad=None,
-                    staleness=update.staleness,
-                    clone_losses=[loss],
-                )
-            )
+            parts = [update.global_step, loss, learning_rate, waited, -1, update.staleness, loss]
+            reports.append(tf.stack(_numbers(*parts), name="step_report"))
     return reports
 
 
-def _packed(
-    step: Any,
-    loss: Any,
-    *,
-    learning_rate: Any,
-    wait_secs: Any,
-    first_bad: Any,
-    staleness: Any,
-    clone_losses: Sequence[Any],
-) -> Any:
-    values = [math.nan if value is None else value for value in (learning_rate, wait_secs)]
-    values += [-1 if first_bad is None else first_bad, staleness, *clone_losses]
-    parts = [tf.cast(part, tf.float64) for part in (step, loss, *values)]
-    return tf.stack(parts, name="step_report")
+def _numbers(*values: Any) -> list[Any]:
+    return [tf.cast(math.nan if value is None else value, tf.float64) for value in values]
 
 
 def read_report(values: Any) -> StepReport:

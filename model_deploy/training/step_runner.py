@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.training.step import StepContext, StepReport, checked_report
+from model_deploy.training.step_call import StepCall
 
 
 class HookCalls:
@@ -79,7 +80,7 @@ class StepRunner:
         self._session = session
         self._report = report
         self._in_step = in_step
-        self._plain = session.make_callable(report)
+        self._plain = StepCall(session, report)
         self._calls = HookCalls(hooks)
         self._callables: dict[tuple[int, ...], tuple[Any, Any]] = {}
 

@@ -1,0 +1,57 @@
+"""The call that makes a step makes one, whichever of TensorFlow's ways it takes."""
+
+import threading
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy.training.step_call import StepCall
+from tests.goldens import cpu_config
+
+# More than the trials of both ways.
+NUM_CALLS = 70
+
+
+def counting(function):
+    """A float64 counter that is one more in each run, after `function` was called."""
+    count = tf.get_variable("count", [], tf.float64, tf.zeros_initializer(), use_resource=True)
+    with tf.control_dependencies([tf.numpy_function(function, [], [])]):
+        return tf.identity(count.assign_add(1.0))
+
+
+@pytest.mark.parametrize("is_remote", [False, True], ids=["this process", "server"])
+def test_every_call_is_one_step(is_remote):
+    """Trials and chosen calls alike run the fetch once; Python in the step is no obstacle."""
+    step = counting(lambda: None)
+    target = tf.train.Server.create_local_server().target if is_remote else ""
+    with tf.Session(target, config=cpu_config()) as session:
+        session.run(tf.global_variables_initializer())
+        call = StepCall(session, step)
+        assert [call() for _ in range(NUM_CALLS)] == list(range(1, NUM_CALLS + 1))
+
+
+@pytest.mark.parametrize(
+    ("secs", "is_inline"),
+    [
+        pytest.param({"pooled": 0.003, "inline": 0.0}, False, id="long"),
+        pytest.param({"pooled": 0.001, "inline": 0.0}, True, id="short, inline is faster"),
+        pytest.param({"pooled": 0.0, "inline": 0.001}, False, id="short, the pool is faster"),
+    ],
+)
+def test_the_faster_way_is_chosen(secs, is_inline):
+    """A step of less than 2 ms runs in the calling thread if that is faster, others do not."""
+    seen, now = [], [0.0]
+
+    def note():
+        way = "inline" if threading.get_ident() == here else "pooled"
+        seen.append(way)
+        now[0] += secs[way]
+
+    here = threading.get_ident()
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 1})) as session:
+        step = counting(note)
+        session.run(tf.global_variables_initializer())
+        call = StepCall(session, step, clock=lambda: now[0])
+        for _ in range(NUM_CALLS):
+            call()
+    assert set(seen[60:]) == {"inline" if is_inline else "pooled"}
