@@ -20,8 +20,9 @@ with without_tensorflow_notices():
 
     import model_deploy
     from model_deploy import inputs, training
+    from model_deploy.checks import check_choice
     from model_deploy.command_line import run_command
-    from model_deploy.options import check_choice, option
+    from model_deploy.options import option
     from nets import nets_factory
 
 

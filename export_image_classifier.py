@@ -15,8 +15,9 @@ with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
 
     from model_deploy import inputs, training
+    from model_deploy.checks import check_choice
     from model_deploy.command_line import run_command
-    from model_deploy.options import check_choice, option
+    from model_deploy.options import option
     from nets import nets_factory
 
 _COLOUR_CHANNELS = 3

@@ -4,6 +4,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.checks import check_at_least
+
 
 def split_batch(tensors: Any, num_clones: int) -> list[Any]:
     """Splits a batch into equal parts, one per clone.
@@ -27,8 +29,7 @@ def split_batch(tensors: Any, num_clones: int) -> list[Any]:
       tf.errors.InvalidArgumentError: the same, when the graph runs, for a batch size
         that is not known before.
     """
-    if num_clones < 1:
-        raise ValueError(f"num_clones must be at least 1, got {num_clones}")
+    check_at_least("num_clones", num_clones, 1)
     flat = [tf.convert_to_tensor(tensor) for tensor in tf.nest.flatten(tensors)]
     _check_batch(flat, num_clones)
     split = [tf.split(tensor, num_clones) for tensor in _assert_even(flat, num_clones)]

@@ -1,7 +1,6 @@
 """`DeploymentConfig`: which device for clones, variables, inputs and the optimizer."""
 
 import dataclasses
-import numbers
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import placement
+from model_deploy.checks import check_whole
 
 # TensorFlow's own rule for job names, see `DeviceSpec.from_string`.
 _JOB_NAME = re.compile(r"[a-zA-Z][\w]*", re.ASCII)
@@ -67,15 +67,15 @@ class DeploymentConfig:
     copy_clones: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        _check_int("num_clones", self.num_clones, 1)
-        _check_int("devices_per_clone", self.devices_per_clone, 1)
+        check_whole("num_clones", self.num_clones, 1)
+        check_whole("devices_per_clone", self.devices_per_clone, 1)
         for field in ("clone_on_cpu", "copy_clones"):
             value = getattr(self, field)
             if not isinstance(value, bool):
                 raise ValueError(f"{field} must be True or False, got {value!r}")
-        _check_int("replica_id", self.replica_id, 0)
-        _check_int("num_replicas", self.num_replicas, 1)
-        _check_int("num_ps_tasks", self.num_ps_tasks, 0)
+        check_whole("replica_id", self.replica_id, 0)
+        check_whole("num_replicas", self.num_replicas, 1)
+        check_whole("num_ps_tasks", self.num_ps_tasks, 0)
         if self.replica_id >= self.num_replicas:
             raise ValueError(
                 f"replica_id must be less than num_replicas={self.num_replicas}, "
@@ -186,7 +186,7 @@ class DeploymentConfig:
             [0, devices_per_clone).
         """
         first = tf.DeviceSpec.from_string(self.clone_device(clone_index))
-        _check_int("stage", stage, 0)
+        check_whole("stage", stage, 0)
         if stage >= self.devices_per_clone:
             raise ValueError(
                 f"stage must be less than devices_per_clone={self.devices_per_clone}, got {stage}"
@@ -239,19 +239,12 @@ class DeploymentConfig:
         Raises:
           ValueError: if `min_bytes` is less than 1.
         """
-        _check_int("min_bytes", min_bytes, 1)
+        check_whole("min_bytes", min_bytes, 1)
         return placement.even_partitioner(max(1, self.num_ps_tasks), min_bytes)
 
     def _check_clone(self, clone_index: int) -> None:
-        _check_int("clone_index", clone_index, 0)
+        check_whole("clone_index", clone_index, 0)
         if clone_index >= self.num_clones:
             raise ValueError(
                 f"clone_index must be less than num_clones={self.num_clones}, got {clone_index}"
             )
-
-
-def _check_int(name: str, value: object, minimum: int) -> None:
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
-        raise ValueError(f"{name} must be an integer, got {value!r}")
-    if int(value) < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {value}")

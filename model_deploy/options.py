@@ -12,7 +12,7 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from absl import flags
@@ -85,16 +85,6 @@ def define_flags(options_class: type[Options], flag_values: flags.FlagValues) ->
         if field.metadata["choices"]:
             text += f" (one of: {', '.join(field.metadata['choices'])})"
         _FLAG_KINDS[kind](field.name, field.default, text, flag_values=flag_values)
-
-
-def check_choice(field: str, name: str, names: Iterable[str]) -> None:
-    """Checks a name whose valid ones are known only when the program runs.
-
-    Raises:
-      ValueError: naming the field, the valid names and `name`.
-    """
-    if name not in names:
-        raise ValueError(f"{field} must be one of {', '.join(names)}, got {name!r}")
 
 
 def _kind_of(hint: Any) -> tuple[type, bool]:

@@ -8,6 +8,8 @@ import math
 import numbers
 from typing import Any
 
+from nets.network import check_at_least
+
 
 def scaled(depth: int, depth_multiplier: float, min_depth: int) -> int:
     """Returns `depth` times the multiplier, rounded down, and at least `min_depth`.
@@ -38,5 +40,4 @@ def check_depths(depth_multiplier: Any, min_depth: Any, divisible_by: Any = 1) -
     if not (number and 0 < float(depth_multiplier) < math.inf):
         raise ValueError(f"depth_multiplier must be a positive number, got {depth_multiplier!r}")
     for name, value in (("min_depth", min_depth), ("divisible_by", divisible_by)):
-        if not (isinstance(value, numbers.Integral) and int(value) >= 1):
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        check_at_least(name, value, 1)

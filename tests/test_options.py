@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from absl import flags
 
-from model_deploy.options import Options, check_choice, define_flags, option
+from model_deploy.options import Options, define_flags, option
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,10 +59,3 @@ def test_flags():
     names = ("count", "rate", "name", "flag", "limit")
     assert Sample(*(getattr(values, name) for name in names)) == Sample()
     assert values["name"].help == "a name (one of: a, b)"
-
-
-def test_check_choice():
-    """A name that is none of the valid ones is rejected with all of them."""
-    check_choice("kind", "a", ["a", "b"])
-    with pytest.raises(ValueError, match="kind must be one of a, b, got 'c'"):
-        check_choice("kind", "c", ["a", "b"])

@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from model_deploy.checks import check_at_least
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import decoding, reading, sources
 from model_deploy.inputs import preprocessing as preprocessing_lib
@@ -47,8 +48,7 @@ class Batching:
         numbers |= {"num_preprocessing_threads": self.num_preprocessing_threads}
         numbers |= {"image_size": self.image_size if isinstance(self.image_size, int) else None}
         for name, number in numbers.items():
-            if number is not None and number < 1:
-                raise ValueError(f"{name} must be at least 1, got {number}")
+            check_at_least(name, number, 1)
         if self.image_size is None and None in self.dataset.image_shape[:2]:
             raise ValueError(
                 f"image_size must be given for dataset {self.dataset.name!r}, whose images vary "

@@ -4,6 +4,8 @@ import threading
 
 from absl import logging
 
+from model_deploy.checks import check_at_least
+
 
 class CorruptRecordError(ValueError):
     """An example that cannot be read.
@@ -27,8 +29,7 @@ class Tolerance:
     """
 
     def __init__(self, limit: int = 0) -> None:
-        if limit < 0:
-            raise ValueError(f"skip_corrupt_records must be at least 0, got {limit}")
+        check_at_least("skip_corrupt_records", limit, 0)
         self.limit = limit
         self._skipped: dict[tuple[str, int], str] = {}
         self._lock = threading.Lock()  # records are read by several threads

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from model_deploy.checks import check_at_least
 from model_deploy.inputs import sources
 
 Builder = Callable[..., "Dataset"]
@@ -42,10 +43,7 @@ class Dataset:
                 f"split of dataset {self.name!r} must be one of {', '.join(self.splits)}, "
                 f"got {self.split!r}"
             )
-        if self.num_examples < 1:
-            raise ValueError(
-                f"num_examples of dataset {self.name!r} must be at least 1, got {self.num_examples}"
-            )
+        check_at_least(f"num_examples of dataset {self.name!r}", self.num_examples, 1)
         if len(self.class_names) != self.num_classes:
             raise ValueError(
                 f"class_names of dataset {self.name!r} must name {self.num_classes} classes, "

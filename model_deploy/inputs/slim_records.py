@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from model_deploy.checks import check_at_least
 from model_deploy.inputs import dataset, memory, slim_files, sources, tfrecords
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 
@@ -164,9 +165,8 @@ def tfrecord(
     Raises:
       ValueError: see `slim_dataset`; and for `num_classes` or `image_size` below 1.
     """
-    for name, value in (("num_classes", num_classes), ("image_size", image_size)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} of dataset 'tfrecord' must be at least 1, got {value}")
+    check_at_least("num_classes of dataset 'tfrecord'", num_classes, 1)
+    check_at_least("image_size of dataset 'tfrecord'", image_size, 1)
     return slim_dataset(
         name=file_prefix,
         split=split,

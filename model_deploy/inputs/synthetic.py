@@ -8,6 +8,7 @@ import os
 
 import numpy as np
 
+from model_deploy.checks import check_at_least
 from model_deploy.inputs import dataset, sources
 
 _SPLIT_SEEDS = {"train": 0, "test": 1}
@@ -35,8 +36,7 @@ def synthetic(
     sizes = {"image_size": image_size, "channels": channels}
     sizes |= {"num_classes": num_classes, "num_examples": num_examples}
     for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name} of dataset 'synthetic' must be at least 1, got {size}")
+        check_at_least(f"{name} of dataset 'synthetic'", size, 1)
     shape = (image_size, image_size, channels)
     return dataset.Dataset(
         name="synthetic",

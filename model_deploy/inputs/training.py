@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from model_deploy.checks import check_at_least
 from model_deploy.inputs import batching, waiting
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
@@ -32,8 +33,7 @@ class Shard:
 
     def __post_init__(self) -> None:
         for name in ("num_shards", "num_clones", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            check_at_least(name, getattr(self, name), 1)
         if not 0 <= self.shard_index < self.num_shards:
             raise ValueError(
                 f"shard_index must be from 0 to num_shards - 1 = {self.num_shards - 1}, "
@@ -182,8 +182,7 @@ def train_batches(
     """
     shard = Shard(num_shards, shard_index, num_clones, batch_size)
     order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle)
-    if num_epochs is not None and num_epochs < 1:
-        raise ValueError(f"num_epochs must be at least 1, got {num_epochs}")
+    check_at_least("num_epochs", num_epochs, 1)
     if clone_devices is not None and len(clone_devices) != num_clones:
         raise ValueError(
             f"clone_devices must be {num_clones}, one per clone, got {len(clone_devices)}"

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import inputs
+from model_deploy.checks import check_choice
 from model_deploy.config import DeploymentConfig
-from model_deploy.options import Options, check_choice, option
+from model_deploy.options import Options, option
 from model_deploy.training.classification import add_classification_losses
 from model_deploy.training.evaluation import Evaluator
 

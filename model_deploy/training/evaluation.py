@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from model_deploy.checks import check_at_least
 from model_deploy.config import DeploymentConfig
 from model_deploy.training.averages import averages_to_restore
 from model_deploy.training.evaluation_checkpoints import Restorer
@@ -63,8 +64,7 @@ class Evaluator:
         master: str = "",
         session_config: Any = None,
     ) -> None:
-        if max_num_batches is not None and max_num_batches < 1:
-            raise ValueError(f"max_num_batches must be at least 1, got {max_num_batches}")
+        check_at_least("max_num_batches", max_num_batches, 1)
         self._max_num_batches = max_num_batches
         self._master = master
         self._session_config = session_config or tf.ConfigProto(allow_soft_placement=True)

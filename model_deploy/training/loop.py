@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from model_deploy.checks import check_at_least
 from model_deploy.cluster import Cluster
 from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import session_hooks
@@ -178,7 +179,6 @@ def _check(
 ) -> None:
     if model.train_op is None:
         raise ValueError("model must have a train op, got one deployed without an optimizer")
-    if max_steps is not None and max_steps < 1:
-        raise ValueError(f"max_steps must be at least 1, got {max_steps}")
+    check_at_least("max_steps", max_steps, 1)
     if options.eval_every_n_steps is not None and evaluate is None:
         raise ValueError("evaluate must be given with eval_every_n_steps, got None")

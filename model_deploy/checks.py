@@ -1,0 +1,39 @@
+"""Checks of single values that several files share; each error names field, rule and value."""
+
+import numbers
+from collections.abc import Iterable
+
+
+def check_at_least(field: str, value: float | None, minimum: float) -> None:
+    """Checks a number that has a least value; None, a setting that is not given, passes.
+
+    >>> check_at_least("num_epochs", 0, 1)
+    Traceback (most recent call last):
+    ValueError: num_epochs must be at least 1, got 0
+
+    Raises:
+      ValueError: naming the field, `minimum` and `value`.
+    """
+    if value is not None and value < minimum:
+        raise ValueError(f"{field} must be at least {minimum}, got {value}")
+
+
+def check_whole(field: str, value: object, minimum: int) -> None:
+    """Checks a whole number, of Python or NumPy, that has a least value.
+
+    Raises:
+      ValueError: naming the field, the rule and `value`.
+    """
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise ValueError(f"{field} must be an integer, got {value!r}")
+    check_at_least(field, int(value), minimum)
+
+
+def check_choice(field: str, name: str, names: Iterable[str]) -> None:
+    """Checks a name whose valid ones are known only when the program runs.
+
+    Raises:
+      ValueError: naming the field, the valid names and `name`.
+    """
+    if name not in names:
+        raise ValueError(f"{field} must be one of {', '.join(names)}, got {name!r}")
