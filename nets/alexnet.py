@@ -6,10 +6,8 @@ https://arxiv.org/abs/1404.5997, without the local response normalization.
 
 from typing import Any
 
-import tensorflow.compat.v1 as tf
-
 from model_deploy import slim
-from nets.dense_head import DenseHead, EndPoints
+from nets.dense_head import DenseHead, EndPoints, arg_scope
 from nets.network import Images, Network, takes
 
 
@@ -64,13 +62,7 @@ def _features(net: Any, head: DenseHead) -> Any:
 
 def alexnet_v2_arg_scope(weight_decay: float = 0.0005) -> Any:
     """Returns the arg scope of `alexnet_v2`: L2 on all weights, ReLU, biases that start at 0.1."""
-    with slim.arg_scope(
-        [slim.conv2d],
-        activation_fn=tf.nn.relu,
-        biases_initializer=tf.constant_initializer(0.1),
-        weights_regularizer=slim.l2_regularizer(weight_decay),
-    ) as scope:
-        return scope
+    return arg_scope(weight_decay, first_bias=0.1)
 
 
 NETWORKS = {"alexnet_v2": Network(alexnet_v2, alexnet_v2_arg_scope)}

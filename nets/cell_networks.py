@@ -5,7 +5,7 @@ Image Recognition" (2018), https://arxiv.org/abs/1707.07012, figure 2.
 """
 
 import contextlib
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import slim
 from nets.cell_config import CellNetworkConfig
 from nets.cells import Cell, build_cell, drop_path, scheduled_keep_prob
-from nets.network import check_choice
+from nets.network import Images, check_choice
 
 # The auxiliary head pools over 5x5 of a map that a reduction (and two cells of the stem, and its
 # convolution without padding) has halved; below these sizes the map is smaller than that.
@@ -128,21 +128,28 @@ def _filters(config: CellNetworkConfig, halvings: int) -> int:
     return filters
 
 
-def smallest_image(
-    arguments: Mapping[str, Any], config: CellNetworkConfig, architecture: Architecture
-) -> int:
-    """Returns the least height and width for a call with these arguments, by name.
+def images_for(
+    size: int, config: Callable[[], CellNetworkConfig], architecture: Architecture
+) -> Images:
+    """Returns what images a network takes: the least size depends on the arguments of the call.
 
-    `config` stands in where the call has none.
+    Args:
+      size: usual height and width.
+      config: makes the settings of calls without any.
+      architecture: the cells and the stem.
     """
-    steps = plan(arguments["config"] or config, architecture)
-    names = [step.end_point or "" for step in steps]
-    final_endpoint = arguments.get("final_endpoint")
-    before_final = steps[: names.index(final_endpoint)] if final_endpoint in names else steps
-    has_head = any(step.auxiliary_scope for step in before_final)
-    if has_head and arguments["is_training"] and arguments["num_classes"]:
-        return _SMALLEST_WITH_AUXILIARY_HEAD[architecture.stem]
-    return _SMALLEST[architecture.stem]
+
+    def smallest(arguments: Mapping[str, Any]) -> int:
+        steps = plan(arguments["config"] or config(), architecture)
+        names = [step.end_point or "" for step in steps]
+        final_endpoint = arguments.get("final_endpoint")
+        before_final = steps[: names.index(final_endpoint)] if final_endpoint in names else steps
+        has_head = any(step.auxiliary_scope for step in before_final)
+        if has_head and arguments["is_training"] and arguments["num_classes"]:
+            return _SMALLEST_WITH_AUXILIARY_HEAD[architecture.stem]
+        return _SMALLEST[architecture.stem]
+
+    return Images(size, smallest)
 
 
 def build_network(

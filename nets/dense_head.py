@@ -11,6 +11,17 @@ from nets.squeeze import squeeze_pixel
 EndPoints = dict[str, Any]
 
 
+def arg_scope(weight_decay: float, first_bias: float = 0.0) -> Any:
+    """Returns an arg scope: L2 on all weights, ReLU, biases that start at `first_bias`."""
+    with slim.arg_scope(
+        [slim.conv2d],
+        activation_fn=tf.nn.relu,
+        biases_initializer=tf.constant_initializer(first_bias),
+        weights_regularizer=slim.l2_regularizer(weight_decay),
+    ) as scope:
+        return scope
+
+
 class DenseHead(NamedTuple):
     """How AlexNet, OverFeat and VGG end: fully connected layers, as convolutions.
 

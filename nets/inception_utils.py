@@ -58,7 +58,7 @@ def fitting_kernel(net: Any, side: int) -> list[int]:
 
 
 class PooledHead(NamedTuple):
-    """How one version pools its last feature map and classifies it.
+    """How one version pools its last feature map and classifies it; the defaults are v2 and v3.
 
     Attributes:
       side: height and width of the average pooling.
@@ -71,12 +71,12 @@ class PooledHead(NamedTuple):
     """
 
     side: int
-    shrinks: bool
-    stride: int
-    pool: str
-    dropout: str
-    logits: str
-    keeps_features: bool
+    shrinks: bool = True
+    stride: int = 2
+    pool: str = "AvgPool_1a"
+    dropout: str = "Dropout_1b"
+    logits: str = "Conv2d_1c_1x1"
+    keeps_features: bool = True
 
     def build(
         self,

@@ -22,15 +22,7 @@ _END_POINTS = (
     *("Mixed_3b", "Mixed_3c", "Mixed_4a", "Mixed_4b", "Mixed_4c", "Mixed_4d", "Mixed_4e"),
     *("Mixed_5a", "Mixed_5b", "Mixed_5c"),
 )
-_HEAD = PooledHead(
-    side=7,
-    shrinks=True,
-    stride=2,
-    pool="AvgPool_1a",
-    dropout="Dropout_1b",
-    logits="Conv2d_1c_1x1",
-    keeps_features=True,
-)
+_HEAD = PooledHead(side=7)
 
 
 def inception_v2_base(

@@ -25,15 +25,7 @@ _END_POINTS = (
     *("Mixed_6a", "Mixed_6b", "Mixed_6c", "Mixed_6d", "Mixed_6e"),
     *("Mixed_7a", "Mixed_7b", "Mixed_7c"),
 )
-_HEAD = PooledHead(
-    side=8,
-    shrinks=True,
-    stride=2,
-    pool="AvgPool_1a",
-    dropout="Dropout_1b",
-    logits="Conv2d_1c_1x1",
-    keeps_features=True,
-)
+_HEAD = PooledHead(side=8)
 
 
 def inception_v3_base(

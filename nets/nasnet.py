@@ -5,13 +5,12 @@ Image Recognition" (2018), https://arxiv.org/abs/1707.07012: the cells of figure
 NASNet-A (6 @ 768), (4 @ 1056) and (6 @ 4032) of tables 1 and 2.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from nets.cell_config import CellNetworkConfig
-from nets.cell_networks import Architecture, arg_scope, build_network, smallest_image
+from nets.cell_networks import Architecture, arg_scope, build_network, images_for
 from nets.cells import Cell, Input, avg_pool, identity, max_pool, separable
-from nets.network import Images, Network, takes
+from nets.network import Network, takes
 
 _NORMAL_CELL = Cell(
     blocks=(
@@ -65,19 +64,7 @@ def large_imagenet_config() -> CellNetworkConfig:
     )
 
 
-def _smallest_cifar(arguments: Mapping[str, Any]) -> int:
-    return smallest_image(arguments, cifar_config(), _CIFAR)
-
-
-def _smallest_mobile(arguments: Mapping[str, Any]) -> int:
-    return smallest_image(arguments, mobile_imagenet_config(), _IMAGENET)
-
-
-def _smallest_large(arguments: Mapping[str, Any]) -> int:
-    return smallest_image(arguments, large_imagenet_config(), _IMAGENET)
-
-
-@takes(Images(size=32, smallest=_smallest_cifar))
+@takes(images_for(32, cifar_config, _CIFAR))
 def build_nasnet_cifar(
     images: Any,
     num_classes: int | None,
@@ -113,7 +100,7 @@ def build_nasnet_cifar(
     )
 
 
-@takes(Images(size=224, smallest=_smallest_mobile))
+@takes(images_for(224, mobile_imagenet_config, _IMAGENET))
 def build_nasnet_mobile(
     images: Any,
     num_classes: int | None,
@@ -152,7 +139,7 @@ def build_nasnet_mobile(
     )
 
 
-@takes(Images(size=331, smallest=_smallest_large))
+@takes(images_for(331, large_imagenet_config, _IMAGENET))
 def build_nasnet_large(
     images: Any,
     num_classes: int | None,

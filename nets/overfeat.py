@@ -7,10 +7,8 @@ https://arxiv.org/abs/1312.6229, with 64 channels in the first layer.
 
 from typing import Any
 
-import tensorflow.compat.v1 as tf
-
 from model_deploy import slim
-from nets.dense_head import DenseHead, EndPoints
+from nets.dense_head import DenseHead, EndPoints, arg_scope
 from nets.network import Images, Network, takes
 
 
@@ -65,13 +63,7 @@ def _features(net: Any, head: DenseHead) -> Any:
 
 def overfeat_arg_scope(weight_decay: float = 0.0005) -> Any:
     """Returns the arg scope of `overfeat`: L2 on all weights, ReLU, biases that start at zero."""
-    with slim.arg_scope(
-        [slim.conv2d],
-        activation_fn=tf.nn.relu,
-        biases_initializer=tf.zeros_initializer(),
-        weights_regularizer=slim.l2_regularizer(weight_decay),
-    ) as scope:
-        return scope
+    return arg_scope(weight_decay)
 
 
 NETWORKS = {"overfeat": Network(overfeat, overfeat_arg_scope)}

@@ -5,13 +5,12 @@ K. Murphy, "Progressive Neural Architecture Search" (2018), https://arxiv.org/ab
 cell of figure 1, the networks PNASNet-5 (N = 3, F = 54) and (N = 4, F = 216) of tables 4 and 5.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from nets.cell_config import CellNetworkConfig
-from nets.cell_networks import Architecture, arg_scope, build_network, smallest_image
+from nets.cell_networks import Architecture, arg_scope, build_network, images_for
 from nets.cells import Cell, Input, identity, max_pool, separable
-from nets.network import Images, Network, takes
+from nets.network import Network, takes
 
 _CELL = Cell(
     blocks=(
@@ -42,15 +41,7 @@ def large_imagenet_config() -> CellNetworkConfig:
     )
 
 
-def _smallest_mobile(arguments: Mapping[str, Any]) -> int:
-    return smallest_image(arguments, mobile_imagenet_config(), _IMAGENET)
-
-
-def _smallest_large(arguments: Mapping[str, Any]) -> int:
-    return smallest_image(arguments, large_imagenet_config(), _IMAGENET)
-
-
-@takes(Images(size=224, smallest=_smallest_mobile))
+@takes(images_for(224, mobile_imagenet_config, _IMAGENET))
 def build_pnasnet_mobile(
     images: Any,
     num_classes: int | None,
@@ -85,7 +76,7 @@ def build_pnasnet_mobile(
     return build_network(images, num_classes, is_training, config, _IMAGENET, final_endpoint)
 
 
-@takes(Images(size=331, smallest=_smallest_large))
+@takes(images_for(331, large_imagenet_config, _IMAGENET))
 def build_pnasnet_large(
     images: Any,
     num_classes: int | None,

@@ -27,11 +27,13 @@ class Version(NamedTuple):
     """What is different between the versions.
 
     Attributes:
+      name: scope of a network that is given none.
       unit: the residual unit, one of tf-slim's `bottleneck` functions.
       normalizes_first: whether units normalize their input instead of their output. The root is
         not normalized then, and the last output is.
     """
 
+    name: str
     unit: Callable[..., Any]
     normalizes_first: bool
 
@@ -43,15 +45,30 @@ class Options(NamedTuple):
     is_training: bool
     global_pool: bool
     output_stride: int | None
-    include_root_block: bool
     spatial_squeeze: bool
     store_non_strided_activations: bool = False
+    include_root_block: bool = True
 
 
 def block(version: Version, scope: str, base_depth: int, num_units: int, stride: int) -> Any:
     """Returns a block of units of `4 * base_depth` channels, with the stride in the last unit."""
     unit = {"depth": base_depth * 4, "depth_bottleneck": base_depth, "stride": 1}
     return Block(scope, version.unit, [unit] * (num_units - 1) + [{**unit, "stride": stride}])
+
+
+def four_blocks(
+    version: Version,
+    depths: Sequence[int],
+    base_depths: Sequence[int] = (64, 128, 256, 512),
+) -> list[Any]:
+    """Returns the blocks of the networks of table 1, of `depths` units each."""
+    strides = (2, 2, 2, 1)
+    return [
+        block(version, f"block{number}", base_depth, num_units, stride)
+        for number, (base_depth, num_units, stride) in enumerate(
+            zip(base_depths, depths, strides, strict=True), start=1
+        )
+    ]
 
 
 def build(
@@ -62,7 +79,7 @@ def build(
     Adds the output of every convolution, unit and block to the collection `<scope>/_end_points`.
     """
     _check_output_stride(blocks, options)
-    with tf.variable_scope(scope, "resnet", [inputs], reuse=reuse) as opened:
+    with tf.variable_scope(scope or version.name, values=[inputs], reuse=reuse) as opened:
         collection = opened.original_name_scope + "_end_points"
         with (
             slim.arg_scope([slim.conv2d, version.unit], outputs_collections=collection),

@@ -11,11 +11,11 @@ from tf_slim.nets import resnet_v1 as slim_resnet_v1
 
 from nets.depth import check_depths, scaled
 from nets.network import Images, Network, takes
-from nets.resnet_utils import Options, Version, block, build, resnet_arg_scope
+from nets.resnet_utils import Options, Version, block, build, four_blocks, resnet_arg_scope
 
 EndPoints = dict[str, Any]
 
-_VERSION = Version(slim_resnet_v1.bottleneck, normalizes_first=False)
+_VERSION = Version("resnet_v1", slim_resnet_v1.bottleneck, normalizes_first=False)
 
 
 def resnet_v1_block(scope: str, base_depth: int, num_units: int, stride: int) -> Any:
@@ -78,11 +78,11 @@ def resnet_v1(
         is_training,
         global_pool,
         output_stride,
-        include_root_block,
         spatial_squeeze,
         store_non_strided_activations,
+        include_root_block,
     )
-    return build(inputs, blocks, _VERSION, options, scope or "resnet_v1", reuse)
+    return build(inputs, blocks, _VERSION, options, scope, reuse)
 
 
 def _blocks(
@@ -90,12 +90,7 @@ def _blocks(
 ) -> list[Any]:
     check_depths(depth_multiplier, min_base_depth)
     base_depths = [scaled(depth, depth_multiplier, min_base_depth) for depth in (64, 128, 256, 512)]
-    return [
-        resnet_v1_block(f"block{number}", base_depth, num_units, stride)
-        for number, base_depth, num_units, stride in zip(
-            (1, 2, 3, 4), base_depths, depths, (2, 2, 2, 1), strict=True
-        )
-    ]
+    return four_blocks(_VERSION, depths, base_depths)
 
 
 @takes(Images(size=224))
@@ -117,18 +112,15 @@ def resnet_v1_50(
     `depth_multiplier` scales the blocks' channels, to at least `min_base_depth` in a bottleneck.
     """
     blocks = _blocks((3, 4, 6, 3), depth_multiplier, min_base_depth)
-    return resnet_v1(
-        inputs,
-        blocks,
+    options = Options(
         num_classes,
         is_training,
-        global_pool=global_pool,
-        output_stride=output_stride,
-        spatial_squeeze=spatial_squeeze,
-        store_non_strided_activations=store_non_strided_activations,
-        reuse=reuse,
-        scope=scope,
+        global_pool,
+        output_stride,
+        spatial_squeeze,
+        store_non_strided_activations,
     )
+    return build(inputs, blocks, _VERSION, options, scope, reuse)
 
 
 @takes(Images(size=224))
@@ -150,18 +142,15 @@ def resnet_v1_101(
     `depth_multiplier` scales the blocks' channels, to at least `min_base_depth` in a bottleneck.
     """
     blocks = _blocks((3, 4, 23, 3), depth_multiplier, min_base_depth)
-    return resnet_v1(
-        inputs,
-        blocks,
+    options = Options(
         num_classes,
         is_training,
-        global_pool=global_pool,
-        output_stride=output_stride,
-        spatial_squeeze=spatial_squeeze,
-        store_non_strided_activations=store_non_strided_activations,
-        reuse=reuse,
-        scope=scope,
+        global_pool,
+        output_stride,
+        spatial_squeeze,
+        store_non_strided_activations,
     )
+    return build(inputs, blocks, _VERSION, options, scope, reuse)
 
 
 @takes(Images(size=224))
@@ -183,18 +172,15 @@ def resnet_v1_152(
     `depth_multiplier` scales the blocks' channels, to at least `min_base_depth` in a bottleneck.
     """
     blocks = _blocks((3, 8, 36, 3), depth_multiplier, min_base_depth)
-    return resnet_v1(
-        inputs,
-        blocks,
+    options = Options(
         num_classes,
         is_training,
-        global_pool=global_pool,
-        output_stride=output_stride,
-        spatial_squeeze=spatial_squeeze,
-        store_non_strided_activations=store_non_strided_activations,
-        reuse=reuse,
-        scope=scope,
+        global_pool,
+        output_stride,
+        spatial_squeeze,
+        store_non_strided_activations,
     )
+    return build(inputs, blocks, _VERSION, options, scope, reuse)
 
 
 @takes(Images(size=224))
@@ -216,18 +202,15 @@ def resnet_v1_200(
     `depth_multiplier` scales the blocks' channels, to at least `min_base_depth` in a bottleneck.
     """
     blocks = _blocks((3, 24, 36, 3), depth_multiplier, min_base_depth)
-    return resnet_v1(
-        inputs,
-        blocks,
+    options = Options(
         num_classes,
         is_training,
-        global_pool=global_pool,
-        output_stride=output_stride,
-        spatial_squeeze=spatial_squeeze,
-        store_non_strided_activations=store_non_strided_activations,
-        reuse=reuse,
-        scope=scope,
+        global_pool,
+        output_stride,
+        spatial_squeeze,
+        store_non_strided_activations,
     )
+    return build(inputs, blocks, _VERSION, options, scope, reuse)
 
 
 NETWORKS = {

@@ -10,11 +10,11 @@ from typing import Any
 from tf_slim.nets import resnet_v2 as slim_resnet_v2
 
 from nets.network import Images, Network, takes
-from nets.resnet_utils import Options, Version, block, build, resnet_arg_scope
+from nets.resnet_utils import Options, Version, block, build, four_blocks, resnet_arg_scope
 
 EndPoints = dict[str, Any]
 
-_VERSION = Version(slim_resnet_v2.bottleneck, normalizes_first=True)
+_VERSION = Version("resnet_v2", slim_resnet_v2.bottleneck, normalizes_first=True)
 
 
 def resnet_v2_block(scope: str, base_depth: int, num_units: int, stride: int) -> Any:
@@ -74,19 +74,10 @@ def resnet_v2(
         is_training,
         global_pool,
         output_stride,
-        include_root_block,
         spatial_squeeze,
+        include_root_block=include_root_block,
     )
-    return build(inputs, blocks, _VERSION, options, scope or "resnet_v2", reuse)
-
-
-def _blocks(depths: tuple[int, int, int, int]) -> list[Any]:
-    return [
-        resnet_v2_block(f"block{number}", base_depth, num_units, stride)
-        for number, base_depth, num_units, stride in zip(
-            (1, 2, 3, 4), (64, 128, 256, 512), depths, (2, 2, 2, 1), strict=True
-        )
-    ]
+    return build(inputs, blocks, _VERSION, options, scope, reuse)
 
 
 @takes(Images(size=224))
@@ -101,17 +92,8 @@ def resnet_v2_50(
     scope: str = "resnet_v2_50",
 ) -> tuple[Any, EndPoints]:
     """Builds ResNet-50, (3, 4, 6, 3) units in its blocks; see `resnet_v2`."""
-    return resnet_v2(
-        inputs,
-        _blocks((3, 4, 6, 3)),
-        num_classes,
-        is_training,
-        global_pool=global_pool,
-        output_stride=output_stride,
-        spatial_squeeze=spatial_squeeze,
-        reuse=reuse,
-        scope=scope,
-    )
+    options = Options(num_classes, is_training, global_pool, output_stride, spatial_squeeze)
+    return build(inputs, four_blocks(_VERSION, (3, 4, 6, 3)), _VERSION, options, scope, reuse)
 
 
 @takes(Images(size=224))
@@ -126,17 +108,8 @@ def resnet_v2_101(
     scope: str = "resnet_v2_101",
 ) -> tuple[Any, EndPoints]:
     """Builds ResNet-101, (3, 4, 23, 3) units in its blocks; see `resnet_v2`."""
-    return resnet_v2(
-        inputs,
-        _blocks((3, 4, 23, 3)),
-        num_classes,
-        is_training,
-        global_pool=global_pool,
-        output_stride=output_stride,
-        spatial_squeeze=spatial_squeeze,
-        reuse=reuse,
-        scope=scope,
-    )
+    options = Options(num_classes, is_training, global_pool, output_stride, spatial_squeeze)
+    return build(inputs, four_blocks(_VERSION, (3, 4, 23, 3)), _VERSION, options, scope, reuse)
 
 
 @takes(Images(size=224))
@@ -151,17 +124,8 @@ def resnet_v2_152(
     scope: str = "resnet_v2_152",
 ) -> tuple[Any, EndPoints]:
     """Builds ResNet-152, (3, 8, 36, 3) units in its blocks; see `resnet_v2`."""
-    return resnet_v2(
-        inputs,
-        _blocks((3, 8, 36, 3)),
-        num_classes,
-        is_training,
-        global_pool=global_pool,
-        output_stride=output_stride,
-        spatial_squeeze=spatial_squeeze,
-        reuse=reuse,
-        scope=scope,
-    )
+    options = Options(num_classes, is_training, global_pool, output_stride, spatial_squeeze)
+    return build(inputs, four_blocks(_VERSION, (3, 8, 36, 3)), _VERSION, options, scope, reuse)
 
 
 @takes(Images(size=224))
@@ -176,17 +140,8 @@ def resnet_v2_200(
     scope: str = "resnet_v2_200",
 ) -> tuple[Any, EndPoints]:
     """Builds ResNet-200, (3, 24, 36, 3) units in its blocks; see `resnet_v2`."""
-    return resnet_v2(
-        inputs,
-        _blocks((3, 24, 36, 3)),
-        num_classes,
-        is_training,
-        global_pool=global_pool,
-        output_stride=output_stride,
-        spatial_squeeze=spatial_squeeze,
-        reuse=reuse,
-        scope=scope,
-    )
+    options = Options(num_classes, is_training, global_pool, output_stride, spatial_squeeze)
+    return build(inputs, four_blocks(_VERSION, (3, 24, 36, 3)), _VERSION, options, scope, reuse)
 
 
 NETWORKS = {

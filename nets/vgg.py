@@ -7,10 +7,8 @@ https://arxiv.org/abs/1409.1556, table 1.
 from collections.abc import Mapping
 from typing import Any
 
-import tensorflow.compat.v1 as tf
-
 from model_deploy import slim
-from nets.dense_head import DenseHead, EndPoints
+from nets.dense_head import DenseHead, EndPoints, arg_scope
 from nets.network import Images, Network, check_choice, takes
 
 _WIDTHS = (64, 128, 256, 512, 512)
@@ -117,13 +115,7 @@ def _vgg(
 
 def vgg_arg_scope(weight_decay: float = 0.0005) -> Any:
     """Returns the arg scope of VGG: L2 on all weights, ReLU, biases that start at zero."""
-    with slim.arg_scope(
-        [slim.conv2d],
-        activation_fn=tf.nn.relu,
-        biases_initializer=tf.zeros_initializer(),
-        weights_regularizer=slim.l2_regularizer(weight_decay),
-    ) as scope:
-        return scope
+    return arg_scope(weight_decay)
 
 
 # Other names of the configurations D and E, from the paper.
