@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import tensorflow.compat.v1 as tf
-
-from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.training import saving
 from model_deploy.training.clone_threads import CloneThreads
+from model_deploy.training.course import Course, Stretch
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.metrics import MetricsLog
@@ -87,66 +85,51 @@ class Run:
           made: called with the number of the step done before, and of each when it was made.
           in_step: called with True before each step in the session and False after it.
         """
-        first_step = _global_step(session)
-        made(first_step)
-        done = StepReport(first_step, 0.0, 0.0, 0.0, -1, 0, ())
+        course = Course(session, signals, made)
+        first_step = course.done.step
         with contextlib.ExitStack() as stack:
             progress = Progress(first_step, self.max_steps, self.images_per_step, self.shares_steps)
             stack.enter_context(progress)
             metrics = self._metrics(stack)
-            log = Log(
-                progress, metrics, self.train_dir, self._every("log_every_n_steps", first_step)
-            )
+            every = self._every("log_every_n_steps", first_step)
+            log = Log(progress, metrics, self.train_dir, every)
             own = self._own_hooks(first_step, progress, metrics, stack)
             hooks = [*self.hooks, *own]
-            with self._saved_at_the_end(session, lambda: done):
-                for last_step, is_shared in self._stages():
-                    if self.replicas is not None and self.replicas.shares_steps and not is_shared:
-                        self.replicas.wait_for_others(session)
-                        done = done._replace(step=_global_step(session))
-                    stage = (last_step, is_shared)
-                    runner = self._runner(session, hooks, in_step, done.step, stage)
-                    with contextlib.closing(runner), contextlib.suppress(tf.errors.OutOfRangeError):
-                        while done.step < last_step and not runner.stop_requested:
-                            done = self._step(runner, session, done)
-                            made(done.step)
-                            log.add(done)
-                            if signals.received is not None:
-                                break
-                    if isinstance(runner, CloneThreads):  # clones may have been in a step
-                        done = done._replace(step=_global_step(session))
-                    if signals.received is not None or runner.stop_requested:
-                        break
+            with self._saved_at_the_end(course):
+                self._make_steps(course, hooks, in_step, log)
                 for hook in self.hooks:
                     hook.end(session)
             if self.replicas is not None and signals.received is None:
-                self._leave(self.replicas, session, done.step)
+                self._leave(self.replicas, session, course.done.step)
+        done = course.done
         return TrainResult(done.step, done.loss if done.step > first_step else None)
 
-    def _stages(self) -> Iterator[tuple[float, bool]]:
-        """The last step of each stage, and whether others make steps on their own meanwhile.
+    def _make_steps(
+        self, course: Course, hooks: Sequence[Any], in_step: Callable[[bool], None], log: Log
+    ) -> None:
+        for stretch in self._stretches():
+            if self.replicas is not None and self.replicas.shares_steps and not stretch.is_shared:
+                self.replicas.wait_for_others(course.session)
+                course.look_again()
+            course.make(self._runner(stretch, course, hooks, in_step), stretch.last_step, log.add)
+            if course.is_stopped:
+                return
 
-        Where they do, the chief makes the last few steps alone, so that the run ends at
-        exactly `max_steps`.
+    def _stretches(self) -> Iterator[Stretch]:
+        """What there is to do, in order.
+
+        Where others make steps on their own, the chief makes the last few steps alone, so
+        that the run ends at exactly `max_steps`.
         """
         last_step = math.inf if self.max_steps is None else self.max_steps
         if self.replicas is not None and self.replicas.shares_steps:
+            shared = last_step
             if self.max_steps is not None:
-                last_step = self.replicas.last_shared_step(self.max_steps)
-            yield last_step, True
+                shared = self.replicas.last_shared_step(self.max_steps)
+            yield Stretch(shared, is_shared=True)
             if self.writer is None:
                 return
-            last_step = math.inf if self.max_steps is None else self.max_steps
-        yield last_step, False
-
-    def _step(self, runner: Any, session: Any, done: StepReport) -> StepReport:
-        """One more step; or the state, if TensorFlow has refused to make it."""
-        try:
-            return runner.run(done.step + 1)
-        except tf.errors.AbortedError as error:
-            if not is_refusal(error):
-                raise
-            return done._replace(step=_global_step(session))
+        yield Stretch(last_step, is_shared=False)
 
     def _leave(self, replicas: Replicas, session: Any, step: int) -> None:
         if self.writer is None:
@@ -158,22 +141,20 @@ class Run:
 
     def _runner(
         self,
-        session: Any,
+        stretch: Stretch,
+        course: Course,
         hooks: Sequence[Any],
         in_step: Callable[[bool], None],
-        first_step: int,
-        stage: tuple[float, bool],
     ) -> StepRunner | CloneThreads:
         if not isinstance(self.report, list):
-            return StepRunner(session, self.report, hooks, in_step)
-        last_step, is_shared = stage
+            return StepRunner(course.session, self.report, hooks, in_step)
         return CloneThreads(
-            session,
+            course.session,
             self.report,
             hooks,
-            first_step=first_step,
-            max_steps=None if math.isinf(last_step) else int(last_step),
-            counts_shared=is_shared,
+            first_step=course.done.step,
+            max_steps=None if math.isinf(stretch.last_step) else int(stretch.last_step),
+            counts_shared=stretch.is_shared,
         )
 
     def _every(self, steps: str, first_step: int, secs: str | None = None) -> Every:
@@ -227,7 +208,7 @@ class Run:
         )
 
     @contextlib.contextmanager
-    def _saved_at_the_end(self, session: Any, done: Callable[[], StepReport]) -> Iterator[None]:
+    def _saved_at_the_end(self, course: Course) -> Iterator[None]:
         """Saves the last step, of an interrupted run too, unless the variables are lost."""
         try:
             yield
@@ -235,10 +216,10 @@ class Run:
             raise FloatingPointError(self._account(error.report)) from error
         except BaseException as error:
             if self.writer is not None and not saving.is_lost_connection(error):
-                self.writer.try_to_save(session, done().step)
+                self.writer.try_to_save(course.session, course.done.step)
             raise
         if self.writer is not None:
-            self.writer.save(session, done().step)
+            self.writer.save(course.session, course.done.step)
 
     def _account(self, report: StepReport) -> str:
         """One line about a step whose numbers are not finite."""
@@ -248,7 +229,3 @@ class Run:
         if self.writer is not None:
             parts.append(f"last good checkpoint: {self.writer.newest or 'none'}")
         return ", ".join(parts)
-
-
-def _global_step(session: Any) -> int:
-    return int(run_unless_refused(lambda: session.run(tf.train.get_global_step())))
