@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from train_image_classifier import prepare_tensorflow, without_tensorflow_notices
+from train_image_classifier import without_tensorflow_notices
 
 with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
@@ -226,7 +226,6 @@ def line_of(found: training.Evaluation, split: str) -> str:
 
 def main(argv: list[str]) -> int:
     """Runs the command; a user's mistake is one line and exit code 1 or 2."""
-    prepare_tensorflow()
     return run_command(argv, EvalOptions, evaluate, __doc__, saved_in="train_dir")
 
 

@@ -9,7 +9,7 @@ import dataclasses
 import sys
 from typing import ClassVar
 
-from train_image_classifier import prepare_tensorflow, without_tensorflow_notices
+from train_image_classifier import without_tensorflow_notices
 
 with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
@@ -178,7 +178,6 @@ def _shown(tensors: dict[str, tf.Tensor]) -> str:
 
 def main(argv: list[str]) -> int:
     """Runs the command; a user's mistake is one line and exit code 1 or 2."""
-    prepare_tensorflow()
     return run_command(argv, ExportOptions, export, __doc__, saved_in="train_dir")
 
 

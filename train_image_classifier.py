@@ -358,17 +358,7 @@ def print_banner(options: TrainOptions, run: Run) -> None:
 
 def main(argv: list[str]) -> int:
     """Runs the command; a user's mistake is one line and exit code 1 or 2."""
-    prepare_tensorflow()
     return run_command(argv, TrainOptions, run_task, __doc__)
-
-
-def prepare_tensorflow() -> None:
-    """Graph mode, without notices."""
-    tf.disable_eager_execution()
-    # `==` then compares variables by identity: slim does so for each new one with all before,
-    # which takes most of the time to build a deep network.
-    tf.disable_tensor_equality()
-    tf.get_logger().setLevel("ERROR")
 
 
 def run() -> None:

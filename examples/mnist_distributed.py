@@ -17,28 +17,24 @@ import dataclasses
 import math
 import os
 import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 
-from train_image_classifier import prepare_tensorflow, without_tensorflow_notices
+from train_image_classifier import without_tensorflow_notices
 
 with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
 
-    from model_deploy import DeployedModel, DeploymentConfig, deploy, inputs, training
+    from model_deploy import DeployedModel, DeploymentConfig, deploy, inputs, train, training
     from model_deploy import cluster as cluster_lib
     from model_deploy.command_line import run_command
     from model_deploy.options import option
     from nets import nets_factory
 
-LOG_STEPS = 100  # local steps from one line to the next
-SAVE_SECS = 60  # from one checkpoint, with summaries, to the next
-
 
 @dataclasses.dataclass(frozen=True)
-class MnistOptions(cluster_lib.ClusterOptions):
-    """The settings of a run, beside those of the cluster; each is a flag."""
+class MnistOptions(cluster_lib.ClusterOptions, training.LoopOptions):
+    """The settings of a run, beside those of the cluster and the loop; each is a flag."""
 
     train_dir: str = option("mnist_run", "folder of the chief's checkpoints and summaries")
     data_dir: str | None = option(None, "folder with MNIST; default: digits, without files")
@@ -47,6 +43,9 @@ class MnistOptions(cluster_lib.ClusterOptions):
     learning_rate: float = option(0.05, "learning rate at the start", above=0)
     epochs_per_decay: float = option(10.0, "epochs after which it falls by 5%", above=0)
     weight_decay: float = option(0.0005, "weight of the L2 loss", minimum=0)
+    log_every_n_steps: int = option(100, "steps from one line to the next", minimum=1)
+    save_interval_secs: float = option(60.0, "seconds between checkpoints", minimum=0)
+    save_summaries_steps: int | None = option(100, "steps between summaries", minimum=1)
 
 
 def run_task(options: MnistOptions) -> None:
@@ -55,35 +54,40 @@ def run_task(options: MnistOptions) -> None:
     if cluster is None:
         raise ValueError(f"worker_hosts must be given, or TF_CONFIG, got {options.worker_hosts!r}")
     print(note)
-    config = cluster_lib.session_config(cluster)  # who sees whom
-    server = cluster_lib.start_server(cluster, config)
     if cluster.job_name == "ps":
-        cluster_lib.serve_until_done(server, cluster, config, start_timeout=options.start_timeout)
+        training.serve(cluster, options.start_timeout)
         return
-    cluster_lib.wait_for_tasks(cluster_lib.tasks_needed(cluster), options.start_timeout)
-    with tf.Graph().as_default():
-        tf.set_random_seed(1)
-        model = build(options, cluster)
-        with tf.control_dependencies([model.train_op]):
-            step = tf.train.get_global_step().read_value()  # after the update
-        end_ops = cluster_lib.build_end_ops(cluster)
-        saver = tf.train.Saver()
-        with open_session(options, cluster, server, config, saver) as session:
-            run_steps(session, model, step, options, saver if cluster.is_chief else None)
-            cluster_lib.signal_done(session, end_ops, cluster)
-    if cluster.is_chief:
-        found = training.evaluate(predict, lambda: test_batches(options), options.train_dir)
-        print(f"test accuracy at step {found.global_step}: {found.accuracy:.4f}")
-
-
-def build(options: MnistOptions, cluster: cluster_lib.Cluster) -> DeployedModel:
-    """Builds this worker's graph: variables on the parameter servers, the rest on the worker."""
     config = DeploymentConfig(
         clone_on_cpu=not tf.config.list_physical_devices("GPU"),
         replica_id=cluster.task_id,
         num_replicas=len(cluster.workers),
         num_ps_tasks=len(cluster.ps),
     )
+    place = training.join(config, cluster)  # starts this worker's server
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        model, rate = build(options, config)
+        train(
+            model,
+            options.train_dir,
+            max_steps=options.max_steps,
+            images_per_step=options.batch_size,
+            learning_rate=rate,
+            start_timeout=options.start_timeout,
+            **place._asdict(),
+            **options.part(training.LoopOptions),
+        )
+    if cluster.is_chief:
+        found = training.evaluate(predict, lambda: test_batches(options), options.train_dir)
+        print(f"test accuracy at step {found.global_step}: {found.accuracy:.4f}")
+
+
+def build(options: MnistOptions, config: DeploymentConfig) -> tuple[DeployedModel, Any]:
+    """Builds this worker's graph: variables on the parameter servers, the rest on the worker.
+
+    Returns:
+      The model, and its learning rate.
+    """
     dataset = get_dataset(options, "train")
     with tf.device(config.variables_device()):
         step = tf.train.get_or_create_global_step()
@@ -109,65 +113,7 @@ def build(options: MnistOptions, cluster: cluster_lib.Cluster) -> DeployedModel:
         logits, _ = network(batch["image"])
         tf.losses.sparse_softmax_cross_entropy(batch["label"], logits)
 
-    return deploy(config, model_fn, optimizer=optimizer)
-
-
-def open_session(
-    options: MnistOptions, cluster: cluster_lib.Cluster, server: Any, config: Any, saver: Any
-) -> Any:
-    """A session on this worker's server, once the variables are initialized or restored."""
-    manager = tf.train.SessionManager(
-        local_init_op=tf.group(tf.local_variables_initializer(), tf.tables_initializer()),
-        ready_op=tf.report_uninitialized_variables(),
-        ready_for_local_init_op=tf.report_uninitialized_variables(tf.global_variables()),
-        recovery_wait_secs=0.2,
-    )
-    if not cluster.is_chief:
-        return manager.wait_for_session(server.target, config, options.start_timeout)
-    return manager.prepare_session(
-        server.target,
-        init_op=tf.global_variables_initializer(),
-        saver=saver,
-        checkpoint_dir=options.train_dir,
-        config=config,
-    )
-
-
-def run_steps(
-    session: Any, model: DeployedModel, step: Any, options: MnistOptions, saver: Any
-) -> None:
-    """Makes this worker's steps, until all workers together have reached the last one.
-
-    Args:
-      session: where to run.
-      model: what `deploy` returned.
-      step: the global step after an update, a scalar.
-      options: the settings.
-      saver: the chief's, which then also writes summaries; None in other workers.
-    """
-    path = os.path.join(options.train_dir, "model.ckpt")
-    local_step = logged = 0
-    global_step = session.run(tf.train.get_global_step())
-    began = saved = time.monotonic()
-    while global_step < options.max_steps:
-        loss, global_step = cluster_lib.run_unless_refused(
-            lambda: session.run([model.train_op, step])
-        )
-        local_step += 1
-        now = time.monotonic()
-        is_last = global_step >= options.max_steps
-        if local_step % LOG_STEPS == 0 or is_last:
-            secs = (now - began) / (local_step - logged)
-            print(
-                f"local step {local_step}, global step {global_step}, loss {loss:.4f}, "
-                f"{secs:.4f} sec/batch"
-            )
-            began, logged = now, local_step
-        if saver is not None and (is_last or now - saved > SAVE_SECS):
-            saver.save(session, path, global_step)
-            with tf.summary.FileWriter(options.train_dir, session.graph) as writer:
-                writer.add_summary(session.run(model.summary_op), global_step)
-            saved = now
+    return deploy(config, model_fn, optimizer=optimizer), rate
 
 
 def test_batches(options: MnistOptions) -> Any:
@@ -188,7 +134,6 @@ def get_dataset(options: MnistOptions, split: str) -> inputs.Dataset:
 
 def main(argv: Sequence[str]) -> int:
     """Runs the command; returns its exit code."""
-    prepare_tensorflow()
     return run_command(argv, MnistOptions, run_task, __doc__)
 
 

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from train_image_classifier import prepare_tensorflow, without_tensorflow_notices
+from train_image_classifier import without_tensorflow_notices
 
 with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
@@ -89,7 +89,6 @@ def predict(batch: Any) -> tuple[Any, Any]:
 
 def main(argv: Sequence[str]) -> int:
     """Runs the command; returns its exit code."""
-    prepare_tensorflow()
     # Slim closes its writer of summaries twice.
     warnings.filterwarnings("ignore", "Attempting to use a closed FileWriter")
     return run_command(argv, QuickstartOptions, train, __doc__)

@@ -38,7 +38,7 @@ def run_command(
     text: str | None,
     saved_in: str | None = None,
 ) -> int:
-    """Calls `function` with the options of a command line.
+    """Calls `function` with the options of a command line, in TensorFlow's graph mode.
 
     Args:
       argv: the program's name and its arguments.
@@ -57,6 +57,7 @@ def run_command(
         return 2
     if options is None:
         return 0
+    _prepare_tensorflow()
     code = 1
     try:
         function(options)
@@ -153,6 +154,15 @@ def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
     with replaced_file(path) as file:
         yaml.safe_dump(dataclasses.asdict(options), file, sort_keys=False)
     return path
+
+
+def _prepare_tensorflow() -> None:
+    """Graph mode, without notices."""
+    tf.disable_eager_execution()
+    # `==` then compares variables by identity: slim does so for each new one with all before,
+    # which takes most of the time to build a deep network.
+    tf.disable_tensor_equality()
+    tf.get_logger().setLevel("ERROR")
 
 
 def _check_names(path: str, read: Mapping[str, Any], names: Sequence[str]) -> None:

@@ -24,21 +24,25 @@ from model_deploy.inputs.preprocessing import (
     register_preprocessing,
 )
 from model_deploy.inputs.sources import ArraySource, EncodedSource
+from model_deploy.inputs.texts import Corpus, Texts, read_texts
 from model_deploy.inputs.training import TrainBatches, train_batches
 
 __all__ = [
     "ArraySource",
+    "Corpus",
     "CorruptRecordError",
     "Dataset",
     "EncodedSource",
     "EvalBatches",
     "Preprocessing",
+    "Texts",
     "TrainBatches",
     "dataset_names",
     "eval_batches",
     "get_dataset",
     "get_preprocessing",
     "preprocessing_names",
+    "read_texts",
     "register_dataset",
     "register_preprocessing",
     "train_batches",

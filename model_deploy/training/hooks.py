@@ -73,7 +73,7 @@ class Log:
         if self._metrics is not None:
             self._metrics.add(entry)
             if self._plot.take(report.step):
-                plot_training(self._train_dir)
+                plot_training(self._train_dir, self._progress.unit)
 
 
 class SaveHook(tf.train.SessionRunHook):

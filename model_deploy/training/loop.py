@@ -29,6 +29,7 @@ def train(
     *,
     max_steps: int | None = None,
     images_per_step: int = 1,
+    unit: str = "images",
     learning_rate: Any = None,
     wait_secs: Any = None,
     hooks: Sequence[Any] = (),
@@ -56,6 +57,7 @@ def train(
       max_steps: number of the last step, counted from the first run on; None to go
         on until the inputs end or a hook asks to stop.
       images_per_step: images in a step over all clones, for the rate that is shown.
+      unit: what is counted in place of images, as it is shown.
       learning_rate: a float scalar tensor or number, to be shown.
       wait_secs: how many seconds a step has waited for its data, a float scalar tensor
         such as that of `inputs.train_batches`; its share of the time is shown.  With
@@ -120,6 +122,7 @@ def train(
         hooks=hooks,
         max_steps=max_steps,
         images_per_step=images_per_step,
+        unit=unit,
         evaluate=evaluate if options.eval_every_n_steps else None,
         metric=metric,
         shares_steps=bool(model.clone_updates) or others_update,

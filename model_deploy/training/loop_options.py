@@ -15,6 +15,9 @@ class LoopOptions(Options):
         None, "steps between checkpoints, besides those by seconds", minimum=1
     )
     save_summaries_secs: float = option(600, "seconds between summaries", minimum=0)
+    save_summaries_steps: int | None = option(
+        None, "steps between summaries, besides those by seconds", minimum=1
+    )
     keep_checkpoints: int = option(5, "how many checkpoints of this run to keep", minimum=1)
     eval_every_n_steps: int | None = option(
         None, "steps between evaluations while training; default: none", minimum=1

@@ -12,13 +12,17 @@ PLOT_FILE = "training.png"
 _PANELS = (
     ("loss", "total loss (nats, if cross entropy)"),
     ("learning_rate", "learning rate (per step)"),
-    ("images_per_sec", "throughput (images/s)"),
-    ("accuracy", "evaluation accuracy (share of images)"),
+    ("images_per_sec", "throughput ({unit}/s)"),
+    ("accuracy", "evaluation accuracy (share of {unit})"),
 )
 
 
-def plot_training(train_dir: str | os.PathLike[str]) -> str | None:
+def plot_training(train_dir: str | os.PathLike[str], unit: str = "images") -> str | None:
     """Draws `training.png` from `metrics.jsonl`, both in `train_dir`, in one move.
+
+    Args:
+      train_dir: the folder.
+      unit: what the model is trained on, for the labels of the axes.
 
     Returns:
       The path, or None if there is nothing to draw yet.
@@ -35,7 +39,7 @@ def plot_training(train_dir: str | os.PathLike[str]) -> str | None:
     for axis, (key, label, points) in zip(axes, panels, strict=True):
         steps, values = zip(*points, strict=True)
         axis.plot(steps, values, marker="o" if len(points) < 20 else None, markersize=3)
-        axis.set_ylabel(label, fontsize=8)
+        axis.set_ylabel(label.format(unit=unit), fontsize=8)
         axis.grid(visible=True, alpha=0.3)
         if key == "loss" and min(values) > 0:
             axis.set_yscale("log")

@@ -20,12 +20,14 @@ class Progress:
       first_step: number of steps done before this run.
       max_steps: number of steps after which the run ends; None for no end.
       images_per_step: images in a step, over all clones.
+      unit: what is counted in place of images.
       shares_steps: whether others update the same variables: then the steps made here and
         the staleness of the gradients are shown, too.
       stream: where to write; a bar if it is a terminal, else one line per update.
 
     Attributes:
       max_steps: as given.
+      unit: as given.
     """
 
     def __init__(
@@ -33,6 +35,8 @@ class Progress:
         first_step: int,
         max_steps: int | None,
         images_per_step: int,
+        *,
+        unit: str = "images",
         shares_steps: bool = False,
         stream: TextIO | None = None,
     ) -> None:
@@ -40,6 +44,7 @@ class Progress:
         self._images_per_step = images_per_step
         self._shares_steps = shares_steps
         self.max_steps = max_steps
+        self.unit = unit
         self._shown = first_step
         self._times = [time.perf_counter()]
         self._waited = 0.0
@@ -75,12 +80,13 @@ class Progress:
         """Shows the state after a step, with rates since the last call, and returns it.
 
         Returns:
-          `step`, `loss`, `learning_rate`, `images_per_sec` with its spread (1.4826 times
-          the median distance from the median over the steps, a robust standard
-          deviation), `secs_per_batch`, `waiting` (share of the time), `secs_left`, and
-          `time` (UTC).  What is not known is NaN.  Where steps are shared also `local_step`,
-          the steps made here, and `staleness_median` and `staleness_max`, in updates that
-          others made between the start of a step and its own update.
+          `step`, `loss`, `learning_rate`, `images_per_sec`, whatever the unit, with its
+          spread (1.4826 times the median distance from the median over the steps, a
+          robust standard deviation), `secs_per_batch`, `waiting` (share of the time),
+          `secs_left`, and `time` (UTC).  What is not known is NaN.  Where steps are shared
+          also `local_step`, the steps made here, and `staleness_median` and
+          `staleness_max`, in updates that others made between the start of a step and its
+          own update.
         """
         entry = {"step": report.step, "loss": report.loss, "learning_rate": report.learning_rate}
         entry |= self._rates(report.step)
@@ -92,13 +98,13 @@ class Progress:
             }
         self._stale = []
         if self._bar is not None:
-            self._bar.set_postfix_str(", ".join(_facts(entry)), refresh=False)
+            self._bar.set_postfix_str(", ".join(_facts(entry, self.unit)), refresh=False)
             self._bar.update(report.step - self._shown)
         else:
             of = f"/{self.max_steps}" if self.max_steps is not None else ""
             left = entry["secs_left"]
             ends = [] if math.isnan(left) else [f"{datetime.timedelta(seconds=round(left))} left"]
-            self.line("  ".join([f"step {report.step}{of}", *_facts(entry), *ends]))
+            self.line("  ".join([f"step {report.step}{of}", *_facts(entry, self.unit), *ends]))
         self._shown = report.step
         return entry | {"time": datetime.datetime.now(datetime.timezone.utc).isoformat()}
 
@@ -127,13 +133,13 @@ class Progress:
         }
 
 
-def _facts(entry: dict[str, Any]) -> list[str]:
+def _facts(entry: dict[str, Any], unit: str) -> list[str]:
     facts = [f"loss {entry['loss']:.4f}"]
     if not math.isnan(entry["learning_rate"]):
         facts.append(f"rate {entry['learning_rate']:.4g}")
     if not math.isnan(entry["images_per_sec"]):
         rate, spread = entry["images_per_sec"], entry["images_per_sec_spread"]
-        facts.append(f"{rate:,.0f} ± {spread:,.0f} images/s")
+        facts.append(f"{rate:,.0f} ± {spread:,.0f} {unit}/s")
         facts.append(f"{entry['secs_per_batch']:.4f} s/batch")
     if not math.isnan(entry["waiting"]):
         facts.append(f"{entry['waiting']:.0%} waiting for data")

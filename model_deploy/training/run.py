@@ -48,6 +48,7 @@ class Run:
       hooks: the user's hooks.
       max_steps: number of the last step, or None.
       images_per_step: images in a step over all clones.
+      unit: what is counted in place of images.
       evaluate: function of a checkpoint's path that returns metrics by name, or None.
       metric: the metric that counts.
       shares_steps: whether others update the same variables, each for itself.
@@ -64,6 +65,7 @@ class Run:
     hooks: Sequence[Any]
     max_steps: int | None
     images_per_step: int
+    unit: str
     evaluate: Callable[[str], Mapping[str, float]] | None
     metric: str
     shares_steps: bool
@@ -88,7 +90,13 @@ class Run:
         course = Course(session, signals, made)
         first_step = course.done.step
         with contextlib.ExitStack() as stack:
-            progress = Progress(first_step, self.max_steps, self.images_per_step, self.shares_steps)
+            progress = Progress(
+                first_step,
+                self.max_steps,
+                self.images_per_step,
+                unit=self.unit,
+                shares_steps=self.shares_steps,
+            )
             stack.enter_context(progress)
             metrics = self._metrics(stack)
             every = self._every("log_every_n_steps", first_step)
@@ -169,7 +177,7 @@ class Run:
         if self.writer is None:
             return None
         metrics = MetricsLog(self.train_dir)
-        stack.callback(plot_training, self.train_dir)
+        stack.callback(plot_training, self.train_dir, self.unit)
         stack.callback(metrics.close)
         return metrics
 
@@ -187,7 +195,7 @@ class Run:
         if self.writer is None or metrics is None:
             return
         if self.summary_op is not None:
-            every = Every(secs=self.options.save_summaries_secs)
+            every = self._every("save_summaries_steps", first_step, "save_summaries_secs")
             summaries = SummaryHook(self.train_dir, self.summary_op, every, self.max_steps)
             stack.callback(summaries.close)
             yield summaries

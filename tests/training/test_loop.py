@@ -39,9 +39,10 @@ def test_keeps_the_newest_of_its_own(tmp_path):
     ]
 
 
-def test_events(tmp_path):
+@pytest.mark.parametrize("every", [{"save_summaries_secs": 0}, {"save_summaries_steps": 1}])
+def test_events(tmp_path, every):
     """TensorBoard gets the loss of the last step, and of each step when asked."""
-    run_halving(tmp_path, 3, save_summaries_secs=0)
+    run_halving(tmp_path, 3, **every)
     [path] = tmp_path.glob("events.out.tfevents.*")
     losses = {
         event.step: value.simple_value

@@ -73,6 +73,16 @@ def test_entry(clock):
     }
 
 
+def test_unit(clock):
+    """What is counted has the name that it was given."""
+    clock(100.0, 102.0)
+    stream = io.StringIO()
+    progress = Progress(0, None, 10, unit="texts", stream=stream)
+    progress.add(report(1))
+    progress.show(report(1))
+    assert stream.getvalue() == "step 1  loss 0.2500  5 ± 0 texts/s  2.0000 s/batch\n"
+
+
 def test_time_that_is_left_out(clock):
     """What was spent on an evaluation is no part of a step's time."""
     clock(100.0, 105.0)

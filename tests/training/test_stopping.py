@@ -149,7 +149,7 @@ def test_rejects(tmp_path, options, message):
 
 def test_metrics_and_picture(tmp_path):
     """Each log is an object in metrics.jsonl; the picture is drawn from them."""
-    run_halving(tmp_path, 20, images_per_step=64, learning_rate=0.5)
+    run_halving(tmp_path, 20, images_per_step=64, unit="texts", learning_rate=0.5)
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [each["step"] for each in lines] == [10, 20]
     assert lines[0]["loss"] == 2**-19
