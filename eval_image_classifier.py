@@ -77,18 +77,12 @@ class EvalOptions(training.ClassifierOptions):
         "step after which to look for no more checkpoints; default: that of the run",
         minimum=1,
     )
-    quantize: bool = option(False, "gone: see the message that it gives")
+    quantize: bool = training.gone("quantize")
     debug: bool = option(False, "show where an error comes from")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("model_name", self.model_name, nets_factory.networks_map)
-        if self.quantize:
-            raise ValueError(
-                "quantize must be False, got True: TensorFlow no longer rewrites graphs "
-                "(tf.contrib.quantize); export the model and quantize it with "
-                "tf.lite.TFLiteConverter.from_saved_model"
-            )
         if not self.source:
             raise ValueError("train_dir or checkpoint_path must be given, got neither")
 

@@ -55,25 +55,13 @@ class ExportOptions(training.ClassifierOptions):
     )
     is_video_model: bool = option(False, "the network takes videos; known from --model_name")
     num_frames: int | None = option(None, "frames of each video; default: any number", minimum=1)
-    is_training: bool = option(False, "not possible: the exported model predicts")
-    quantize: bool = option(False, "not possible: convert the SavedModel with TensorFlow Lite")
+    is_training: bool = training.gone("is_training")
+    quantize: bool = training.gone("quantize")
     debug: bool = option(False, "show where an error comes from")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("model_name", self.model_name, nets_factory.networks_map)
-        if self.is_training:
-            raise ValueError(
-                "is_training must be False, got True: an exported model predicts; to go on "
-                "training, run train_image_classifier on the train_dir or with --checkpoint_path"
-            )
-        if self.quantize:
-            raise ValueError(
-                "quantize must be False, got True: it is replaced by TensorFlow Lite, whose "
-                "tf.lite.TFLiteConverter.from_saved_model(OUTPUT_DIR, "
-                "signature_keys=['serving_default']) quantizes with "
-                "optimizations = [tf.lite.Optimize.DEFAULT]"
-            )
         if not (self.train_dir or self.checkpoint_path):
             raise ValueError("train_dir or checkpoint_path must be given, got neither")
         if not (self.output_dir or self.output_file):

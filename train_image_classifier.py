@@ -71,19 +71,13 @@ class TrainOptions(
         None, "largest joint L2 norm of the gradients; default: not clipped", above=0
     )
     seed: int = option(0, "seed of initial values and of the order of images", minimum=0)
-    quantize_delay: int = option(-1, "gone: see the message that it gives")
+    quantize_delay: int = training.gone("quantize_delay")
     describe: bool = option(False, "print what is placed on which device, before training")
     debug: bool = option(False, "show where an error comes from")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("model_name", self.model_name, nets_factory.networks_map)
-        if self.quantize_delay != -1:
-            raise ValueError(
-                f"quantize_delay must be -1, got {self.quantize_delay}: TensorFlow no longer "
-                "rewrites graphs (tf.contrib.quantize); export the trained model and quantize it "
-                "with tf.lite.TFLiteConverter.from_saved_model"
-            )
 
 
 class Run(NamedTuple):
@@ -119,12 +113,9 @@ def plan(options: TrainOptions) -> Run:
     batch_size = training.clone_batch_size(options, config.num_clones)
     dataset = training.get_dataset(options, options.dataset_split_name)
     clones = training.clones_in_update(options, config.num_clones)
+    # Checks, before anything is built, that the dataset is large enough for the pipelines.
+    inputs.Order(dataset.num_examples, batch_size * config.num_clones * config.num_replicas)
     steps_per_epoch = dataset.num_examples // (batch_size * clones)
-    if steps_per_epoch < 1:
-        raise ValueError(
-            f"the global batch size must be at most the {dataset.num_examples} images of "
-            f"{dataset.name}, got {batch_size * clones}"
-        )
     max_steps = options.max_number_of_steps or DEFAULT_EPOCHS * steps_per_epoch
     return Run(config, dataset, batch_size, steps_per_epoch, max_steps, clones)
 
@@ -253,6 +244,8 @@ def train(options: TrainOptions, cluster: Cluster | None = None) -> float | None
     classifier = training.Classifier.of(options, run.dataset, nets_factory.get_network_fn)
     is_chief = options.task == 0
     if is_chief:
+        # `train` checks both, too, but only when the cluster has been joined and the graph built,
+        # and after options.yaml has been written.
         training.check_start(options.train_dir, options.checkpoint_path, options.resume)
         training.check_writable(options.train_dir)
         # The step at which it will end, too: who watches the run wants to know.

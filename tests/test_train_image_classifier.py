@@ -156,7 +156,7 @@ BAD = {
     "too large": (
         ["--global_batch_size=2000", "--num_clones=2"],
         1,
-        "at most the 1437 images of digits, got 2000",
+        "at most the 1437 examples of the dataset, got 2000",
     ),
     "offset": (["--labels_offset=10"], 1, "less than the 10 classes of digits, got 10"),
     "replicas": (

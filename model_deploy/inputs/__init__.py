@@ -17,6 +17,7 @@ from model_deploy.inputs import (  # noqa: F401 - they register themselves
 from model_deploy.inputs.corruption import CorruptRecordError
 from model_deploy.inputs.dataset import Dataset, dataset_names, get_dataset, register_dataset
 from model_deploy.inputs.evaluation import EvalBatches, eval_batches
+from model_deploy.inputs.order import Order
 from model_deploy.inputs.preprocessing import (
     Preprocessing,
     get_preprocessing,
@@ -34,6 +35,7 @@ __all__ = [
     "Dataset",
     "EncodedSource",
     "EvalBatches",
+    "Order",
     "Preprocessing",
     "Texts",
     "TrainBatches",

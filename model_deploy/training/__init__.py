@@ -25,6 +25,7 @@ from model_deploy.training.exporting import (
     write_frozen_graph,
     write_saved_model,
 )
+from model_deploy.training.gone import gone
 from model_deploy.training.joining import Place, join, serve
 from model_deploy.training.loop import check_writable, train
 from model_deploy.training.loop_options import LoopOptions
@@ -74,6 +75,7 @@ __all__ = [
     "find_checkpoint",
     "get_dataset",
     "get_evaluation_dataset",
+    "gone",
     "is_checkpoint",
     "join",
     "mark_end",

@@ -15,6 +15,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.options import Options, option
 from model_deploy.training.classification import add_classification_losses
 from model_deploy.training.evaluation import Evaluator
+from model_deploy.training.gone import check_gone
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +56,7 @@ class ClassifierOptions(Options):
         if self.preprocessing_name is not None:
             names = inputs.preprocessing_names()
             check_choice("preprocessing_name", self.preprocessing_name, names)
+        check_gone(self)
 
 
 class Classifier(NamedTuple):
