@@ -153,11 +153,9 @@ class DeploymentConfig:
     def clone_device(self, clone_index: int) -> str:
         """Device of a clone; the first one if it has several.
 
-        Clones on the CPU share CPU:0, unless they have several devices: then these are
-        logical ones, see `tf.ConfigProto(device_count={"CPU": 4})`.
-
-        On the CPU all clones share `CPU:0`, but with `all_reduce`, where each needs a
-        device of its own, clone i has the logical device `CPU:<i>`: see
+        Clones on the CPU share `CPU:0`, unless each has several devices or, with
+        `all_reduce`, needs one of its own: then these are logical ones, `CPU:<i>`.  Sessions
+        have them by `tf.ConfigProto(device_count={"CPU": 4})`, or by
         `all_reduce.session_config`.
 
         Raises:
