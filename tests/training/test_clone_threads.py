@@ -67,14 +67,16 @@ def test_a_run_goes_on(tmp_path):
 
 def test_nobody_waits(tmp_path):
     """While one clone is held up in its first step, the other makes 20."""
-    held, calls = threading.Event(), []
+    began, held, calls = threading.Event(), threading.Event(), []
     holds = each_clone(True, False)
 
     def wait(value):
+        began.set()
         assert held.wait(timeout=60)
         return value
 
     def count(value):
+        assert began.wait(timeout=60)  # threads may start late
         calls.append(None)
         if len(calls) == 20:
             held.set()  # only now may the first clone go on
