@@ -45,7 +45,7 @@ class MnistOptions(cluster_lib.ClusterOptions, training.LoopOptions):
     weight_decay: float = option(0.0005, "weight of the L2 loss", minimum=0)
     log_every_n_steps: int = option(100, "steps from one line to the next", minimum=1)
     save_interval_secs: float = option(60.0, "seconds between checkpoints", minimum=0)
-    save_summaries_steps: int | None = option(100, "steps between summaries", minimum=1)
+    save_summaries_secs: float = option(60.0, "seconds between summaries", minimum=0)
 
 
 def run_task(options: MnistOptions) -> None:
