@@ -1,14 +1,23 @@
-"""Trains one TensorFlow model on many devices, with the API of TF-Slim's `model_deploy`."""
+"""Trains one TensorFlow model on many devices, with the API of TF-Slim's `model_deploy`.
+
+What is named here is imported when it is first used: programs of the package that need no
+TensorFlow, such as `python -m model_deploy.launch`, start without waiting for it.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from model_deploy import slim
-from model_deploy.batches import split_batch
-from model_deploy.clones import Clone, create_clones, current_clone
-from model_deploy.config import DeploymentConfig
-from model_deploy.deployment import DeployedModel, deploy, optimize_clones
-from model_deploy.describe import DeviceRow, PlacementReport, TransferRow, describe
-from model_deploy.gradients import average_gradients
-from model_deploy.randomness import random_by_step
-from model_deploy.training import train
+
+if TYPE_CHECKING:
+    from model_deploy.batches import split_batch
+    from model_deploy.clones import Clone, create_clones, current_clone
+    from model_deploy.config import DeploymentConfig
+    from model_deploy.deployment import DeployedModel, deploy, optimize_clones
+    from model_deploy.gradients import average_gradients
+    from model_deploy.placement_report import DeviceRow, PlacementReport, TransferRow, describe
+    from model_deploy.randomness import random_by_step
+    from model_deploy.training import train
 
 __all__ = [
     "Clone",
@@ -28,3 +37,35 @@ __all__ = [
     "split_batch",
     "train",
 ]
+
+# As in the imports above, which only type checkers and the documentation read. No name may be
+# that of a module here: importing the module would put it in the place of the object.
+_MODULES = {
+    "Clone": "clones",
+    "DeployedModel": "deployment",
+    "DeploymentConfig": "config",
+    "DeviceRow": "placement_report",
+    "PlacementReport": "placement_report",
+    "TransferRow": "placement_report",
+    "average_gradients": "gradients",
+    "create_clones": "clones",
+    "current_clone": "clones",
+    "deploy": "deployment",
+    "describe": "placement_report",
+    "optimize_clones": "deployment",
+    "random_by_step": "randomness",
+    "split_batch": "batches",
+    "train": "training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,7 +10,8 @@ module, plus the names that moved away.
 Views are put in place by an import hook that acts on `tf_slim` and
 `tf_slim.*` only.  It is installed when `model_deploy` is imported, so that
 `import tf_slim` (and old code that says so) works from then on, and modules of
-tf-slim that were imported earlier are mended on the spot.
+tf-slim that were imported earlier are mended on the spot.  tf-slim itself, and with it
+TensorFlow, is imported when one of its names is first asked for.
 
 >>> from model_deploy import slim
 >>> slim.batch_norm.__module__
@@ -133,12 +134,11 @@ def _install() -> None:
 
 
 _install()
-_tf_slim = importlib.import_module("tf_slim")
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_tf_slim, name)
+    return getattr(importlib.import_module("tf_slim"), name)
 
 
 def __dir__() -> list[str]:
-    return dir(_tf_slim)
+    return dir(importlib.import_module("tf_slim"))
