@@ -157,6 +157,9 @@ def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
 
 def _prepare_tensorflow() -> None:
     """Graph mode, without notices."""
+    # Here, as the launcher, which has its options read by this file, starts without it.
+    import tensorflow.compat.v1 as tf  # noqa: PLC0415
+
     tf.disable_eager_execution()
     # `==` then compares variables by identity: slim does so for each new one with all before,
     # which takes most of the time to build a deep network.
