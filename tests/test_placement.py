@@ -89,18 +89,31 @@ def _inception_v3(images):
 def test_balanced_ps_tasks_are_even(network, parameters):
     """With the partitioner the fullest of 2 to 8 tasks holds at most 1.2 times the mean."""
     images = [1, 299, 299, 3] if network is _inception_v3 else [1, 224, 224, 3]
+    with tf.Graph().as_default():
+        network(tf.zeros(images))
+        whole = [(v.op.name, v.shape) for v in tf.global_variables()]
+        assert sum(v.shape.num_elements() for v in tf.trainable_variables()) == parameters
+
+    def variables():
+        for name, shape in whole:
+            tf.get_variable(name, shape, initializer=tf.zeros_initializer())
+
+    held = _bytes_on_tasks(8, lambda: network(tf.zeros(images)))
+    assert held == _bytes_on_tasks(8, variables)  # placement depends on nothing else
     for num_ps_tasks in range(2, 9):
-        config = DeploymentConfig(num_ps_tasks=num_ps_tasks, ps_strategy="balanced")
-        with tf.Graph().as_default():
-            partitioned = tf.variable_scope("", partitioner=config.partitioner())
-            with partitioned, tf.device(config.variables_device()):
-                network(tf.zeros(images))
-            variables = tf.global_variables()
-            trained = sum(v.shape.num_elements() for v in tf.trainable_variables())
-            bytes_on = dict.fromkeys(range(num_ps_tasks), 0)
-            for variable in variables:
-                task = tf.DeviceSpec.from_string(variable.device).task
-                bytes_on[task] += 4 * variable.shape.num_elements()
-        held = list(bytes_on.values())
-        assert trained == parameters
+        held = _bytes_on_tasks(num_ps_tasks, variables)
         assert max(held) <= 1.2 * np.mean(held), (num_ps_tasks, held)
+
+
+def _bytes_on_tasks(num_ps_tasks, build):
+    """Builds with balanced, partitioned variables; returns what each ps task holds."""
+    config = DeploymentConfig(num_ps_tasks=num_ps_tasks, ps_strategy="balanced")
+    held = [0] * num_ps_tasks
+    with tf.Graph().as_default():
+        partitioned = tf.variable_scope("", partitioner=config.partitioner())
+        with partitioned, tf.device(config.variables_device()):
+            build()
+        for variable in tf.global_variables():
+            task = tf.DeviceSpec.from_string(variable.device).task
+            held[task] += 4 * variable.shape.num_elements()
+    return held

@@ -1,5 +1,6 @@
 """TF-Slim on current TensorFlow: layers, old imports, and its own tests."""
 
+import os
 import re
 import subprocess
 import sys
@@ -139,8 +140,12 @@ def test_imports(imports):
 
 @pytest.mark.slow
 def test_slims_own_tests():
-    """At least 780 of the 849 tests of tf-slim pass; the rest use NumPy 1."""
+    """At least 780 of the 849 tests of tf-slim pass; the rest use NumPy 1.
+
+    Two of them take as long as all others together, and are left to the script alone.
+    """
     script = [sys.executable, str(ROOT / "scripts" / "tf_slim_tests.py")]
-    done = subprocess.run(script, capture_output=True, check=False, text=True)
+    environment = os.environ | {"PYTEST_ADDOPTS": "-k 'not testClusteringLossPAM'"}
+    done = subprocess.run(script, capture_output=True, check=False, text=True, env=environment)
     assert int(re.search(r"(\d+) passed", done.stdout).group(1)) >= 780, done.stdout
     assert done.returncode == 0

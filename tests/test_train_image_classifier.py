@@ -28,7 +28,7 @@ def _command(*arguments):
 
 
 @pytest.mark.slow
-def test_digits(tmp_path):
+def test_digits(tmp_path, capsys):
     """The README's command reaches an accuracy of 0.97, and run again has nothing to train."""
     train_dir = tmp_path / "digits_run"
     code, out, err = _command(f"--train_dir={train_dir}")
@@ -51,7 +51,7 @@ def test_digits(tmp_path):
     assert (train_dir / "model.ckpt-440.index").exists()
     assert list(train_dir.glob("events.out.tfevents.*"))
 
-    code, again, err = _command(f"--train_dir={train_dir}")
+    code, again, err = _main(capsys, f"--train_dir={train_dir}")
     assert code == 0, err
     assert again.splitlines()[-2:] == [
         f"nothing left to train: {train_dir} is at step 440",

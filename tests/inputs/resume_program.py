@@ -1,9 +1,10 @@
 """Trains for some steps and appends a line per step; is killed by the test and run again.
 
-Arguments: the folder for checkpoints and the log, the number of steps, and "own" or
-"global_step", what the position of the pipeline is.
+Arguments: the folder for checkpoints and the logs, and the number of steps.  Two pipelines run side
+by side, a log for each: the position of "own" is its own, that of "global_step" the global step.
 """
 
+import contextlib
 import pathlib
 import sys
 import zlib
@@ -13,6 +14,7 @@ import tensorflow as tf
 from model_deploy import inputs
 
 tf1 = tf.compat.v1
+KINDS = ("own", "global_step")
 
 
 class LogHook(tf1.train.SessionRunHook):
@@ -35,10 +37,8 @@ class LogHook(tf1.train.SessionRunHook):
         self._log.flush()
 
 
-def main(folder, num_steps, kind):
-    """Trains up to step `num_steps`, with checkpoints and `log` in the folder."""
-    tf1.disable_eager_execution()
-    step = tf1.train.get_or_create_global_step()
+def pipeline(kind):
+    """What the two clones get from a pipeline in a step."""
     batches = inputs.train_batches(
         inputs.get_dataset("digits", "train"),
         batch_size=64,
@@ -48,15 +48,29 @@ def main(folder, num_steps, kind):
         seed=5,
         preprocessing="cifarnet",
         include_index=True,
-        position=step if kind == "global_step" else None,
+        position=tf1.train.get_global_step() if kind == "global_step" else None,
     )
-    clones = [next(batches) for _ in range(2)]
-    with tf.control_dependencies([clones[0]["image"], clones[1]["image"]]):
+    return [next(batches) for _ in range(2)]
+
+
+def main(folder, num_steps):
+    """Trains up to step `num_steps` in the default graph, with checkpoints and logs in the folder."""
+    step = tf1.train.create_global_step()
+    clones = {kind: pipeline(kind) for kind in KINDS}
+    taken = [clone["image"] for pair in clones.values() for clone in pair]
+    with tf.control_dependencies(taken):
         train = step.assign_add(1)
-    with pathlib.Path(folder, "log").open("a", encoding="utf-8") as log:
+    with contextlib.ExitStack() as stack:
         # In this order: a step that is in a checkpoint is in the log, whenever the kill comes.
+        logs = [
+            LogHook(
+                stack.enter_context(pathlib.Path(folder, kind).open("a", encoding="utf-8")),
+                [train, clones[kind]],
+            )
+            for kind in KINDS
+        ]
         hooks = [
-            LogHook(log, [train, clones]),
+            *logs,
             tf1.train.CheckpointSaverHook(folder, save_steps=3),
             tf1.train.StopAtStepHook(last_step=int(num_steps)),
         ]
@@ -72,4 +86,5 @@ def main(folder, num_steps, kind):
 
 
 if __name__ == "__main__":
+    tf1.disable_eager_execution()
     main(*sys.argv[1:])

@@ -1,6 +1,5 @@
 """A run that was stopped or killed goes on with the examples that it would have seen."""
 
-import pathlib
 import random
 import signal
 import subprocess
@@ -11,37 +10,33 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import inputs, slim
-from tests.inputs import sessions
+from tests.inputs import resume_program, sessions
 
 tf1 = tf.compat.v1
 NUM_STEPS = 16  # of 5 to an epoch
 
 
-def start(folder, kind, num_steps=NUM_STEPS):
-    """Starts the training program."""
-    command = [
-        sys.executable,
-        "-m",
-        "tests.inputs.resume_program",
-        str(folder),
-        str(num_steps),
-        kind,
-    ]
-    return subprocess.Popen(command, stderr=subprocess.DEVNULL)
+def train(folder):
+    """Runs the training program in this process, to its end."""
+    with tf.Graph().as_default():
+        resume_program.main(str(folder), NUM_STEPS)
 
 
-def lines_of(folder):
-    """The whole lines that the program has written."""
-    path = pathlib.Path(folder, "log")
+def lines_of(folder, kind):
+    """The whole lines that the program has written for one kind of pipeline."""
+    path = folder / kind
     return path.read_text().split("\n")[:-1] if path.exists() else []
 
 
-def kill_after(process, folder, num_lines):
-    """Kills the program when it has written so many lines more."""
-    target = len(lines_of(folder)) + num_lines
+def kill_after(folder, num_lines):
+    """Runs the training program in a process of its own; kills it after so many lines more."""
+    command = [sys.executable, "-m", resume_program.__name__, str(folder), str(NUM_STEPS)]
+    kind = resume_program.KINDS[-1]
+    target = len(lines_of(folder, kind)) + num_lines
     deadline = time.monotonic() + 240
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
-        while len(lines_of(folder)) < target and process.poll() is None:
+        while len(lines_of(folder, kind)) < target and process.poll() is None:
             assert time.monotonic() < deadline, "the program makes no steps"
             time.sleep(0.005)
     finally:
@@ -49,22 +44,26 @@ def kill_after(process, folder, num_lines):
         process.wait()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["own", "global_step"])
-def test_killed_run_sees_what_an_uninterrupted_run_sees(kind, tmp_path):
-    """After kills at random steps, each step has the same examples, augmented alike."""
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    for folder in (whole, killed):
-        folder.mkdir()
-    assert start(whole, kind).wait(timeout=240) == 0
-    expected = lines_of(whole)
-    assert [line.split()[0] for line in expected] == [str(step + 1) for step in range(NUM_STEPS)]
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The folders of a run that nothing interrupts and of one with kills at random steps."""
+    whole, killed = (tmp_path_factory.mktemp(name) for name in ("whole", "killed"))
+    train(whole)
     seed = random.randrange(2**32)
     steps = random.Random(seed)
     for _ in range(2):
-        kill_after(start(killed, kind), killed, steps.randint(1, 6))
-    assert start(killed, kind).wait(timeout=240) == 0
-    seen = lines_of(killed)
+        kill_after(killed, steps.randint(1, 6))
+    train(killed)
+    return whole, killed, seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", resume_program.KINDS)
+def test_killed_run_sees_what_an_uninterrupted_run_sees(kind, runs):
+    """After kills at random steps, each step has the same examples, augmented alike."""
+    whole, killed, seed = runs
+    expected, seen = lines_of(whole, kind), lines_of(killed, kind)
+    assert [line.split()[0] for line in expected] == [str(step + 1) for step in range(NUM_STEPS)]
     assert set(seen) == set(expected), f"random seed {seed}"
     assert len(seen) >= NUM_STEPS
 

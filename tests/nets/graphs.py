@@ -18,6 +18,8 @@ from nets.network import Tokens
 from tests.nets import reference
 
 LABELS = [1, 7]
+# The kernel of an auxiliary head that is as large as the feature map.
+WHOLE_MAP = re.compile(r"aux_\d+/aux_logits/Conv/weights")
 _STANDARD_COLLECTIONS = {
     value for key, value in vars(tf.GraphKeys).items() if key.isupper() and isinstance(value, str)
 }

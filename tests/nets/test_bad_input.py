@@ -78,17 +78,6 @@ def test_too_small_an_image(network_name, function, inputs):
     reject(network_name, tf.zeros(shape), message)
 
 
-def test_smallest_image(network_name, function, inputs):
-    """An image of the smallest size is enough."""
-    if not isinstance(function.inputs, Images):
-        pytest.skip("takes no images")
-    defaults = {p.name: p.default for p in inspect.signature(function).parameters.values()}
-    shape = inputs.shape.as_list()
-    shape[-3] = shape[-2] = function.inputs.smallest_for(defaults)
-    logits, _ = graphs.build(network_name, tf.zeros(shape))
-    assert logits.shape.as_list() == [2, 10]
-
-
 def test_no_token(network_name, function):
     """A text without a token is named."""
     if not isinstance(function.inputs, Tokens):

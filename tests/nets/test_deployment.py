@@ -1,6 +1,7 @@
 """Every network trained for a step on two clones, saved, and restored into fresh graphs."""
 
 import dataclasses
+import inspect
 import re
 
 import numpy as np
@@ -9,6 +10,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy
 from model_deploy.training import classification
+from nets import nets_factory
+from nets.network import Images
 from tests.nets import graphs, reference
 
 
@@ -35,12 +38,18 @@ class Deployed:
 
 @pytest.fixture(scope="module")
 def deployed(network_name, tmp_path_factory):
-    """Builds the training graph on two clones, takes a step, writes a checkpoint."""
+    """Builds the training graph on two clones, takes a step, writes a checkpoint.
+
+    The second clone of the deepest networks is a copy of the first one: that gives the same graph,
+    as `test_copying.py` shows, in two thirds of the time.
+    """
     checkpoint = str(tmp_path_factory.mktemp("checkpoint") / "model.ckpt")
     with tf.Graph().as_default() as graph:
         tf.set_random_seed(1)
         optimizer = RecordingOptimizer(1e-6)
-        config = DeploymentConfig(num_clones=2, clone_on_cpu=True)
+        config = DeploymentConfig(
+            num_clones=2, clone_on_cpu=True, copy_clones=reference_size(network_name) > DEEPEST
+        )
         model = deploy(config, classify, [network_name], optimizer=optimizer)
         finite = {v.op.name: all_finite(gradient) for gradient, v in optimizer.applied}
         names = [op.name for op in graph.get_operations()]
@@ -59,8 +68,18 @@ def deployed(network_name, tmp_path_factory):
         )
 
 
-DEEP = 600  # variables
+# Numbers of variables.
+DEEP = 250
+DEEPEST = 600
+# Networks whose first dense layer is as large as their images.
+SIZED = {"cifarnet", "lenet", "mnist_mlp"}
 DROPOUT = r"clone_0/(.*?[Dd]ropout[^/]*)/.*[Rr]andom_?[Uu]niform$"
+
+
+def reference_size(network_name):
+    """The number of variables, 0 of a network without reference numbers."""
+    has_numbers = network_name in reference.names()
+    return len(reference.load(network_name)["variables"]) if has_numbers else 0
 
 
 def classify(network_name):
@@ -101,14 +120,15 @@ def test_dropout_is_active_in_training(network_name, deployed):
 def test_checkpoint_restores_into_a_fresh_training_graph(network_name, deployed):
     """A one-clone training graph restores every variable that two clones saved.
 
-    Of the deepest networks the names are compared, with those that a one-clone graph has by
+    Of deep networks the names and shapes are compared, with those that a one-clone graph has by
     `test_training.py`: to build them once more takes minutes.
     """
-    if len(deployed.variables) > DEEP:
+    if reference_size(network_name) > DEEP:
         expected = reference.load(network_name)
         step = {name for name, _ in expected["non_float32_variables"]}
-        names = {name for name, *_ in expected["variables"]} - step
-        assert deployed.variables.keys() == names | {"global_step"}
+        wanted = {name: shape for name, shape, *_ in expected["variables"] if name not in step}
+        saved = {name: list(value.shape) for name, value in deployed.variables.items()}
+        assert without_shape_of_head(saved) == without_shape_of_head({**wanted, "global_step": []})
         return
     with tf.Graph().as_default() as graph:
         tf.train.get_or_create_global_step()
@@ -121,13 +141,51 @@ def test_checkpoint_restores_into_a_fresh_training_graph(network_name, deployed)
         np.testing.assert_array_equal(value, deployed.variables[name])
 
 
-def test_checkpoint_restores_into_the_evaluation_graph(network_name, deployed):
-    """The evaluation graph finds all of its variables in the checkpoint, and runs with them."""
+def without_shape_of_head(shapes):
+    """The shapes, but for the kernel of an auxiliary head that covers a whole feature map."""
+    return {
+        name: None if graphs.WHOLE_MAP.fullmatch(name) else shape for name, shape in shapes.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def evaluated(network_name, deployed):
+    """Variables and logits of the evaluation graph, from the checkpoint.
+
+    It is for the smallest input, unless that has other variables than the one of the training.
+    """
     with tf.Graph().as_default() as graph:
-        logits, _ = graphs.build(network_name, graphs.sample(network_name, smallest=True))
+        sized = network_name in SIZED
+        images = graphs.sample(network_name) if sized else smallest_input(network_name)
+        logits, _ = graphs.build(network_name, images)
         with graphs.session(graph) as sess:
             tf.train.Saver().restore(sess, deployed.checkpoint)
-            restored, logits = sess.run([{v.op.name: v for v in tf.global_variables()}, logits])
+            return sess.run([{v.op.name: v for v in tf.global_variables()}, logits])
+
+
+def smallest_input(network_name):
+    """Two images of the smallest size that the network takes, or texts."""
+    function = nets_factory.networks_map[network_name]
+    sample = graphs.sample(network_name, smallest=True)
+    if not isinstance(function.inputs, Images):
+        return sample
+    defaults = {p.name: p.default for p in inspect.signature(function).parameters.values()}
+    side = function.inputs.smallest_for(defaults)
+    batch, *frames, _, _, channels = sample.shape.as_list()
+    return tf.constant(reference.images([batch, *frames, side, side, channels]))
+
+
+def test_checkpoint_restores_into_the_evaluation_graph(evaluated, deployed):
+    """The evaluation graph finds all of its variables in the checkpoint, and runs with them."""
+    restored, logits = evaluated
     for name, value in restored.items():
         np.testing.assert_array_equal(value, deployed.variables[name])
     assert np.isfinite(logits).all()
+
+
+def test_smallest_input(network_name, evaluated):
+    """Images of the smallest size are enough for logits."""
+    _, logits = evaluated
+    if network_name in SIZED:
+        logits, _ = graphs.build(network_name, smallest_input(network_name))
+    assert logits.shape == (2, 10)

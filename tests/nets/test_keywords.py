@@ -1,11 +1,11 @@
 """The keyword arguments that the networks of the reference share."""
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -79,6 +79,12 @@ class Variants:
             images = tf.constant(reference.images(shape or self.shape))
             return graphs.build(self.name, images, **{**self.small_keywords, **keywords})
 
+    @functools.cached_property
+    def logits(self) -> Any:
+        """The logits for the reference input of the small shape."""
+        logits, _ = self.build()
+        return logits
+
 
 @pytest.fixture(scope="module")
 def variants(reference_name):
@@ -102,7 +108,7 @@ def test_small_images(variants):
     if "logits_small_input" not in variants.expected:
         pytest.skip("takes one size only")
     expected = variants.expected["logits_small_input"]
-    logits, _ = variants.build()
+    logits = variants.logits
     assert variants.count_variables() == expected["variables_count"]
     with variants.entered(), graphs.session(variants.graph) as sess:
         graphs.load_weights(sess)
@@ -113,7 +119,7 @@ def test_small_images(variants):
 
 def test_none_means_no_classes_and_reuse_makes_no_variables(variants):
     """`num_classes=None` is 0, and `reuse=True` makes no variable."""
-    logits, _ = variants.build()
+    logits = variants.logits
     before = variants.count_variables()
     reuse = {"reuse": True} if "reuse" in variants.keywords else {}
     features, end_points = variants.build(num_classes=None, **reuse)
@@ -141,18 +147,23 @@ def test_global_pool(variants):
     assert logits.shape.as_list() == [2, 10]
 
 
-def test_depth_multiplier(reference_name):
+def test_depth_multiplier(variants):
     """Half the depth makes a smaller network with the same variable names."""
-    if "depth_multiplier" not in parameters_of(nets_factory.networks_map[reference_name]):
+    parameters = parameters_of(nets_factory.networks_map[variants.name])
+    if "depth_multiplier" not in parameters:
         pytest.skip("has no such keyword")
-    sizes = {}
-    for multiplier in (1.0, 0.5):
-        with tf.Graph().as_default():
-            graphs.build(
-                reference_name,
-                graphs.sample(reference_name, smallest=True),
-                depth_multiplier=multiplier,
-            )
-            sizes[multiplier] = {v.op.name: np.prod(v.shape) for v in tf.global_variables()}
-    assert sizes[0.5].keys() == sizes[1.0].keys()
-    assert sum(sizes[0.5].values()) < 0.5 * sum(sizes[1.0].values())
+    half_of = parameters["depth_multiplier"] / 2
+    assert variants.logits.shape[-1] == 10
+    whole = sizes(variants.graph)
+    with tf.Graph().as_default() as graph:
+        images = graphs.sample(variants.name, smallest=True)
+        graphs.build(variants.name, images, depth_multiplier=half_of)
+        half = sizes(graph)
+    assert half.keys() == whole.keys()
+    assert sum(half.values()) < 0.5 * sum(whole.values())
+
+
+def sizes(graph: tf.Graph) -> dict[str, int]:
+    """Returns the number of elements of each variable."""
+    variables = graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES)
+    return {v.op.name: v.shape.num_elements() for v in variables}

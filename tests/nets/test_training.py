@@ -1,7 +1,5 @@
 """Every network against its reference numbers, in training mode with all random drops off."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -45,13 +43,10 @@ def test_variables(expected, facts, actual):
     assert got == wanted
 
 
-HEAD = re.compile(r"aux_\d+/aux_logits/Conv/weights")
-
-
 def without_shape_of_head(variables):
     """The variables, without the shape of the kernel that covers a whole map."""
     return [
-        [name, None, *rest] if HEAD.fullmatch(name) else [name, shape, *rest]
+        [name, None if graphs.WHOLE_MAP.fullmatch(name) else shape, *rest]
         for name, shape, *rest in variables
     ]
 
@@ -67,7 +62,7 @@ def test_initializers(expected, facts, actual):
         return {
             name: start
             for name, start in starts.items()
-            if name not in step and not (smaller and HEAD.fullmatch(name))
+            if name not in step and not (smaller and graphs.WHOLE_MAP.fullmatch(name))
         }
 
     assert compared(actual.initializers) == compared(wanted)

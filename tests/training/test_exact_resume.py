@@ -1,5 +1,8 @@
 """A run that is killed or stopped and started again ends as one that was not, to the last bit."""
 
+import contextlib
+import io
+import os
 import random
 import re
 import signal
@@ -50,8 +53,8 @@ def run_to_the_end(train_dir, run, num_clones):
     return {name: reader.get_tensor(name) for name, _ in tf.train.list_variables(path)}
 
 
-def end_at_step(train_dir, run, num_clones, step, number):
-    """Runs the command in a process of its own, which gets a signal when it shows a step."""
+def kill_at_step(train_dir, run, num_clones, step):
+    """Runs the command in a process of its own, which is killed when it shows a step."""
     process = subprocess.Popen(
         [sys.executable, "train_image_classifier.py", *flags(train_dir, run, num_clones)],
         stdout=subprocess.DEVNULL,
@@ -63,12 +66,35 @@ def end_at_step(train_dir, run, num_clones, step, number):
         for line in process.stderr:
             if re.match(rf"step {step}/", line):
                 break
-        process.send_signal(number)
+        process.kill()
         process.communicate(timeout=120)
     finally:
         process.kill()
         process.wait()
-    return process.returncode
+    assert process.returncode == -signal.SIGKILL
+
+
+class Stop(io.StringIO):
+    """A stream that sends this process SIGTERM when a step is shown."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.line = re.compile(rf"step {step}/")
+
+    def write(self, text):
+        """Writes as any stream does."""
+        if self.line.match(text):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().write(text)
+
+
+def stop_at_step(train_dir, run, num_clones, step):
+    """Runs the command in this process, which gets SIGTERM when it shows a step."""
+    shown = Stop(step)
+    with contextlib.redirect_stderr(shown), pytest.raises(SystemExit) as stopped:
+        script.main(["train", *flags(train_dir, run, num_clones)])
+    assert stopped.value.code == 128 + signal.SIGTERM
+    assert "stopped by SIGTERM at step" in shown.getvalue()
 
 
 @pytest.mark.slow
@@ -81,8 +107,8 @@ def test_killed_and_stopped(tmp_path, run, num_clones):
     steps = random.Random(f"{run} {num_clones}")
     killed_at, stopped_at = steps.randint(2, 7), steps.randint(8, NUM_STEPS - 2)
     broken = tmp_path / "broken"
-    assert end_at_step(broken, run, num_clones, killed_at, signal.SIGKILL) == -signal.SIGKILL
-    assert end_at_step(broken, run, num_clones, stopped_at, signal.SIGTERM) == 128 + signal.SIGTERM
+    kill_at_step(broken, run, num_clones, killed_at)
+    stop_at_step(broken, run, num_clones, stopped_at)
     resumed = run_to_the_end(broken, run, num_clones)
     expected = run_to_the_end(tmp_path / "whole", run, num_clones)
     assert len(expected) > 20
