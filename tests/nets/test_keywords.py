@@ -152,12 +152,11 @@ def test_depth_multiplier(variants):
     parameters = parameters_of(nets_factory.networks_map[variants.name])
     if "depth_multiplier" not in parameters:
         pytest.skip("has no such keyword")
-    half_of = parameters["depth_multiplier"] / 2
     assert variants.logits.shape[-1] == 10
     whole = sizes(variants.graph)
+    keywords = {**variants.small_keywords, "depth_multiplier": parameters["depth_multiplier"] / 2}
     with tf.Graph().as_default() as graph:
-        images = graphs.sample(variants.name, smallest=True)
-        graphs.build(variants.name, images, depth_multiplier=half_of)
+        graphs.build(variants.name, graphs.sample(variants.name, smallest=True), **keywords)
         half = sizes(graph)
     assert half.keys() == whole.keys()
     assert sum(half.values()) < 0.5 * sum(whole.values())
