@@ -4,7 +4,7 @@
 #
 #   scripts/check_environments.sh                       # all of them
 #   scripts/check_environments.sh "3.12" "3.11 2.16"    # "PYTHON [TENSORFLOW]" each
-#   PYTEST_ARGS="-m 'not slow'" scripts/check_environments.sh
+#   PYTEST_ARGS="-m 'not slow'" TRAIN_FLAGS=--max_number_of_steps=44 scripts/check_environments.sh
 #
 # Interpreters are looked up as python3.X on the PATH, then among those of pyenv.
 set -euo pipefail
@@ -36,7 +36,9 @@ check() {
         pip install --quiet '.[test]' ${2:+"tensorflow==$2.*" "tf-keras==$2.*"}
         python -c 'import platform; from importlib.metadata import version
 print("Python", platform.python_version(), *(f"{name} {version(name)}" for name in ("tensorflow", "numpy")))'
-        cd "$work" && train_image_classifier --train_dir=digits_run 2>/dev/null | tail -n 1
+        cd "$work"
+        # shellcheck disable=SC2086 # several flags
+        train_image_classifier --train_dir=digits_run ${TRAIN_FLAGS:-} 2>/dev/null | tail -n 1
         cd "$work/source" && eval "pytest --quiet ${PYTEST_ARGS:-}" | tail -n 5
     )
     rm -rf "$work"

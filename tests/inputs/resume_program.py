@@ -54,7 +54,7 @@ def pipeline(kind):
 
 
 def main(folder, num_steps):
-    """Trains up to step `num_steps` in the default graph, with checkpoints and logs in the folder."""
+    """Trains up to step `num_steps` in the default graph; the folder has checkpoints and logs."""
     step = tf1.train.create_global_step()
     clones = {kind: pipeline(kind) for kind in KINDS}
     taken = [clone["image"] for pair in clones.values() for clone in pair]
