@@ -15,7 +15,8 @@ from tests.processes.harness import LAUNCH, Processes
 from tests.processes.training import undisturbed
 
 STEPS, SAVE_STEPS, WORKERS = 60, 20, 2
-PROGRAM = [sys.executable, "-m", "tests.processes.training"]
+MODULE = "tests.processes.training"
+PROGRAM = [sys.executable, "-m", MODULE]
 # No run with one fault may take longer, on a machine that does other things, too.
 TIME_BOUND_SECS = 120.0
 
@@ -187,6 +188,6 @@ class _Cluster:
             f"--hold_at={STEPS - 8 if holds else 0}",
             f"--gate={self._gate}",
         ]
-        command = [*PROGRAM, *_training_flags(case, self._folder), *flags]
-        self._running[name] = self._processes.start(name.replace(" ", "-"), command)
+        arguments = [*_training_flags(case, self._folder), *flags]
+        self._running[name] = self._processes.fork(name.replace(" ", "-"), MODULE, arguments)
         return self._running[name]
