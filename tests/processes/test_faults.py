@@ -13,7 +13,7 @@ _random = random.Random(SEED)
 
 def _case(mode, victim, number, **settings):
     """A fault at a step of the seed's choice, away from the start and the end."""
-    return Case(mode, victim, number, step=_random.randint(5, 40), stop_secs=3.0, **settings)
+    return Case(mode, victim, number, moment=_random.randint(5, 40), stop_secs=3.0, **settings)
 
 
 CASES = [
