@@ -58,9 +58,9 @@ def head(num_cases, num_failures):
     return f"""# Faults
 
 Clusters of processes on one machine (2 cores), of which one task gets a signal: SIGKILL, SIGTERM,
-or SIGSTOP for 10 s. Asynchronous, synchronous and all-reduce runs have {WORKERS} workers, those with a
-backup 3, of which 2 are aggregated; all but all-reduce have 2 parameter servers. Who was killed is
-started again, a worker that had made its last step excepted. What is promised is in
+or SIGSTOP for 10 s. Asynchronous, synchronous and all-reduce runs have {WORKERS} workers, those
+with a backup one more; all but all-reduce have 2 parameter servers. Who was killed is started
+again, a worker that had made its last step excepted. What is promised is in
 [cluster.md](cluster.md#when-a-task-is-lost).
 
 | moment | when the signal comes |
