@@ -58,26 +58,31 @@ class _Attempts:
         self._is_first_of_session = True
         self._tries_left = _MAX_TRIES
         self._watch: StallWatch | None = None
+        self._result: TrainResult | None = None
 
     def until_the_end(self, signals: StopSignals) -> TrainResult:
         """Opens sessions until one has come to the end."""
         while True:
             try:
-                return self._in_one_session(signals)
+                self._in_one_session(signals)
             except tf.errors.OpError as error:
-                self._after(error)
+                # After the end the parameter servers may be gone before the session is closed.
+                if self._result is None:
+                    self._after(error)
             except RuntimeError as error:  # TensorFlow's for a session that is closed
                 self._raise_reason(error)
                 raise
+            if self._result is not None:
+                return self._result
 
-    def _in_one_session(self, signals: StopSignals) -> TrainResult:
+    def _in_one_session(self, signals: StopSignals) -> None:
         self._is_first_of_session = True
         self._watch = None
         with contextlib.ExitStack() as stack:
             session, coordinator = stack.enter_context(self._opener.open())
             self._watch = stack.enter_context(self._replicas.watch(session))
             _start_hooks(self._run, session, coordinator)
-            return self._run.to_the_end(session, signals, self._made, self._watch.in_step)
+            self._result = self._run.to_the_end(session, signals, self._made, self._watch.in_step)
 
     def _made(self, step: int) -> None:
         """A step was made; the first number of a session is that of its start."""

@@ -1,6 +1,5 @@
 """`Replicas`: the other processes of a cluster, as the loop of one worker sees them."""
 
-import contextlib
 import signal
 import sys
 import time
@@ -173,9 +172,7 @@ class Replicas:
     def end_servers(self, session: Any) -> None:
         """The chief, when all is saved: ends the parameter servers."""
         if self._end_ops is not None:
-            # One that is gone needs not be ended.
-            with contextlib.suppress(tf.errors.OpError):
-                cluster_lib.end_servers(session, self._end_ops)
+            cluster_lib.end_servers(session, self._end_ops, self.cluster)
 
     def recover(self, error: tf.errors.OpError, step: int) -> None:
         """Says what is lost, and waits for it to come back.

@@ -119,8 +119,8 @@ class Run:
                         break
                 for hook in self.hooks:
                     hook.end(session)
-            if self.replicas is not None and signals.received is None:
-                self._leave(self.replicas, session, done.step)
+        if self.replicas is not None and signals.received is None:
+            self._leave(self.replicas, session, done.step)
         return TrainResult(done.step, done.loss if done.step > first_step else None)
 
     def _stages(self) -> Iterator[tuple[float, bool]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from model_deploy.cluster import Task, connection_error
 from model_deploy.launch import ReservedPorts
 from tests.processes.harness import LAUNCH, Processes
 from tests.processes.training import undisturbed
@@ -82,7 +83,12 @@ class Case:
     @property
     def goes_on_without(self):
         """Whether there is nothing left to do for the victim, so that it is not started again."""
-        return self.moment == "end" and self.victim not in ("worker 0", "ps 0", "ps 1")
+        return self.moment == "end" and self.victim != "worker 0" and not self.hits_ps
+
+    @property
+    def waits_for_restart(self):
+        """Whether the chief stands still until the victim is back; it might end before that."""
+        return self.moment == "end" and self.hits_ps and self.kills
 
 
 def run_case(case, folder):
@@ -166,12 +172,16 @@ def _state(pid):
 def _hit(case, victim, watched):
     """Signals the process id `victim`; lets `watched` go on, should it have stopped itself."""
     os.kill(victim, case.signal)
-    if watched != victim:
-        os.kill(watched, signal.SIGCONT)
+    if watched != victim and not case.waits_for_restart:
+        _let_go_on(watched)
     if not case.kills:
         time.sleep(case.stop_secs)  # the fault itself
+    _let_go_on(victim)
+
+
+def _let_go_on(pid):
     with contextlib.suppress(ProcessLookupError):  # it has been killed
-        os.kill(victim, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
 
 
 def _run_launched(case, folder, processes):
@@ -247,6 +257,11 @@ class _Cluster:
     def _restart(self):
         case = self._case
         restarted = self._start(case.victim)
+        if case.waits_for_restart:
+            index = int(case.victim.split()[1])
+            task = Task("ps", index, self._ports.addresses[case.num_workers + index])
+            self._processes.wait_until(lambda: connection_error(task, 1.0) is None)
+            _let_go_on(self._running[case.watched].pid)
         if case.victim == "worker 0" and case.moment != "start":
             restarted.wait_for_line(r"the parameter servers are at step \d+: going on there")
         if case.victim in self._workers and case.moment != "end":

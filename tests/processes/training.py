@@ -16,7 +16,7 @@ from model_deploy import DeploymentConfig, deploy, training
 from model_deploy import cluster as cluster_lib
 from model_deploy.command_line import run_command
 from model_deploy.options import option
-from tests.processes.moments import StopInSave, stop_after_line
+from tests.processes.moments import StopAtEnd, StopInSave
 
 STOP_MOMENTS = ("save", "end")
 MODES = ("asynchronous", "synchronous", "backup", "all_reduce")
@@ -119,9 +119,7 @@ def _stopping(options, cluster):
     if options.stop_moment == "save":
         step = options.save_interval_steps - len(cluster.workers)
         return [StopInSave(options.train_dir, step, options.stop_mark)]
-    last = options.max_number_of_steps
-    stop_after_line(rf"has made its last step|^step {last}/{last} ", options.stop_mark)
-    return []
+    return [StopAtEnd(options.stop_mark)]
 
 
 if __name__ == "__main__":
