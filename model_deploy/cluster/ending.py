@@ -49,7 +49,7 @@ def build_end_ops(cluster: Cluster) -> EndOps | None:
         return EndOps(
             worker_ended=workers.enqueue([cluster.task_id]),
             next_ended=next_ended,
-            run_ended=[_queue(task.task_id, "run_ended").enqueue([1]) for task in cluster.ps],
+            run_ended=[_end_op(task) for task in cluster.ps],
         )
 
 
@@ -94,17 +94,19 @@ def end_servers(session: Any, ops: EndOps, cluster: Cluster) -> None:
         run_unless_refused(lambda: session.run(ops.run_ended))
         return
     # The session is of no use for one that was lost, even if it was started again.
-    for task, run_ended in zip(cluster.ps, ops.run_ended, strict=True):
+    for task in cluster.ps:
         if connection_error(task, _CONNECT_SECS) is None:
             with contextlib.suppress(tf.errors.OpError):
-                _run_with(task, run_ended, session, cluster)
+                _end_server(task, session.sess_str, cluster)
 
 
-def _run_with(ps: Task, op: Any, session: Any, cluster: Cluster) -> None:
-    """Runs `op` in a session like `session` that sees no other ps than `ps`."""
+def _end_server(ps: Task, target: Any, cluster: Cluster) -> None:
+    """Lets a ps end by a session that sees no other."""
     config = tf.ConfigProto(device_filters=[ps.device, cluster.own.device])
-    with tf.Session(session.sess_str, graph=session.graph, config=config) as anew:
-        run_unless_refused(lambda: anew.run(op))
+    with tf.Graph().as_default():
+        run_ended = _end_op(ps)
+        with tf.Session(target, config=config) as session:
+            run_unless_refused(lambda: session.run(run_ended))
 
 
 def serve_until_done(
@@ -181,6 +183,11 @@ def wait_for_workers(
         else:
             end = time.monotonic() + grace_secs
     return list(missing.values())
+
+
+def _end_op(ps: Task) -> Any:
+    """An op that puts the token into the queue of a ps."""
+    return _queue(ps.task_id, "run_ended").enqueue([1])
 
 
 def _queue(ps_task: int, name: str) -> Any:

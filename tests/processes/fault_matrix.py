@@ -1,6 +1,8 @@
 """The full matrix of faults, role x mode x signal x moment, as a table in docs/faults.md.
 
 python -m tests.processes.fault_matrix [part of the names of the cases]
+
+With a part of the names only these cases are run, and the rows of others stay what they are.
 """
 
 import multiprocessing
@@ -20,6 +22,7 @@ VICTIMS = {
     "backup": ("worker 1", "worker 0"),
     "all_reduce": ("worker 1", "worker 0"),
 }
+PAGE = ROOT / "docs" / "faults.md"
 # A case waits more than it computes.
 _CASES_AT_ONCE = 2
 
@@ -45,16 +48,27 @@ def run(case):
             return 0.0, str(error).strip().splitlines()[0]
 
 
+def columns(case):
+    """The columns that tell a case from others."""
+    moment = f"step {case.moment}" if isinstance(case.moment, int) else case.moment
+    return f"| {case.mode} | {case.victim} | {case.signal.name} | {moment} |"
+
+
 def row(case, secs, failure):
     """The row of a case."""
-    moment = f"step {case.moment}" if isinstance(case.moment, int) else case.moment
     result = f"fails: {failure[:80]}" if failure else "holds"
-    columns = (case.mode, case.victim, case.signal.name, moment, result, f"{secs:.0f}")
-    return f"| {' | '.join(columns)} |"
+    return f"{columns(case)} {result} | {secs:.0f} |"
 
 
-def head(num_cases, num_failures):
-    """What comes before the rows."""
+def rows_before():
+    """The rows of the page as it is, by their cases."""
+    lines = PAGE.read_text().splitlines() if PAGE.exists() else []
+    return {case: line for case in cases() for line in lines if line.startswith(columns(case))}
+
+
+def head(lines):
+    """What comes before these rows."""
+    num_holding = sum("| holds |" in line for line in lines)
     return f"""# Faults
 
 Clusters of processes on one machine (2 cores), of which one task gets a signal: SIGKILL, SIGTERM,
@@ -76,8 +90,8 @@ signal within 10 s and every other process with 0, that the newest checkpoint lo
 nothing elsewhere, that nothing is left running, and that the weights of synchronous and all-reduce
 runs are those of an undisturbed run to 1e-6.
 
-`python -m tests.processes.fault_matrix` runs the cases and writes this page. Of {num_cases} cases
-{num_cases - num_failures} hold.
+`python -m tests.processes.fault_matrix` runs the cases, two at once, and writes this page. Of
+{len(cases())} cases {len(lines)} were run; of these {num_holding} hold.
 
 | mode | who | signal | moment | result | seconds |
 |---|---|---|---|---|---|
@@ -85,16 +99,16 @@ runs are those of an undisturbed run to 1e-6.
 
 
 def main(part):
-    """Runs the cases and writes the table; returns how many failed."""
+    """Runs the cases, and writes the table with those of earlier runs; returns how many failed."""
     chosen = [case for case in cases() if part in str(case)]
-    rows, num_failures = [], 0
+    rows, num_failures = rows_before(), 0
     with multiprocessing.get_context("spawn").Pool(_CASES_AT_ONCE) as pool:
         for case, (secs, failure) in zip(chosen, pool.imap(run, chosen), strict=True):
             num_failures += bool(failure)
-            rows.append(row(case, secs, failure))
-            print(rows[-1], flush=True)
-    text = head(len(rows), num_failures) + "\n".join(rows) + "\n"
-    (ROOT / "docs" / "faults.md").write_text(text)
+            rows[case] = row(case, secs, failure)
+            print(rows[case], flush=True)
+    lines = [rows[case] for case in cases() if case in rows]
+    PAGE.write_text(head(lines) + "\n".join(lines) + "\n")
     return num_failures
 
 
