@@ -5,12 +5,14 @@ that one; the chief, once it is done, waits a little for the others and then put
 into the queue of each ps. A worker that died and never came back holds nobody up.
 """
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.cluster.network import connection_error
 from model_deploy.cluster.refusals import run_unless_refused
 from model_deploy.cluster.server import session_config
 from model_deploy.cluster.spec import Cluster, Task
@@ -18,6 +20,7 @@ from model_deploy.cluster.waiting import POLL_SECS, wait_for_tasks
 
 # Time for the answer to the chief, and for its session to close, before a ps is gone.
 _LINGER_SECS = 1.0
+_CONNECT_SECS = 2.0
 _CAPACITY = 1_000_000
 
 
@@ -46,7 +49,7 @@ def build_end_ops(cluster: Cluster) -> EndOps | None:
         return EndOps(
             worker_ended=workers.enqueue([cluster.task_id]),
             next_ended=next_ended,
-            run_ended=[_queue(task.task_id, "run_ended").enqueue([1]) for task in cluster.ps],
+            run_ended=[_end_op(task) for task in cluster.ps],
         )
 
 
@@ -75,13 +78,35 @@ def signal_done(
     if missing := wait_for_workers(session, ops, cluster, grace_secs):
         names = ", ".join(f"worker {task.task_id}" for task in missing)
         report(f"the parameter servers end without {names}")
-    end_servers(session, ops)
+    end_servers(session, ops, cluster)
 
 
-def end_servers(session: Any, ops: EndOps) -> None:
-    """Lets all parameter servers end; called by the chief."""
+def end_servers(session: Any, ops: EndOps, cluster: Cluster) -> None:
+    """Lets all parameter servers end that are there; called by the chief.
+
+    Args:
+      session: a session that sees the parameter servers.
+      ops: what `build_end_ops` returned.
+      cluster: the cluster.
+    """
     # All at once: should this process die here, no ps is left over while others are gone.
-    run_unless_refused(lambda: session.run(ops.run_ended))
+    with contextlib.suppress(tf.errors.OpError):
+        run_unless_refused(lambda: session.run(ops.run_ended))
+        return
+    # The session is of no use for one that was lost, even if it was started again.
+    for task in cluster.ps:
+        if connection_error(task, _CONNECT_SECS) is None:
+            with contextlib.suppress(tf.errors.OpError):
+                _end_server(task, session.sess_str, cluster)
+
+
+def _end_server(ps: Task, target: Any, cluster: Cluster) -> None:
+    """Lets a ps end by a session that sees no other."""
+    config = tf.ConfigProto(device_filters=[ps.device, cluster.own.device])
+    with tf.Graph().as_default():
+        run_ended = _end_op(ps)
+        with tf.Session(target, config=config) as session:
+            run_unless_refused(lambda: session.run(run_ended))
 
 
 def serve_until_done(
@@ -158,6 +183,11 @@ def wait_for_workers(
         else:
             end = time.monotonic() + grace_secs
     return list(missing.values())
+
+
+def _end_op(ps: Task) -> Any:
+    """An op that puts the token into the queue of a ps."""
+    return _queue(ps.task_id, "run_ended").enqueue([1])
 
 
 def _queue(ps_task: int, name: str) -> Any:

@@ -1,5 +1,6 @@
 """How a training process takes its place in a cluster."""
 
+import os
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -28,7 +29,8 @@ class Place(NamedTuple):
 def join(config: DeploymentConfig, cluster: Cluster | None, master: str = "") -> Place:
     """Starts the server of a worker, if it is one of a cluster.
 
-    Server and session get the same `tf.ConfigProto`.
+    Server and session get the same `tf.ConfigProto`.  With parameter servers it sets
+    `GRPC_FAIL_FAST` in the environment, unless it is set.
 
     Args:
       config: the deployment.
@@ -41,6 +43,10 @@ def join(config: DeploymentConfig, cluster: Cluster | None, master: str = "") ->
     proto = tf.ConfigProto(allow_soft_placement=True)
     if cluster is not None:
         proto = cluster_lib.session_config(cluster, proto)
+        if cluster.ps_hosts:
+            # Without it a step, or the end of a session, may wait in TensorFlow for a lost
+            # parameter server, where no signal and no `stall_timeout` reaches it.
+            os.environ.setdefault("GRPC_FAIL_FAST", "true")
     if config.all_reduce:
         proto = all_reduce.session_config(config, proto)
     if cluster is None:

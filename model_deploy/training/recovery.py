@@ -1,6 +1,7 @@
 """A run in one session after the other: a lost connection ends a session, not the run."""
 
 import contextlib
+import time
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -14,6 +15,8 @@ from model_deploy.training.stopping import StopSignals
 # Sessions that may fail one after the other without a step in between: a parameter server
 # that is just being started again refuses some.
 _MAX_TRIES = 50
+# Seconds between two tries; TensorFlow connects anew once in a second.
+_RETRY_SECS = 0.2
 
 
 def run_in_sessions(run: Run, opener: SessionOpener, signals: StopSignals) -> TrainResult:
@@ -27,11 +30,14 @@ def run_in_sessions(run: Run, opener: SessionOpener, signals: StopSignals) -> Tr
     Raises:
       TimeoutError: naming tasks of the cluster that were needed and did not come.
       ConnectionError: naming a worker that was lost, with all-reduce.
+      SystemExit: with 128 + the number of the signal, if one came while a step or this
+        process waited for others.
     """
     if run.replicas is None:
         with opener.open() as (session, coordinator):
             _start_hooks(run, session, coordinator)
             return run.to_the_end(session, signals)
+    run.replicas.heed(signals)
     run.replicas.wait_to_start()
     return _Attempts(run, opener, run.replicas).until_the_end(signals)
 
@@ -52,27 +58,31 @@ class _Attempts:
         self._is_first_of_session = True
         self._tries_left = _MAX_TRIES
         self._watch: StallWatch | None = None
+        self._result: TrainResult | None = None
 
     def until_the_end(self, signals: StopSignals) -> TrainResult:
         """Opens sessions until one has come to the end."""
         while True:
             try:
-                return self._in_one_session(signals)
+                self._in_one_session(signals)
             except tf.errors.OpError as error:
-                self._after(error, signals)
+                # After the end the parameter servers may be gone before the session is closed.
+                if self._result is None:
+                    self._after(error)
             except RuntimeError as error:  # TensorFlow's for a session that is closed
-                if self._watch is None or self._watch.error is None:
-                    raise
-                raise self._watch.error from error
+                self._raise_reason(error)
+                raise
+            if self._result is not None:
+                return self._result
 
-    def _in_one_session(self, signals: StopSignals) -> TrainResult:
+    def _in_one_session(self, signals: StopSignals) -> None:
         self._is_first_of_session = True
         self._watch = None
         with contextlib.ExitStack() as stack:
             session, coordinator = stack.enter_context(self._opener.open())
             self._watch = stack.enter_context(self._replicas.watch(session))
             _start_hooks(self._run, session, coordinator)
-            return self._run.to_the_end(session, signals, self._made, self._watch.in_step)
+            self._result = self._run.to_the_end(session, signals, self._made, self._watch.in_step)
 
     def _made(self, step: int) -> None:
         """A step was made; the first number of a session is that of its start."""
@@ -85,12 +95,16 @@ class _Attempts:
         self._is_first_of_session = False
         self._last_step = step
 
-    def _after(self, error: tf.errors.OpError, signals: StopSignals) -> None:
+    def _raise_reason(self, error: Exception) -> None:
+        """Raises why this process has closed the session itself, if it has."""
         if self._watch is not None and self._watch.error is not None:
             raise self._watch.error from error
-        if signals.received is not None:
-            raise SystemExit(128 + signals.received) from error
+        self._replicas.exit_if_stopped()
+
+    def _after(self, error: tf.errors.OpError) -> None:
+        self._raise_reason(error)
         self._tries_left -= 1
         if self._tries_left == 0:
             raise error
         self._replicas.recover(error, self._last_step or 0)
+        time.sleep(_RETRY_SECS)

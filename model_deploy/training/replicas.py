@@ -1,9 +1,9 @@
 """`Replicas`: the other processes of a cluster, as the loop of one worker sees them."""
 
-import contextlib
+import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -14,6 +14,7 @@ from model_deploy.deployment import DeployedModel
 from model_deploy.training.saving import is_lost_connection
 from model_deploy.training.shared_variables import SharedVariables
 from model_deploy.training.stalls import REPORT_SECS, StallWatch, names_of, unreachable
+from model_deploy.training.stopping import StopSignals
 
 # Seconds that a worker that is gone has to come back at the end of a run.
 _GRACE_SECS = 2.0
@@ -54,6 +55,27 @@ class Replicas:
         self._num_updaters = len(cluster.workers) * max(1, len(model.clone_updates))
         self._end_ops = cluster_lib.build_end_ops(cluster)
         self.shared = SharedVariables(cluster.ps[0].device) if cluster.ps else None
+        self._signals: StopSignals | None = None
+
+    def heed(self, signals: StopSignals) -> None:
+        """From now on a signal ends waiting, too."""
+        self._signals = signals
+
+    def exit_if_stopped(self) -> None:
+        """Raises `SystemExit` with the code of the signal that was received, if one was."""
+        if self._received is not None:
+            raise SystemExit(128 + self._received)
+
+    @property
+    def _received(self) -> signal.Signals | None:
+        return None if self._signals is None else self._signals.received
+
+    def _is_stopped(self) -> bool:
+        return self._received is not None
+
+    def _wait_for(self, tasks: Sequence[Task], timeout: float) -> None:
+        cluster_lib.wait_for_tasks(tasks, timeout, report=say, stop=self._is_stopped)
+        self.exit_if_stopped()
 
     @property
     def shares_steps(self) -> bool:
@@ -71,20 +93,22 @@ class Replicas:
 
         Raises:
           TimeoutError: naming those that did not come in time.
+          SystemExit: after a signal.
         """
-        needed = cluster_lib.tasks_needed(self.cluster)
-        cluster_lib.wait_for_tasks(needed, self._start_timeout, report=say)
+        self._wait_for(cluster_lib.tasks_needed(self.cluster), self._start_timeout)
 
     def waiting_for_chief(self) -> Callable[[], None]:
         """A function to call again and again while the chief has not set the variables.
 
-        It says so every few seconds, and raises `TimeoutError` after `start_timeout`.
+        It says so every few seconds, raises `TimeoutError` after `start_timeout`, and
+        `SystemExit` after a signal.
         """
         started = reported = time.monotonic()
         chief = names_of(self.cluster.workers[:1])
 
         def wait() -> None:
             nonlocal reported
+            self.exit_if_stopped()
             now = time.monotonic()
             if now - started >= self._start_timeout:
                 raise TimeoutError(
@@ -100,7 +124,7 @@ class Replicas:
     def watch(self, session: Any) -> StallWatch:
         """Watches the steps of a session."""
         if self.shared is None:  # nobody can come back, and TensorFlow may never notice
-            return StallWatch(session, self._others, _NOTICE_SECS, _lost_by_all_reduce, say)
+            return self._stall_watch(session, _NOTICE_SECS, _lost_by_all_reduce)
 
         def describe(names: str) -> OSError:
             return TimeoutError(
@@ -108,7 +132,14 @@ class Replicas:
                 f"{self._stall_timeout:g} s without {names}"
             )
 
-        return StallWatch(session, self._others, self._stall_timeout, describe, say)
+        return self._stall_watch(session, self._stall_timeout, describe)
+
+    def _stall_watch(
+        self, session: Any, timeout: float, describe: Callable[[str], OSError]
+    ) -> StallWatch:
+        return StallWatch(
+            session, self._others, timeout, describe, report=say, stop=self._is_stopped
+        )
 
     def last_shared_step(self, max_steps: int) -> int:
         """The step from which on no replica starts another one while others go on.
@@ -133,7 +164,7 @@ class Replicas:
                 self._end_ops,
                 self.cluster,
                 _GRACE_SECS,
-                is_gone=lambda task: bool(unreachable([task])),
+                is_gone=lambda task: self._is_stopped() or bool(unreachable([task])),
             )
             if missing:
                 say(f"the run ends without {names_of(missing)}")
@@ -141,9 +172,7 @@ class Replicas:
     def end_servers(self, session: Any) -> None:
         """The chief, when all is saved: ends the parameter servers."""
         if self._end_ops is not None:
-            # One that is gone needs not be ended.
-            with contextlib.suppress(tf.errors.OpError):
-                cluster_lib.end_servers(session, self._end_ops)
+            cluster_lib.end_servers(session, self._end_ops, self.cluster)
 
     def recover(self, error: tf.errors.OpError, step: int) -> None:
         """Says what is lost, and waits for it to come back.
@@ -155,6 +184,7 @@ class Replicas:
         Raises:
           ConnectionError: naming who is gone, with all-reduce, where nobody can go on.
           TimeoutError: naming who did not come back in `stall_timeout` seconds.
+          SystemExit: after a signal.
           tf.errors.OpError: the error itself, if it tells of nothing that is lost.
         """
         missing = unreachable([task for task in self.cluster.tasks if task != self.cluster.own])
@@ -166,7 +196,7 @@ class Replicas:
         say(f"lost the connection to {names} after step {step}; going on once it is back")
         servers = self.cluster.ps
         try:
-            cluster_lib.wait_for_tasks(servers, self._stall_timeout, report=say)
+            self._wait_for(servers, self._stall_timeout)
         except TimeoutError:
             raise TimeoutError(
                 f"stall_timeout must be long enough for tasks to come back, got "

@@ -107,9 +107,9 @@ class Run:
                 self._make_steps(course, hooks, in_step, log)
                 for hook in self.hooks:
                     hook.end(session)
-            if self.replicas is not None and signals.received is None:
-                self._leave(self.replicas, session, course.done.step)
         done = course.done
+        if self.replicas is not None and signals.received is None:
+            self._leave(self.replicas, session, done.step)
         return TrainResult(done.step, done.loss if done.step > first_step else None)
 
     def _make_steps(

@@ -11,6 +11,8 @@ from model_deploy.cluster import Task, connection_error
 
 # Seconds without a step after which a missing task is named, and between such lines.
 REPORT_SECS = 5.0
+# Seconds that a step with a task missing may have taken when it is asked to stop.
+_STOP_SECS = 5.0
 _CONNECT_SECS = 2.0
 
 
@@ -37,6 +39,7 @@ class StallWatch:
       timeout: seconds without a step, with a task missing, after which it ends.
       describe: makes the error, of the names of the missing tasks.
       report: called with a line.
+      stop: whether the run is asked to stop; a step that a missing task holds up ends then.
 
     Attributes:
       error: why it has closed the session, or None.
@@ -48,7 +51,9 @@ class StallWatch:
         tasks: Sequence[Task],
         timeout: float,
         describe: Callable[[str], OSError],
+        *,
         report: Callable[[str], Any] = print,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.error: OSError | None = None
         self._describe = describe
@@ -56,6 +61,7 @@ class StallWatch:
         self._tasks = tasks
         self._timeout = timeout
         self._report = report
+        self._stop = stop
         self._began: float | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -82,7 +88,10 @@ class StallWatch:
         reported = -math.inf
         while not self._ended.wait(min(1.0, wait)):
             began, now = self._began, time.monotonic()
-            if began is None or now - max(began, reported) < wait:
+            if began is None:
+                continue
+            stops = self._stop() and now - began >= _STOP_SECS
+            if not stops and now - max(began, reported) < wait:
                 continue
             reported = now
             missing = unreachable(self._tasks)
@@ -90,6 +99,10 @@ class StallWatch:
                 continue
             if now - began >= self._timeout:
                 self.error = self._describe(names_of(missing))
+                self._session.close()
+                return
+            if stops:
+                self._report(f"the step is given up, without {names_of(missing)}")
                 self._session.close()
                 return
             self._report(f"waiting for {names_of(missing)}")

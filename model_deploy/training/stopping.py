@@ -53,7 +53,7 @@ class StopSignals:
         self._thread.join()
         self._reader.close()
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _note(self, number: int, frame: FrameType | None = None) -> None:
         """The handler: what the loop looks at after each step."""
         if self.received is None:
             self.received = signal.Signals(number)
@@ -68,6 +68,7 @@ class StopSignals:
                 print(f"{name} again: exiting without saving", file=sys.stderr, flush=True)
                 os._exit(128 + numbers[0])
             first = False
+            self._note(numbers[0])  # who watches the step from another thread knows at once
             print(
                 f"{name}: finishing the step and saving; once more to exit at once",
                 file=sys.stderr,

@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy.cluster import (
     Cluster,
     build_end_ops,
+    end_servers,
     serve_until_done,
     session_config,
     signal_done,
@@ -108,3 +109,22 @@ def test_chief_that_never_starts():
         ):
             serve_until_done(server, cluster, start_timeout=0.3, report=lines.append)
     assert lines == [f"waiting for worker 0 (chief) at {worker}"]
+
+
+class _LostSession:
+    """Stands for a session that has lost a parameter server."""
+
+    def __init__(self, session):
+        self.graph, self.sess_str = session.graph, session.sess_str
+
+    def run(self, fetches):
+        """What TensorFlow does then."""
+        raise tf.errors.UnavailableError(None, None, "a server is gone")
+
+
+def test_servers_end_when_the_session_is_lost():
+    """Each parameter server that is there hears of the end, by a session of its own if need be."""
+    run = Run()
+    with run.worker(0) as (session, ops, cluster):
+        end_servers(_LostSession(session), ops, cluster)
+    assert run.served() == 0

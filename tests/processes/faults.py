@@ -1,23 +1,29 @@
-"""Cases of faults: who dies how, when, in which way to train; and what must be true afterwards."""
+"""Cases of faults: who is hit by what, when, in which way to train; and what must be true then."""
 
+import contextlib
 import dataclasses
 import os
 import re
 import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from model_deploy.cluster import Task, connection_error
 from model_deploy.launch import ReservedPorts
 from tests.processes.harness import LAUNCH, Processes
 from tests.processes.training import undisturbed
 
 STEPS, SAVE_STEPS, WORKERS = 60, 20, 2
-PROGRAM = [sys.executable, "-m", "tests.processes.training"]
+MODULE = "tests.processes.training"
+PROGRAM = [sys.executable, "-m", MODULE]
 # No run with one fault may take longer, on a machine that does other things, too.
 TIME_BOUND_SECS = 120.0
+# Nobody may take longer to end after SIGTERM.
+END_SECS = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,18 +34,20 @@ class Case:
       mode: how replicas train together.
       victim: the task that is hit, such as `worker 1`.
       signal: what hits it.
-      step: the step after which it does.
+      moment: when: after a step, given by its number; `start`, when the victim has printed its
+        first line; `save`, while the chief writes a checkpoint; `end`, when the victim, or for
+        parameter servers the chief, has made its last step.
       stop_secs: how long SIGSTOP holds.
     """
 
     mode: str
     victim: str
     signal: signal.Signals
-    step: int
+    moment: int | str
     stop_secs: float = 10.0
 
     def __str__(self):
-        return f"{self.mode}-{self.victim.replace(' ', '')}-{self.signal.name}-{self.step}"
+        return f"{self.mode}-{self.victim.replace(' ', '')}-{self.signal.name}-{self.moment}"
 
     @property
     def num_ps(self):
@@ -50,6 +58,37 @@ class Case:
     def num_workers(self):
         """Workers of the case, a backup included."""
         return WORKERS + (self.mode == "backup")
+
+    @property
+    def hits_ps(self):
+        """Whether the victim is a parameter server."""
+        return self.victim.startswith("ps")
+
+    @property
+    def kills(self):
+        """Whether the victim ends by the signal."""
+        return self.signal != signal.SIGSTOP
+
+    @property
+    def watched(self):
+        """The task whose progress decides about the moment."""
+        at_chief = self.moment == "save" or (self.hits_ps and self.moment != "start")
+        return "worker 0" if at_chief else self.victim
+
+    @property
+    def step(self):
+        """The step that was made for certain when the moment has come."""
+        return {"start": 1, "save": SAVE_STEPS, "end": STEPS}.get(self.moment, self.moment)
+
+    @property
+    def goes_on_without(self):
+        """Whether there is nothing left to do for the victim, so that it is not started again."""
+        return self.moment == "end" and self.victim != "worker 0" and not self.hits_ps
+
+    @property
+    def waits_for_restart(self):
+        """Whether the chief stands still until the victim is back; it might end before that."""
+        return self.moment == "end" and self.hits_ps and self.kills
 
 
 def run_case(case, folder):
@@ -83,32 +122,86 @@ def _step_line(step):
     return rf"^(?:worker \d\| )?step ({'|'.join(str(i) for i in range(step, STEPS + 1))})/"
 
 
-def _training_flags(case, folder):
+def training_flags(folder, mode):
+    """Flags of the program for one run, whichever the task."""
     return [
-        f"--mode={case.mode}",
+        f"--mode={mode}",
         f"--train_dir={folder / 'train'}",
         f"--max_number_of_steps={STEPS}",
         f"--save_interval_steps={SAVE_STEPS}",
     ]
 
 
-def _hit(case, pid):
-    os.kill(pid, case.signal)
-    if case.signal == signal.SIGSTOP:
+def cluster_flags(name, worker_hosts, ps_hosts):
+    """Flags that give a process its place, that of the task `name`."""
+    job, task = name.split()
+    return [
+        f"--worker_hosts={','.join(worker_hosts)}",
+        f"--ps_hosts={','.join(ps_hosts)}",
+        f"--job_name={job}",
+        f"--task_id={task}",
+    ]
+
+
+def _stop_flags(case, folder):
+    """Flags that let the watched task stop itself at the moment of the case."""
+    if case.moment not in ("save", "end"):
+        return []
+    return [
+        f"--stop_task={case.watched}",
+        f"--stop_moment={case.moment}",
+        f"--stop_mark={_mark(folder)}",
+    ]
+
+
+def _mark(folder):
+    return folder / "stopped"
+
+
+def _wait_until_stopped(pid, folder):
+    """Waits until a process has stopped itself."""
+    Processes.wait_until(_mark(folder).exists, message=lambda: "the moment did not come")
+    Processes.wait_until(lambda: _state(pid) == "T", message=lambda: f"it is {_state(pid)}")
+
+
+def _state(pid):
+    """The state of a process, one letter; T is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def _hit(case, victim, watched):
+    """Signals the process id `victim`; lets `watched` go on, should it have stopped itself."""
+    os.kill(victim, case.signal)
+    if watched != victim and not case.waits_for_restart:
+        _let_go_on(watched)
+    if not case.kills:
         time.sleep(case.stop_secs)  # the fault itself
+    _let_go_on(victim)
+
+
+def _let_go_on(pid):
+    with contextlib.suppress(ProcessLookupError):  # it has been killed
         os.kill(pid, signal.SIGCONT)
 
 
 def _run_launched(case, folder, processes):
     """All-reduce: everyone stops, and the launcher starts all again."""
     flags = [f"--num_workers={case.num_workers}", "--max_restarts=1", f"--log_dir={folder}"]
-    launch = processes.start(
-        "launch", [*LAUNCH, *flags, "--", *PROGRAM, *_training_flags(case, folder)], guarded=False
-    )
-    launch.wait_for_line(_step_line(case.step))
-    _hit(case, int(launch.wait_for_line(rf"^{case.victim}\| process (\d+)$").group(1)))
+    program = [*PROGRAM, *training_flags(folder, case.mode), *_stop_flags(case, folder)]
+    launch = processes.start("launch", [*LAUNCH, *flags, "--", *program], guarded=False)
+
+    def pid(name):
+        return int(launch.wait_for_line(rf"^{name}\| process (\d+)$").group(1))
+
+    if case.moment == "start":
+        launch.wait_for_line(rf"^{case.victim}\| cluster from")
+    elif _stop_flags(case, folder):
+        _wait_until_stopped(pid(case.watched), folder)
+    else:
+        launch.wait_for_line(_step_line(case.step))
+    _hit(case, pid(case.victim), pid(case.watched))
     assert launch.wait() == 0, launch.log
-    if case.signal != signal.SIGSTOP:
+    if case.kills and case.moment != "end":
         assert "starting all tasks again" in launch.log
 
 
@@ -120,73 +213,85 @@ class _Cluster:
         self._gate = folder / "gate"
         self._running = {}
         self._ports = ReservedPorts(case.num_workers + case.num_ps)
+        self._workers = [f"worker {i}" for i in range(case.num_workers)]
+        self._names = [*(f"ps {i}" for i in range(case.num_ps)), *self._workers]
 
     def run(self):
         """Starts all, hits one, starts it again, and sees all of them end with 0."""
         case = self._case
         with self._ports:
-            for name in self._names():
+            for name in self._names:
                 self._start(name)
-            workers = [name for name in self._names() if name.startswith("worker")]
-            for name in workers:
-                self._running[name].wait_for_line(_step_line(1))
-            watched = case.victim if case.victim in workers else "worker 0"
-            self._running[watched].wait_for_line(_step_line(case.step))
-            self._hit_and_restart()
+            self._wait_for_moment()
+            _hit(case, self._running[case.victim].pid, self._running[case.watched].pid)
+            left = set(self._names)
+            if case.kills:
+                self._see_it_end()
+                if case.goes_on_without:
+                    left.remove(case.victim)
+                else:
+                    self._restart()
             self._gate.touch()
-            for name in self._names():
+            for name in sorted(left):
                 assert self._running[name].wait() == 0, (name, self._running[name].log)
             self._check_logs()
 
-    def _hit_and_restart(self):
-        case = self._case
-        victim = self._running[case.victim]
-        _hit(case, victim.pid)
-        if case.signal == signal.SIGSTOP:
-            return
-        assert victim.wait() == 128 + case.signal, victim.log
-        if case.mode == "backup":  # nothing stops
-            self._others(r"made its last step|waits|step 5\d/")
-        restarted = self._start(case.victim)
-        if case.victim == "worker 0":
-            restarted.wait_for_line(r"the parameter servers are at step \d+: going on there")
-        if case.victim.startswith("worker"):
-            restarted.wait_for_line(_step_line(case.step))  # it has rejoined
+    def _wait_for_moment(self):
+        case, watched = self._case, self._running[self._case.watched]
+        if case.moment == "start":
+            watched.wait_for_line("^cluster from")
+        elif _stop_flags(case, self._folder):
+            _wait_until_stopped(watched.pid, self._folder)
+        else:
+            for name in self._workers:
+                self._running[name].wait_for_line(_step_line(1))
+            watched.wait_for_line(_step_line(case.step))
 
-    def _others(self, pattern):
-        others = [n for n in self._names() if n.startswith("worker") and n != self._case.victim]
-        self._running[others[0]].wait_for_line(pattern)
+    def _see_it_end(self):
+        """The victim ends by the signal; with a backup, nobody waits for it."""
+        victim = self._running[self._case.victim]
+        assert victim.wait(END_SECS) == 128 + self._case.signal, victim.log
+        if self._case.mode == "backup" and self._case.victim in self._workers[1:]:
+            self._running["worker 0"].wait_for_line(r"made its last step|waits|step 5\d/")
+
+    def _restart(self):
+        case = self._case
+        restarted = self._start(case.victim)
+        if case.waits_for_restart:
+            index = int(case.victim.split()[1])
+            task = Task("ps", index, self._ports.addresses[case.num_workers + index])
+            self._processes.wait_until(lambda: connection_error(task, 1.0) is None)
+            _let_go_on(self._running[case.watched].pid)
+        if case.victim == "worker 0" and case.moment != "start":
+            restarted.wait_for_line(r"the parameter servers are at step \d+: going on there")
+        if case.victim in self._workers and case.moment != "end":
+            restarted.wait_for_line(_step_line(case.step))  # it has rejoined
 
     def _check_logs(self):
         """What is lost is at most one save interval, and nothing where no ps was lost."""
+        case = self._case
         logs = "".join(process.log for process in self._running.values())
         lost = [int(n) for n in re.findall(r"(\d+) steps are lost", logs)]
-        if self._case.victim.startswith("ps") and self._case.signal != signal.SIGSTOP:
-            assert "going on from step" in self._running["worker 0"].log
+        if case.hits_ps and case.kills:
+            if case.moment not in ("start", "end"):
+                assert "going on from step" in self._running["worker 0"].log
             # Asynchronous steps that a worker has not reported yet come on top.
             assert max(lost, default=0) <= SAVE_STEPS + WORKERS, lost
         else:
             assert not lost, logs
 
-    def _names(self):
-        case = self._case
-        workers = [f"worker {i}" for i in range(case.num_workers)]
-        return [*(f"ps {i}" for i in range(case.num_ps)), *workers]
-
     def _start(self, name):
         case = self._case
-        job, task = name.split()
-        addresses = self._ports.addresses
         # The gate keeps the others from the end until the victim, which goes on, is back.
         holds = case.mode in ("asynchronous", "backup") and name not in self._running
-        flags = [
-            f"--worker_hosts={','.join(addresses[: case.num_workers])}",
-            f"--ps_hosts={','.join(addresses[case.num_workers :])}",
-            f"--job_name={job}",
-            f"--task_id={task}",
+        holds = holds and case.moment != "end"
+        hosts = self._ports.addresses
+        arguments = [
+            *training_flags(self._folder, case.mode),
+            *cluster_flags(name, hosts[: case.num_workers], hosts[case.num_workers :]),
+            *_stop_flags(case, self._folder),
             f"--hold_at={STEPS - 8 if holds else 0}",
             f"--gate={self._gate}",
         ]
-        command = [*PROGRAM, *_training_flags(case, self._folder), *flags]
-        self._running[name] = self._processes.start(name.replace(" ", "-"), command)
+        self._running[name] = self._processes.fork(name.replace(" ", "-"), MODULE, arguments)
         return self._running[name]

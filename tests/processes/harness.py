@@ -19,8 +19,8 @@ import uuid
 from pathlib import Path
 
 from model_deploy.launch import guard
+from tests.processes.forking import ROOT, fork
 
-ROOT = Path(__file__).parents[2]
 # `python -m model_deploy.launch` without TensorFlow, which the launcher does not use.
 _AS_MODULE = f"""
 import runpy, sys, types
@@ -41,26 +41,24 @@ _PATIENCE_SECS = 120.0
 class Process:
     """One process, with its log.
 
-    Attributes:
+    Args:
       name: of its log file.
+      log_path: its log file.
+      start: starts it, with an open file for what it prints; returns a `Popen` or `Forked`.
+      guarded: whether what is started is a guard, and the process its child.
+
+    Attributes:
+      name: as given.
       log_path: what it prints, its standard error included.
     """
 
-    def __init__(self, name, command, log_path, env, guarded):
+    def __init__(self, name, log_path, start, guarded=False):
         self.name = name
         self.log_path = log_path
         self._guarded = guarded
-        guarding = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid())]
         with log_path.open("ab") as log:
             self._log_start = log.tell()
-            self._started = subprocess.Popen(
-                [*guarding, *command] if guarded else command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=env,
-                cwd=ROOT,
-            )
+            self._started = start(log)
 
     @property
     def log(self):
@@ -141,7 +139,7 @@ class Processes:
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         own = {_MARK: self._mark, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
         self._env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **own, **env}
-        self._started = []
+        self._started, self._forked = [], []
 
     def start(self, name, command, guarded=True, **env):
         """Starts a process; again under the same name it goes on in the same log.
@@ -153,14 +151,39 @@ class Processes:
             process leaves behind cannot have one.
           **env: additional environment variables.
         """
-        path = self.log_dir / f"{name}.log"
-        process = Process(name, command, path, {**self._env, **env}, guarded)
+        guarding = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid())]
+
+        def start(log):
+            return subprocess.Popen(
+                [*guarding, *command] if guarded else command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**self._env, **env},
+                cwd=ROOT,
+            )
+
+        return self._note(Process(name, self._path(name), start, guarded))
+
+    def fork(self, name, module, arguments):
+        """Starts `python -m module arguments...` as `start` does, without its imports."""
+        process = Process(
+            name, self._path(name), lambda log: fork(module, arguments, self._env, log)
+        )
+        # Its environment is not what /proc shows of it.
+        self._forked.append(process)
+        return self._note(process)
+
+    def _path(self, name):
+        return self.log_dir / f"{name}.log"
+
+    def _note(self, process):
         self._started.append(process)
         return process
 
     def living(self):
         """Ids of the processes that were started here, or by those, and live."""
-        found = []
+        found = [process.pid for process in self._forked if process.is_running]
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 marked = f"{_MARK}={self._mark}".encode() in (path / "environ").read_bytes()

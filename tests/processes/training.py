@@ -16,7 +16,9 @@ from model_deploy import DeploymentConfig, deploy, training
 from model_deploy import cluster as cluster_lib
 from model_deploy.command_line import run_command
 from model_deploy.options import option
+from tests.processes.moments import StopAtEnd, StopInSave
 
+STOP_MOMENTS = ("save", "end")
 MODES = ("asynchronous", "synchronous", "backup", "all_reduce")
 RATE, MOMENTUM, NUM_WEIGHTS = 0.05, 0.9, 4
 _PLACES = np.arange(1, NUM_WEIGHTS + 1, dtype=np.float64)
@@ -33,6 +35,9 @@ class TrainingOptions(cluster_lib.ClusterOptions, training.LoopOptions):
     max_number_of_steps: int = option(60, "the target", minimum=1)
     hold_at: int = option(0, "step from which on steps wait for --gate; 0 for none", minimum=0)
     gate: str = option("", "file that lets steps go on")
+    stop_task: str = option("", "the task, such as `worker 0`, that stops itself once")
+    stop_moment: str = option("end", "when it does", choices=STOP_MOMENTS)
+    stop_mark: str = option("", "file that it makes then")
 
 
 class Gate(tf.train.SessionRunHook):
@@ -82,7 +87,8 @@ def build(mode, config):
 
 def main(options):
     """Runs this process's task to its end."""
-    cluster, _ = cluster_lib.resolve(options, os.environ)
+    cluster, note = cluster_lib.resolve(options, os.environ)
+    print(note, flush=True)
     if cluster.job_name == "ps":
         training.serve(cluster, options.start_timeout)
         return
@@ -99,11 +105,21 @@ def main(options):
         build(options.mode, config),
         options.train_dir,
         max_steps=options.max_number_of_steps,
-        hooks=[Gate(options.hold_at, options.gate)],
+        hooks=[Gate(options.hold_at, options.gate), *_stopping(options, cluster)],
         start_timeout=options.start_timeout,
         **training.join(config, cluster)._asdict(),
         **options.part(training.LoopOptions),
     )
+
+
+def _stopping(options, cluster):
+    """Sees to it that this process stops itself, if it is to; the hooks that it takes."""
+    if options.stop_task != f"{cluster.job_name} {cluster.task_id}":
+        return []
+    if options.stop_moment == "save":
+        step = options.save_interval_steps - len(cluster.workers)
+        return [StopInSave(options.train_dir, step, options.stop_mark)]
+    return [StopAtEnd(options.stop_mark)]
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pytest
 
 from model_deploy.cluster import Cluster, Task
 from model_deploy.launch import ReservedPorts
+from model_deploy.training import stalls
 from model_deploy.training.replicas import Replicas
 from model_deploy.training.stalls import StallWatch, unreachable
 
@@ -36,6 +37,20 @@ def test_step_without_a_task_is_ended():
             watch.in_step(True)
             assert session.closed.wait(60)
         assert str(watch.error) == f"worker 1 at {task.address}"
+
+
+def test_step_is_given_up_when_the_run_is_to_stop(monkeypatch):
+    """Asked to stop, it ends a step that waits for a missing task, which is no error then."""
+    monkeypatch.setattr(stalls, "_STOP_SECS", 0.1)
+    session, lines = Session(), []
+    with _missing_task() as task:
+        with StallWatch(
+            session, [task], 600, TimeoutError, report=lines.append, stop=lambda: True
+        ) as watch:
+            watch.in_step(True)
+            assert session.closed.wait(60)
+        assert lines == [f"the step is given up, without worker 1 at {task.address}"]
+    assert watch.error is None
 
 
 def test_time_between_steps_is_not_watched():

@@ -1,0 +1,197 @@
+"""Programs that start in no time: forked from one process that has made the imports.
+
+TensorFlow takes seconds of processor time to import. So a process imports it once, makes
+no session and no server, and forks a child for each program, which gets arguments,
+environment, log and process group of its own and ends as any program does. Linux only.
+"""
+
+import atexit
+import contextlib
+import ctypes
+import functools
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+# What the programs import, and what training imports on its way.
+_IMPORTS = (
+    "model_deploy.training",
+    "model_deploy.cluster",
+    "model_deploy.command_line",
+    "matplotlib.figure",
+    "matplotlib.backends.backend_agg",
+)
+_SET_DEATH_SIGNAL = 1  # <linux/prctl.h>
+_MAX_REQUEST_BYTES = 1 << 17
+
+
+class Forked:
+    """A child of the forking process, with the part of `subprocess.Popen` that tests use.
+
+    Attributes:
+      pid: its process id.
+    """
+
+    def __init__(self, lines):
+        self._lines = lines
+        self._status = None
+        self.pid = int(lines.readline())
+
+    def poll(self):
+        """Its exit status, -n after signal n; None while it runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0.0)
+        return self._status
+
+    def wait(self, timeout=None):
+        """Waits for its end; returns its exit status, -n after signal n.
+
+        Raises:
+          subprocess.TimeoutExpired: if it goes on.
+        """
+        if self._status is None:
+            if not select.select([self._lines], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
+            # Nothing, if the forking process is gone, and with it its children.
+            self._status = int(self._lines.readline() or -signal.SIGKILL)
+            self._lines.close()
+        return self._status
+
+    def send_signal(self, number):
+        """Sends a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def fork(module, arguments, env, log):
+    """Runs `python -m module arguments...` in a child of the forking process.
+
+    Args:
+      module: name of the module.
+      arguments: its command line.
+      env: its whole environment.
+      log: a file open for writing, for what it prints.
+
+    Returns:
+      A `Forked`.
+    """
+    request = json.dumps({"module": module, "arguments": arguments, "env": env}).encode()
+    reader, writer = os.pipe()
+    try:
+        socket.send_fds(_requests(), [request], [log.fileno(), writer])
+    finally:
+        os.close(writer)
+    return Forked(open(reader, encoding="ascii"))
+
+
+@functools.cache
+def _requests():
+    """The socket to the forking process of this process, which ends when it is closed."""
+    own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with other:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.processes.forking", str(other.fileno())],
+            stdin=subprocess.DEVNULL,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"},
+            pass_fds=[other.fileno()],
+        )
+
+    def end():
+        own.close()
+        process.wait()
+
+    atexit.register(end)
+    return own
+
+
+class _ForkingProcess:
+    """Forks on request until the other end of the socket is closed."""
+
+    def __init__(self, requests):
+        self._requests = requests
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(requests, selectors.EVENT_READ)
+        self._answers = {}  # by the file descriptor of the child
+
+    def run(self):
+        """Returns the request of a child in that child, and None at the end."""
+        while True:
+            for key, _ in self._selector.select():
+                if key.fileobj is not self._requests:
+                    self._report_end(key.fileobj, key.data)
+                    continue
+                data, descriptors, *_ = socket.recv_fds(self._requests, _MAX_REQUEST_BYTES, 2)
+                if not data:
+                    return None
+                if self._fork(*descriptors) == 0:
+                    return json.loads(data)
+
+    def _fork(self, log, answer):
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self._become_child(parent, log)
+            os.close(answer)
+            return 0
+        os.close(log)
+        os.write(answer, f"{pid}\n".encode())
+        descriptor = os.pidfd_open(pid)
+        self._answers[descriptor] = answer
+        self._selector.register(descriptor, selectors.EVENT_READ, pid)
+        return pid
+
+    def _become_child(self, parent, log):
+        os.setpgid(0, 0)
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it went before the line above
+            os._exit(1)
+        self._requests.close()
+        self._selector.close()
+        for descriptor, answer in self._answers.items():
+            os.close(descriptor)
+            os.close(answer)
+        for stream in (1, 2):
+            os.dup2(log, stream)
+        os.close(log)
+
+    def _report_end(self, descriptor, pid):
+        _, status = os.waitpid(pid, 0)
+        self._selector.unregister(descriptor)
+        answer = self._answers.pop(descriptor)
+        with contextlib.suppress(BrokenPipeError):
+            os.write(answer, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        os.close(descriptor)
+        os.close(answer)
+
+
+def _main(descriptor):
+    for name in _IMPORTS:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy all pages
+    # The threads of NumPy's libraries wait for work, which is what the warning is about.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+    with socket.socket(fileno=descriptor) as requests:
+        request = _ForkingProcess(requests).run()
+    if request is None:
+        return
+    os.environ.clear()
+    os.environ.update(request["env"])
+    sys.argv = [request["module"], *request["arguments"]]
+    runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]))
