@@ -74,8 +74,9 @@ def head(lines):
 Clusters of processes on one machine (2 cores), of which one task gets a signal: SIGKILL, SIGTERM,
 or SIGSTOP for 10 s. Asynchronous, synchronous and all-reduce runs have {WORKERS} workers, those
 with a backup one more; all but all-reduce have 2 parameter servers. Who was killed is started
-again, a worker that had made its last step excepted. What is promised is in
-[cluster.md](cluster.md#when-a-task-is-lost).
+again, a worker that had made its last step excepted; with all-reduce the launcher starts all. A
+parameter server that is killed at the end is back before the chief goes on. What is promised is
+in [cluster.md](cluster.md#when-a-task-is-lost).
 
 | moment | when the signal comes |
 |---|---|
@@ -84,8 +85,8 @@ again, a worker that had made its last step excepted. What is promised is in
 | save | the chief is writing the checkpoint of step {SAVE_STEPS}: part of a file is there |
 | end | the victim, or for a parameter server the chief, has made its last step, {STEPS} |
 
-All cases check that the run ends at exactly step {STEPS}, that the one who was killed ends by the
-signal within 10 s and every other process with 0, that the newest checkpoint loads and is of step
+All cases check that the run ends at exactly step {STEPS}, that who was killed ends by the signal
+within 10 s and every other process, or the launcher, with 0, that the newest checkpoint loads and is of step
 {STEPS}, that at most one save interval ({SAVE_STEPS} steps) is lost where a parameter server is and
 nothing elsewhere, that nothing is left running, and that the weights of synchronous and all-reduce
 runs are those of an undisturbed run to 1e-6.

@@ -282,9 +282,10 @@ class _Cluster:
 
     def _start(self, name):
         case = self._case
-        # The gate keeps the others from the end until the victim, which goes on, is back.
-        holds = case.mode in ("asynchronous", "backup") and name not in self._running
-        holds = holds and case.moment != "end"
+        # The gate keeps the others from the end until the victim is back. Of replicas with a
+        # backup it keeps one, so that the victim's gradients are needed again.
+        holds = case.mode == "asynchronous" or name == "worker 2"
+        holds = holds and case.moment != "end" and name not in self._running
         hosts = self._ports.addresses
         arguments = [
             *training_flags(self._folder, case.mode),
