@@ -86,10 +86,11 @@ in [cluster.md](cluster.md#when-a-task-is-lost).
 | end | the victim, or for a parameter server the chief, has made its last step, {STEPS} |
 
 All cases check that the run ends at exactly step {STEPS}, that who was killed ends by the signal
-within 10 s and every other process, or the launcher, with 0, that the newest checkpoint loads and is of step
-{STEPS}, that at most one save interval ({SAVE_STEPS} steps) is lost where a parameter server is and
-nothing elsewhere, that nothing is left running, and that the weights of synchronous and all-reduce
-runs are those of an undisturbed run to 1e-6.
+within 10 s and every other process, or the launcher, with 0, that the newest checkpoint loads and
+is of step {STEPS}, that nothing is left running, and that the weights of synchronous and all-reduce
+runs are those of an undisturbed run to 1e-6. Where a parameter server is killed at most one save
+interval ({SAVE_STEPS} steps) is lost, and nothing elsewhere; all-reduce goes on from the newest
+checkpoint.
 
 `python -m tests.processes.fault_matrix` runs the cases, two at once, and writes this page. Of
 {len(cases())} cases {len(lines)} were run; of these {num_holding} hold.
