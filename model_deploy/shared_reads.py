@@ -1,0 +1,77 @@
+"""One transfer of each variable from its parameter server per step and worker."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import placement
+from model_deploy.config import DeploymentConfig
+
+
+def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> None:
+    """Lets ops that read the same variable on a parameter server use one read of it.
+
+    TensorFlow reads a resource variable anew for each use, L2 regularization and each clone
+    included, and moves the whole value for each; and a reference variable for each device
+    that uses it.  With this the value comes to the worker's CPU once, from where all get it.
+
+    Reads that may have to see another value stay as they are: those under control
+    dependencies, such as after an assignment, and those in conditions and loops.  So do
+    uses on the parameter server.  Does nothing without parameter servers.
+
+    Args:
+      config: the deployment.
+      ops: the operations that may share, in the order in which they were made; no other ones
+        are changed.
+    """
+    if config.num_ps_tasks == 0:
+        return
+    changeable = set(ops)
+    for variable, reads in _reads_by_variable(ops).items():
+        uses = [
+            (index, op)
+            for read in reads
+            for index, op in _uses(read.outputs[0])
+            if op in changeable and tf.DeviceSpec.from_string(op.device).job != config.ps_job_name
+        ]
+        transfers = {(op.inputs[index].name, op.device) for index, op in uses}
+        if len(transfers) > 1:
+            value = _read_once(variable, reads[0].outputs[0], config.inputs_device())
+            for index, op in uses:
+                op._update_input(index, value)
+
+
+def _reads_by_variable(ops: Iterable[Any]) -> dict[Any, list[Any]]:
+    """The reads among `ops` whose moment does not matter, by the op of their variable."""
+    found: dict[Any, list[Any]] = {}
+    for op in ops:
+        # Of a reference variable a read is an identity.
+        if op.type in ("ReadVariableOp", "Identity") and placement.is_variable_op(op.inputs[0].op):
+            if not op.control_inputs and op._get_control_flow_context() is None:
+                found.setdefault(op.inputs[0].op, []).append(op)
+    return found
+
+
+def _uses(tensor: Any) -> Iterator[tuple[int, Any]]:
+    """Every op that takes a tensor, with the number of the input that it is."""
+    for op in dict.fromkeys(tensor.consumers()):
+        for index, taken in enumerate(op.inputs):
+            if taken is tensor:
+                yield index, op
+
+
+def _read_once(variable: Any, read: Any, device: str) -> Any:
+    """A read of its own, as those of a clone may be copied for others; on `device`."""
+    graph = tf.get_default_graph()
+    with tf.control_dependencies(None), tf.name_scope(f"{variable.name}/shared/"):
+        with graph.colocate_with(variable, ignore_existing=True):
+            if read.op.type == "ReadVariableOp":
+                value = tf.raw_ops.ReadVariableOp(
+                    resource=variable.outputs[0], dtype=read.dtype, name="read"
+                )
+                value.set_shape(read.shape)
+            else:
+                value = tf.identity(variable.outputs[0], name="read")
+        with graph.colocate_with(None, ignore_existing=True), tf.device(device):
+            return tf.identity(value, name="value")
