@@ -16,6 +16,8 @@ from model_deploy.twins import Twins
 # The graph's list of `_Record`s, so that a second deployment in a graph can tell
 # what the first one made.  Not a string: those collections go into checkpoints.
 _RECORDS = ("model_deploy", "clones")
+# A pair for each call of `create_clones`: the clones, and what `share_reads` returned.
+_SHARED_VALUES = ("model_deploy", "shared_values")
 
 # Collections in which an item made by a clone counts for that clone.
 _CLONE_COLLECTIONS = (
@@ -146,8 +148,17 @@ def create_clones(
             origin = Origin(config, i, model, twins)
             tf.add_to_collection(_RECORDS, _Record(clone, added, origin))
             clones.append(clone)
-    share_reads(config, tf.get_default_graph().get_operations()[num_ops:])
+    values = share_reads(config, tf.get_default_graph().get_operations()[num_ops:])
+    tf.add_to_collection(_SHARED_VALUES, (clones, values))
     return clones
+
+
+def shared_values(clones: Sequence[Clone]) -> list[Any]:
+    """What `share_reads` returned for the clones that one call of `create_clones` made."""
+    for made, values in tf.get_collection(_SHARED_VALUES):
+        if made and clones and made[0] is clones[0]:
+            return list(values)
+    return []
 
 
 def current_clone() -> int:

@@ -8,10 +8,11 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import summaries as summaries_lib
 from model_deploy.asynchronous import CloneUpdate
-from model_deploy.clones import Clone, create_clones
+from model_deploy.clones import Clone, create_clones, shared_values
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import gather_losses
+from model_deploy.shared_reads import pack_reads
 from model_deploy.updates import (
     Plan,
     Update,
@@ -181,6 +182,7 @@ def deploy(
                 update = update_by_all_reduce(plan, copies)
             else:
                 update = update_by_each_clone(plan) if asynchronous else update_together(plan)
+            pack_reads(shared_values(clones))
             if summarize_gradients:
                 summaries_lib.add_gradient_summaries(clones, update.gradients)
         summary_op = summaries_lib.merge_summaries(clones, summaries)

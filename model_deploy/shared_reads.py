@@ -1,15 +1,16 @@
-"""One transfer of each variable from its parameter server per step and worker."""
+"""One transfer of each variable between its parameter server and a worker, per step and way."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import placement
+from model_deploy import packing, placement
 from model_deploy.config import DeploymentConfig
+from model_deploy.gradients import GradientAndVariable
 
 
-def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> None:
+def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> list[Any]:
     """Lets ops that read the same variable on a parameter server use one read of it.
 
     TensorFlow reads a resource variable anew for each use, L2 regularization and each clone
@@ -24,9 +25,13 @@ def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> None:
       config: the deployment.
       ops: the operations that may share, in the order in which they were made; no other ones
         are changed.
+
+    Returns:
+      The shared values, on the worker's CPU, for `pack_reads`.
     """
     if config.num_ps_tasks == 0:
-        return
+        return []
+    values = []
     changeable = set(ops)
     for variable, reads in _reads_by_variable(ops).items():
         uses = [
@@ -36,10 +41,66 @@ def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> None:
             if op in changeable and tf.DeviceSpec.from_string(op.device).job != config.ps_job_name
         ]
         transfers = {(op.inputs[index].name, op.device) for index, op in uses}
-        if len(transfers) > 1:
-            value = _read_once(variable, reads[0].outputs[0], config.inputs_device())
+        if len(transfers) > 1 or (transfers and packing.is_small(reads[0].outputs[0])):
+            values.append(_read_once(variable, reads[0].outputs[0], config.inputs_device()))
             for index, op in uses:
-                op._update_input(index, value)
+                op._update_input(index, values[-1])
+    return values
+
+
+def pack_reads(values: Sequence[Any]) -> None:
+    """Lets small ones of the shared values come from each parameter server in one pack.
+
+    To be called once gradients are computed, which are those of each variable by itself.
+
+    Args:
+      values: what `share_reads` returned.
+    """
+    small = [value for value in values if packing.is_small(value)]
+    reads = [value.op.inputs[0] for value in small]
+    with tf.control_dependencies(None):
+        for source, indices in _by_device(reads).items():
+            parts = packing.move_packed([reads[i] for i in indices], source, small[0].device)
+            for i, part in zip(indices, parts, strict=True):
+                small[i].op._update_input(0, part)
+
+
+def pack_gradients(
+    config: DeploymentConfig, gradients: Sequence[GradientAndVariable]
+) -> list[GradientAndVariable]:
+    """Lets the gradients of small variables go to each parameter server in one pack.
+
+    Args:
+      config: the deployment; without parameter servers nothing is changed.
+      gradients: `(gradient, variable)` pairs.
+
+    Returns:
+      The same values, those that were packed beside their variables.
+    """
+    packed = list(gradients)
+    if config.num_ps_tasks == 0:
+        return packed
+    small = [
+        i
+        for i, (gradient, _) in enumerate(gradients)
+        if tf.is_tensor(gradient)
+        and not isinstance(gradient, tf.IndexedSlices)
+        and packing.is_small(gradient)
+    ]
+    for device, places in _by_device([gradients[i][1] for i in small]).items():
+        moved = [gradients[small[place]] for place in places]
+        parts = packing.move_packed([g for g, _ in moved], config.optimizer_device(), device)
+        for place, part, (_, variable) in zip(places, parts, moved, strict=True):
+            packed[small[place]] = (part, variable)
+    return packed
+
+
+def _by_device(items: Sequence[Any]) -> dict[str, list[int]]:
+    """Places in `items` by device; of devices with one item only there is nothing to pack."""
+    places: dict[str, list[int]] = {}
+    for i, item in enumerate(items):
+        places.setdefault(item.device, []).append(i)
+    return {device: found for device, found in places.items() if len(found) > 1}
 
 
 def _reads_by_variable(ops: Iterable[Any]) -> dict[Any, list[Any]]:

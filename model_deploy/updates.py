@@ -13,6 +13,7 @@ from model_deploy.clones import Clone, collect_members
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import Losses, gather_losses
+from model_deploy.shared_reads import pack_gradients
 from model_deploy.step_counter import StepCounter
 from model_deploy.synchronous import SynchronousOptimizer
 from model_deploy.variable_copies import VariableCopies
@@ -73,10 +74,11 @@ def update_together(plan: Plan) -> Update:
     gradients = plan.gradients(plan.clones, plan.losses)
     if plan.replicas_to_aggregate is None:  # else the mean of the replicas is clipped
         gradients = plan.clip(gradients)
+    moved = pack_gradients(plan.config, gradients)
     counter = StepCounter(is_remote=plan.config.num_ps_tasks > 0)
     # The loss comes first: its forward pass must not read variables half updated.
     with tf.control_dependencies([plan.total_loss]):
-        applied = optimizer.apply_gradients(gradients, global_step=tf.train.get_global_step())
+        applied = optimizer.apply_gradients(moved, global_step=tf.train.get_global_step())
     updates = _with_functions([applied, *update_ops])
     staleness, global_step = counter.after(updates)
     with tf.control_dependencies([global_step]):
@@ -99,7 +101,7 @@ def update_by_each_clone(plan: Plan) -> Update:
             gradients = plan.clip(plan.gradients([clone], losses))
             updates.append(
                 asynchronous.update_by_clone(
-                    gradients,
+                    pack_gradients(plan.config, gradients),
                     losses.total(),
                     plan.optimizer,
                     update_ops,
