@@ -1,14 +1,19 @@
 """Trains one TensorFlow model on many devices, with the API of TF-Slim's `model_deploy`."""
 
-from model_deploy import slim
-from model_deploy.batches import split_batch
-from model_deploy.clones import Clone, create_clones, current_clone
-from model_deploy.config import DeploymentConfig
-from model_deploy.deployment import DeployedModel, deploy, optimize_clones
-from model_deploy.describe import DeviceRow, PlacementReport, TransferRow, describe
-from model_deploy.gradients import average_gradients
-from model_deploy.randomness import random_by_step
-from model_deploy.training import train
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from model_deploy import slim  # mends `import tf_slim`, too
+
+if TYPE_CHECKING:
+    from model_deploy.batches import split_batch
+    from model_deploy.clones import Clone, create_clones, current_clone
+    from model_deploy.config import DeploymentConfig
+    from model_deploy.deployment import DeployedModel, deploy, optimize_clones
+    from model_deploy.gradients import average_gradients
+    from model_deploy.placement_report import DeviceRow, PlacementReport, TransferRow, describe
+    from model_deploy.randomness import random_by_step
+    from model_deploy.training import train
 
 __all__ = [
     "Clone",
@@ -28,3 +33,42 @@ __all__ = [
     "split_batch",
     "train",
 ]
+
+# Where each name is. They are imported when they are used first: TensorFlow takes seconds, and
+# `python -m model_deploy.launch` does without.
+_MODULES = {
+    "Clone": "clones",
+    "DeployedModel": "deployment",
+    "DeploymentConfig": "config",
+    "DeviceRow": "placement_report",
+    "PlacementReport": "placement_report",
+    "TransferRow": "placement_report",
+    "average_gradients": "gradients",
+    "create_clones": "clones",
+    "current_clone": "clones",
+    "deploy": "deployment",
+    "describe": "placement_report",
+    "optimize_clones": "deployment",
+    "random_by_step": "randomness",
+    "split_batch": "batches",
+    "train": "training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A name of `_MODULES`, or a module of this package."""
+    if name in _MODULES:
+        value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+        globals()[name] = value
+        return value
+    module = f"{__name__}.{name}"
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:  # it is there, and needs one that is not
+            raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

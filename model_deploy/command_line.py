@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import tensorflow.compat.v1 as tf
 import yaml
 from absl import flags
 
@@ -50,6 +49,8 @@ def run_command(
     Returns:
       The exit code: 0, 1 for an error on the way, 2 for a bad command line, 130 for Ctrl-C.
     """
+    import tensorflow.compat.v1 as tf  # noqa: PLC0415 - takes seconds; the launcher does without
+
     try:
         options = parse_options(argv, options_class, text, saved_in)
     except (ValueError, OSError) as error:

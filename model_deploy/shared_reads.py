@@ -108,9 +108,11 @@ def _reads_by_variable(ops: Iterable[Any]) -> dict[Any, list[Any]]:
     found: dict[Any, list[Any]] = {}
     for op in ops:
         # Of a reference variable a read is an identity.
-        if op.type in ("ReadVariableOp", "Identity") and placement.is_variable_op(op.inputs[0].op):
-            if not op.control_inputs and op._get_control_flow_context() is None:
-                found.setdefault(op.inputs[0].op, []).append(op)
+        if op.type not in ("ReadVariableOp", "Identity") or op.control_inputs:
+            continue
+        variable = op.inputs[0].op
+        if placement.is_variable_op(variable) and op._get_control_flow_context() is None:
+            found.setdefault(variable, []).append(op)
     return found
 
 

@@ -133,12 +133,12 @@ def _install() -> None:
 
 
 _install()
-_tf_slim = importlib.import_module("tf_slim")
 
 
+# tf-slim itself comes when it is used first: it takes TensorFlow's seconds to import.
 def __getattr__(name: str) -> Any:
-    return getattr(_tf_slim, name)
+    return getattr(importlib.import_module("tf_slim"), name)
 
 
 def __dir__() -> list[str]:
-    return dir(_tf_slim)
+    return dir(importlib.import_module("tf_slim"))
