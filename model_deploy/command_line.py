@@ -3,7 +3,9 @@
 Of what is given, a flag counts more than a line of `--config`, and that more than a default.
 """
 
+import atexit
 import dataclasses
+import gc
 import os
 import re
 import sys
@@ -51,6 +53,8 @@ def run_command(
     """
     import tensorflow.compat.v1 as tf  # noqa: PLC0415 - takes seconds; the launcher does without
 
+    # Else Python's last collection takes a second for all of TensorFlow, in every process.
+    atexit.register(gc.freeze)
     try:
         options = parse_options(argv, options_class, text, saved_in)
     except (ValueError, OSError) as error:
