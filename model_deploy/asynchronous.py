@@ -7,6 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.clones import Clone, collect_members
 from model_deploy.gradients import GradientAndVariable
+from model_deploy.step_counter import StepCounter
 
 
 class CloneUpdate(NamedTuple):
@@ -48,6 +49,8 @@ def update_by_clone(
     loss: Any,
     optimizer: Any,
     update_ops: Sequence[Any],
+    *,
+    is_remote: bool,
 ) -> CloneUpdate:
     """Makes an update of one clone's own gradients.
 
@@ -56,28 +59,23 @@ def update_by_clone(
       loss: the clone's loss, a scalar.
       optimizer: a `tf.compat.v1.train.Optimizer`.
       update_ops: ops, or functions that make ops, to run with each update.
+      is_remote: whether the variables are on parameter servers.
     """
-    global_step = tf.train.get_global_step()
-    # Starts with the step, as the clone's own reads of the variables do.
-    # A copy: what a reference variable is read as changes with the variable.
-    step_at_start = tf.raw_ops.DeepCopy(x=global_step.read_value(), name="step_at_start")
+    counter = StepCounter(is_remote)
     values = [g.values if isinstance(g, tf.IndexedSlices) else g for g, _ in gradients]
-    with tf.control_dependencies([loss, step_at_start, *values]):
-        step_at_update = tf.raw_ops.DeepCopy(x=global_step.read_value(), name="step_at_update")
+    step_at_update = counter.at_update([loss, *values])
     with tf.control_dependencies([step_at_update]):
         # Without the step: optimizers do not lock it, and two clones would count once.
         applied = optimizer.apply_gradients(gradients)
+    global_step = tf.train.get_global_step()
     with tf.control_dependencies([applied]), tf.device(global_step.device):
         counted = tf.assign_add(global_step, 1, use_locking=True)
     updates = [applied, counted, *(op for op in update_ops if not callable(op))]
     with tf.control_dependencies(updates):
         updates += [make_op() for make_op in update_ops if callable(make_op)]
-    with tf.control_dependencies(updates):
-        return CloneUpdate(
-            tf.identity(loss, name="train_op"),
-            tf.subtract(step_at_update, step_at_start, name="staleness"),
-            tf.raw_ops.DeepCopy(x=global_step.read_value(), name="step_after"),
-        )
+    staleness, step_after = counter.after(updates, step_at_update)
+    with tf.control_dependencies([step_after]):
+        return CloneUpdate(tf.identity(loss, name="train_op"), staleness, step_after)
 
 
 def _name_in_clone(item: Any, clone: Clone) -> str:

@@ -10,11 +10,14 @@ import tensorflow.compat.v1 as tf
 from model_deploy import placement, slim
 from model_deploy.config import DeploymentConfig, DeviceFunction
 from model_deploy.copying import CopiedModel
+from model_deploy.shared_reads import share_reads
 from model_deploy.twins import Twins
 
 # The graph's list of `_Record`s, so that a second deployment in a graph can tell
 # what the first one made.  Not a string: those collections go into checkpoints.
 _RECORDS = ("model_deploy", "clones")
+# A pair for each call of `create_clones`: the clones, and what `share_reads` returned.
+_SHARED_VALUES = ("model_deploy", "shared_values")
 
 # Collections in which an item made by a clone counts for that clone.
 _CLONE_COLLECTIONS = (
@@ -101,6 +104,9 @@ def create_clones(
     devices, is for ops only.  Summaries always go to the worker's CPU.  Losses
     belong into `tf.GraphKeys.LOSSES`, where slim and `tf.losses` put them.
 
+    What clones read of a variable on a parameter server comes to the worker once per
+    step, see `shared_reads.share_reads`.
+
     Args:
       config: the deployment.
       model_fn: builds the model and returns anything.
@@ -124,6 +130,7 @@ def create_clones(
     model = None
     if config.copy_clones and config.num_clones > 1:
         model = CopiedModel(config, model_fn, *arguments)
+    num_ops = len(tf.get_default_graph().get_operations())
     clones = []
     with slim.arg_scope([slim.model_variable, slim.variable], device=variables_device):
         for i in range(config.num_clones):
@@ -141,7 +148,17 @@ def create_clones(
             origin = Origin(config, i, model, twins)
             tf.add_to_collection(_RECORDS, _Record(clone, added, origin))
             clones.append(clone)
+    values = share_reads(config, tf.get_default_graph().get_operations()[num_ops:])
+    tf.add_to_collection(_SHARED_VALUES, (clones, values))
     return clones
+
+
+def shared_values(clones: Sequence[Clone]) -> list[Any]:
+    """What `share_reads` returned for the clones that one call of `create_clones` made."""
+    for made, values in tf.get_collection(_SHARED_VALUES):
+        if made and clones and made[0] is clones[0]:
+            return list(values)
+    return []
 
 
 def current_clone() -> int:

@@ -7,6 +7,8 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import collective_ops
 
+from model_deploy import packing
+
 # Small tensors travel together, up to this size, as each op costs a round of messages.
 PACK_BYTES = 4 << 20
 
@@ -138,8 +140,8 @@ class Collectives:
     ) -> PerClone:
         shapes = [variable.shape for variable in variables]
         label = str([f"{variable.name} {variable.shape}" for variable in variables])
-        vectors = collective(self.on_devices(lambda i: _pack(tensors[i])), label)
-        return self.on_devices(lambda i: _unpack(vectors[i], shapes))
+        vectors = collective(self.on_devices(lambda i: packing.pack(tensors[i])), label)
+        return self.on_devices(lambda i: packing.unpack(vectors[i], shapes))
 
     def _reduce(self, tensors: PerClone, label: str, merge: str) -> PerClone:
         def op(i: int, key: int) -> Any:
@@ -161,17 +163,6 @@ class Collectives:
             return result
 
         return self.on_devices(after_the_last)
-
-
-def _pack(tensors: Sequence[Any]) -> Any:
-    flat = [tf.reshape(tensor, [-1]) for tensor in tensors]
-    return flat[0] if len(flat) == 1 else tf.concat(flat, axis=0)
-
-
-def _unpack(vector: Any, shapes: Sequence[tf.TensorShape]) -> list[Any]:
-    sizes = [shape.num_elements() for shape in shapes]
-    parts = [vector] if len(sizes) == 1 else tf.split(vector, sizes)
-    return [tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _plan(variables: Sequence[tuple[tf.DType, tf.TensorShape]]) -> list[list[int]]:

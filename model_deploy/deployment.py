@@ -8,10 +8,11 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import summaries as summaries_lib
 from model_deploy.asynchronous import CloneUpdate
-from model_deploy.clones import Clone, create_clones
+from model_deploy.clones import Clone, create_clones, shared_values
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import gather_losses
+from model_deploy.shared_reads import pack_reads
 from model_deploy.updates import (
     Plan,
     Update,
@@ -50,12 +51,18 @@ class DeployedModel(_Model):
       copies_difference: with all-reduce the largest difference between two copies of a
         variable, a float64 scalar that all replicas run together; else None.
       is_synchronous: whether all replicas make each step together.
+      staleness: how many updates others made between the start of a step and its update, an
+        int64 scalar; None where nobody else updates the variables, and with asynchronous clones.
+      global_step: number of updates after that of a step, an int64 scalar; fetch both
+        together with `train_op`.  None as `staleness`.
     """
 
     clone_updates: Sequence[CloneUpdate] = ()
     owns_variables: bool = False
     copies_difference: Any = None
     is_synchronous: bool = False
+    staleness: Any = None
+    global_step: Any = None
 
 
 def optimize_clones(
@@ -175,11 +182,13 @@ def deploy(
                 update = update_by_all_reduce(plan, copies)
             else:
                 update = update_by_each_clone(plan) if asynchronous else update_together(plan)
+            pack_reads(shared_values(clones))
             if summarize_gradients:
                 summaries_lib.add_gradient_summaries(clones, update.gradients)
         summary_op = summaries_lib.merge_summaries(clones, summaries)
     model = DeployedModel(update.train_op, summary_op, total_loss, clones)
     model.clone_updates = update.clone_updates
+    model.staleness, model.global_step = update.staleness, update.global_step
     model.copies_difference = update.copies_difference
     model.owns_variables = config.all_reduce
     model.is_synchronous = config.all_reduce or replicas_to_aggregate is not None

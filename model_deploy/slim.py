@@ -136,6 +136,7 @@ def _install() -> None:
 _install()
 
 
+# tf-slim itself comes when it is used first: it takes TensorFlow's seconds to import.
 def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module("tf_slim"), name)
 

@@ -13,6 +13,8 @@ from model_deploy.clones import Clone, collect_members
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import Losses, gather_losses
+from model_deploy.shared_reads import pack_gradients
+from model_deploy.step_counter import StepCounter
 from model_deploy.synchronous import SynchronousOptimizer
 from model_deploy.variable_copies import VariableCopies
 
@@ -51,6 +53,8 @@ class Update(NamedTuple):
     gradients: Sequence[GradientAndVariable] = ()
     clone_updates: Sequence[CloneUpdate] = ()
     copies_difference: Any = None
+    staleness: Any = None
+    global_step: Any = None
 
 
 def update_together(plan: Plan) -> Update:
@@ -70,8 +74,16 @@ def update_together(plan: Plan) -> Update:
     gradients = plan.gradients(plan.clones, plan.losses)
     if plan.replicas_to_aggregate is None:  # else the mean of the replicas is clipped
         gradients = plan.clip(gradients)
-    train_op = _train_op(optimizer, gradients, plan.total_loss, update_ops)
-    return Update(train_op, gradients)
+    moved = pack_gradients(plan.config, gradients)
+    counter = StepCounter(is_remote=plan.config.num_ps_tasks > 0)
+    # The loss comes first: its forward pass must not read variables half updated.
+    with tf.control_dependencies([plan.total_loss]):
+        applied = optimizer.apply_gradients(moved, global_step=tf.train.get_global_step())
+    updates = _with_functions([applied, *update_ops])
+    staleness, global_step = counter.after(updates)
+    with tf.control_dependencies([global_step]):
+        train_op = tf.identity(plan.total_loss, name="train_op")
+    return Update(train_op, gradients, staleness=staleness, global_step=global_step)
 
 
 def update_by_each_clone(plan: Plan) -> Update:
@@ -88,7 +100,13 @@ def update_by_each_clone(plan: Plan) -> Update:
             losses = gather_losses([clone], regularization)
             gradients = plan.clip(plan.gradients([clone], losses))
             updates.append(
-                asynchronous.update_by_clone(gradients, losses.total(), plan.optimizer, update_ops)
+                asynchronous.update_by_clone(
+                    pack_gradients(plan.config, gradients),
+                    losses.total(),
+                    plan.optimizer,
+                    update_ops,
+                    is_remote=plan.config.num_ps_tasks > 0,
+                )
             )
         shown = shown or gradients
     with tf.control_dependencies([update.train_op for update in updates]):
@@ -118,9 +136,8 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
     once = [op for op in (*plan.update_ops, *members.shared) if not callable(op)]
     done = [[applied, *own] for applied, own in zip(step.applied, members.clones, strict=True)]
     done[0] += once
-    updates = [all_reduce.average_state(step, copies, done)]
-    with tf.control_dependencies(updates):
-        updates += [make_op() for make_op in plan.update_ops if callable(make_op)]
+    functions = [op for op in plan.update_ops if callable(op)]
+    updates = _with_functions([all_reduce.average_state(step, copies, done), *functions])
     with tf.control_dependencies(updates):
         train_op = tf.identity(step.loss, name="train_op")
     all_reduce.add_start_hook(config, copies)
@@ -144,17 +161,8 @@ def _collected_update_ops(clones: Sequence[Clone]) -> list[Any]:
     return [*members.clones[0], *members.shared]
 
 
-def _train_op(
-    optimizer: Any,
-    grads: Sequence[GradientAndVariable],
-    total_loss: Any,
-    update_ops: Sequence[Any],
-) -> Any:
-    # The loss comes first: its forward pass must not read variables half updated.
-    with tf.control_dependencies([total_loss]):
-        applied = optimizer.apply_gradients(grads, global_step=tf.train.get_global_step())
-    updates = [applied, *(op for op in update_ops if not callable(op))]
+def _with_functions(update_ops: Sequence[Any]) -> list[Any]:
+    """The ops, and those that functions among them make, which come after the others."""
+    updates = [op for op in update_ops if not callable(op)]
     with tf.control_dependencies(updates):
-        updates += [make_op() for make_op in update_ops if callable(make_op)]
-    with tf.control_dependencies(updates):
-        return tf.identity(total_loss, name="train_op")
+        return updates + [make_op() for make_op in update_ops if callable(make_op)]

@@ -40,6 +40,12 @@ def test_dir_has_all_names():
     assert _run("-c", program) == "True\n"
 
 
+def test_modules_are_attributes():
+    """`model_deploy.inputs` and the like need no import of their own."""
+    program = "import model_deploy; print(model_deploy.inputs.__name__)"
+    assert _run("-c", program) == "model_deploy.inputs\n"
+
+
 def test_no_name_is_that_of_a_module():
     """Importing a module of the package takes no name from it."""
     modules = {module.name for module in pkgutil.iter_modules(model_deploy.__path__)}

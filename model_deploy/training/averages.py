@@ -21,8 +21,23 @@ def moving_average_update(decay: float, global_step: Any) -> Callable[[], Any]:
     Returns:
       A function that makes the op; `deploy` calls it when the variables exist.
     """
-    averages = tf.train.ExponentialMovingAverage(decay, global_step)
-    return lambda: averages.apply(_averaged_variables())
+
+    def update() -> Any:
+        # Read here, after the update: a reference variable as it is moves at the step's start.
+        step = global_step.read_value() if hasattr(global_step, "read_value") else global_step
+        averages = tf.train.ExponentialMovingAverage(decay, step)
+        by_device: dict[str, list[Any]] = {}
+        for variable in _averaged_variables():
+            by_device.setdefault(variable.device, []).append(variable)
+        done = []
+        for device, variables in by_device.items():
+            # Beside the variables: else each and its average would move to the worker, and a
+            # reference variable before its update.
+            with tf.device(device):
+                done.append(averages.apply(variables))
+        return tf.group(*done)
+
+    return update
 
 
 def averages_to_restore() -> dict[str, Any]:

@@ -60,11 +60,9 @@ def report_op(
         # Outside of the control dependency: what is constant is computed only once.
         known = _numbers(learning_rate, wait_secs, -1 if first_bad is None else first_bad)
         each_loss = _numbers(*clone_losses)
-        # A copy: what a reference variable is read as changes with the variable.
-        before = tf.raw_ops.DeepCopy(x=global_step.read_value()) if others_update else None
+        staleness = model.staleness if others_update else 0
         with tf.control_dependencies([model.train_op]):
-            step = tf.identity(global_step)
-            staleness = 0 if before is None else step - before - 1
+            step = tf.identity(global_step if model.global_step is None else model.global_step)
             own = _numbers(step, model.train_op)
             return tf.stack([*own, *known, *_numbers(staleness), *each_loss], name="step_report")
 

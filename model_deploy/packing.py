@@ -1,0 +1,58 @@
+"""Packs: many small tensors that travel as one vector."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import placement
+
+# Up to this size a tensor costs more as a message of its own, some 100 us, than it does as a
+# part of a pack, which is copied twice.
+SMALL_BYTES = 1 << 16
+
+
+def pack(tensors: Sequence[Any]) -> Any:
+    """One vector of the values of tensors of one dtype, in order."""
+    flat = [tf.reshape(tensor, [-1]) for tensor in tensors]
+    return flat[0] if len(flat) == 1 else tf.concat(flat, axis=0)
+
+
+def unpack(vector: Any, shapes: Sequence[tf.TensorShape]) -> list[Any]:
+    """The tensors that `pack` has put into a vector, given their shapes."""
+    sizes = [shape.num_elements() for shape in shapes]
+    parts = [vector] if len(sizes) == 1 else tf.split(vector, sizes)
+    return [tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def is_small(tensor: Any) -> bool:
+    """Whether it is better to pack a tensor; not for one whose size is not known."""
+    size = placement.tensor_bytes(tensor.shape, tensor.dtype)
+    return size is not None and size <= SMALL_BYTES
+
+
+def move_packed(tensors: Sequence[Any], source: str, destination: str) -> list[Any]:
+    """The values of tensors of a device on another one, moved in one pack for each dtype.
+
+    Args:
+      tensors: of known shapes.
+      source: where the packs are made.
+      destination: where they are needed.
+
+    Returns:
+      A tensor on `destination` for each of `tensors`.
+    """
+    moved: list[Any] = list(tensors)
+    by_dtype: dict[tf.DType, list[int]] = {}
+    for i, tensor in enumerate(tensors):
+        by_dtype.setdefault(tensor.dtype.base_dtype, []).append(i)
+    graph = tf.get_default_graph()
+    with graph.colocate_with(None, ignore_existing=True), tf.name_scope("pack"):
+        for indices in by_dtype.values():
+            with tf.device(source):
+                vector = pack([tensors[i] for i in indices])
+            with tf.device(destination):
+                parts = unpack(vector, [tensors[i].shape for i in indices])
+            for i, part in zip(indices, parts, strict=True):
+                moved[i] = part
+    return moved

@@ -1,0 +1,256 @@
+"""What moves between parameter servers and a worker in a step, and that the numbers stay."""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import deploy, graph_walk, slim
+from model_deploy.training import moving_average_update
+from tests.clusters import start_cluster
+from tests.goldens import (
+    GOLDENS,
+    NUM_CLASSES,
+    NUM_EXAMPLES,
+    LogicalDevices,
+    cpu_config,
+    feed_clones,
+    formula,
+)
+
+SGD = tf.train.GradientDescentOptimizer
+HALVING = SGD(0.5)
+STEPS = 3
+# Servers keep variables when a session ends: each graph here has its own container for them.
+_containers = map(str, itertools.count())
+
+
+@functools.cache
+def _target():
+    """The worker of a cluster with two parameter servers."""
+    [target] = start_cluster(num_workers=1, num_ps=2)
+    return target
+
+
+@pytest.fixture(autouse=True)
+def _own_variables(graph):
+    with tf.container(next(_containers)):
+        yield
+
+
+def _job(device):
+    return tf.DeviceSpec.from_string(device).job
+
+
+def _moved(train_op, source, destination):
+    """Bytes of each tensor that moves in a step from one job to another, by its name.
+
+    A tensor that goes to several devices counts for each.
+    """
+    edges = {
+        (tensor, op.device)
+        for op in graph_walk.ancestors([train_op.op], control_inputs=True)
+        for tensor in op.inputs
+        if tensor.dtype != tf.resource
+        and (_job(tensor.device), _job(op.device)) == (source, destination)
+    }
+    return sorted(t.shape.num_elements() * t.dtype.size for t, _ in edges)
+
+
+def _layers():
+    """Two layers with L2: weights of 25,600 and 300 floats, 100 and 3 biases."""
+    with slim.arg_scope(
+        [slim.fully_connected],
+        weights_initializer=formula,
+        weights_regularizer=slim.l2_regularizer(0.01),
+    ):
+        net = slim.fully_connected(tf.ones([8, 256]), 100, scope="hidden")
+        logits = slim.fully_connected(net, NUM_CLASSES, scope="logits")
+    tf.losses.sparse_softmax_cross_entropy(tf.zeros([8], tf.int32), logits)
+
+
+@pytest.mark.parametrize("num_clones", [1, 3])
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["together", "asynchronous"])
+def test_each_variable_moves_once_per_step(num_clones, asynchronous, variable_kind):
+    """Both ways the big weights move by themselves, and all that is small in one pack.
+
+    After the update two int64 come back: staleness and global step.
+    """
+    config = LogicalDevices(num_clones=num_clones, num_ps_tasks=1)
+    model = deploy(config, _layers, optimizer=SGD(0.1), asynchronous=asynchronous)
+    train_op = model.clone_updates[-1].train_op if asynchronous else model.train_op
+    big, small = 4 * 256 * 100, 4 * (100 + 100 * NUM_CLASSES + NUM_CLASSES)
+    assert _moved(train_op, "ps", "worker") == [16, small, big]
+    rate = 4
+    assert _moved(train_op, "worker", "ps")[-2:] == [small, big]
+    assert sum(_moved(train_op, "worker", "ps")) <= small + big + 2 * rate
+
+
+def test_packs_of_several_parameter_servers():
+    """Each one has its own packs: here of hidden/weights, logits/weights and of both biases."""
+    model = deploy(LogicalDevices(num_ps_tasks=2), _layers, optimizer=SGD(0.1))
+    big, last, biases = 4 * 256 * 100, 4 * 100 * NUM_CLASSES, 4 * (100 + NUM_CLASSES)
+    moved = _moved(model.train_op, "ps", "worker")
+    assert sum(moved) == 16 + big + last + biases
+    assert len(moved) <= 4
+
+
+def _train(config, model_fn, target="", steps=STEPS, **options):
+    """Losses of all steps, and the global variables after them."""
+    with tf.Graph().as_default(), tf.container(next(_containers)):
+        model = deploy(config, model_fn, optimizer=SGD(0.1), **options)
+        with tf.Session(target, config=cpu_config(2)) as session:
+            session.run(tf.global_variables_initializer())
+            losses = [session.run(model.train_op) for _ in range(steps)]
+            return losses, session.run({v.op.name: v for v in tf.global_variables()})
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+@pytest.mark.parametrize("clip_norm", [None, 0.05], ids=["plain", "clipped"])
+def test_training_is_that_without_parameter_servers(name, clip_norm, variable_kind):
+    """Losses and all variables are those of the same clones in one process."""
+    model_fn = GOLDENS[name]
+    losses, values = _train(
+        LogicalDevices(num_clones=2, num_ps_tasks=2),
+        feed_clones(model_fn, 2),
+        _target(),
+        clip_norm=clip_norm,
+    )
+    expected_losses, expected = _train(
+        LogicalDevices(num_clones=2), feed_clones(model_fn, 2), clip_norm=clip_norm
+    )
+    assert losses == pytest.approx(expected_losses, rel=1e-5)
+    assert values.keys() == expected.keys()
+    for variable, value in expected.items():
+        np.testing.assert_allclose(values[variable], value, rtol=1e-5, atol=1e-6, err_msg=variable)
+
+
+def _half(weight):
+    """Its gradient is the weight: a step of `HALVING` halves it."""
+    tf.losses.add_loss(tf.square(weight) / 2)
+
+
+def _weight():
+    return tf.get_variable("weight", [], initializer=tf.ones_initializer())
+
+
+def _run(model, fetches, steps=2):
+    with tf.Session(_target(), config=cpu_config(2)) as session:
+        session.run(tf.global_variables_initializer())
+        for _ in range(steps):
+            session.run(model.train_op)
+        return session.run(fetches)
+
+
+def test_functions_see_the_new_weights():
+    """Functions among the update ops read the variables after the step: 1, 1/2, 1/4."""
+    with tf.device("/job:ps/task:0"):
+        copied = tf.get_variable("copied", [], trainable=False)
+    model = deploy(
+        LogicalDevices(num_clones=2, num_ps_tasks=2),
+        lambda: _half(_weight()),
+        optimizer=HALVING,
+        update_ops=[lambda: tf.assign(copied, tf.trainable_variables()[0])],
+    )
+    assert _run(model, copied) == 0.25
+
+
+def test_moving_averages_stay_beside_the_variables(variable_kind):
+    """They are those of the weights after each step, and no average moves to the worker.
+
+    The weight goes 1, 1/2, 1/4: a scalar, as is what else moves.
+    """
+    with tf.device("/job:ps/task:1"):
+        step = tf.train.get_or_create_global_step()
+    model = deploy(
+        LogicalDevices(num_clones=2, num_ps_tasks=2),
+        lambda: _half(_weight()),
+        optimizer=HALVING,
+        update_ops=[moving_average_update(0.5, step)],
+    )
+    [average] = [v for v in tf.global_variables() if "Average" in v.op.name]
+    assert average.device == tf.trainable_variables()[0].device
+    assert _moved(model.train_op, "ps", "worker").count(4) == 1
+    expected = 1.0
+    for step_after, weight in ((1, 0.5), (2, 0.25)):
+        decay = min(0.5, (1 + step_after) / (10 + step_after))
+        expected = decay * expected + (1 - decay) * weight
+    assert _run(model, average) == pytest.approx(expected, rel=1e-6)
+
+
+def test_reads_after_an_assignment_see_it():
+    """A read under a control dependency is another one than that of the start of the step.
+
+    The counter is read as 0 and 1, 1 and 2 in the first two steps: 0 + 10 x 1, 1 + 10 x 2.
+    """
+    seen = []
+
+    def model_fn():
+        counter = tf.get_variable("counter", [], initializer=tf.zeros_initializer())
+        _half(_weight())
+        before = counter + 0.0
+        with tf.control_dependencies([before]):
+            add = counter.assign_add(1.0, read_value=False)
+        with tf.control_dependencies([add]):
+            after = counter.read_value()
+        seen.append(before + 10 * after)
+        _half(counter * 0.0)
+
+    model = deploy(LogicalDevices(num_ps_tasks=1), model_fn, optimizer=SGD(0.0))
+    with tf.Session(_target(), config=cpu_config(2)) as session:
+        session.run(tf.global_variables_initializer())
+        numbers = [session.run([seen[0], model.train_op])[0] for _ in range(2)]
+    assert numbers == [10.0, 21.0]
+
+
+def test_uses_on_the_parameter_server_stay_there(variable_kind):
+    """An op beside the variable takes it there: only its result moves."""
+
+    def model_fn():
+        table = tf.get_variable("table", [1000, 64], initializer=tf.ones_initializer())
+        with tf.device("/job:ps/task:0"):
+            mean = tf.reduce_mean(tf.square(table))
+        tf.losses.add_loss(mean + tf.reduce_sum(tf.nn.embedding_lookup(table, [1])))
+
+    model = deploy(LogicalDevices(num_clones=2, num_ps_tasks=1), model_fn, optimizer=SGD(0.1))
+    assert max(_moved(model.total_loss, "ps", "worker")) <= 2 * 64 * 4
+
+
+@pytest.mark.parametrize("copy_clones", [False, True], ids=["called", "copied"])
+def test_evaluation_beside_training(copy_clones, variable_kind):
+    """A second deployment in the graph reads for itself, and gives the loss of the new weights."""
+    name = GOLDENS["slim_mlp"]
+    config = LogicalDevices(num_clones=2, num_ps_tasks=1, copy_clones=copy_clones)
+    per_clone = NUM_EXAMPLES // 2
+    parts = [
+        tf.data.Dataset.from_tensors((name.features[:per_clone], name.labels[:per_clone])).repeat()
+        for _ in range(2)
+    ]
+
+    def model_fn(iterator):
+        name.model_fn(*next(iterator))
+
+    iterators = [tf.data.make_initializable_iterator(part) for part in parts]
+    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+        model = deploy(config, model_fn, [_Items(iterators[0])], optimizer=SGD(0.1))
+        evaluation = deploy(config, model_fn, [_Items(iterators[1])])
+    with tf.Session(_target(), config=cpu_config(2)) as session:
+        session.run([tf.global_variables_initializer(), [each.initializer for each in iterators]])
+        first = session.run(evaluation.total_loss)
+        assert session.run(model.train_op) == pytest.approx(first, rel=1e-5)
+        assert session.run(evaluation.total_loss) < first
+
+
+class _Items:
+    """An iterator as `model_fn` gets it."""
+
+    def __init__(self, iterator):
+        self._iterator = iterator
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return self._iterator.get_next()
