@@ -21,16 +21,7 @@ from pathlib import Path
 from model_deploy.launch import guard
 from tests.processes.forking import ROOT, fork
 
-# `python -m model_deploy.launch` without TensorFlow, which the launcher does not use.
-_AS_MODULE = f"""
-import runpy, sys, types
-for name in ("tensorflow", "tensorflow.compat", "tensorflow.compat.v1", "model_deploy"):
-    sys.modules[name] = types.ModuleType(name)
-sys.modules["tensorflow.compat"].v1 = sys.modules["tensorflow.compat.v1"]
-sys.modules["model_deploy"].__path__ = [{str(ROOT / "model_deploy")!r}]
-runpy.run_module("model_deploy.launch", run_name="__main__", alter_sys=True)
-"""
-LAUNCH = [sys.executable, "-c", _AS_MODULE]
+LAUNCH = [sys.executable, "-m", "model_deploy.launch"]
 
 # All processes of one `Processes`, and all that they start, have its value in their environment.
 _MARK = "MODEL_DEPLOY_TEST_RUN"
