@@ -1,6 +1,8 @@
 """A command takes its options from flags and YAML, and answers mistakes in one line."""
 
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -129,3 +131,18 @@ def test_help(capsys):
     printed = capsys.readouterr().out
     assert printed.startswith("Does it.\n")
     assert "--count: a count" in printed
+
+
+def test_no_last_collection():
+    """At its end a command spares Python the collection of all its objects."""
+    program = """
+import atexit, gc, sys
+atexit.register(lambda: print(gc.get_freeze_count() > 0))  # called last
+from model_deploy.command_line import run_command
+from model_deploy.options import Options
+sys.exit(run_command(["command"], Options, lambda options: None, ""))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
