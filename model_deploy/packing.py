@@ -7,8 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import placement
 
-# Up to this size a tensor costs more as a message of its own, some 100 us, than it does as a
-# part of a pack, which is copied twice.
+# Up to this size a tensor is packed: a message of its own costs more than the two copies.
 SMALL_BYTES = 1 << 16
 
 
