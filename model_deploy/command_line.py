@@ -60,14 +60,21 @@ def run_command(
         return 2
     if options is None:
         return 0
-    _prepare_tensorflow()
+    # Here, as the launcher, which has its options read by this file, starts without it.
+    import tensorflow.compat.v1 as tf  # noqa: PLC0415
+
+    tf.disable_eager_execution()
+    # `==` then compares variables by identity: slim does so for each new one with all before,
+    # which takes most of the time to build a deep network.
+    tf.disable_tensor_equality()
+    tf.get_logger().setLevel("ERROR")
     code = 1
     try:
         function(options)
     except (ValueError, OSError, FloatingPointError) as error:
         _raise_again_to_debug(options)
         message = f"error: {error}"
-    except _tensorflow_error() as error:
+    except tf.errors.OpError as error:
         _raise_again_to_debug(options)
         # Behind its first line comes TensorFlow's own account of the place.
         message = f"error: {error.message.strip().splitlines()[0]}"
@@ -159,30 +166,10 @@ def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
     return path
 
 
-def _prepare_tensorflow() -> None:
-    """Graph mode, without notices."""
-    # Here, as the launcher, which has its options read by this file, starts without it.
-    import tensorflow.compat.v1 as tf  # noqa: PLC0415
-
-    tf.disable_eager_execution()
-    # `==` then compares variables by identity: slim does so for each new one with all before,
-    # which takes most of the time to build a deep network.
-    tf.disable_tensor_equality()
-    tf.get_logger().setLevel("ERROR")
-
-
 def _check_names(path: str, read: Mapping[str, Any], names: Sequence[str]) -> None:
     for name in read:
         if name not in names:
             raise ValueError(f"config must hold names of flags, got {name!r} in {path}")
-
-
-def _tensorflow_error() -> type[Any]:
-    # Here, as commands that do without TensorFlow start in a fraction of the time.
-    import tensorflow as tf  # noqa: PLC0415
-
-    error: type[Any] = tf.errors.OpError
-    return error
 
 
 def _raise_again_to_debug(options: Options) -> None:
