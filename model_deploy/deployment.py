@@ -52,7 +52,7 @@ class DeployedModel(_Model):
         variable, a float64 scalar that all replicas run together; else None.
       is_synchronous: whether all replicas make each step together.
       staleness: how many updates others made between the start of a step and its update, an
-        int64 scalar; None where nobody else updates the variables, and with asynchronous clones.
+        int64 scalar, 0 where nobody else does; None with asynchronous clones or all-reduce.
       global_step: number of updates after that of a step, an int64 scalar; fetch both
         together with `train_op`.  None as `staleness`.
     """
