@@ -70,7 +70,7 @@ def serve_worker(
     )
     with tf1.device(deployment.variables_device()):
         step = tf1.train.get_or_create_global_step()
-    with tf1.device(deployment.optimizer_device()):
+    with tf1.device(step.device):
         rate = tf1.train.exponential_decay(
             ps_network.LEARNING_RATE,
             step,

@@ -99,7 +99,7 @@ def build(options: MnistOptions, config: DeploymentConfig) -> tuple[DeployedMode
             num_shards=config.num_replicas,
             shard_index=config.replica_id,
         )
-    with tf.device(config.optimizer_device()):
+    with tf.device(step.device):  # where the rate is needed: it does not move then
         # Every worker counts its steps in the global step, so that a step is one batch.
         decay_steps = math.ceil(
             options.epochs_per_decay * dataset.num_examples / options.batch_size

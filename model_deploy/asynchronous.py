@@ -61,7 +61,7 @@ def update_by_clone(
       update_ops: ops, or functions that make ops, to run with each update.
       is_remote: whether the variables are on parameter servers.
     """
-    counter = StepCounter(is_remote)
+    counter = StepCounter(is_remote=is_remote)
     values = [g.values if isinstance(g, tf.IndexedSlices) else g for g, _ in gradients]
     step_at_update = counter.at_update([loss, *values])
     with tf.control_dependencies([step_at_update]):

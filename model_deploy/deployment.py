@@ -51,10 +51,11 @@ class DeployedModel(_Model):
       copies_difference: with all-reduce the largest difference between two copies of a
         variable, a float64 scalar that all replicas run together; else None.
       is_synchronous: whether all replicas make each step together.
-      staleness: how many updates others made between the start of a step and its update, an
-        int64 scalar, 0 where nobody else does; None with asynchronous clones or all-reduce.
-      global_step: number of updates after that of a step, an int64 scalar; fetch both
-        together with `train_op`.  None as `staleness`.
+      staleness: how many updates other replicas made between the start of a step and its
+        update, an int64 scalar; None where a step is one of all replicas, and with
+        asynchronous clones, each of which has its own.
+      global_step: number of updates after that of a step, an int64 scalar; None with
+        asynchronous clones or all-reduce.  Fetch both together with `train_op`.
     """
 
     clone_updates: Sequence[CloneUpdate] = ()

@@ -66,33 +66,44 @@ def pack_reads(values: Sequence[Any]) -> None:
 
 
 def pack_gradients(
-    config: DeploymentConfig, gradients: Sequence[GradientAndVariable]
+    config: DeploymentConfig, gradients: Sequence[GradientAndVariable], after: Any
 ) -> list[GradientAndVariable]:
     """Lets the gradients of small variables go to each parameter server in one pack.
 
     Args:
       config: the deployment; without parameter servers nothing is changed.
       gradients: `(gradient, variable)` pairs.
+      after: a tensor of the worker.  No gradient leaves before it is computed, so that what
+        gets them need not wait for it, which would take a message to each parameter server.
 
     Returns:
       The same values, those that were packed beside their variables.
     """
-    packed = list(gradients)
     if config.num_ps_tasks == 0:
-        return packed
+        return list(gradients)
+    packed = [(_once_done(after, gradient), variable) for gradient, variable in gradients]
     small = [
         i
-        for i, (gradient, _) in enumerate(gradients)
+        for i, (gradient, _) in enumerate(packed)
         if tf.is_tensor(gradient)
         and not isinstance(gradient, tf.IndexedSlices)
         and packing.is_small(gradient)
     ]
-    for device, places in _by_device([gradients[i][1] for i in small]).items():
-        moved = [gradients[small[place]] for place in places]
+    for device, places in _by_device([packed[i][1] for i in small]).items():
+        moved = [packed[small[place]] for place in places]
         parts = packing.move_packed([g for g, _ in moved], config.optimizer_device(), device)
         for place, part, (_, variable) in zip(places, parts, moved, strict=True):
             packed[small[place]] = (part, variable)
     return packed
+
+
+def _once_done(after: Any, gradient: Any) -> Any:
+    """The same gradient on the same device, but not before `after`."""
+    if isinstance(gradient, tf.IndexedSlices):
+        values = _once_done(after, gradient.values)
+        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+    with tf.device(gradient.device), tf.control_dependencies([after]):
+        return tf.identity(gradient)
 
 
 def _by_device(items: Sequence[Any]) -> dict[str, list[int]]:

@@ -74,10 +74,12 @@ def update_together(plan: Plan) -> Update:
     gradients = plan.gradients(plan.clones, plan.losses)
     if plan.replicas_to_aggregate is None:  # else the mean of the replicas is clipped
         gradients = plan.clip(gradients)
-    moved = pack_gradients(plan.config, gradients)
-    counter = StepCounter(is_remote=plan.config.num_ps_tasks > 0)
     # The loss comes first: its forward pass must not read variables half updated.
-    with tf.control_dependencies([plan.total_loss]):
+    moved = pack_gradients(plan.config, gradients, plan.total_loss)
+    is_remote = plan.config.num_ps_tasks > 0
+    others_update = plan.config.num_replicas > 1 and plan.replicas_to_aggregate is None
+    counter = StepCounter(is_remote=is_remote, others_update=others_update)
+    with tf.control_dependencies([] if is_remote else [plan.total_loss]):
         applied = optimizer.apply_gradients(moved, global_step=tf.train.get_global_step())
     updates = _with_functions([applied, *update_ops])
     staleness, global_step = counter.after(updates)
@@ -99,10 +101,11 @@ def update_by_each_clone(plan: Plan) -> Update:
         with tf.name_scope(clone.scope):
             losses = gather_losses([clone], regularization)
             gradients = plan.clip(plan.gradients([clone], losses))
+            loss = losses.total()
             updates.append(
                 asynchronous.update_by_clone(
-                    pack_gradients(plan.config, gradients),
-                    losses.total(),
+                    pack_gradients(plan.config, gradients, loss),
+                    loss,
                     plan.optimizer,
                     update_ops,
                     is_remote=plan.config.num_ps_tasks > 0,

@@ -59,6 +59,16 @@ def _moved(train_op, source, destination):
     return sorted(t.shape.num_elements() * t.dtype.size for t, _ in edges)
 
 
+def _waits(train_op, source, destination):
+    """The ops of a job for which ops of another job wait without taking a value of them."""
+    return {
+        waited
+        for op in graph_walk.ancestors([train_op.op], control_inputs=True)
+        for waited in op.control_inputs
+        if (_job(waited.device), _job(op.device)) == (source, destination)
+    }
+
+
 def _layers():
     """Two layers with L2: weights of 25,600 and 300 floats, 100 and 3 biases."""
     with slim.arg_scope(
@@ -76,16 +86,39 @@ def _layers():
 def test_each_variable_moves_once_per_step(num_clones, asynchronous, variable_kind):
     """Both ways the big weights move by themselves, and all that is small in one pack.
 
-    After the update two int64 come back: staleness and global step.
+    After the update the global step comes back, and with asynchronous clones the staleness.
     """
     config = LogicalDevices(num_clones=num_clones, num_ps_tasks=1)
     model = deploy(config, _layers, optimizer=SGD(0.1), asynchronous=asynchronous)
     train_op = model.clone_updates[-1].train_op if asynchronous else model.train_op
     big, small = 4 * 256 * 100, 4 * (100 + 100 * NUM_CLASSES + NUM_CLASSES)
-    assert _moved(train_op, "ps", "worker") == [16, small, big]
+    counts = 16 if asynchronous else 8
+    assert _moved(train_op, "ps", "worker") == [counts, small, big]
     rate = 4
     assert _moved(train_op, "worker", "ps")[-2:] == [small, big]
     assert sum(_moved(train_op, "worker", "ps")) <= small + big + 2 * rate
+    # What is not a value: asynchronous clones say when they have computed all.
+    assert len(_waits(train_op, "worker", "ps")) == int(asynchronous)
+
+
+def test_no_gradient_leaves_before_the_loss(variable_kind):
+    """The forward pass has read all variables before a parameter server updates one."""
+
+    def model_fn():
+        # Each gradient is known before its variable is read.
+        for i in range(3):
+            weights = tf.get_variable(f"weights_{i}", [20, i + 1])
+            tf.losses.compute_weighted_loss(tf.reduce_sum(weights))
+
+    model = deploy(LogicalDevices(num_ps_tasks=2), model_fn, optimizer=SGD(0.1))
+    updates = [
+        op
+        for op in graph_walk.ancestors([model.train_op.op], control_inputs=True)
+        if "ApplyGradientDescent" in op.type
+    ]
+    assert len(updates) == 3
+    for update in updates:
+        assert model.total_loss.op in graph_walk.ancestors([update], control_inputs=True)
 
 
 def test_packs_of_several_parameter_servers():
@@ -93,7 +126,7 @@ def test_packs_of_several_parameter_servers():
     model = deploy(LogicalDevices(num_ps_tasks=2), _layers, optimizer=SGD(0.1))
     big, last, biases = 4 * 256 * 100, 4 * 100 * NUM_CLASSES, 4 * (100 + NUM_CLASSES)
     moved = _moved(model.train_op, "ps", "worker")
-    assert sum(moved) == 16 + big + last + biases
+    assert sum(moved) == 8 + big + last + biases
     assert len(moved) <= 4
 
 

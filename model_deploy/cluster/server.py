@@ -9,6 +9,9 @@ from model_deploy.cluster import network
 from model_deploy.cluster.binding import restrict_to
 from model_deploy.cluster.spec import Cluster, Task
 
+# A little less than 32 MiB.
+_LARGEST_BLOCK = (32 << 20) - (64 << 10)
+
 
 def session_config(cluster: Cluster, base: Any = None) -> Any:
     """The `ConfigProto` for the server and the sessions of this process.
@@ -16,6 +19,10 @@ def session_config(cluster: Cluster, base: Any = None) -> Any:
     A worker sees itself and the parameter servers only, so that it starts without the
     other workers; without parameter servers all workers see each other. Parameter
     servers see themselves, and no GPU.
+
+    TensorFlow's threads look for work in a loop for a while before they sleep. Where several
+    tasks share a machine that takes processor time from the others, so there they do not
+    (`experimental.disable_thread_spinning`).
 
     Args:
       cluster: the cluster and this process's task.
@@ -33,6 +40,8 @@ def session_config(cluster: Cluster, base: Any = None) -> Any:
         config.device_count["GPU"] = 0
     elif cluster.ps_hosts:
         config.device_filters.extend(["/job:ps", cluster.own.device])
+    if sum(task.host == cluster.own.host for task in cluster.tasks) > 1:
+        config.experimental.disable_thread_spinning = True
     return config
 
 
@@ -71,7 +80,18 @@ def start_server(cluster: Cluster, config: Any) -> Any:
     # Until it is started the server answers no request, so nobody slips in.
     _keep_to(cluster, addresses)
     server.start()
+    _keep_freed_memory()
     return server
+
+
+def _keep_freed_memory() -> None:
+    """Lets the C library keep what the tensors of a step leave, for those of the next one.
+
+    glibc returns free memory to the system, which costs a page fault for each 4 KiB of the
+    next step, unless it is less than twice the largest block that was ever given back whole,
+    of up to 32 MiB (mallopt(3), M_MMAP_THRESHOLD).  Other libraries take no notice.
+    """
+    bytearray(_LARGEST_BLOCK)  # and free again
 
 
 def _own_addresses(own: Task) -> list[network.IPAddress]:

@@ -107,7 +107,7 @@ def train(
         report = clone_report_ops(model, learning_rate, wait_secs)
     else:
         first_bad = None if checks is None else checks.first_bad
-        report = report_op(model, learning_rate, wait_secs, first_bad, others_update=others_update)
+        report = report_op(model, learning_rate, wait_secs, first_bad)
     start = Start(is_chief=False)
     if is_chief:
         start = _chief_start(folder, options, init_fn, cluster.own.device if cluster else "")

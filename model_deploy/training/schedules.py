@@ -51,7 +51,7 @@ def build_learning_rate(
       steps_per_epoch: examples / (batch size * clones * synchronous replicas).
 
     Returns:
-      A float32 scalar named `learning_rate`.
+      A float32 scalar named `learning_rate`, on the device of `global_step`.
 
     Raises:
       ValueError: if `steps_per_epoch` is not more than 0.
@@ -60,13 +60,15 @@ def build_learning_rate(
         raise ValueError(f"steps_per_epoch must be more than 0, got {steps_per_epoch}")
     # Whole steps, so that a fall comes between two steps and at the same one in each run.
     decay_steps = max(1, round(steps_per_epoch * options.num_epochs_per_decay))
-    rate = _decayed(options, global_step, decay_steps)
-    if options.warmup_epochs > 0:
-        # From the first step on more than 0, by which FTRL divides.
-        steps = tf.cast(global_step + 1, tf.float32)
-        done = steps / (steps_per_epoch * options.warmup_epochs)
-        rate = tf.minimum(rate, options.learning_rate * done)
-    return tf.identity(rate, name="learning_rate")
+    # On a parameter server beside the variables, where else both would move in each step.
+    with tf.device(global_step.device):
+        rate = _decayed(options, global_step, decay_steps)
+        if options.warmup_epochs > 0:
+            # From the first step on more than 0, by which FTRL divides.
+            steps = tf.cast(global_step + 1, tf.float32)
+            done = steps / (steps_per_epoch * options.warmup_epochs)
+            rate = tf.minimum(rate, options.learning_rate * done)
+        return tf.identity(rate, name="learning_rate")
 
 
 def _decayed(options: LearningRateOptions, global_step: Any, decay_steps: int) -> Any:

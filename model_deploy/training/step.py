@@ -34,12 +34,7 @@ class StepReport(NamedTuple):
 
 
 def report_op(
-    model: DeployedModel,
-    learning_rate: Any,
-    wait_secs: Any,
-    first_bad: Any = None,
-    *,
-    others_update: bool = False,
+    model: DeployedModel, learning_rate: Any, wait_secs: Any, first_bad: Any = None
 ) -> Any:
     """An op that makes a step and gives its report, float64 [6 + clones].
 
@@ -50,8 +45,6 @@ def report_op(
       learning_rate: a scalar tensor or number, or None.
       wait_secs: a scalar tensor, or None.
       first_bad: an integer scalar tensor, or None.
-      others_update: whether other processes update the same variables meanwhile; without,
-        the staleness is 0.
     """
     losses = collect_members(tf.GraphKeys.LOSSES, model.clones).clones
     clone_losses = [tf.add_n(each) if each else None for each in losses]
@@ -60,7 +53,7 @@ def report_op(
         # Outside of the control dependency: what is constant is computed only once.
         known = _numbers(learning_rate, wait_secs, -1 if first_bad is None else first_bad)
         each_loss = _numbers(*clone_losses)
-        staleness = model.staleness if others_update else 0
+        staleness = 0 if model.staleness is None else model.staleness
         with tf.control_dependencies([model.train_op]):
             step = tf.identity(global_step if model.global_step is None else model.global_step)
             own = _numbers(step, model.train_op)

@@ -35,6 +35,19 @@ def test_session_config(cluster, filters):
     assert list(session_config(cluster).device_filters) == filters
 
 
+@pytest.mark.parametrize(
+    ("ps_hosts", "is_shared"),
+    [(["a:2"], True), (["a:2", "c:1"], True), (["c:1", "c:2"], False), ([], False)],
+)
+def test_threads_that_share_a_machine_do_not_spin(ps_hosts, is_shared):
+    """Where another task is on the same host, idle threads leave it the processor."""
+    config = session_config(Cluster(["a:1", "b:1"], ps_hosts))
+    assert config.experimental.disable_thread_spinning == is_shared
+    base = tf.ConfigProto(experimental={"disable_thread_spinning": True})
+    config = session_config(Cluster(["a:1", "b:1"], ps_hosts), base)
+    assert config.experimental.disable_thread_spinning
+
+
 def _start(host, **others):
     [port] = free_ports(1)
     cluster = Cluster([f"{host}:{port}"], **others)
