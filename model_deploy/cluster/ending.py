@@ -20,7 +20,6 @@ from model_deploy.cluster.waiting import POLL_SECS, wait_for_tasks
 
 # Time for the answer to the chief, and for its session to close, before a ps is gone.
 _LINGER_SECS = 1.0
-_CONNECT_SECS = 2.0
 _CAPACITY = 1_000_000
 
 
@@ -95,7 +94,7 @@ def end_servers(session: Any, ops: EndOps, cluster: Cluster) -> None:
         return
     # The session is of no use for one that was lost, even if it was started again.
     for task in cluster.ps:
-        if connection_error(task, _CONNECT_SECS) is None:
+        if connection_error(task) is None:
             with contextlib.suppress(tf.errors.OpError):
                 _end_server(task, session.sess_str, cluster)
 

@@ -8,6 +8,9 @@ from model_deploy.cluster.spec import Task
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+# Enough for a task that is there to accept a connection.
+CONNECT_SECS = 2.0
+
 
 def resolve_host(host: str) -> list[IPAddress]:
     """The IP addresses of a host, in the order of the resolver.
@@ -51,8 +54,8 @@ def is_port_taken(port: int) -> bool:
     return False
 
 
-def connection_error(task: Task, timeout: float) -> OSError | None:
-    """Tries to connect to a task; returns why it could not.
+def connection_error(task: Task, timeout: float = CONNECT_SECS) -> OSError | None:
+    """Tries to connect to a task for `timeout` seconds; returns why it could not.
 
     `ConnectionRefusedError` means that its machine answers, and nothing listens there.
     """

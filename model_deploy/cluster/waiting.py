@@ -4,11 +4,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from model_deploy.cluster.network import connection_error
+from model_deploy.cluster.network import CONNECT_SECS, connection_error
 from model_deploy.cluster.spec import Cluster, Task
 
 POLL_SECS = 0.1
-_CONNECT_SECS = 2.0
 
 
 def tasks_needed(cluster: Cluster) -> tuple[Task, ...]:
@@ -48,7 +47,7 @@ def wait_for_tasks(
     missing = list(tasks)
     while not stop():
         left = started + timeout - time.monotonic()
-        patience = max(POLL_SECS, min(left, _CONNECT_SECS))
+        patience = max(POLL_SECS, min(left, CONNECT_SECS))
         missing = [task for task in missing if connection_error(task, patience)]
         if not missing:
             return

@@ -16,7 +16,7 @@ def moving_average_update(decay: float, global_step: Any) -> Callable[[], Any]:
 
     Args:
       decay: in (0, 1), close to 1.
-      global_step: the number of steps done, a scalar.
+      global_step: the variable that counts the steps done.
 
     Returns:
       A function that makes the op; `deploy` calls it when the variables exist.
@@ -24,8 +24,7 @@ def moving_average_update(decay: float, global_step: Any) -> Callable[[], Any]:
 
     def update() -> Any:
         # Read here, after the update: a reference variable as it is moves at the step's start.
-        step = global_step.read_value() if hasattr(global_step, "read_value") else global_step
-        averages = tf.train.ExponentialMovingAverage(decay, step)
+        averages = tf.train.ExponentialMovingAverage(decay, global_step.read_value())
         by_device: dict[str, list[Any]] = {}
         for variable in _averaged_variables():
             by_device.setdefault(variable.device, []).append(variable)

@@ -13,12 +13,11 @@ from model_deploy.cluster import Task, connection_error
 REPORT_SECS = 5.0
 # Seconds that a step with a task missing may have taken when it is asked to stop.
 _STOP_SECS = 5.0
-_CONNECT_SECS = 2.0
 
 
 def unreachable(tasks: Sequence[Task]) -> list[Task]:
     """Those of `tasks` that accept no connection."""
-    return [task for task in tasks if connection_error(task, _CONNECT_SECS)]
+    return [task for task in tasks if connection_error(task)]
 
 
 def names_of(tasks: Sequence[Task]) -> str:

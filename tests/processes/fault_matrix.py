@@ -19,7 +19,7 @@ MOMENTS = ("start", SAVE_STEPS + SAVE_STEPS // 2, "save", "end")
 VICTIMS = {
     "asynchronous": ("worker 1", "worker 0", "ps 0", "ps 1"),
     "synchronous": ("worker 1", "worker 0", "ps 0", "ps 1"),
-    "backup": ("worker 1", "worker 0"),
+    "backup": ("worker 1", "worker 0", "ps 0", "ps 1"),
     "all_reduce": ("worker 1", "worker 0"),
 }
 PAGE = ROOT / "docs" / "faults.md"

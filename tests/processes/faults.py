@@ -283,7 +283,10 @@ class _Cluster:
     def _start(self, name):
         case = self._case
         # The gate keeps the others from the end until the victim is back. Of replicas with a
-        # backup it keeps one, so that the victim's gradients are needed again.
+        # backup it keeps one, so that the victim's gradients are needed again. Where steps would
+        # be lost it keeps them from making more while the chief stands still in its save.
+        loses = case.moment == "save" and case.hits_ps and name != "worker 0"
+        hold_at = SAVE_STEPS + 1 if loses else STEPS - 8
         holds = case.mode == "asynchronous" or name == "worker 2"
         holds = holds and case.moment != "end" and name not in self._running
         hosts = self._ports.addresses
@@ -291,7 +294,7 @@ class _Cluster:
             *training_flags(self._folder, case.mode),
             *cluster_flags(name, hosts[: case.num_workers], hosts[case.num_workers :]),
             *_stop_flags(case, self._folder),
-            f"--hold_at={STEPS - 8 if holds else 0}",
+            f"--hold_at={hold_at if holds else 0}",
             f"--gate={self._gate}",
         ]
         self._running[name] = self._processes.fork(name.replace(" ", "-"), MODULE, arguments)
