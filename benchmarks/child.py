@@ -9,7 +9,7 @@ import contextlib
 import importlib
 import json
 import os
-import resource
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -40,8 +40,7 @@ class Requests:
 
     def answer(self, measured: Mapping[str, float]) -> None:
         """Sends the result of a measurement, and "peak MB", the most memory used so far."""
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        self._answers.write(json.dumps({"peak MB": peak, **measured}) + "\n")
+        self._answers.write(json.dumps({"peak MB": _peak_megabytes(), **measured}) + "\n")
         self._answers.flush()
 
     def serve(self, measure: Callable[[], Mapping[str, float]]) -> None:
@@ -49,6 +48,13 @@ class Requests:
         self.ready()
         for _ in self:
             self.answer(measure())
+
+
+def _peak_megabytes() -> float:
+    # Not `ru_maxrss`, which begins with the size that the parent had when it started this process.
+    status = pathlib.Path("/proc/self/status").read_text()
+    [peak] = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+    return int(peak.split()[1]) / 1024
 
 
 class Child:

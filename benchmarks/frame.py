@@ -80,7 +80,7 @@ class Goal:
         if ratio is None:
             return f"{goal}: not measured"
         return (
-            f"{goal}; it is {ratio:.2f} times: {'reached' if self.is_reached(ratio) else 'short'}"
+            f"{goal}; it is {ratio:#.3g} times: {'reached' if self.is_reached(ratio) else 'short'}"
         )
 
 
