@@ -52,7 +52,7 @@ class DeployedModel(_Model):
         variable, a float64 scalar that all replicas run together; else None.
       is_synchronous: whether all replicas make each step together.
       staleness: how many updates other replicas made between the start of a step and its
-        update, an int64 scalar; None where a step is one of all replicas, and with
+        update, an int64 scalar; None where no other one updates by itself, and with
         asynchronous clones, each of which has its own.
       global_step: number of updates after that of a step, an int64 scalar; None with
         asynchronous clones or all-reduce.  Fetch both together with `train_op`.
