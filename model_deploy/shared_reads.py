@@ -66,7 +66,7 @@ def pack_reads(values: Sequence[Any]) -> None:
 
 
 def pack_gradients(
-    config: DeploymentConfig, gradients: Sequence[GradientAndVariable], after: Any
+    config: DeploymentConfig, gradients: Sequence[GradientAndVariable], after: Any = None
 ) -> list[GradientAndVariable]:
     """Lets the gradients of small variables go to each parameter server in one pack.
 
@@ -79,9 +79,11 @@ def pack_gradients(
     Returns:
       The same values, those that were packed beside their variables.
     """
+    packed = list(gradients)
     if config.num_ps_tasks == 0:
-        return list(gradients)
-    packed = [(_once_done(after, gradient), variable) for gradient, variable in gradients]
+        return packed
+    if after is not None:
+        packed = [(_once_done(after, gradient), variable) for gradient, variable in gradients]
     small = [
         i
         for i, (gradient, _) in enumerate(packed)

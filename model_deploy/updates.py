@@ -75,7 +75,7 @@ def update_together(plan: Plan) -> Update:
     if plan.replicas_to_aggregate is None:  # else the mean of the replicas is clipped
         gradients = plan.clip(gradients)
     # The loss comes first: its forward pass must not read variables half updated.
-    moved = pack_gradients(plan.config, gradients, plan.total_loss)
+    moved = pack_gradients(plan.config, gradients, after=plan.total_loss)
     is_remote = plan.config.num_ps_tasks > 0
     others_update = plan.config.num_replicas > 1 and plan.replicas_to_aggregate is None
     counter = StepCounter(is_remote=is_remote, others_update=others_update)
@@ -101,11 +101,10 @@ def update_by_each_clone(plan: Plan) -> Update:
         with tf.name_scope(clone.scope):
             losses = gather_losses([clone], regularization)
             gradients = plan.clip(plan.gradients([clone], losses))
-            loss = losses.total()
             updates.append(
                 asynchronous.update_by_clone(
-                    pack_gradients(plan.config, gradients, loss),
-                    loss,
+                    pack_gradients(plan.config, gradients),
+                    losses.total(),
                     plan.optimizer,
                     update_ops,
                     is_remote=plan.config.num_ps_tasks > 0,
