@@ -40,23 +40,23 @@ class Deployed:
 def deployed(network_name, tmp_path_factory):
     """Builds the training graph on two clones, takes a step, writes a checkpoint.
 
-    The second clone of the deepest networks is a copy of the first one: that gives the same graph,
-    as `test_copying.py` shows, in two thirds of the time.
+    The second clone of deep networks is a copy of the first one: that gives the same graph, as
+    `test_copying.py` shows, in two thirds of the time.
     """
     checkpoint = str(tmp_path_factory.mktemp("checkpoint") / "model.ckpt")
     with tf.Graph().as_default() as graph:
         tf.set_random_seed(1)
         optimizer = RecordingOptimizer(1e-6)
-        config = DeploymentConfig(
-            num_clones=2, clone_on_cpu=True, copy_clones=reference_size(network_name) > DEEPEST
-        )
+        copied = is_deep(network_name)
+        config = DeploymentConfig(num_clones=2, clone_on_cpu=True, copy_clones=copied)
         model = deploy(config, classify, [network_name], optimizer=optimizer)
         finite = {v.op.name: all_finite(gradient) for gradient, v in optimizer.applied}
         names = [op.name for op in graph.get_operations()]
+        saver = tf.train.Saver()  # before the session: what comes later is placed anew, all of it
         with graphs.session(graph) as sess:
             sess.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
             finite, loss = sess.run([finite, model.train_op])
-            tf.train.Saver().save(sess, checkpoint, write_meta_graph=False)
+            saver.save(sess, checkpoint, write_meta_graph=False)
             variables = sess.run({v.op.name: v for v in tf.global_variables()})
         return Deployed(
             trainable=[v.op.name for v in tf.trainable_variables()],
@@ -68,9 +68,13 @@ def deployed(network_name, tmp_path_factory):
         )
 
 
-# Numbers of variables. Less deep is Inception v3, which names a kernel after its size.
+# Number of variables. Less deep is Inception v3, which names a kernel after its size.
 DEEP = 400
-DEEPEST = 600
+# Deep networks -> the same code with fewer layers, which is evaluated in their place.
+TWINS = {
+    f"resnet_{v}_{layers}": f"resnet_{v}_50" for v in ("v1", "v2") for layers in (101, 152, 200)
+}
+TWINS |= {f"{family}_large": f"{family}_mobile" for family in ("nasnet", "pnasnet")}
 # The kernel of an auxiliary head that is as large as the feature map, of NASNet and Inception.
 HEAD = re.compile(rf"{graphs.WHOLE_MAP.pattern}|.*/AuxLogits/Conv2d_2a(_\d+x\d+)?/weights")
 # Networks whose first dense layer is as large as their images.
@@ -78,10 +82,11 @@ SIZED = {"cifarnet", "lenet", "mnist_mlp"}
 DROPOUT = r"clone_0/(.*?[Dd]ropout[^/]*)/.*[Rr]andom_?[Uu]niform$"
 
 
-def reference_size(network_name):
-    """The number of variables, 0 of a network without reference numbers."""
-    has_numbers = network_name in reference.names()
-    return len(reference.load(network_name)["variables"]) if has_numbers else 0
+def is_deep(network_name):
+    """Whether a network has more than `DEEP` variables, by its reference numbers."""
+    return (
+        network_name in reference.names() and len(reference.load(network_name)["variables"]) > DEEP
+    )
 
 
 def classify(network_name):
@@ -125,12 +130,9 @@ def test_checkpoint_restores_into_a_fresh_training_graph(network_name, deployed)
     Of deep networks the names and shapes are compared, with those that a one-clone graph has by
     `test_training.py`: to build them once more takes minutes.
     """
-    if reference_size(network_name) > DEEP:
-        expected = reference.load(network_name)
-        step = {name for name, _ in expected["non_float32_variables"]}
-        wanted = {name: shape for name, shape, *_ in expected["variables"] if name not in step}
-        saved = {name: list(value.shape) for name, value in deployed.variables.items()}
-        assert without_shape_of_head(saved) == without_shape_of_head({**wanted, "global_step": []})
+    if is_deep(network_name):
+        wanted = {**variables_of(network_name), "global_step": []}
+        assert without_shape_of_head(shapes_of(deployed)) == without_shape_of_head(wanted)
         return
     with tf.Graph().as_default() as graph:
         tf.train.get_or_create_global_step()
@@ -143,6 +145,18 @@ def test_checkpoint_restores_into_a_fresh_training_graph(network_name, deployed)
         np.testing.assert_array_equal(value, deployed.variables[name])
 
 
+def shapes_of(deployed):
+    """The shapes of the variables that were saved, by name."""
+    return {name: list(value.shape) for name, value in deployed.variables.items()}
+
+
+def variables_of(network_name, left_out=()):
+    """The shapes of the variables of a training graph by the reference, by name."""
+    expected = reference.load(network_name)
+    left_out = {*left_out, *(name for name, _ in expected["non_float32_variables"])}
+    return {name: shape for name, shape, *_ in expected["variables"] if name not in left_out}
+
+
 def without_shape_of_head(shapes):
     """The shapes, but for the kernel of an auxiliary head that covers a whole feature map."""
     return {name: None if HEAD.fullmatch(name) else shape for name, shape in shapes.items()}
@@ -150,10 +164,12 @@ def without_shape_of_head(shapes):
 
 @pytest.fixture(scope="module")
 def evaluated(network_name, deployed):
-    """Variables and logits of the evaluation graph, from the checkpoint.
+    """Variables and logits of the evaluation graph, from the checkpoint; None if a twin has it.
 
     It is for the smallest input, unless that has other variables than the one of the training.
     """
+    if network_name in TWINS:
+        return None
     with tf.Graph().as_default() as graph:
         sized = network_name in SIZED
         images = graphs.sample(network_name) if sized else smallest_input(network_name)
@@ -175,8 +191,16 @@ def smallest_input(network_name):
     return tf.constant(reference.images([batch, *frames, side, side, channels]))
 
 
-def test_checkpoint_restores_into_the_evaluation_graph(evaluated, deployed):
-    """The evaluation graph finds all of its variables in the checkpoint, and runs with them."""
+def test_checkpoint_restores_into_the_evaluation_graph(network_name, evaluated, deployed):
+    """The evaluation graph finds all of its variables in the checkpoint, and runs with them.
+
+    Of a network with a twin, names and shapes are compared with those that an evaluation graph has
+    by `test_inference.py`.
+    """
+    if network_name in TWINS:
+        training_only = reference.load(network_name)["training_only_variables"]
+        assert variables_of(network_name, training_only).items() <= shapes_of(deployed).items()
+        return
     restored, logits = evaluated
     for name, value in restored.items():
         np.testing.assert_array_equal(value, deployed.variables[name])
@@ -184,7 +208,10 @@ def test_checkpoint_restores_into_the_evaluation_graph(evaluated, deployed):
 
 
 def test_smallest_input(network_name, evaluated):
-    """Images of the smallest size are enough for logits."""
+    """Images of the smallest size are enough for logits; those of a twin are as small."""
+    if network_name in TWINS:
+        assert smallest_input(network_name).shape == smallest_input(TWINS[network_name]).shape
+        return
     _, logits = evaluated
     if network_name in SIZED:
         logits, _ = graphs.build(network_name, smallest_input(network_name))
