@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow.compat.v1 as tf
+from tensorflow.core.protobuf import config_pb2
 
 # Steps in each way before one is chosen, of which the first ones are not timed.
 _TRIALS = 30
@@ -18,10 +18,10 @@ class StepCall:
     """Fetches a tensor again and again, in the faster one of two ways.
 
     TensorFlow hands a step to the threads of its pool, and its end back.  Each hand-over takes
-    some 10 us, a good part of a short step.  A short step is faster in the calling thread
-    (`RunOptions.inter_op_thread_pool` of -1), where ops do not run side by side, though each
-    still uses all threads.  So short steps of a session in this process are timed in both
-    ways; what they compute is the same.
+    some 10 us, a good part of a short step.  A short step is faster in the calling thread, see
+    `inline_call`, where ops do not run side by side, though each still uses all threads.  So
+    short steps of a session in this process are timed in both ways; what they compute is the
+    same.
 
     Args:
       session: where to run.
@@ -33,11 +33,11 @@ class StepCall:
         self, session: Any, fetch: Any, clock: Callable[[], float] = time.perf_counter
     ) -> None:
         pooled = session.make_callable(fetch)
-        inline = session.make_callable(fetch, accept_options=True)
-        options = tf.RunOptions(inter_op_thread_pool=-1)
-        self._ways = [pooled, lambda: inline(options=options)]
+        self._session = session
+        self._fetch = fetch
         self._clock = clock
-        self._times: list[list[float]] = [[], []]
+        self._ways = [pooled]
+        self._times: list[list[float]] = [[]]
         self._chosen = pooled if session.sess_str else None
 
     def __call__(self) -> Any:
@@ -46,16 +46,35 @@ class StepCall:
         return self._try()
 
     def _try(self) -> Any:
-        way = 0 if len(self._times[0]) < _TRIALS else 1
         began = self._clock()
-        value = self._ways[way]()
-        self._times[way].append(self._clock() - began)
-        if len(self._times[way]) == _TRIALS:
-            pooled_secs, *inline_secs = [
-                statistics.median(times[_UNTIMED:]) for times in self._times if times
-            ]
-            if pooled_secs > _SHORT_SECS:
-                self._chosen = self._ways[0]
-            elif inline_secs:
-                self._chosen = self._ways[int(inline_secs[0] < pooled_secs)]
+        value = self._ways[-1]()
+        self._times[-1].append(self._clock() - began)
+        if len(self._times[-1]) == _TRIALS:
+            self._choose()
         return value
+
+    def _choose(self) -> None:
+        """Takes the faster way, unless the other one is still to be tried."""
+        secs = [statistics.median(times[_UNTIMED:]) for times in self._times]
+        if len(secs) == 1 and secs[0] <= _SHORT_SECS:
+            self._ways.append(inline_call(self._session, self._fetch))
+            self._times.append([])
+        else:
+            self._chosen = self._ways[secs.index(min(secs))]
+
+
+def inline_call(session: Any, fetch: Any) -> Callable[[], Any]:
+    """A function that fetches a tensor in the thread that calls it.
+
+    What runs is looked up once, here, and not by the names of feeds and fetches in each call:
+    that takes 20 us or more.  The graph is optimized once more for it.  Only `tf.Session`'s own
+    code and Keras use this way of TensorFlow, which has no public name in Python.
+
+    Args:
+      session: a `tf.Session` of this process; servers do not offer it.
+      fetch: a tensor.
+    """
+    options = config_pb2.CallableOptions(fetch=[fetch.name])
+    options.run_options.inter_op_thread_pool = -1
+    call = session._make_callable_from_options(options)
+    return lambda: call()[0]

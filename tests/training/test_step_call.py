@@ -55,3 +55,14 @@ def test_the_faster_way_is_chosen(secs, is_inline):
         for _ in range(NUM_CALLS):
             call()
     assert set(seen[60:]) == {"inline" if is_inline else "pooled"}
+
+
+@pytest.mark.parametrize("num_steps", [5, 45], ids=["in the pool", "inline"])
+def test_errors_are_those_of_tensorflow(num_steps):
+    """The end of the data is an `OutOfRangeError` in both ways, which are tried for 30 steps."""
+    iterator = tf.data.make_one_shot_iterator(tf.data.Dataset.range(num_steps))
+    with tf.Session(config=cpu_config()) as session:
+        call = StepCall(session, iterator.get_next(), clock=lambda: 0.0)
+        assert [call() for _ in range(num_steps)] == list(range(num_steps))
+        with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
+            call()
