@@ -3,8 +3,8 @@
     python -m benchmarks.loop [--rounds=5]
 
 Around one and the same graph: `model_deploy.train`, `slim.learning.train`,
-`MonitoredTrainingSession` and, as the limit, a bare loop over `Session.make_callable`, all with
-their logging, summaries and checkpoints at default intervals.  The same network in Keras `fit`
+`MonitoredTrainingSession`, all with their logging, summaries and checkpoints at default intervals,
+and a bare loop over `Session.make_callable`.  The same network in Keras `fit`
 under `MirroredStrategy`, with 1 and with 20 steps per execution, and in PyTorch with
 `DistributedDataParallel`, one process per clone.
 """
@@ -35,13 +35,14 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
     yield _cifarnet(settings)
 
 
-def graph_loop(loop: str, build: Any, steps: int, warm_up: int = 20) -> Measure:
+def graph_loop(loop: str, build: Any, steps: int, warm_up: int) -> Measure:
     """The measure of a loop of graph mode, in this process."""
     return lambda: {UNIT: loops.steps_per_sec(loop, build, steps, warm_up)}
 
 
 def _tiny(settings: Settings, num_clones: int) -> Benchmark:
-    steps = settings.amount(2000, quick=40)
+    # Other peers are warm from the rounds before; these loops begin anew in each.
+    steps, warm_up = settings.amount(2000, quick=40), settings.amount(200, quick=20)
 
     def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
         build = functools.partial(networks.tiny, num_clones)
@@ -49,7 +50,7 @@ def _tiny(settings: Settings, num_clones: int) -> Benchmark:
             start_child, stack, "benchmarks.keras_peer", "serve", network="tiny"
         )
         return {
-            **{loop: graph_loop(loop, build, steps) for loop in GRAPH_LOOPS},
+            **{loop: graph_loop(loop, build, steps, warm_up) for loop in GRAPH_LOOPS},
             KERAS: keras(num_clones=num_clones, steps=steps),
             KERAS_20: keras(num_clones=num_clones, steps=steps, steps_per_execution=20),
             TORCH: torch_peer.start(stack, num_clones, network="tiny", steps=steps),
@@ -67,7 +68,7 @@ def _tiny(settings: Settings, num_clones: int) -> Benchmark:
         title=f"Tiny network, {num_clones} clone{'s' if num_clones > 1 else ''}",
         does=(
             "One layer on 8 x 10 numbers per clone, without input: what a step costs besides its "
-            "computation. The bare loop, which does nothing but steps, is the limit. PyTorch has "
+            "computation. The bare loop calls what `Session.make_callable` gives. PyTorch has "
             "one process per clone."
         ),
         quantities=(UNIT,),

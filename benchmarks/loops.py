@@ -26,11 +26,16 @@ class Clock(tf1.train.SessionRunHook):
     Args:
       warm_up: steps that are not timed: the first ones are slower.
       steps: timed steps.
+
+    Attributes:
+      num_steps: how many are to be made: one more, as the last step of a run is none like the
+        others: `train` fetches summaries in it.
     """
 
     def __init__(self, warm_up: int, steps: int) -> None:
         self.first = warm_up
         self.last = warm_up + steps
+        self.num_steps = self.last + 1
         self.began = self.ended = 0.0
 
     @property
@@ -53,7 +58,7 @@ class Clock(tf1.train.SessionRunHook):
             self.ended = time.perf_counter()
 
 
-def steps_per_sec(loop: str, build: Build, steps: int, warm_up: int = 20) -> float:
+def steps_per_sec(loop: str, build: Build, steps: int, warm_up: int) -> float:
     """Builds the graph anew and trains it with one of `LOOPS`."""
     with tf.Graph().as_default(), tempfile.TemporaryDirectory() as folder:
         clock = Clock(warm_up, steps)
@@ -84,12 +89,12 @@ def serve_first_step(requests: Requests, loop: str, num_clones: int) -> None:
 
 def run_train(model: Any, folder: str, clock: Clock) -> None:
     """This project's loop."""
-    model_deploy.train(model, folder, max_steps=clock.last, hooks=[clock])
+    model_deploy.train(model, folder, max_steps=clock.num_steps, hooks=[clock])
 
 
 def run_slim(model: Any, folder: str, clock: Clock) -> None:
     """TF-Slim's loop."""
-    steps = iter(range(1, clock.last + 1))
+    steps = iter(range(1, clock.num_steps + 1))
 
     def step_fn(session: Any, *arguments: Any) -> Any:
         result = slim.learning.train_step(session, *arguments)
@@ -99,7 +104,7 @@ def run_slim(model: Any, folder: str, clock: Clock) -> None:
     slim.learning.train(
         model.train_op,
         folder,
-        number_of_steps=clock.last,
+        number_of_steps=clock.num_steps,
         summary_op=model.summary_op,
         train_step_fn=step_fn,
         log_every_n_steps=10,
@@ -109,7 +114,7 @@ def run_slim(model: Any, folder: str, clock: Clock) -> None:
 def run_monitored(model: Any, folder: str, clock: Clock) -> None:
     """TensorFlow's monitored session, with its default hooks."""
     with tf1.train.MonitoredTrainingSession(checkpoint_dir=folder) as session:
-        for step in range(1, clock.last + 1):
+        for step in range(1, clock.num_steps + 1):
             session.run(model.train_op)
             clock.note(step)
 
@@ -120,7 +125,7 @@ def run_bare(model: Any, folder: str, clock: Clock) -> None:
     with tf1.Session() as session:
         _initialize(session)
         step_fn = session.make_callable(model.train_op)
-        for step in range(1, clock.last + 1):
+        for step in range(1, clock.num_steps + 1):
             step_fn()
             clock.note(step)
 
@@ -130,7 +135,7 @@ def run_op(op: Any, folder: str, clock: Clock) -> None:
     del folder
     with tf1.Session() as session:
         _initialize(session)
-        for step in range(1, clock.last + 1):
+        for step in range(1, clock.num_steps + 1):
             session.run(op)
             clock.note(step)
 
