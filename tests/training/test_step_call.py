@@ -2,11 +2,13 @@
 
 import threading
 
+import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.training.step_call import StepCall
-from tests.goldens import cpu_config
+from model_deploy import deploy
+from model_deploy.training.step_call import StepCall, inline_call
+from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
 
 # More than the trials of both ways.
 NUM_CALLS = 70
@@ -66,3 +68,20 @@ def test_errors_are_those_of_tensorflow(num_steps):
         assert [call() for _ in range(num_steps)] == list(range(num_steps))
         with pytest.raises(tf.errors.OutOfRangeError, match="End of sequence"):
             call()
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_both_ways_compute_the_same(name, variable_kind):
+    """After 20 steps of two clones in either way all variables are equal, to the last bit."""
+    optimizer = tf.train.AdamOptimizer(0.1)
+    model = deploy(LogicalDevices(num_clones=2), feed_clones(GOLDENS[name], 2), optimizer=optimizer)
+    found = []
+    for callable_of in (tf.Session.make_callable, inline_call):
+        with tf.Session(config=cpu_config()) as session:
+            session.run(tf.global_variables_initializer())
+            step = callable_of(session, model.train_op)
+            losses = [step() for _ in range(20)]
+            found.append([losses, *session.run(tf.global_variables())])
+    assert found[0][0][0] > found[0][0][-1]
+    for pooled, inline in zip(*found, strict=True):
+        np.testing.assert_array_equal(pooled, inline)
