@@ -71,7 +71,7 @@ class _FirstStep(Clock):
     """Says when the first step is made; there is a second one."""
 
     def __init__(self, requests: Requests) -> None:
-        super().__init__(warm_up=1, steps=1)
+        super().__init__(warm_up=1, steps=0)
         self._requests = requests
 
     def note(self, step: int) -> None:

@@ -20,15 +20,6 @@ from tests.nets import reference
 LABELS = [1, 7]
 # The kernel of an auxiliary head that is as large as the feature map.
 WHOLE_MAP = re.compile(r"aux_\d+/aux_logits/Conv/weights")
-# Networks -> the same code with fewer layers or another width, by which what is the same for both
-# is tested.
-TWINS = {
-    f"resnet_{v}_{layers}": f"resnet_{v}_50" for v in ("v1", "v2") for layers in (101, 152, 200)
-}
-TWINS |= {f"{family}_large": f"{family}_mobile" for family in ("nasnet", "pnasnet")}
-TWINS |= {f"mobilenet_v1_{width}": "mobilenet_v1" for width in ("075", "050", "025")}
-TWINS |= {f"mobilenet_v2_{width}": "mobilenet_v2" for width in ("140", "035")}
-TWINS |= {"mobilenet_edgetpu_075": "mobilenet_edgetpu", "vgg_16": "vgg_a", "vgg_19": "vgg_a"}
 _STANDARD_COLLECTIONS = {
     value for key, value in vars(tf.GraphKeys).items() if key.isupper() and isinstance(value, str)
 }

@@ -70,6 +70,14 @@ def deployed(network_name, tmp_path_factory):
 
 # Number of variables. Less deep is Inception v3, which names a kernel after its size.
 DEEP = 400
+# Networks -> the same code with fewer layers or another width, which is evaluated in their place.
+TWINS = {
+    f"resnet_{v}_{layers}": f"resnet_{v}_50" for v in ("v1", "v2") for layers in (101, 152, 200)
+}
+TWINS |= {f"{family}_large": f"{family}_mobile" for family in ("nasnet", "pnasnet")}
+TWINS |= {f"mobilenet_v1_{width}": "mobilenet_v1" for width in ("075", "050", "025")}
+TWINS |= {f"mobilenet_v2_{width}": "mobilenet_v2" for width in ("140", "035")}
+TWINS |= {"mobilenet_edgetpu_075": "mobilenet_edgetpu", "vgg_16": "vgg_a", "vgg_19": "vgg_a"}
 # The kernel of an auxiliary head that is as large as the feature map, of NASNet and Inception.
 HEAD = re.compile(rf"{graphs.WHOLE_MAP.pattern}|.*/AuxLogits/Conv2d_2a(_\d+x\d+)?/weights")
 # Networks whose first dense layer is as large as their images.
@@ -125,7 +133,7 @@ def test_checkpoint_restores_into_a_fresh_training_graph(network_name, deployed)
     Of deep networks and those with a twin the names and shapes are compared, with those that a
     one-clone graph has by `test_training.py`: to build them once more takes minutes.
     """
-    if is_deep(network_name) or network_name in graphs.TWINS:
+    if is_deep(network_name) or network_name in TWINS:
         wanted = {**variables_of(network_name), "global_step": []}
         assert without_shape_of_head(shapes_of(deployed)) == without_shape_of_head(wanted)
         return
@@ -163,7 +171,7 @@ def evaluated(network_name, deployed):
 
     It is for the smallest input, unless that has other variables than the one of the training.
     """
-    if network_name in graphs.TWINS:
+    if network_name in TWINS:
         return None
     with tf.Graph().as_default() as graph:
         sized = network_name in SIZED
@@ -192,7 +200,7 @@ def test_checkpoint_restores_into_the_evaluation_graph(network_name, evaluated, 
     Of a network with a twin, names and shapes are compared with those that an evaluation graph has
     by `test_inference.py`.
     """
-    if network_name in graphs.TWINS:
+    if network_name in TWINS:
         training_only = reference.load(network_name)["training_only_variables"]
         assert variables_of(network_name, training_only).items() <= shapes_of(deployed).items()
         return
@@ -204,10 +212,8 @@ def test_checkpoint_restores_into_the_evaluation_graph(network_name, evaluated, 
 
 def test_smallest_input(network_name, evaluated):
     """Images of the smallest size are enough for logits; those of a twin are as small."""
-    if network_name in graphs.TWINS:
-        assert (
-            smallest_input(network_name).shape == smallest_input(graphs.TWINS[network_name]).shape
-        )
+    if network_name in TWINS:
+        assert smallest_input(network_name).shape == smallest_input(TWINS[network_name]).shape
         return
     _, logits = evaluated
     if network_name in SIZED:

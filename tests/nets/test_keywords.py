@@ -92,13 +92,6 @@ def variants(reference_name):
     return Variants(reference_name)
 
 
-@pytest.fixture
-def own_code(reference_name):
-    """Skips networks whose twin has the same code."""
-    if reference_name in graphs.TWINS:
-        pytest.skip(f"has the code of {graphs.TWINS[reference_name]}")
-
-
 def test_no_classes_means_features(variants):
     """With `num_classes=0` a network returns the features before the logits layer."""
     expected = variants.expected["num_classes_0"]
@@ -124,7 +117,6 @@ def test_small_images(variants):
     assert difference < reference.INFERENCE_TOLERANCE
 
 
-@pytest.mark.usefixtures("own_code")
 def test_none_means_no_classes_and_reuse_makes_no_variables(variants):
     """`num_classes=None` is 0, and `reuse=True` makes no variable."""
     logits = variants.logits
@@ -137,7 +129,6 @@ def test_none_means_no_classes_and_reuse_makes_no_variables(variants):
     assert variants.count_variables() == before
 
 
-@pytest.mark.usefixtures("own_code")
 def test_spatial_squeeze_and_global_pool(variants):
     """`global_pool=True` makes one row of logits of an image of any size, and
     `spatial_squeeze=False` keeps its height and width.
@@ -153,7 +144,6 @@ def test_spatial_squeeze_and_global_pool(variants):
     assert logits.shape.as_list() == ([2, 1, 1, 10] if "spatial_squeeze" in keywords else [2, 10])
 
 
-@pytest.mark.usefixtures("own_code")
 def test_depth_multiplier(variants):
     """Half the depth makes a smaller network with the same variable names."""
     parameters = parameters_of(nets_factory.networks_map[variants.name])

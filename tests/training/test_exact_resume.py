@@ -102,7 +102,7 @@ def stop_at_step(train_dir, run, num_clones, step):
 @pytest.mark.parametrize("run", RUNS)
 def test_killed_and_stopped(tmp_path, monkeypatch, run, num_clones):
     """After kill -9 and SIGTERM all values are those of a run that was never stopped."""
-    # It comes after the last checkpoint, and takes longer than the steps.
+    # The evaluation comes after the last checkpoint, and takes longer than the steps.
     monkeypatch.setattr(script, "evaluate", lambda options, run, evaluator: None)
     if "CIFAR-10" in run and not CIFAR10.exists():
         pytest.skip(f"needs CIFAR-10 as TFRecords in {CIFAR10}")
