@@ -16,8 +16,7 @@ with without_tensorflow_notices():
 
     from model_deploy import inputs, training
     from model_deploy.checks import check_choice
-    from model_deploy.command_line import run_command
-    from model_deploy.options import option
+    from model_deploy.commands import option, run_command
     from nets import nets_factory
 
 _COLOUR_CHANNELS = 3

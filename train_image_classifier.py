@@ -42,8 +42,7 @@ with without_tensorflow_notices():
     from model_deploy import inputs, training
     from model_deploy.checks import check_choice
     from model_deploy.cluster import Cluster, ClusterOptions, resolve
-    from model_deploy.command_line import run_command, write_options
-    from model_deploy.options import option
+    from model_deploy.commands import option, run_command, write_options
     from nets import nets_factory
 
 # Epochs of a run whose length is not given.

@@ -20,8 +20,7 @@ with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
 
     from model_deploy import DeployedModel, average_gradients, inputs, train, training
-    from model_deploy.command_line import run_command
-    from model_deploy.options import option
+    from model_deploy.commands import option, run_command
 
 LOSSES = tf.GraphKeys.LOSSES  # collection of all towers' losses
 CPU = "/device:CPU:0"

@@ -27,8 +27,7 @@ with without_tensorflow_notices():
 
     from model_deploy import DeployedModel, DeploymentConfig, deploy, inputs, train, training
     from model_deploy import cluster as cluster_lib
-    from model_deploy.command_line import run_command
-    from model_deploy.options import option
+    from model_deploy.commands import option, run_command
     from nets import nets_factory
 
 

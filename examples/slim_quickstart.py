@@ -20,8 +20,7 @@ with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
 
     from model_deploy import DeploymentConfig, deploy, inputs, slim, training
-    from model_deploy.command_line import run_command
-    from model_deploy.options import Options, option
+    from model_deploy.commands import Options, option, run_command
     from nets import nets_factory
 
 

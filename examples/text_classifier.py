@@ -22,8 +22,7 @@ with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
 
     from model_deploy import DeploymentConfig, deploy, inputs, split_batch, train, training
-    from model_deploy.command_line import run_command
-    from model_deploy.options import option
+    from model_deploy.commands import option, run_command
     from nets import nets_factory
 
 SENTENCES = pathlib.Path(__file__).parent / "data" / "sentences.tsv"

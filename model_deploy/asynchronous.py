@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.clones import Clone, collect_members
 from model_deploy.gradients import GradientAndVariable
-from model_deploy.step_counter import StepCounter
+from model_deploy.parameter_servers import StepCounter
 
 
 class CloneUpdate(NamedTuple):

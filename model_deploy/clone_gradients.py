@@ -6,12 +6,11 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import gradients as gradients_lib
-from model_deploy import placement
+from model_deploy import internals, placement
 from model_deploy.clones import Clone, origin_of
+from model_deploy.copying import calls_functions, new_ops
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import Losses
-from model_deploy.python_state import new_ops
-from model_deploy.stamping import calls_functions
 
 
 def compute_clone_gradients(
@@ -72,7 +71,7 @@ def _untie_from_loop(op: Any) -> None:
     if "_class" in op.node_def.attr:
         groups = [group.decode().removeprefix("loc:@") for group in op.get_attr("_class")]
         if any(calls_functions(op.graph.get_operation_by_name(group)) for group in groups):
-            op._clear_attr("_class")
+            internals.clear_attribute(op, "_class")
 
 
 def _copied_gradients(

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import placement, slim
+from model_deploy import internals, placement, slim
 from model_deploy.config import DeploymentConfig, DeviceFunction
-from model_deploy.copying import CopiedModel
-from model_deploy.shared_reads import share_reads
-from model_deploy.twins import Twins
+from model_deploy.copying import CopiedModel, Twins
+from model_deploy.parameter_servers import share_reads
 
 # The graph's list of `_Record`s, so that a second deployment in a graph can tell
 # what the first one made.  Not a string: those collections go into checkpoints.
@@ -268,7 +267,7 @@ def _clone_device_function(
         if not placement.is_variable_op(op):
             return placement.merge_devices(clone_device, op.device)
         if op.device in stages:  # says where to compute, not where the weights live
-            op._set_device("")
+            internals.set_device(op, "")
         if callable(variables_device):
             return variables_device(op)
         return placement.merge_devices(variables_device, op.device)

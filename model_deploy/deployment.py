@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import summaries as summaries_lib
+from model_deploy.all_reduce import VariableCopies
 from model_deploy.asynchronous import CloneUpdate
 from model_deploy.clones import Clone, create_clones, shared_values
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import gather_losses
-from model_deploy.shared_reads import pack_reads
+from model_deploy.parameter_servers import pack_reads
 from model_deploy.updates import (
     Plan,
     Update,
@@ -21,7 +22,6 @@ from model_deploy.updates import (
     update_by_each_clone,
     update_together,
 )
-from model_deploy.variable_copies import VariableCopies
 
 
 class _Model(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import graph_walk, placement
+from model_deploy import graph_walk, internals, placement
 from model_deploy.clones import stages_by_device
 from model_deploy.deployment import DeployedModel
 
@@ -127,7 +127,7 @@ def _devices_of(ops: Iterable[Any]) -> dict[str, str]:
 def _tied_to(op: Any) -> Any:
     """The op with which TensorFlow must place `op`: that of its resource, or its colocation."""
     for tensor in op.inputs:
-        if tensor.dtype.base_dtype == tf.resource or tensor.dtype._is_ref_dtype:
+        if tensor.dtype.base_dtype == tf.resource or internals.is_reference(tensor):
             return tensor.op
     if not op.device:
         groups = [group.decode() for group in op.colocation_groups()]

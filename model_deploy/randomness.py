@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import graph_walk
+from model_deploy import graph_walk, internals
 
 # Type of op -> its values from (op, seed), by the stateless op of the same distribution.
 _STATELESS: dict[str, Callable[[Any, Any], Any]] = {
@@ -71,7 +71,7 @@ def _replace(ops: list[Any]) -> None:
     for op in random_ops:
         if op in for_initial_values or not (op.get_attr("seed") or op.get_attr("seed2")):
             continue
-        if op.type in _OTHERS or op._get_control_flow_context() is not None:
+        if op.type in _OTHERS or internals.in_old_control_flow(op):
             kept.append(op.name)
         else:
             _replace_op(op)
@@ -90,7 +90,7 @@ def _replace_op(op: Any) -> None:
     for consumer in output.consumers():
         for index, tensor in enumerate(consumer.inputs):
             if tensor.name == output.name:
-                consumer._update_input(index, values)
+                internals.replace_input(consumer, index, values)
 
 
 def _number(op: Any) -> Any:

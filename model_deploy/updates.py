@@ -7,16 +7,14 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import all_reduce, asynchronous
 from model_deploy import gradients as gradients_lib
+from model_deploy.all_reduce import VariableCopies
 from model_deploy.asynchronous import CloneUpdate
 from model_deploy.clone_gradients import compute_clone_gradients, gradients_of_clone
 from model_deploy.clones import Clone, collect_members
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import Losses, gather_losses
-from model_deploy.shared_reads import pack_gradients
-from model_deploy.step_counter import StepCounter
-from model_deploy.synchronous import SynchronousOptimizer
-from model_deploy.variable_copies import VariableCopies
+from model_deploy.parameter_servers import StepCounter, SynchronousOptimizer, pack_gradients
 
 
 class Plan(NamedTuple):

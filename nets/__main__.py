@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import tensorflow.compat.v1 as tf
 
-from nets import fit, nets_factory, report
+from nets import nets_factory
+from nets.listing import fit, report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

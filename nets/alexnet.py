@@ -7,8 +7,8 @@ https://arxiv.org/abs/1404.5997, without the local response normalization.
 from typing import Any
 
 from model_deploy import slim
-from nets.dense_head import DenseHead, EndPoints, arg_scope
-from nets.network import Images, Network, takes
+from nets.parts.dense_head import DenseHead, EndPoints, arg_scope
+from nets.parts.network import Images, Network, takes
 
 
 @takes(Images(size=224, smallest=195))

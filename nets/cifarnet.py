@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.network import Images, Network, takes
+from nets.parts.network import Images, Network, takes
 
 
 @takes(Images(size=32, smallest=4))

@@ -11,9 +11,14 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.branches import Layer, avg_pool, branches, chain, conv, in_scope, max_pool
-from nets.inception_heads import auxiliary_head, classification_head, run_steps, smallest_image
-from nets.network import Images, Network, check_choice, takes
+from nets.parts.branches import Layer, avg_pool, branches, chain, conv, in_scope, max_pool
+from nets.parts.inception_heads import (
+    auxiliary_head,
+    classification_head,
+    run_steps,
+    smallest_image,
+)
+from nets.parts.network import Images, Network, check_choice, takes
 
 Activation = Callable[..., Any] | None
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.squeeze import squeeze_pixel
+from nets.parts.squeeze import squeeze_pixel
 
 
 def inception_arg_scope(

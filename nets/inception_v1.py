@@ -12,7 +12,7 @@ from tf_slim.nets import inception_v1 as slim_inception_v1
 
 from model_deploy import slim
 from nets.inception_utils import PooledHead, inception_arg_scope
-from nets.network import Images, Network, check_choice, takes
+from nets.parts.network import Images, Network, check_choice, takes
 
 inception_v1_arg_scope = inception_arg_scope
 

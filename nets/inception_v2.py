@@ -11,9 +11,9 @@ import tensorflow.compat.v1 as tf
 from tf_slim.nets import inception_v2 as slim_inception_v2
 
 from model_deploy import slim
-from nets.depth import check_depths
 from nets.inception_utils import PooledHead, inception_arg_scope
-from nets.network import Images, Network, check_choice, takes
+from nets.parts.depth import check_depths
+from nets.parts.network import Images, Network, check_choice, takes
 
 inception_v2_arg_scope = inception_arg_scope
 

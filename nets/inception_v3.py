@@ -11,11 +11,11 @@ import tensorflow.compat.v1 as tf
 from tf_slim.nets import inception_v3 as slim_inception_v3
 
 from model_deploy import slim
-from nets.depth import check_depths, scaled
-from nets.inception_heads import smallest_image
 from nets.inception_utils import PooledHead, fitting_kernel, inception_arg_scope
-from nets.network import Images, Network, check_choice, takes
-from nets.squeeze import squeeze_pixel
+from nets.parts.depth import check_depths, scaled
+from nets.parts.inception_heads import smallest_image
+from nets.parts.network import Images, Network, check_choice, takes
+from nets.parts.squeeze import squeeze_pixel
 
 inception_v3_arg_scope = inception_arg_scope
 

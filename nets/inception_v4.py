@@ -9,10 +9,15 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.branches import Layer, avg_pool, branches, chain, concat, conv, in_scope, max_pool
-from nets.inception_heads import auxiliary_head, classification_head, run_steps, smallest_image
 from nets.inception_utils import inception_arg_scope
-from nets.network import Images, Network, takes
+from nets.parts.branches import Layer, avg_pool, branches, chain, concat, conv, in_scope, max_pool
+from nets.parts.inception_heads import (
+    auxiliary_head,
+    classification_head,
+    run_steps,
+    smallest_image,
+)
+from nets.parts.network import Images, Network, takes
 
 inception_v4_arg_scope = inception_arg_scope
 

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.network import Images, Network, takes
+from nets.parts.network import Images, Network, takes
 
 
 @takes(Images(size=28, smallest=4))

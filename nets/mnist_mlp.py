@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.network import Images, Network, takes
+from nets.parts.network import Images, Network, takes
 
 _HIDDEN = 500
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.depth import check_depths, scaled
-from nets.mobilenet_blocks import fixed_padding
-from nets.mobilenet_defs import strides_and_rates
-from nets.network import Images, Network, check_choice, preset, takes
-from nets.squeeze import squeeze_pixel
+from nets.mobilenet.conv_blocks import fixed_padding
+from nets.mobilenet.definitions import strides_and_rates
+from nets.parts.depth import check_depths, scaled
+from nets.parts.network import Images, Network, check_choice, preset, takes
+from nets.parts.squeeze import squeeze_pixel
 
 
 class Conv(NamedTuple):

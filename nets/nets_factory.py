@@ -23,18 +23,16 @@ from nets import (
     lenet,
     mnist_mlp,
     mobilenet_v1,
-    mobilenet_v2,
-    mobilenet_v3,
-    nasnet,
     overfeat,
-    pnasnet,
     resnet_v1,
     resnet_v2,
     s3dg,
     text_lstm,
     vgg,
 )
-from nets.network import Network, check_choice, check_num_classes
+from nets.mobilenet import mobilenet_v2, mobilenet_v3
+from nets.nasnet import nasnet, pnasnet
+from nets.parts.network import Network, check_choice, check_num_classes
 
 _FAMILIES: tuple[dict[str, Network], ...] = (
     alexnet.NETWORKS,

@@ -8,8 +8,8 @@ https://arxiv.org/abs/1312.6229, with 64 channels in the first layer.
 from typing import Any
 
 from model_deploy import slim
-from nets.dense_head import DenseHead, EndPoints, arg_scope
-from nets.network import Images, Network, takes
+from nets.parts.dense_head import DenseHead, EndPoints, arg_scope
+from nets.parts.network import Images, Network, takes
 
 
 @takes(Images(size=231, smallest=231))

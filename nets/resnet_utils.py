@@ -13,8 +13,8 @@ import tensorflow.compat.v1 as tf
 from tf_slim.nets import resnet_utils as slim_resnet_utils
 
 from model_deploy import slim
-from nets.network import check_choice
-from nets.squeeze import squeeze_pixel
+from nets.parts.network import check_choice
+from nets.parts.squeeze import squeeze_pixel
 
 Block = slim_resnet_utils.Block
 conv2d_same = slim_resnet_utils.conv2d_same

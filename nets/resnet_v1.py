@@ -9,8 +9,8 @@ from typing import Any
 
 from tf_slim.nets import resnet_v1 as slim_resnet_v1
 
-from nets.depth import check_depths, scaled
-from nets.network import Images, Network, takes
+from nets.parts.depth import check_depths, scaled
+from nets.parts.network import Images, Network, takes
 from nets.resnet_utils import Options, Version, block, build, four_blocks, resnet_arg_scope
 
 EndPoints = dict[str, Any]

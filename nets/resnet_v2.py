@@ -9,7 +9,7 @@ from typing import Any
 
 from tf_slim.nets import resnet_v2 as slim_resnet_v2
 
-from nets.network import Images, Network, takes
+from nets.parts.network import Images, Network, takes
 from nets.resnet_utils import Options, Version, block, build, four_blocks, resnet_arg_scope
 
 EndPoints = dict[str, Any]

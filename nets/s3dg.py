@@ -10,10 +10,10 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.depth import check_depths, scaled
-from nets.network import Network, takes
-from nets.video_blocks import InceptionV1Video, conv3d_spatiotemporal
-from nets.video_head import Video, add_logits, batch_norm_params
+from nets.parts.depth import check_depths, scaled
+from nets.parts.network import Network, takes
+from nets.parts.video_blocks import InceptionV1Video, conv3d_spatiotemporal
+from nets.parts.video_head import Video, add_logits, batch_norm_params
 
 
 def s3dg_base(

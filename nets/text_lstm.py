@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.network import Network, Tokens, check_at_least, takes
+from nets.parts.network import Network, Tokens, check_at_least, takes
 
 
 @takes(Tokens(size=100))

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from model_deploy import slim
-from nets.dense_head import DenseHead, EndPoints, arg_scope
-from nets.network import Images, Network, check_choice, takes
+from nets.parts.dense_head import DenseHead, EndPoints, arg_scope
+from nets.parts.network import Images, Network, check_choice, takes
 
 _WIDTHS = (64, 128, 256, 512, 512)
 

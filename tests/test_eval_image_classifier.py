@@ -16,7 +16,8 @@ import tensorflow.compat.v1 as tf
 
 import eval_image_classifier as script
 import train_image_classifier
-from model_deploy import command_line, inputs
+from model_deploy import inputs
+from model_deploy.commands import command_line
 
 ROOT = Path(__file__).parents[1]
 IMAGES = 360

@@ -13,7 +13,8 @@ import tensorflow.compat.v1 as tf
 
 import export_image_classifier as script
 import train_image_classifier
-from model_deploy import command_line, inputs, training
+from model_deploy import inputs, training
+from model_deploy.commands import command_line
 from nets import nets_factory
 from tests.inputs.files import encode
 

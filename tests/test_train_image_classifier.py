@@ -10,7 +10,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import train_image_classifier as script
-from model_deploy import command_line, training
+from model_deploy import training
+from model_deploy.commands import command_line
 
 ROOT = Path(__file__).parents[1]
 

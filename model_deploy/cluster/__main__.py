@@ -14,8 +14,7 @@ from model_deploy.cluster.checks import check_tasks
 from model_deploy.cluster.options import ClusterOptions
 from model_deploy.cluster.sources import resolve
 from model_deploy.cluster.spec import Cluster
-from model_deploy.command_line import parse_options
-from model_deploy.options import option
+from model_deploy.commands import option, parse_options
 
 
 @dataclasses.dataclass(frozen=True)

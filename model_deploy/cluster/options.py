@@ -3,7 +3,7 @@
 import dataclasses
 
 from model_deploy.cluster.spec import JOB_NAMES
-from model_deploy.options import Options, option
+from model_deploy.commands import Options, option
 
 CLUSTER_SOURCES = ("auto", "flags", "tf_config", "slurm", "none")
 # As TensorFlow's resolver for SLURM.

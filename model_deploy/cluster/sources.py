@@ -6,10 +6,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import tensorflow.compat.v1 as tf
-
 from model_deploy.cluster.options import DEFAULT_SLURM_PORT, ClusterOptions
 from model_deploy.cluster.spec import Cluster, check_address, check_task_id
+from model_deploy.internals import slurm_step
 
 # Job types of TF_CONFIG; `master` is the old name of the chief.
 _CHIEF_TYPES = ("chief", "master")
@@ -181,16 +180,12 @@ def cluster_from_slurm(
                     "num_ps_tasks must be at least 0 and leave a worker of the "
                     f"{num_tasks} SLURM tasks, got {num_ps_tasks}"
                 )
-            resolver = _slurm_resolver(num_tasks, num_ps_tasks, port)
-            # Hosts bear a number, see there.
-            jobs = {
-                job: [address.partition("|")[2] for address in addresses]
-                for job, addresses in resolver.cluster_spec().as_dict().items()
-            }
+            jobs = {"ps": num_ps_tasks, "worker": num_tasks - num_ps_tasks}
+            step = slurm_step({job: count for job, count in jobs.items() if count}, port)
     except (KeyError, RuntimeError) as error:
         raise ValueError(f"SLURM must have started this process by srun, got {error}") from error
-    job_name, task_id = resolver.get_task_info()
-    cluster = Cluster(jobs["worker"], jobs.get("ps", ()), job_name, task_id)
+    addresses = step.addresses
+    cluster = Cluster(addresses["worker"], addresses.get("ps", ()), step.job_name, step.task_id)
     node = environ.get("SLURMD_NODENAME", cluster.own.host)
     if node != cluster.own.host:
         raise ValueError(
@@ -198,23 +193,6 @@ def cluster_from_slurm(
             f"got task {environ['SLURM_PROCID']} on {node!r} in place of {cluster.own.host!r}"
         )
     return cluster
-
-
-def _slurm_resolver(num_tasks: int, num_ps_tasks: int, port: int) -> Any:
-    class Resolver(tf.distribute.cluster_resolver.SlurmClusterResolver):
-        """Keeps the machines in SLURM's order: TensorFlow sorts them as text, n10 before n2."""
-
-        def _resolve_task_configuration(self) -> dict[str, int]:
-            found = super()._resolve_task_configuration()
-            return {f"{i:06d}|{host}": count for i, (host, count) in enumerate(found.items())}
-
-    jobs = {"worker": num_tasks - num_ps_tasks}
-    if num_ps_tasks:
-        jobs["ps"] = num_ps_tasks
-    # Which GPUs a task sees is left to SLURM. The resolver cannot divide by no GPU.
-    return Resolver(
-        jobs, port_base=port, gpus_per_node=num_tasks, gpus_per_task=1, auto_set_gpu=False
-    )
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from model_deploy.command_line import parse_options
+from model_deploy.commands import parse_options
 from model_deploy.launch import guard
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.ports import ReservedPorts

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from model_deploy.commands import Options, option
 from model_deploy.launch.output import TaskOutput
 from model_deploy.launch.task import TaskProcess, task_configs
-from model_deploy.options import Options, option
 
 RESTARTS = ("auto", "task", "all")
 _POLL_SECS = 0.1

@@ -1,46 +1,51 @@
 """Training runs: optimizers, schedules, the loop, evaluation."""
 
-from model_deploy.training.averages import averages_to_restore, moving_average_update
-from model_deploy.training.classification import add_classification_losses
-from model_deploy.training.classifier import (
+from model_deploy.checkpoints import (
+    CheckpointWatch,
+    FineTuneOptions,
+    check_start,
+    checkpoints_in,
+    clear_end,
+    find_checkpoint,
+    is_checkpoint,
+    mark_end,
+    restore_fn,
+    variables_to_train,
+)
+from model_deploy.classification import (
     Classifier,
     ClassifierOptions,
-    get_dataset,
-    get_evaluation_dataset,
-)
-from model_deploy.training.devices import (
     DeploymentOptions,
+    add_classification_losses,
     clone_batch_size,
     clones_in_update,
     deployment_config,
+    get_dataset,
+    get_evaluation_dataset,
+    gone,
     way_to_train,
 )
-from model_deploy.training.evaluation import Evaluator, evaluate
-from model_deploy.training.evaluation_checkpoints import checkpoints_in, is_checkpoint
-from model_deploy.training.evaluation_files import EvaluationWriter
-from model_deploy.training.evaluation_results import Evaluation, Predictions
-from model_deploy.training.exporting import (
+from model_deploy.evaluation import Evaluation, EvaluationWriter, Evaluator, Predictions, evaluate
+from model_deploy.exporting import (
+    Serving,
+    Signature,
     check_is_new,
     restore_to_export,
     write_frozen_graph,
     write_saved_model,
 )
-from model_deploy.training.gone import gone
+from model_deploy.optimization import (
+    LearningRateOptions,
+    OptimizerOptions,
+    averages_to_restore,
+    build_learning_rate,
+    build_optimizer,
+    moving_average_update,
+)
 from model_deploy.training.joining import Place, join, serve
 from model_deploy.training.loop import check_writable, train
 from model_deploy.training.loop_options import LoopOptions
-from model_deploy.training.optimizers import OptimizerOptions, build_optimizer
-from model_deploy.training.restoring import (
-    FineTuneOptions,
-    check_start,
-    find_checkpoint,
-    restore_fn,
-    variables_to_train,
-)
 from model_deploy.training.run import TrainResult
-from model_deploy.training.schedules import LearningRateOptions, build_learning_rate
-from model_deploy.training.serving import Serving, Signature
-from model_deploy.training.watching import CheckpointWatch, clear_end, mark_end
 
 __all__ = [
     "CheckpointWatch",

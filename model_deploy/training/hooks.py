@@ -6,10 +6,10 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
 from model_deploy.training.metrics import MetricsLog
 from model_deploy.training.plots import plot_training
 from model_deploy.training.progress import Progress
-from model_deploy.training.saving import BestCheckpoint, CheckpointWriter
 from model_deploy.training.step import StepContext, StepReport
 from model_deploy.training.timing import Every
 

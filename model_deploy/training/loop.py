@@ -6,12 +6,18 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from model_deploy.checkpoints import (
+    CheckpointWriter,
+    check_fits,
+    checkpoint_to_resume,
+    clear_end,
+    mark_end,
+    report_unfinished,
+)
 from model_deploy.checks import check_at_least
 from model_deploy.cluster import Cluster
 from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import session_hooks
-from model_deploy.training import saving
-from model_deploy.training.checkpoints import check_fits, checkpoint_to_resume
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.numerics import NumericChecks
 from model_deploy.training.recovery import run_in_sessions
@@ -20,7 +26,6 @@ from model_deploy.training.run import Run, TrainResult
 from model_deploy.training.session import SessionOpener, Start
 from model_deploy.training.step import clone_report_ops, report_op
 from model_deploy.training.stopping import StopSignals
-from model_deploy.training.watching import clear_end, mark_end
 
 
 def train(
@@ -148,13 +153,13 @@ def _chief_start(
 ) -> Start:
     """The chief's files are checked before a session is opened."""
     check_writable(folder)
-    saving.report_unfinished(folder)
+    report_unfinished(folder)
     checkpoint = checkpoint_to_resume(folder, options.resume)
     if checkpoint is not None:
         check_fits(checkpoint)
     clear_end(folder)
     device = device and f"{device}/device:CPU:0"
-    writer = saving.CheckpointWriter(folder, options.keep_checkpoints, device)
+    writer = CheckpointWriter(folder, options.keep_checkpoints, device)
     return Start(True, writer, checkpoint, init_fn)
 
 

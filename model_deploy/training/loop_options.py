@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from model_deploy.options import Options, option
+from model_deploy.commands import Options, option
 
 
 @dataclasses.dataclass(frozen=True)

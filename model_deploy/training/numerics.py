@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import graph_walk
+from model_deploy import graph_walk, internals
 
 _FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 
@@ -28,7 +28,7 @@ class NumericChecks:
         self._names = []
         finite = []
         for op in tf.get_default_graph().get_operations():
-            if op not in needed or op.type == "Const" or op._get_control_flow_context() is not None:
+            if op not in needed or op.type == "Const" or internals.in_old_control_flow(op):
                 continue
             for output in op.outputs:
                 if output.dtype in _FLOATS:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from model_deploy.replacing import replaced_file
+from model_deploy.commands import replaced_file
 from model_deploy.training.metrics import read_metrics
 
 PLOT_FILE = "training.png"

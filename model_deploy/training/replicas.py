@@ -9,9 +9,9 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import cluster as cluster_lib
+from model_deploy.checkpoints import is_lost_connection
 from model_deploy.cluster import Cluster, Task
 from model_deploy.deployment import DeployedModel
-from model_deploy.training.saving import is_lost_connection
 from model_deploy.training.shared_variables import SharedVariables
 from model_deploy.training.stalls import REPORT_SECS, StallWatch, names_of, unreachable
 from model_deploy.training.stopping import StopSignals

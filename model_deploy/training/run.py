@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from model_deploy.training import saving
+from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter, is_lost_connection
 from model_deploy.training.clone_threads import CloneThreads
 from model_deploy.training.course import Course, Stretch
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
@@ -61,7 +61,7 @@ class Run:
     report: Any
     checks: NumericChecks | None
     summary_op: Any
-    writer: saving.CheckpointWriter | None
+    writer: CheckpointWriter | None
     hooks: Sequence[Any]
     max_steps: int | None
     images_per_step: int
@@ -205,7 +205,7 @@ class Run:
                 metric=self.metric,
                 stop_at=self.options.stop_at_metric,
                 writer=self.writer,
-                best=saving.BestCheckpoint(self.train_dir, self.metric, self.writer.device),
+                best=BestCheckpoint(self.train_dir, self.metric, self.writer.device),
                 metrics=metrics,
                 progress=progress,
                 every=self._every("eval_every_n_steps", first_step),
@@ -223,7 +223,7 @@ class Run:
         except NonFiniteLoss as error:
             raise FloatingPointError(self._account(error.report)) from error
         except BaseException as error:
-            if self.writer is not None and not saving.is_lost_connection(error):
+            if self.writer is not None and not is_lost_connection(error):
                 self.writer.try_to_save(course.session, course.done.step)
             raise
         if self.writer is not None:

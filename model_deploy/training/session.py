@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.checkpoints import CheckpointWriter
 from model_deploy.cluster import run_unless_refused
-from model_deploy.training.saving import CheckpointWriter
 from model_deploy.training.shared_variables import SharedVariables
 
 # Seconds between two looks at whether the chief has initialized the variables.

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.core.protobuf import config_pb2
+from model_deploy import internals
 
 # Steps in each way before one is chosen, of which the first ones are not timed.
 _TRIALS = 30
@@ -19,9 +19,9 @@ class StepCall:
 
     TensorFlow hands a step to the threads of its pool, and its end back.  Each hand-over takes
     some 10 us, a good part of a short step.  A short step is faster in the calling thread, see
-    `inline_call`, where ops do not run side by side, though each still uses all threads.  So
-    short steps of a session in this process are timed in both ways; what they compute is the
-    same.
+    `internals.inline_callable`, where ops do not run side by side, though each still uses all
+    threads.  So short steps of a session in this process are timed in both ways; what they
+    compute is the same.
 
     Args:
       session: where to run.
@@ -57,25 +57,7 @@ class StepCall:
         """Takes the faster way, unless the other one is still to be tried."""
         secs = [statistics.median(times[_UNTIMED:]) for times in self._times]
         if len(secs) == 1 and secs[0] <= _SHORT_SECS:
-            self._ways.append(inline_call(self._session, self._fetch))
+            self._ways.append(internals.inline_callable(self._session, self._fetch))
             self._times.append([])
         else:
             self._chosen = self._ways[secs.index(min(secs))]
-
-
-def inline_call(session: Any, fetch: Any) -> Callable[[], Any]:
-    """A function that fetches a tensor in the thread that calls it.
-
-    What runs is looked up once, here, and not by the names of feeds and fetches in each call,
-    which takes some 10 us.  The graph is optimized once more for it.  C++ calls it
-    `Session::MakeCallable`; in Python it has no public name, and is not what
-    `Session.make_callable` gives.
-
-    Args:
-      session: a `tf.Session` of this process; servers do not offer it.
-      fetch: a tensor.
-    """
-    options = config_pb2.CallableOptions(fetch=[fetch.name])
-    options.run_options.inter_op_thread_pool = -1
-    call = session._make_callable_from_options(options)
-    return lambda: call()[0]

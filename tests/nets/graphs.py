@@ -14,7 +14,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets import nets_factory
-from nets.network import Tokens
+from nets.parts.network import Tokens
 from tests.nets import reference
 
 LABELS = [1, 7]
@@ -55,7 +55,7 @@ def without_drops(name: str) -> dict[str, Any]:
     if how.startswith("config"):
         family, variant = name.split("_")
         variant = variant if variant == "cifar" else f"{variant}_imagenet"
-        config = getattr(importlib.import_module(f"nets.{family}"), f"{variant}_config")()
+        config = getattr(importlib.import_module(f"nets.nasnet.{family}"), f"{variant}_config")()
         config.set_hparam("dense_dropout_keep_prob", 1.0)
         config.set_hparam("drop_path_keep_prob", 1.0)
         return {"config": config}

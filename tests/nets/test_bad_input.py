@@ -7,7 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from nets import nets_factory
-from nets.network import Images, Tokens
+from nets.parts.network import Images, Tokens
 from tests.nets import graphs, reference
 
 

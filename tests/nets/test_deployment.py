@@ -9,9 +9,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy
-from model_deploy.training import classification
+from model_deploy.classification import losses as classification
 from nets import nets_factory
-from nets.network import Images
+from nets.parts.network import Images
 from tests.nets import graphs, reference
 
 

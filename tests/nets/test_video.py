@@ -7,8 +7,8 @@ from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from model_deploy import slim
 from nets.i3d import i3d, i3d_arg_scope, i3d_base
+from nets.parts.video_blocks import END_POINTS
 from nets.s3dg import s3dg, s3dg_arg_scope, s3dg_base
-from nets.video_blocks import END_POINTS
 from tests.nets import graphs, reference
 from tests.nets.values import evaluate, images, variable_names
 

@@ -11,8 +11,7 @@ import time
 import tensorflow.compat.v1 as tf
 
 from model_deploy import cluster as cluster_lib
-from model_deploy.command_line import parse_options
-from model_deploy.options import option
+from model_deploy.commands import option, parse_options
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 _IMPORTS = (
     "model_deploy.training",
     "model_deploy.cluster",
-    "model_deploy.command_line",
+    "model_deploy.commands",
     "matplotlib.figure",
     "matplotlib.backends.backend_agg",
 )

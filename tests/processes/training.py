@@ -14,8 +14,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy, training
 from model_deploy import cluster as cluster_lib
-from model_deploy.command_line import run_command
-from model_deploy.options import option
+from model_deploy.commands import option, run_command
 from tests.processes.moments import StopAtEnd, StopInSave
 
 STOP_MOMENTS = ("save", "end")

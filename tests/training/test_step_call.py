@@ -7,7 +7,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy
-from model_deploy.training.step_call import StepCall, inline_call
+from model_deploy.internals import inline_callable
+from model_deploy.training.step_call import StepCall
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
 
 # More than the trials of both ways.
@@ -76,7 +77,7 @@ def test_both_ways_compute_the_same(name, variable_kind):
     optimizer = tf.train.AdamOptimizer(0.1)
     model = deploy(LogicalDevices(num_clones=2), feed_clones(GOLDENS[name], 2), optimizer=optimizer)
     found = []
-    for callable_of in (tf.Session.make_callable, inline_call):
+    for callable_of in (tf.Session.make_callable, inline_callable):
         with tf.Session(config=cpu_config()) as session:
             session.run(tf.global_variables_initializer())
             step = callable_of(session, model.train_op)

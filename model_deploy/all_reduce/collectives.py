@@ -1,0 +1,214 @@
+"""TensorFlow's collective ops between the clones of all replicas, in one order everywhere."""
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import packing
+
+# Small tensors travel together, up to this size, as each op costs a round of messages.
+PACK_BYTES = 4 << 20
+
+# The graph's instance keys in use.  Not a string: it does not go into checkpoints.
+_KEYS = ("model_deploy", "instance_keys")
+
+# One tensor for each clone of this process, in order.
+PerClone = list[Any]
+
+
+class Collectives:
+    """A sequence of collective ops over a group of devices.
+
+    No deadlock is possible: each op has an instance key of its own, made of its label
+    so that all replicas agree, and on each device it starts after the one before it.
+
+    Args:
+      devices: devices of this process that take part, all different.
+      replica_id: index of this process.
+      num_replicas: number of processes, each with as many devices.
+      purpose: sets this sequence apart from others of the graph.
+    """
+
+    def __init__(
+        self, devices: Sequence[str], replica_id: int, num_replicas: int, purpose: str
+    ) -> None:
+        self._devices = list(devices)
+        self._first_rank = replica_id * len(self._devices)
+        self._purpose = purpose
+        self._last: list[list[Any]] = [[] for _ in self._devices]
+        self.size = num_replicas * len(self._devices)
+        # A server remembers the devices of a group by its key, beyond a session.
+        self._group_key = _hash(f"{num_replicas} x {[_local_part(d) for d in devices]}")
+
+    def sum(self, tensors: PerClone, label: str, scale: float = 1.0) -> PerClone:
+        """Each element's sum over the group, times `scale`.
+
+        Args:
+          tensors: vectors of one length, of floats.
+          label: names the op, the same in every process.
+          scale: 1 / `size` for the mean.
+        """
+        sums = self._reduce(tensors, label, "Add")
+        return sums if scale == 1 else self.on_devices(lambda i: sums[i] * scale)
+
+    def max(self, tensors: PerClone, label: str) -> PerClone:
+        """Each element's largest value over the group.
+
+        Args:
+          tensors: vectors of one length, of floats or integers.
+          label: names the op, the same in every process.
+        """
+        return self._reduce(tensors, label, "Max")
+
+    def gather(self, tensors: PerClone, label: str) -> PerClone:
+        """The tensors of the whole group one behind the other, in the order of ranks.
+
+        Args:
+          tensors: tensors of one shape with at least one row.
+          label: names the op, the same in every process.
+        """
+        return self._run(
+            label,
+            tensors,
+            lambda i, key: tf.raw_ops.CollectiveGather(
+                input=tensors[i], shape=[0], **self._group(key)
+            ),
+        )
+
+    def broadcast(self, tensors: PerClone, label: str) -> PerClone:
+        """The tensor of the first device of the first process, everywhere.
+
+        Args:
+          tensors: tensors of one static shape.
+          label: names the op, the same in every process.
+        """
+
+        def op(i: int, key: int) -> Any:
+            settings = {"shape": tensors[i].shape, **self._group(key)}
+            if self._first_rank + i == 0:
+                return tf.raw_ops.CollectiveBcastSend(input=tensors[i], **settings)
+            return tf.raw_ops.CollectiveBcastRecv(T=tensors[i].dtype, **settings)
+
+        return self._run(label, tensors, op)
+
+    def in_packs(
+        self,
+        tensors: Sequence[Sequence[Any]],
+        variables: Sequence[Any],
+        collective: Callable[[PerClone, str], PerClone],
+    ) -> list[list[Any]]:
+        """Runs a collective op on many tensors, packed into few vectors.
+
+        Packs go from the last variable to the first, as gradients become ready.
+
+        Args:
+          tensors: for each clone one tensor per variable, of its shape and dtype.
+          variables: give names, shapes and dtypes.
+          collective: takes one vector per clone and a label, and returns such vectors.
+
+        Returns:
+          Tensors as in `tensors`.
+        """
+        results: list[list[Any]] = [[None] * len(variables) for _ in tensors]
+        for positions in _plan([(v.dtype.base_dtype, v.shape) for v in variables]):
+            picked = [[of_clone[k] for k in positions] for of_clone in tensors]
+            parts = self._run_pack(picked, [variables[k] for k in positions], collective)
+            for of_clone, values in zip(results, parts, strict=True):
+                for k, value in zip(positions, values, strict=True):
+                    of_clone[k] = value
+        return results
+
+    def on_devices(self, make: Callable[[int], Any]) -> PerClone:
+        """What `make` returns for each clone's index, made on the clone's device."""
+        made = []
+        for i, device in enumerate(self._devices):
+            with tf.device(device):
+                made.append(make(i))
+        return made
+
+    def done(self) -> Any:
+        """An op that is done when all collective ops so far are, on all devices."""
+        return tf.group(*(op for last in self._last for op in last))
+
+    def _run_pack(
+        self,
+        tensors: Sequence[Sequence[Any]],
+        variables: Sequence[Any],
+        collective: Callable[[PerClone, str], PerClone],
+    ) -> PerClone:
+        shapes = [variable.shape for variable in variables]
+        label = str([f"{variable.name} {variable.shape}" for variable in variables])
+        vectors = collective(self.on_devices(lambda i: packing.pack(tensors[i])), label)
+        return self.on_devices(lambda i: packing.unpack(vectors[i], shapes))
+
+    def _reduce(self, tensors: PerClone, label: str, merge: str) -> PerClone:
+        def op(i: int, key: int) -> Any:
+            return tf.raw_ops.CollectiveReduce(
+                input=tensors[i],
+                merge_op=merge,
+                final_op="Id",
+                subdiv_offsets=[0],
+                **self._group(key),
+            )
+
+        return self._run(f"{label}/{merge}", tensors, op)
+
+    def _group(self, key: int) -> dict[str, int]:
+        """What sets an op apart from others and says who takes part in it."""
+        return {
+            "group_size": self.size,
+            "group_key": self._group_key,
+            "instance_key": key,
+        }
+
+    def _run(self, label: str, tensors: PerClone, op: Callable[[int, int], Any]) -> PerClone:
+        if self.size == 1:
+            return tensors
+        key = _new_key(f"{self._purpose}/{label}")
+
+        def after_the_last(i: int) -> Any:
+            with tf.control_dependencies(self._last[i]):
+                result = op(i, key)
+            self._last[i] = [result.op]
+            return result
+
+        return self.on_devices(after_the_last)
+
+
+def _plan(variables: Sequence[tuple[tf.DType, tf.TensorShape]]) -> list[list[int]]:
+    """Which variables share a pack: those of one dtype, up to `PACK_BYTES`."""
+    packs: list[list[int]] = []
+    open_packs: dict[tf.DType, tuple[list[int], int]] = {}
+    for k in reversed(range(len(variables))):
+        dtype, shape = variables[k]
+        size = shape.num_elements() * dtype.size
+        pack, filled = open_packs.get(dtype, ([], 0))
+        if not pack or filled + size > PACK_BYTES:
+            pack, filled = [], 0
+            packs.append(pack)
+        pack.append(k)
+        open_packs[dtype] = (pack, filled + size)
+    return packs
+
+
+def _new_key(label: str) -> int:
+    """A key made of `label`, the same in every process, that the graph has not used yet.
+
+    Servers remember type and shape of a key: other models get other keys.
+    """
+    used = tf.get_collection_ref(_KEYS)
+    key = _hash(label)
+    while key in used:
+        key = _hash(f"{label}/{key}")
+    used.append(key)
+    return key
+
+
+def _hash(label: str) -> int:
+    return zlib.crc32(label.encode()) & 0x7FFFFFFF
+
+
+def _local_part(device: str) -> str:
+    return str(tf.DeviceSpec.from_string(device).replace(job=None, replica=None, task=None))

@@ -1,0 +1,274 @@
+"""Training by all-reduce: every clone has its own variables, and gets everyone's gradients.
+
+In a step each clone computes its gradients from its own copy of the variables.
+TensorFlow's collective ops hand the sum over all clones of all replicas to each of
+them, and each makes the same update of its copy.  There is no parameter server.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import gradients as gradients_lib
+from model_deploy.all_reduce.collectives import Collectives
+from model_deploy.all_reduce.exchange import exchange_gradients
+from model_deploy.all_reduce.variable_copies import VariableCopies
+from model_deploy.config import DeploymentConfig
+from model_deploy.gradients import GradientAndVariable
+from model_deploy.hooks import add_session_hook
+
+# What collective ops can send and add, of all that a variable may hold.
+_DTYPES = (tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
+
+
+class Step(NamedTuple):
+    """What a step by all-reduce needs, and gives.
+
+    Attributes:
+      applied: for each clone the op that updates its variables.
+      loss: mean of the total losses of all replicas, a scalar, the same everywhere.
+      collectives: the collective ops of the step.
+    """
+
+    applied: list[Any]
+    loss: Any
+    collectives: Collectives
+
+
+class StartHook(tf.train.SessionRunHook):
+    """Hands the chief's values to all clones of all replicas when a session starts.
+
+    Args:
+      start_op: does so.
+      clone_devices: devices that the session must have.
+
+    Attributes:
+      start_op: does so; all replicas must run it, after they initialized or restored
+        their variables.  It waits for all of them.
+    """
+
+    def __init__(self, start_op: Any, clone_devices: Sequence[str] = ()) -> None:
+        self.start_op = start_op
+        self._clone_devices = clone_devices
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Runs `start_op`.
+
+        Raises:
+          ValueError: naming a clone's device that the session does not have.  With soft
+            placement two clones would share another, and wait for each other for ever.
+        """
+        del coord
+        names = [device.name for device in session.list_devices()]
+        for device in self._clone_devices:
+            if not any(name.endswith(device.rsplit("/", 1)[-1]) for name in names):
+                raise ValueError(
+                    f"all_reduce needs a device for each clone, got no {device} among "
+                    f"{', '.join(names)}"
+                )
+        session.run(self.start_op)
+
+
+def session_config(config: DeploymentConfig, base: Any = None) -> Any:
+    """What servers and sessions of a deployment by all-reduce need.
+
+    Use it for both: a server takes the leader of the collective ops from its own
+    config, a session the devices.  Clones on the CPU get one logical device each.
+
+    Args:
+      config: the deployment.
+      base: a `tf.ConfigProto` to start from; it is not changed.
+
+    Returns:
+      A `tf.ConfigProto`.
+    """
+    proto = tf.ConfigProto()
+    if base is not None:
+        proto.CopyFrom(base)
+    if config.clone_on_cpu:
+        proto.device_count["CPU"] = max(proto.device_count["CPU"], config.num_clones)
+    if config.num_replicas > 1:
+        job = f"/job:{config.worker_job_name}"
+        proto.experimental.collective_group_leader = f"{job}/replica:0/task:0"
+        # Without it a session would wait for all workers before it even starts.
+        if not proto.device_filters:
+            proto.device_filters.append(f"{job}/task:{config.replica_id}")
+    return proto
+
+
+def apply_gradients(
+    config: DeploymentConfig,
+    copies: VariableCopies,
+    clone_gradients: Sequence[Sequence[GradientAndVariable]],
+    optimizer: Any,
+    total_loss: Any,
+    *,
+    clip_norm: float | None = None,
+) -> Step:
+    """Reduces the clones' gradients over all replicas and updates every copy.
+
+    The gradients of a replica's clones are summed, as without all-reduce, and averaged
+    over the replicas.  Sparse gradients stay sparse: the rows of all clones are gathered.
+
+    Args:
+      config: the deployment.
+      copies: the variables of each clone.
+      clone_gradients: for each clone `(gradient, variable)` pairs of its own copies, in
+        the same order.
+      optimizer: a `tf.compat.v1.train.Optimizer`.
+      total_loss: that of this replica, a scalar.
+      clip_norm: largest joint L2 norm of the averaged gradients.
+
+    Raises:
+      ValueError: if there is no gradient, or the optimizer's variables differ by clone.
+    """
+    collectives = _collectives(config, "step")
+    summed, loss = exchange_gradients(
+        collectives, clone_gradients, total_loss, 1 / config.num_replicas
+    )
+    if clip_norm is not None:
+        summed = _clip(collectives, summed, clip_norm)
+    applied: list[Any] = []
+    made: list[Any] = []
+    # The loss comes first: its forward pass must not read variables half updated.
+    with tf.control_dependencies([total_loss]):
+        for i, gradients in enumerate(summed):
+            step = tf.train.get_global_step() if i == 0 else None
+            with copies.optimizer_variables(i, made):
+                optimizer_of_clone = copies.optimizer_of_clone(optimizer, i)
+                applied.append(optimizer_of_clone.apply_gradients(gradients, global_step=step))
+    return Step(applied, loss, collectives)
+
+
+def average_state(step: Step, copies: VariableCopies, done: Sequence[Sequence[Any]]) -> Any:
+    """Makes variables that are not trained, such as batch-norm statistics, equal again.
+
+    Floats become the mean over all clones of all replicas, integers the largest value.
+
+    Args:
+      step: what this comes after.
+      copies: the variables of each clone.
+      done: for each clone ops that this comes after.
+
+    Returns:
+      An op.
+    """
+    state = [
+        (original, *others)
+        for original, others in copies.variables()
+        if not original.trainable and original.dtype.base_dtype in _DTYPES
+    ]
+    floats = [column for column in state if column[0].dtype.base_dtype.is_floating]
+    integers = [column for column in state if not column[0].dtype.base_dtype.is_floating]
+    size = step.collectives.size
+    assigned = [
+        *_make_equal(step, floats, done, lambda v, name: step.collectives.sum(v, name, 1 / size)),
+        *_make_equal(step, integers, done, step.collectives.max),
+    ]
+    return tf.group(*assigned, *(op for ops in done for op in ops))
+
+
+def add_start_hook(config: DeploymentConfig, copies: VariableCopies) -> StartHook:
+    """Adds the `StartHook` for all variables that the graph has by now.
+
+    Reads the collection `GLOBAL_VARIABLES`.
+    """
+    device = config.clone_device(0)
+    variables = _numeric_variables()
+    received = []
+    if config.num_replicas > 1:
+        group = Collectives([device], config.replica_id, config.num_replicas, "start")
+        values = [[variable.read_value() for variable in variables]]
+        [values] = group.in_packs(values, variables, group.broadcast)
+        received = [
+            _assign(variable, value) for variable, value in zip(variables, values, strict=True)
+        ]
+    with tf.control_dependencies(received):
+        copied = [
+            _assign(other, variable.read_value())
+            for variable in variables
+            for other in _others(copies, variable, config.num_clones)
+        ]
+    devices = [config.clone_device(i) for i in range(config.num_clones)]
+    hook = StartHook(tf.group(*received, *copied, name="start_values"), devices)
+    add_session_hook(hook)
+    return hook
+
+
+def copies_difference(config: DeploymentConfig, copies: VariableCopies) -> Any:
+    """The largest difference between any two copies of any variable: 0 if all is well.
+
+    All replicas must run it after the same step, and get the same answer.  Reads the
+    collection `GLOBAL_VARIABLES`.
+
+    Returns:
+      A float64 scalar.
+    """
+    collectives = _collectives(config, "difference")
+    variables = _numeric_variables()
+
+    def copy_of(variable: Any, i: int) -> Any:
+        other = copies.of_clone(variable, i)
+        return (variable if other is None else other).read_value()
+
+    def spread(values: list[Any], label: str) -> list[Any]:
+        most = collectives.max(values, label)
+        least = collectives.max(collectives.on_devices(lambda i: -values[i]), f"-{label}")
+        return collectives.on_devices(lambda i: most[i] + least[i])
+
+    values = collectives.on_devices(lambda i: [copy_of(v, i) for v in variables])
+    spreads, *_ = collectives.in_packs(values, variables, spread)
+    with tf.control_dependencies([collectives.done()]):
+        largest = [tf.cast(tf.reduce_max(value), tf.float64) for value in spreads]
+        return tf.reduce_max(tf.stack(largest), name="copies_difference")
+
+
+def _collectives(config: DeploymentConfig, purpose: str) -> Collectives:
+    """The collective ops between all clones of all replicas."""
+    devices = [config.clone_device(i) for i in range(config.num_clones)]
+    return Collectives(devices, config.replica_id, config.num_replicas, purpose)
+
+
+def _make_equal(
+    step: Step,
+    columns: Sequence[Sequence[Any]],
+    done: Sequence[Sequence[Any]],
+    collective: Callable[[list[Any], str], list[Any]],
+) -> list[Any]:
+    """Assigns what `collective` makes of the copies' values to each copy; returns the ops."""
+
+    def read(i: int) -> list[Any]:
+        with tf.control_dependencies(done[i]):
+            return [column[i].read_value() for column in columns]
+
+    values = step.collectives.in_packs(
+        step.collectives.on_devices(read), [column[0] for column in columns], collective
+    )
+    return [
+        _assign(column[i], value)
+        for i, of_clone in enumerate(values)
+        for column, value in zip(columns, of_clone, strict=True)
+    ]
+
+
+def _clip(
+    collectives: Collectives, clone_gradients: Sequence[list[GradientAndVariable]], norm: float
+) -> list[list[GradientAndVariable]]:
+    return collectives.on_devices(
+        lambda i: gradients_lib.clip_by_global_norm(clone_gradients[i], norm)
+    )
+
+
+def _assign(variable: Any, value: Any) -> Any:
+    with tf.device(variable.device):
+        return variable.assign(value, read_value=False)
+
+
+def _numeric_variables() -> list[Any]:
+    return [v for v in tf.global_variables() if v.dtype.base_dtype in _DTYPES]
+
+
+def _others(copies: VariableCopies, variable: Any, num_clones: int) -> list[Any]:
+    found = [copies.of_clone(variable, i) for i in range(1, num_clones)]
+    return [other for other in found if other is not None]

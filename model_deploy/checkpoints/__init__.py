@@ -1,0 +1,46 @@
+"""Checkpoints: which files there are, what is restored from them, and how they are saved."""
+
+from model_deploy.checkpoints.choosing import Restorer, checkpoints_in, is_checkpoint
+from model_deploy.checkpoints.files import check_fits, checkpoint_to_resume
+from model_deploy.checkpoints.restoring import (
+    RESTORED,
+    FineTuneOptions,
+    by_name,
+    check_start,
+    compare,
+    few,
+    find_checkpoint,
+    restore_fn,
+    variables_to_train,
+)
+from model_deploy.checkpoints.saving import (
+    BestCheckpoint,
+    CheckpointWriter,
+    is_lost_connection,
+    report_unfinished,
+)
+from model_deploy.checkpoints.watching import CheckpointWatch, clear_end, mark_end
+
+__all__ = [
+    "RESTORED",
+    "BestCheckpoint",
+    "CheckpointWatch",
+    "CheckpointWriter",
+    "FineTuneOptions",
+    "Restorer",
+    "by_name",
+    "check_fits",
+    "check_start",
+    "checkpoint_to_resume",
+    "checkpoints_in",
+    "clear_end",
+    "compare",
+    "few",
+    "find_checkpoint",
+    "is_checkpoint",
+    "is_lost_connection",
+    "mark_end",
+    "report_unfinished",
+    "restore_fn",
+    "variables_to_train",
+]

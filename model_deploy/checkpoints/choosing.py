@@ -1,0 +1,74 @@
+"""The checkpoints of an evaluation: which there are, of which step, for which variables."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.checkpoints.files import describe_misfits, step_of
+
+
+def is_checkpoint(path: str) -> bool:
+    """Whether there is a checkpoint of this name, in the newer format or the older one."""
+    return os.path.isfile(f"{path}.index") or os.path.isfile(path)
+
+
+def checkpoints_in(folder: str | os.PathLike[str]) -> list[str]:
+    """The checkpoints that the `checkpoint` file of a folder lists, oldest first.
+
+    One that has been deleted since, or is still being written, is not among them.  A
+    folder that was moved is read where it is now.
+    """
+    folder = os.fspath(folder)
+    try:
+        state = tf.train.get_checkpoint_state(folder)
+    except ValueError:  # the file is empty
+        state = None
+    if state is None:
+        return []
+    listed = list(state.all_model_checkpoint_paths) or [state.model_checkpoint_path]
+    moved = [os.path.join(folder, os.path.basename(path)) for path in listed]
+    return [path for path in moved if is_checkpoint(path)]
+
+
+def checkpoint_step(path: str) -> int:
+    """The global step in a checkpoint, or else the number in its name, or else 0."""
+    reader = tf.train.load_checkpoint(path)
+    if reader.has_tensor(tf.GraphKeys.GLOBAL_STEP):
+        return int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
+    return step_of(path) or 0
+
+
+class Restorer:
+    """Restores the same variables from one checkpoint after another.
+
+    Args:
+      variables: the variables of the default graph by their names in a checkpoint.  The
+        global step may be missing there: published checkpoints have none.
+    """
+
+    def __init__(self, variables: Mapping[str, Any]) -> None:
+        self._variables = {name: v for name, v in variables.items() if name != "global_step"}
+        self._saver = tf.train.Saver(self._variables)
+        self._set_step = None
+        if "global_step" in variables:
+            step = variables["global_step"]
+            self._new_step = tf.placeholder(step.dtype.base_dtype, [])
+            self._set_step = tf.assign(step, self._new_step)
+
+    def restore(self, session: Any, path: str) -> int:
+        """Restores a checkpoint; returns its step.
+
+        Raises:
+          ValueError: naming the first variables that it lacks or has in another shape.
+          tf.errors.OpError: if it cannot be read.
+        """
+        wrong = describe_misfits(path, self._variables)
+        if wrong:
+            raise ValueError(f"the checkpoint must be one of this model, got {path}, where {wrong}")
+        self._saver.restore(session, path)
+        step = checkpoint_step(path)
+        if self._set_step is not None:
+            session.run(self._set_step, {self._new_step: step})
+        return step

@@ -1,0 +1,291 @@
+"""Fine-tuning: which variables start from a checkpoint, and which are trained.
+
+A scope is one or more whole parts of a name: `LeNet/fc` holds `LeNet/fc/weights`, but
+not `LeNet/fc4/weights`, which it did in TF-Slim's scripts.
+"""
+
+import dataclasses
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import internals, slim
+from model_deploy.checkpoints.files import checkpoint_to_resume
+from model_deploy.commands import Options, option
+
+RESTORED, SKIPPED, MISSING, MIS_SHAPED = "restored", "skipped", "missing", "mis-shaped"
+_SHOWN = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuneOptions(Options):
+    """What a new run takes from a checkpoint, and what of it is trained."""
+
+    checkpoint_path: str | None = option(
+        None, "checkpoint to start from, or a folder, whose newest it is; default: none"
+    )
+    checkpoint_exclude_scopes: str | None = option(
+        None,
+        "scopes that are not restored, with commas between; whole parts of names: "
+        "LeNet/fc does not hold LeNet/fc4",
+    )
+    trainable_scopes: str | None = option(
+        None, "scopes to train, as in checkpoint_exclude_scopes; default: all"
+    )
+    ignore_missing_vars: bool = option(
+        False, "let variables start anew that the checkpoint does not have"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in ("checkpoint_exclude_scopes", "trainable_scopes"):
+            split_scopes(field, getattr(self, field))
+        if self.checkpoint_path is None:
+            for field in ("checkpoint_exclude_scopes", "ignore_missing_vars"):
+                if getattr(self, field):
+                    raise ValueError(
+                        f"{field} must come with a checkpoint_path, got "
+                        f"{getattr(self, field)!r} without"
+                    )
+
+
+class VariableRow(NamedTuple):
+    """What becomes of one variable.
+
+    Attributes:
+      name: its name in the checkpoint.
+      shape: the model's, a list of sizes.
+      saved: the checkpoint's, a list of sizes, with the type where that differs, too; None
+        if it is not there.
+      state: `restored`, `skipped` (its scope is excluded), `missing` or `mis-shaped`.
+    """
+
+    name: str
+    shape: str
+    saved: str | None
+    state: str
+
+
+def restore_fn(
+    options: FineTuneOptions, show: Callable[[str], object] = print
+) -> Callable[[Any], None] | None:
+    """What restores the model in the default graph, for `train(init_fn=...)`.
+
+    Args:
+      options: the settings.
+      show: gets one table of all variables of the model, before anything is refused.
+
+    Returns:
+      A function of a session; None without a `checkpoint_path`.
+
+    Raises:
+      ValueError: if there is no such checkpoint; if an excluded scope holds nothing; or if a
+        variable outside of them is missing or has another shape.
+    """
+    if options.checkpoint_path is None:
+        return None
+    checkpoint = find_checkpoint(options.checkpoint_path)
+    variables = by_name(slim.get_model_variables() or tf.trainable_variables())
+    scopes = split_scopes("checkpoint_exclude_scopes", options.checkpoint_exclude_scopes)
+    excluded = _inside("checkpoint_exclude_scopes", scopes, variables)
+    rows = compare(checkpoint, variables, excluded)
+    show(table(checkpoint, rows))
+    _check_rows(options, checkpoint, rows)
+    restored = {row.name: variables[row.name] for row in rows if row.state == RESTORED}
+    saver = tf.train.Saver(restored, name="restore_to_fine_tune")
+    return lambda session: saver.restore(session, checkpoint)
+
+
+def variables_to_train(trainable_scopes: str | None) -> list[Any]:
+    """The trainable variables of the default graph that are in the scopes.
+
+    Args:
+      trainable_scopes: scopes with commas between; None for all variables.
+
+    Raises:
+      ValueError: for a scope without any, with the scopes that there are.
+    """
+    variables = tf.trainable_variables()
+    if trainable_scopes is None:
+        return variables
+    names = by_name(variables)
+    scopes = split_scopes("trainable_scopes", trainable_scopes)
+    inside = _inside("trainable_scopes", scopes, names)
+    return [variable for variable in variables if _name_and_shape(variable)[0] in inside]
+
+
+def check_start(train_dir: str, checkpoint_path: str | None, resume: str = "auto") -> None:
+    """Checks where a run starts: at a checkpoint of its own, at that of another run, or anew.
+
+    Args:
+      train_dir: folder of the run's own checkpoints.
+      checkpoint_path: checkpoint to fine-tune; None for none.
+      resume: see `checkpoint_to_resume`.
+
+    Raises:
+      ValueError: as `checkpoint_to_resume`; if there is both, with what to do.
+    """
+    own = checkpoint_to_resume(train_dir, resume)
+    if checkpoint_path is not None and own is not None:
+        raise ValueError(
+            f"checkpoint_path must not be given where a run goes on from {own}, got "
+            f"{checkpoint_path}: to go on, leave out --checkpoint_path; to fine-tune anew, "
+            "give another --train_dir"
+        )
+
+
+def find_checkpoint(checkpoint_path: str) -> str:
+    """The checkpoint with this name, or the newest one in the folder with this name.
+
+    Raises:
+      ValueError: if there is none, in either of TensorFlow's formats.
+    """
+    path = checkpoint_path.removesuffix(".index")
+    if tf.io.gfile.isdir(path):
+        newest = tf.train.latest_checkpoint(path)
+        if newest is None:
+            raise ValueError(
+                f"checkpoint_path must be a folder with checkpoints and the file `checkpoint` "
+                f"that lists them, or the name of one, got {checkpoint_path}"
+            )
+        path = newest
+    try:
+        tf.train.load_checkpoint(path)
+    except (tf.errors.OpError, ValueError) as error:
+        raise ValueError(
+            f"checkpoint_path must be a checkpoint such as DIR/model.ckpt-1000, or a folder with "
+            f"checkpoints, got {checkpoint_path}"
+        ) from error
+    return path
+
+
+def compare(
+    checkpoint: str, variables: Mapping[str, Any], excluded: Collection[str] = ()
+) -> list[VariableRow]:
+    """Compares variables with a checkpoint, in the order of the variables.
+
+    Args:
+      checkpoint: its path.
+      variables: variables, or lists of the parts of one, by their names in the checkpoint.
+      excluded: names of those that are not to be restored.
+    """
+    reader = tf.train.load_checkpoint(checkpoint)
+    shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
+    rows = []
+    for name, variable in variables.items():
+        first = variable[0] if isinstance(variable, list) else variable
+        shape = str(_name_and_shape(first)[1])
+        kind = first.dtype.base_dtype
+        saved = None
+        if name in shapes:
+            saved = str(shapes[name])
+            saved += "" if types[name] == kind else f" {types[name].name}"
+        if name in excluded:
+            state = SKIPPED
+        elif saved is None:
+            state = MISSING
+        else:
+            state = RESTORED if saved == shape else MIS_SHAPED
+        rows.append(VariableRow(name, shape, saved, state))
+    return rows
+
+
+def table(checkpoint: str, rows: Sequence[VariableRow]) -> str:
+    """The rows as lines, under one with their counts."""
+    counts = Counter(row.state for row in rows)
+    states = (RESTORED, SKIPPED, MISSING, MIS_SHAPED)
+    lines = [f"from {checkpoint}: {', '.join(f'{counts[state]} {state}' for state in states)}"]
+    names = max((len(row.name) for row in rows), default=0)
+    shapes = max((len(row.shape) for row in rows), default=0)
+    for row in rows:
+        line = f"  {row.state:10}  {row.name:{names}}  {row.shape:{shapes}}"
+        if row.saved not in (None, row.shape):
+            line += f"  {row.saved} in the checkpoint"
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def by_name(variables: Iterable[Any]) -> dict[str, Any]:
+    """Variables by their names in checkpoints; the parts of one variable as a list."""
+    result: dict[str, Any] = {}
+    for variable in variables:
+        name, _ = _name_and_shape(variable)
+        if internals.slice_of(variable) is None:
+            result[name] = variable
+        else:
+            result.setdefault(name, []).append(variable)
+    return result
+
+
+def split_scopes(field: str, text: str | None) -> tuple[str, ...]:
+    """The scopes in the value of an option, without the slashes around them.
+
+    Raises:
+      ValueError: if one is empty.
+    """
+    if text is None:
+        return ()
+    scopes = tuple(scope.strip().strip("/") for scope in text.split(","))
+    if not all(scopes):
+        raise ValueError(f"{field} must be scopes with commas between, got {text!r}")
+    return scopes
+
+
+def few(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _check_rows(options: FineTuneOptions, checkpoint: str, rows: Sequence[VariableRow]) -> None:
+    given = options.checkpoint_exclude_scopes
+
+    def exclude(names: Iterable[str]) -> str:
+        scopes = dict.fromkeys(os.path.dirname(name) or name for name in names)
+        return f"--checkpoint_exclude_scopes={','.join([*([given] if given else []), *scopes])}"
+
+    wrong = [row.name for row in rows if row.state == MIS_SHAPED]
+    if wrong:
+        raise ValueError(
+            "checkpoint_exclude_scopes must hold the variables that have another shape in "
+            f"{checkpoint}, got {given!r} without {few(wrong)}; use {exclude(wrong)}"
+        )
+    missing = [row.name for row in rows if row.state == MISSING]
+    if missing and not options.ignore_missing_vars:
+        raise ValueError(
+            f"checkpoint_path must hold the variables that are not excluded, got {checkpoint} "
+            f"without {few(missing)}; to let them start anew, use {exclude(missing)} or "
+            "--ignore_missing_vars"
+        )
+    if not any(row.state == RESTORED for row in rows):
+        raise ValueError(
+            f"checkpoint_path must hold a variable that is not excluded, got {checkpoint}, "
+            "of which nothing would be restored"
+        )
+
+
+def _inside(field: str, scopes: Sequence[str], names: Iterable[str]) -> set[str]:
+    """The names in the scopes; each scope must hold one."""
+    names = list(names)
+    found: set[str] = set()
+    for scope in scopes:
+        matching = {name for name in names if f"{name}/".startswith(f"{scope}/")}
+        if not matching:
+            there_are = dict.fromkeys("/".join(name.split("/")[:2]) for name in names)
+            raise ValueError(
+                f"{field} must be scopes of variables, got {scope!r}; there are "
+                f"{', '.join(there_are)}"
+            )
+        found |= matching
+    return found
+
+
+def _name_and_shape(variable: Any) -> tuple[str, list[int]]:
+    """The name and the shape that a checkpoint has, also of a part of a variable."""
+    whole = internals.slice_of(variable)
+    if whole is not None:
+        return whole.full_name, list(whole.full_shape)
+    return variable.op.name, variable.shape.as_list()

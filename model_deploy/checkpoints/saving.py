@@ -1,0 +1,164 @@
+"""Writes checkpoints so that the previous one stays usable whatever happens."""
+
+import glob
+import json
+import os
+import sys
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.checkpoints.files import CHECKPOINT_NAME
+from model_deploy.cluster import is_refusal, run_unless_refused
+from model_deploy.commands import replaced_file
+
+BEST_DIR = "best"
+_BEST_FILE = "best.json"
+
+
+class CheckpointWriter:
+    """Writes the checkpoints `model.ckpt-<step>` of one run.
+
+    TensorFlow writes all values under temporary names, renames them, and only then
+    replaces the file `checkpoint`, which names the newest one.  So a run that is killed
+    or finds the disk full in the middle leaves the previous checkpoint in its place.
+
+    Args:
+      train_dir: folder to write to.
+      keep: how many checkpoints to keep; only those of this run are ever deleted.
+      device: where files are written and read: in a cluster, the chief's CPU.
+
+    Attributes:
+      device: as given.
+      saver: the `tf.train.Saver`.
+      newest: path of the newest checkpoint, that which was restored included, or None.
+    """
+
+    def __init__(self, train_dir: str, keep: int, device: str = "") -> None:
+        self.device = device
+        self._path = os.path.join(train_dir, CHECKPOINT_NAME)
+        self._saved_step: int | None = None
+        self.newest: str | None = None
+        # The graph goes to the events; written with each checkpoint it takes seconds.
+        with tf.device(device):
+            self.saver = tf.train.Saver(max_to_keep=keep, save_relative_paths=True)
+
+    def save(self, session: Any, step: int) -> str:
+        """Writes `model.ckpt-<step>`, unless it was the last one written; returns its path.
+
+        Raises:
+          OSError: if it cannot be written; the previous one is still there.
+        """
+        path = f"{self._path}-{step}"
+        if step == self._saved_step:
+            return path
+        before = set(glob.glob(glob.escape(path) + "*"))
+        try:
+            run_unless_refused(
+                lambda: self.saver.save(
+                    session, self._path, global_step=step, write_meta_graph=False
+                )
+            )
+        except (tf.errors.OpError, OSError) as error:
+            if is_lost_connection(error):
+                raise
+            for name in set(glob.glob(glob.escape(path) + "*")) - before:
+                _remove_part(name)
+            raise OSError(
+                f"checkpoint {path} could not be written, the newest one is "
+                f"{self.newest or 'none'}: {_first_line(error)}"
+            ) from error
+        self._saved_step, self.newest = step, path
+        return path
+
+    def try_to_save(self, session: Any, step: int) -> None:
+        """Like `save`; if it fails, says so in one line and leaves it to the next time."""
+        try:
+            self.save(session, step)
+        except OSError as error:
+            print(f"warning: {error}", file=sys.stderr, flush=True)
+
+
+class BestCheckpoint:
+    """Keeps the checkpoint with the highest metric in the folder `best`.
+
+    Args:
+      train_dir: the folder of the run.
+      metric: name of the metric.
+      device: as that of `CheckpointWriter`.
+
+    Attributes:
+      value: the highest value up to now, of earlier runs too; None without.
+    """
+
+    def __init__(self, train_dir: str, metric: str, device: str = "") -> None:
+        self._folder = os.path.join(train_dir, BEST_DIR)
+        self._metric = metric
+        with tf.device(device):
+            self._saver = tf.train.Saver(max_to_keep=1, save_relative_paths=True)
+        self.value: float | None = None
+        record = os.path.join(self._folder, _BEST_FILE)
+        if os.path.exists(record):
+            with open(record, encoding="utf-8") as file:
+                self.value = json.load(file).get(metric)
+
+    def offer(self, session: Any, step: int, value: float) -> None:
+        """Saves the variables if `value` is higher than all before.
+
+        Raises:
+          OSError: if they cannot be written.
+        """
+        if self.value is not None and value <= self.value:
+            return
+        os.makedirs(self._folder, exist_ok=True)
+        path = os.path.join(self._folder, CHECKPOINT_NAME)
+        try:
+            run_unless_refused(
+                lambda: self._saver.save(session, path, global_step=step, write_meta_graph=False)
+            )
+        except tf.errors.OpError as error:
+            if is_lost_connection(error):
+                raise
+            raise OSError(
+                f"checkpoint {path}-{step} could not be written: {_first_line(error)}"
+            ) from error
+        self.value = value
+        with replaced_file(os.path.join(self._folder, _BEST_FILE)) as file:
+            json.dump({"step": step, self._metric: value}, file)
+
+
+def report_unfinished(train_dir: str) -> None:
+    """Says which parts of a checkpoint a killed run has left; they are never read."""
+    pattern = os.path.join(glob.escape(train_dir), f"{CHECKPOINT_NAME}-*temp*")
+    for name in sorted(glob.glob(pattern)):
+        print(f"not used: {name}, left by a run that ended while it was saving", file=sys.stderr)
+
+
+def _remove_part(name: str) -> None:
+    """Removes a part of a checkpoint that this process failed to write."""
+    if os.path.isdir(name):
+        for part in os.listdir(name):
+            os.remove(os.path.join(name, part))
+        os.rmdir(name)
+    elif os.path.exists(name):
+        os.remove(name)
+
+
+def is_lost_connection(error: BaseException) -> bool:
+    """Whether an error says that a process of the cluster is gone, or was started anew.
+
+    A session that is closed while it runs gives a `CancelledError`; a parameter server that
+    was started anew has no variables, for which there is a `FailedPreconditionError`.
+    """
+    lost = (
+        tf.errors.UnavailableError,
+        tf.errors.AbortedError,
+        tf.errors.CancelledError,
+        tf.errors.FailedPreconditionError,
+    )
+    return isinstance(error, lost) and not is_refusal(error)
+
+
+def _first_line(error: Exception) -> str:
+    text = error.message if isinstance(error, tf.errors.OpError) else str(error)
+    return text.strip().splitlines()[0]

@@ -1,0 +1,196 @@
+"""An image classifier as its options name it: dataset, preprocessing, network.
+
+The networks are those of a factory that the scripts pass, `nets_factory.get_network_fn`.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import inputs
+from model_deploy.checks import check_choice
+from model_deploy.classification.gone import check_gone
+from model_deploy.classification.losses import add_classification_losses
+from model_deploy.commands import Options, option
+from model_deploy.config import DeploymentConfig
+from model_deploy.evaluation import Evaluator
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassifierOptions(Options):
+    """What training, evaluation and export have to agree on."""
+
+    dataset_name: str = option("digits", "name of the dataset")
+    dataset_dir: str | None = option(None, "folder of the dataset's files; digits needs none")
+    model_name: str = option("lenet", "name of the network")
+    labels_offset: int = option(
+        0, "subtracted from labels: 1 leaves out the background class of ImageNet", minimum=0
+    )
+    skip_corrupt_records: int = option(0, "how many corrupt records may be skipped", minimum=0)
+    num_readers: int | None = option(
+        None, "images read at the same time; default: tuned while it runs", minimum=1
+    )
+    num_preprocessing_threads: int | None = option(
+        None, "calls of the preprocessing at a time; default: tuned while it runs", minimum=1
+    )
+    train_image_size: int | None = option(
+        None, "height and width of the images; default: those of the network", minimum=1
+    )
+    weight_decay: float = option(0.00004, "weight of the L2 regularization", minimum=0)
+    label_smoothing: float = option(
+        0.0, "share of the target spread over all classes", minimum=0, below=1
+    )
+    use_grayscale: bool = option(False, "turn the images to grey")
+    preprocessing_name: str | None = option(
+        None, "name of the preprocessing; default: that of the network"
+    )
+    moving_average_decay: float | None = option(
+        None, "decay of the moving averages of the variables; default: none", above=0, below=1
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("dataset_name", self.dataset_name, inputs.dataset_names())
+        if self.preprocessing_name is not None:
+            names = inputs.preprocessing_names()
+            check_choice("preprocessing_name", self.preprocessing_name, names)
+        check_gone(self)
+
+
+class Classifier(NamedTuple):
+    """The network and its preprocessing, the same in training and evaluation.
+
+    Attributes:
+      options: the settings.
+      num_classes: number of classes, without those below `labels_offset`.
+      get_network_fn: `nets_factory.get_network_fn`.
+    """
+
+    options: ClassifierOptions
+    num_classes: int
+    get_network_fn: Callable[..., Any]
+
+    @classmethod
+    def of(
+        cls,
+        options: ClassifierOptions,
+        dataset: inputs.Dataset,
+        get_network_fn: Callable[..., Any],
+    ) -> "Classifier":
+        """A classifier for the classes of a dataset.
+
+        Raises:
+          ValueError: if `labels_offset` leaves no class.
+        """
+        if options.labels_offset >= dataset.num_classes:
+            raise ValueError(
+                f"labels_offset must be less than the {dataset.num_classes} classes of "
+                f"{dataset.name}, got {options.labels_offset}"
+            )
+        return cls(options, dataset.num_classes - options.labels_offset, get_network_fn)
+
+    def network_fn(self, is_training: bool) -> Any:
+        """The network as a function of images; an unknown name lists the valid ones."""
+        weight_decay = self.options.weight_decay if is_training else 0.0
+        name = self.options.model_name
+        return self.get_network_fn(name, self.num_classes, weight_decay, is_training)
+
+    @property
+    def input_options(self) -> dict[str, Any]:
+        """Keyword arguments for the input pipelines."""
+        size = self.options.train_image_size
+        options: dict[str, Any] = {
+            "preprocessing": self.options.preprocessing_name or self.options.model_name,
+            "image_size": size or self.network_fn(False).default_image_size,
+            "num_readers": self.options.num_readers,
+            "num_preprocessing_threads": self.options.num_preprocessing_threads,
+        }
+        if self.options.use_grayscale:
+            options["preprocessing_options"] = {"use_grayscale": True}
+        return options
+
+    def labels(self, batch: dict[str, Any]) -> Any:
+        """Labels of a batch, from 0 on; one below the offset stops the run."""
+        if not self.options.labels_offset:
+            return batch["label"]
+        labels = batch["label"] - self.options.labels_offset
+        message = f"labels must be at least labels_offset={self.options.labels_offset}"
+        with tf.control_dependencies([tf.debugging.assert_non_negative(labels, message=message)]):
+            return tf.identity(labels)
+
+    def add_losses(self, batches: inputs.TrainBatches) -> None:
+        """The `model_fn` of the deployment: one clone's network on its batch."""
+        self._apply(next(batches), is_training=True)
+
+    def predict(self, batch: dict[str, Any]) -> tuple[Any, Any]:
+        """Logits and labels of a batch, for evaluation; adds the losses of training."""
+        return self._apply(batch, is_training=False)
+
+    def evaluator(
+        self,
+        dataset: inputs.Dataset,
+        config: DeploymentConfig | None = None,
+        batch_size: int = 100,
+        **options: Any,
+    ) -> Evaluator:
+        """An evaluator on a split: of the moving averages, if they were trained.
+
+        Args:
+          dataset: the split.
+          config: the clones; by default one, on the GPU where there is one.
+          batch_size: images at a time, divided over the clones.
+          **options: more arguments of `Evaluator`.
+        """
+
+        def batches() -> dict[str, Any]:
+            return next(
+                inputs.eval_batches(
+                    dataset, batch_size=batch_size, include_index=True, **self.input_options
+                )
+            )
+
+        use_averages = self.options.moving_average_decay is not None
+        return Evaluator(self.predict, batches, config=config, use_averages=use_averages, **options)
+
+    def _apply(self, batch: dict[str, Any], is_training: bool) -> tuple[Any, Any]:
+        """Logits and labels of a batch; adds its losses, and those of the regularization."""
+        options = self.options
+        network_fn = self.get_network_fn(
+            options.model_name, self.num_classes, options.weight_decay, is_training
+        )
+        logits, end_points = network_fn(batch["image"])
+        labels = self.labels(batch)
+        add_classification_losses(
+            logits,
+            labels,
+            auxiliary_logits=end_points.get("AuxLogits"),
+            label_smoothing=options.label_smoothing,
+        )
+        return logits, labels
+
+
+def get_evaluation_dataset(options: ClassifierOptions) -> inputs.Dataset:
+    """The test split of the dataset that the options name, or else its validation split.
+
+    Raises:
+      ValueError: if it has neither, or cannot be read.
+    """
+    try:
+        return get_dataset(options, "test")
+    except ValueError as no_test:
+        try:
+            return get_dataset(options, "validation")
+        except ValueError as no_validation:
+            raise ValueError(f"{no_test}; {no_validation}") from no_validation
+
+
+def get_dataset(options: ClassifierOptions, split: str) -> inputs.Dataset:
+    """A split of the dataset that the options name."""
+    return inputs.get_dataset(
+        options.dataset_name,
+        split,
+        options.dataset_dir,
+        skip_corrupt_records=options.skip_corrupt_records,
+    )

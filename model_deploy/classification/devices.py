@@ -1,0 +1,141 @@
+"""Settings of a deployment that depend on the machine: GPUs, clones, batch sizes."""
+
+import dataclasses
+
+from model_deploy.commands import Options, option
+from model_deploy.config import DeploymentConfig
+from model_deploy.placement import PS_STRATEGIES
+
+DEFAULT_BATCH_SIZE = 32
+# Clones where there is no GPU and no number is given.
+DEFAULT_CPU_CLONES = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class DeploymentOptions(Options):
+    """How many clones and replicas there are, where they are, and what each gets."""
+
+    num_clones: int | None = option(
+        None, "clones; default: one for each visible GPU, or 2 on the CPU", minimum=1
+    )
+    clone_on_cpu: bool = option(False, "put the clones on the CPU; by itself without a GPU")
+    master: str = option("", "address of the TensorFlow server to use; default: this process")
+    task: int = option(0, "index of this worker, 0 for the chief", minimum=0)
+    worker_replicas: int = option(1, "number of workers", minimum=1)
+    num_ps_tasks: int = option(0, "number of parameter servers", minimum=0)
+    ps_strategy: str = option(
+        "round_robin",
+        "how variables are spread over parameter servers",
+        choices=PS_STRATEGIES,
+    )
+    copy_clones: bool = option(
+        True, "build one clone and copy it for the others, which is faster than to build them all"
+    )
+    sync_replicas: bool = option(
+        False, "make each update of the gradients of several workers, with parameter servers"
+    )
+    replicas_to_aggregate: int | None = option(
+        None,
+        "with --sync_replicas, workers in an update, the others are backups; default: all",
+        minimum=1,
+    )
+    all_reduce: bool = option(
+        False, "each clone has its own copy of the variables; without parameter servers"
+    )
+    asynchronous: bool = option(False, "each clone updates the variables by itself")
+    batch_size: int | None = option(
+        None, f"images per clone and step; default: {DEFAULT_BATCH_SIZE}", minimum=1
+    )
+    global_batch_size: int | None = option(
+        None, "images per step over all clones, in place of --batch_size", minimum=1
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch_size is not None and self.global_batch_size is not None:
+            raise ValueError(
+                "global_batch_size must not be given together with batch_size, "
+                f"got {self.global_batch_size} and {self.batch_size}"
+            )
+        if self.replicas_to_aggregate is not None and not self.sync_replicas:
+            raise ValueError(
+                "replicas_to_aggregate must go with sync_replicas, "
+                f"got {self.replicas_to_aggregate} alone"
+            )
+        ways = [
+            way for way in ("sync_replicas", "all_reduce", "asynchronous") if getattr(self, way)
+        ]
+        if len(ways) > 1:
+            raise ValueError(f"{ways[0]} must not be given together with {ways[1]}, got both")
+
+    @property
+    def num_aggregated(self) -> int | None:
+        """How many replicas make an update by `sync_replicas`; None without."""
+        if not self.sync_replicas:
+            return None
+        return self.replicas_to_aggregate or self.worker_replicas
+
+
+def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentConfig:
+    """The deployment for the GPUs that are visible; on the CPU where there are none.
+
+    Raises:
+      ValueError: if there are fewer GPUs than clones.
+    """
+    on_cpu = options.clone_on_cpu or num_gpus == 0
+    num_clones = options.num_clones or (DEFAULT_CPU_CLONES if on_cpu else num_gpus)
+    if not on_cpu and num_clones > num_gpus:
+        raise ValueError(
+            f"num_clones must be at most the number of visible GPUs, {num_gpus}, "
+            f"got {num_clones}; --clone_on_cpu puts clones on the CPU"
+        )
+    return DeploymentConfig(
+        num_clones=num_clones,
+        clone_on_cpu=on_cpu,
+        replica_id=options.task,
+        num_replicas=options.worker_replicas,
+        num_ps_tasks=options.num_ps_tasks,
+        all_reduce=options.all_reduce,
+        ps_strategy=options.ps_strategy,
+        # Neither can be copied: each clone has variables, or batches, of its own.
+        copy_clones=options.copy_clones and not (options.all_reduce or options.asynchronous),
+    )
+
+
+def way_to_train(options: DeploymentOptions) -> str:
+    """How the variables are updated, in a few words."""
+    if options.all_reduce:
+        return "all-reduce: each clone has its own copy of the variables"
+    if options.num_aggregated is not None:
+        backups = options.worker_replicas - options.num_aggregated
+        return f"synchronous: an update of {options.num_aggregated} replica(s), {backups} backup(s)"
+    if options.asynchronous:
+        return "asynchronous: an update of each clone"
+    if options.worker_replicas > 1:
+        return "asynchronous: an update of each replica"
+    return "an update of all clones"
+
+
+def clones_in_update(options: DeploymentOptions, num_clones: int) -> int:
+    """How many clones, of all replicas, contribute to one update of the variables."""
+    if options.asynchronous:
+        return 1
+    if options.all_reduce:
+        return num_clones * options.worker_replicas
+    return num_clones * (options.num_aggregated or 1)
+
+
+def clone_batch_size(options: DeploymentOptions, num_clones: int) -> int:
+    """Images per clone and step.
+
+    Raises:
+      ValueError: if the clones do not divide the global batch size.
+    """
+    if options.global_batch_size is None:
+        return options.batch_size or DEFAULT_BATCH_SIZE
+    if options.global_batch_size % num_clones:
+        raise ValueError(
+            f"global_batch_size must be a multiple of num_clones={num_clones}, "
+            f"got {options.global_batch_size}"
+        )
+    return options.global_batch_size // num_clones

@@ -1,0 +1,37 @@
+"""Settings of TF-Slim's scripts that are gone: what they must be, and what replaced them."""
+
+from typing import Any
+
+from model_deploy.commands import Options, option
+
+_QUANTIZATION = (
+    "TensorFlow no longer rewrites graphs (tf.contrib.quantize), which is replaced by TensorFlow "
+    "Lite; export the model and quantize it with tf.lite.TFLiteConverter.from_saved_model"
+)
+# Field -> the only value that it may have, and why.
+_GONE: dict[str, tuple[Any, str]] = {
+    "quantize": (False, _QUANTIZATION),
+    "quantize_delay": (-1, _QUANTIZATION),
+    "is_training": (
+        False,
+        "an exported model predicts; to go on training, run train_image_classifier on the "
+        "train_dir or with --checkpoint_path",
+    ),
+}
+
+
+def gone(field: str) -> Any:
+    """The dataclass field for a setting that is gone."""
+    return option(_GONE[field][0], "gone: see the message that it gives")
+
+
+def check_gone(options: Options) -> None:
+    """Checks that no setting that is gone is asked for.
+
+    Raises:
+      ValueError: naming the field, its one value, the value received and what replaced it.
+    """
+    for field, (only, reason) in _GONE.items():
+        value = getattr(options, field, only)
+        if value != only:
+            raise ValueError(f"{field} must be {only}, got {value}: {reason}")

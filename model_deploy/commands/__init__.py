@@ -1,0 +1,14 @@
+"""Commands: flags and YAML become options, errors become one line, files are replaced whole."""
+
+from model_deploy.commands.command_line import parse_options, run_command, write_options
+from model_deploy.commands.options import Options, option
+from model_deploy.commands.replacing import replaced_file
+
+__all__ = [
+    "Options",
+    "option",
+    "parse_options",
+    "replaced_file",
+    "run_command",
+    "write_options",
+]

@@ -1,0 +1,177 @@
+"""Commands: flags and a YAML file -> options -> a function; a user's mistake is one line.
+
+Of what is given, a flag counts more than a line of `--config`, and that more than a default.
+"""
+
+import atexit
+import dataclasses
+import gc
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import yaml
+from absl import flags
+
+from model_deploy.commands.options import Options, define_flags
+from model_deploy.commands.replacing import replaced_file
+
+OPTIONS_FILE = "options.yaml"
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain values only; `1e-4` is a number, as in YAML 1.2."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"),
+    list("-+0123456789"),
+)
+
+
+def run_command(
+    argv: Sequence[str],
+    options_class: type[Options],
+    function: Callable[[Any], object],
+    text: str | None,
+    saved_in: str | None = None,
+) -> int:
+    """Calls `function` with the options of a command line, in TensorFlow's graph mode.
+
+    Args:
+      argv: the program's name and its arguments.
+      options_class: the options; a boolean field `debug`, if there is one, lets errors through.
+      function: what the command does.
+      text: what `--help` prints before the flags.
+      saved_in: see `parse_options`.
+
+    Returns:
+      The exit code: 0, 1 for an error on the way, 2 for a bad command line, 130 for Ctrl-C.
+    """
+    # Else Python's last collection takes a second for all of TensorFlow, in every process.
+    atexit.register(gc.freeze)
+    try:
+        options = parse_options(argv, options_class, text, saved_in)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if options is None:
+        return 0
+    # Here, as the launcher, which has its options read by this file, starts without it.
+    import tensorflow.compat.v1 as tf  # noqa: PLC0415
+
+    tf.disable_eager_execution()
+    # `==` then compares variables by identity: slim does so for each new one with all before,
+    # which takes most of the time to build a deep network.
+    tf.disable_tensor_equality()
+    tf.get_logger().setLevel("ERROR")
+    code = 1
+    try:
+        function(options)
+    except (ValueError, OSError, FloatingPointError) as error:
+        _raise_again_to_debug(options)
+        message = f"error: {error}"
+    except tf.errors.OpError as error:
+        _raise_again_to_debug(options)
+        # Behind its first line comes TensorFlow's own account of the place.
+        message = f"error: {error.message.strip().splitlines()[0]}"
+    except KeyboardInterrupt:
+        message, code = "interrupted", 130
+    else:
+        return 0
+    print(message, file=sys.stderr)
+    return code
+
+
+def parse_options(
+    argv: Sequence[str],
+    options_class: type[Any],
+    text: str | None = None,
+    saved_in: str | None = None,
+) -> Any:
+    """An object of `options_class`, or None after printing the help that `argv` asks for.
+
+    Args:
+      argv: the program's name and its arguments.
+      options_class: a subclass of `Options`; each field is a flag.
+      text: what `--help` prints before the flags.
+      saved_in: the field that names a folder whose `options.yaml`, if it is there, stands
+        in for `--config`; lines for fields that `options_class` lacks, or that are in its
+        `not_reused`, are left out.
+
+    Raises:
+      ValueError: for an unknown name or a value that breaks a rule.
+      OSError: if the file of `--config` cannot be read.
+    """
+    values = flags.FlagValues()
+    flags.DEFINE_boolean("help", False, "print this help", values, short_name="h")
+    flags.DEFINE_string("config", None, "YAML file with these options", values)
+    define_flags(options_class, values)
+    try:
+        rest = values(list(argv))[1:]
+    except flags.Error as error:
+        raise ValueError(str(error)) from error
+    if rest:
+        raise ValueError(f"arguments must be flags such as --train_dir=DIR, got {' '.join(rest)}")
+    if values.help:
+        print(text or "")
+        print(values.module_help(define_flags.__module__))
+        return None
+    names = [field.name for field in dataclasses.fields(options_class)]
+    given = {name: getattr(values, name) for name in names if values[name].present}
+    read: dict[str, Any] = {}
+    if values.config is not None:
+        read = read_options(values.config)
+        _check_names(values.config, read, names)
+    elif saved_in is not None:
+        folder = getattr(values, saved_in)
+        path = os.path.join(folder, OPTIONS_FILE) if folder else ""
+        if os.path.exists(path):
+            reused = set(names) - set(options_class.not_reused)
+            read = {name: value for name, value in read_options(path).items() if name in reused}
+    defaults = {name: getattr(values, name) for name in names}
+    return options_class(**{**defaults, **read, **given})
+
+
+def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The options in a YAML file, a mapping of names to plain values.
+
+    Raises:
+      ValueError: if the file is not such a mapping.
+      OSError: if it cannot be read.
+    """
+    with open(path, encoding="utf-8") as file:
+        try:
+            read = yaml.load(file, _Loader)  # a SafeLoader
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            place = " ".join(str(error).split())
+            raise ValueError(f"config must be a YAML file, got {path}: {place}") from error
+    if read is None:
+        return {}
+    if not isinstance(read, dict):
+        raise ValueError(
+            f"config must be a mapping of options, got {type(read).__name__} in {path}"
+        )
+    return read
+
+
+def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
+    """Writes `options.yaml` into a folder, in one move; returns its path."""
+    path = os.path.join(folder, OPTIONS_FILE)
+    with replaced_file(path) as file:
+        yaml.safe_dump(dataclasses.asdict(options), file, sort_keys=False)
+    return path
+
+
+def _check_names(path: str, read: Mapping[str, Any], names: Sequence[str]) -> None:
+    for name in read:
+        if name not in names:
+            raise ValueError(f"config must hold names of flags, got {name!r} in {path}")
+
+
+def _raise_again_to_debug(options: Options) -> None:
+    if getattr(options, "debug", False):
+        raise  # noqa: PLE0704 - called where an error is being handled

@@ -1,0 +1,235 @@
+"""`CopiedModel`: calls a `model_fn` for the first clone and copies it for the others."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from model_deploy import internals, placement
+from model_deploy.config import DeploymentConfig
+from model_deploy.copying import python_state
+from model_deploy.copying.python_state import WAY_OUT, Taken
+from model_deploy.copying.stamping import Prototype, stamp_gradients
+from model_deploy.copying.twins import Twins
+
+# Python's view of loops and conditions of TensorFlow 1; a copy has none.
+_CONTEXTS = (tf.GraphKeys.WHILE_CONTEXT, tf.GraphKeys.COND_CONTEXT)
+
+
+class CopiedModel:
+    """A model that is built by one call, and as copies of what that call built.
+
+    What belongs to a variable is shared: the variable, its initial value, regularizer
+    and reads that are made with it.  So is all that was there before.  All else that
+    the call adds to the graph is copied.
+
+    Iterators among the arguments are advanced for each copy as often as the call did.
+
+    Args:
+      config: the deployment.
+      model_fn: the function, as for `create_clones`.
+      args: its positional arguments.
+      kwargs: its keyword arguments.
+
+    Raises:
+      ValueError: if `model_fn` has an iterator that is not an argument.
+    """
+
+    def __init__(
+        self,
+        config: DeploymentConfig,
+        model_fn: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> None:
+        self._config = config
+        self._call = python_state.unwrap_partial(model_fn, args, kwargs)
+        self._taken: list[Taken] = []
+        self._outputs: Any = None
+        self._collected: dict[Any, list[Any]] = {}
+        self._forward = Prototype([], "")
+
+    def build(self, scope: str) -> Any:
+        """Calls `model_fn` for the first clone.
+
+        Args:
+          scope: name scope of the clone; ends with `/`.
+
+        Returns:
+          What `model_fn` returned.
+
+        Raises:
+          ValueError: if the model cannot be copied; the message says why.
+        """
+        model_fn, args, kwargs = self._call
+        named = {f"args[{i}]": value for i, value in enumerate(args)} | kwargs
+        state = python_state.PythonState(model_fn, named)
+        state.check_no_hidden_iterators()
+        args, kwargs = python_state.record_iterators((args, kwargs), self._taken)
+        before = _collections()
+        with python_state.new_ops() as ops:
+            self._outputs = model_fn(*args, **kwargs)
+        state.check_unchanged()
+        self._collected = _added(before, _collections())
+        taken = {op for each in self._taken for op in each.ops}
+        once = taken | _made_with_variables(ops, scope) | self._regularizers(ops)
+        copied = [op for op in ops if op not in once]
+        _check_no_resources(copied)
+        self._forward = Prototype(copied, scope)
+        return self._outputs
+
+    def copy(self, clone_index: int, scope: str) -> tuple[Any, Twins]:
+        """Copies the first clone, and its items in collections.
+
+        Args:
+          clone_index: the clone, at least 1.
+          scope: its name scope; ends with `/`.
+
+        Returns:
+          The copy of what `model_fn` returned, and what stands for what.
+
+        Raises:
+          ValueError: if the model cannot be copied; the message says why.
+        """
+        twins = Twins(scope, clone_index, _device_map(self._config, clone_index))
+        for taken in self._taken:
+            self._take(taken, twins)
+        self._forward.stamp(twins)
+        for key, items in self._collected.items():
+            for item in items:
+                twin = twins.structure(item)
+                if twin is not item:
+                    tf.add_to_collection(key, twin)
+        return twins.structure(self._outputs), twins
+
+    def copy_gradients(
+        self, ops: Sequence[Any], gradients: Any, copies: Sequence[Twins]
+    ) -> list[Any]:
+        """Copies the gradients of the first clone.
+
+        Args:
+          ops: the ops that they added to the graph, in the order in which they were made.
+          gradients: any structure of them.
+          copies: the clones for which to copy.
+
+        Returns:
+          For each of `copies` the structure with the copies of the gradients.
+        """
+        stamp_gradients(self._forward, ops, copies)
+        return [twins.structure(gradients) for twins in copies]
+
+    def _regularizers(self, ops: Sequence[Any]) -> set[Any]:
+        """Regularizers that layers make together with variables, which later calls reuse."""
+        losses = self._collected.get(tf.GraphKeys.REGULARIZATION_LOSSES, ())
+        found = [re.match(".*/Regularizer/", loss.op.name) for loss in losses]
+        names = tuple(match.group() for match in found if match)
+        return {op for op in ops if op.name.startswith(names)}
+
+    def _take(self, taken: Taken, twins: Twins) -> None:
+        """Lets an iterator give the next item, in place of what it gave to the first clone."""
+        name_scope = f"{taken.name_scope}/" if taken.name_scope else ""
+        if name_scope.startswith(self._forward.scope):
+            name_scope = twins.scope + name_scope.removeprefix(self._forward.scope)
+        with tf.name_scope(name_scope), python_state.new_ops() as ops:
+            value = next(taken.iterator)
+        for op, twin in zip(taken.ops, ops, strict=False):
+            if op.type == twin.type and "_class" not in twin.node_def.attr:
+                internals.set_device(twin, twins.device_of(op.device))
+        for old, new in _leaves(taken.value, value):
+            if tf.is_tensor(old):
+                _check_alike(old, new)
+                if twins.tensors.setdefault(old.name, new) is not new:
+                    raise ValueError(
+                        "a copied model_fn must take each tensor once from its iterators, got "
+                        f"{old.name} twice in the first clone but not in the others; {WAY_OUT}"
+                    )
+            elif not _same_value(old, new):
+                raise ValueError(
+                    "a copied model_fn must take tensors from its iterators, got the Python values "
+                    f"{old!r} and {new!r} for two clones; {WAY_OUT}"
+                )
+
+
+def _made_with_variables(ops: Sequence[Any], scope: str) -> set[Any]:
+    """Variables, and what is named after them: initial values, reads, regularizers.
+
+    Raises:
+      ValueError: for a variable in the scope of the clone, which each call would make anew.
+    """
+    variables = [op for op in ops if placement.is_variable_op(op)]
+    for op in variables:
+        if op.name.startswith(scope):
+            raise ValueError(
+                "a copied model_fn must share its variables (tf.get_variable does), got "
+                f"{op.name}, of which each clone would have its own; {WAY_OUT}"
+            )
+    names = tuple(f"{op.name}/" for op in variables)
+    return {*variables, *(op for op in ops if op.name.startswith(names))}
+
+
+def _check_no_resources(ops: Sequence[Any]) -> None:
+    for op in ops:
+        if "shared_name" in op.node_def.attr:
+            raise ValueError(
+                "a copied model_fn must get queues, iterators and tables from outside, got "
+                f"{op.name} of type {op.type}, of which each clone would have its own; {WAY_OUT}"
+            )
+
+
+def _device_map(config: DeploymentConfig, clone_index: int) -> Callable[[str], str]:
+    """Sends the first clone's devices to those of another; other devices stay."""
+    known: dict[str, str] = {}
+    for stage in range(config.devices_per_clone):
+        source = tf.DeviceSpec.from_string(config.stage_device(0, stage)).to_string()
+        known[source] = config.stage_device(clone_index, stage)
+
+    def device_of(device: str) -> str:
+        if device not in known:
+            name = tf.DeviceSpec.from_string(device).to_string()
+            known[device] = known.get(name, device)
+        return known[device]
+
+    return device_of
+
+
+def _collections() -> dict[Any, list[Any]]:
+    graph = tf.get_default_graph()
+    return {key: graph.get_collection(key) for key in graph.get_all_collection_keys()}
+
+
+def _added(before: Mapping[Any, list[Any]], after: Mapping[Any, list[Any]]) -> dict[Any, list[Any]]:
+    added = {key: items[len(before.get(key, ())) :] for key, items in after.items()}
+    return {key: items for key, items in added.items() if items and key not in _CONTEXTS}
+
+
+def _leaves(value: Any, other: Any) -> list[tuple[Any, Any]]:
+    """Pairs of what is at the same place in two structures.
+
+    Raises:
+      ValueError: if the structures differ.
+    """
+    try:
+        tf.nest.assert_same_structure(value, other, expand_composites=True)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"a copied model_fn must take the same structure for each clone: {error}; {WAY_OUT}"
+        ) from error
+    flat = (tf.nest.flatten(each, expand_composites=True) for each in (value, other))
+    return list(zip(*flat, strict=True))
+
+
+def _check_alike(old: Any, new: Any) -> None:
+    kinds = [(each.dtype.name, each.shape) if tf.is_tensor(each) else each for each in (old, new)]
+    if str(kinds[0]) != str(kinds[1]):
+        raise ValueError(
+            "a copied model_fn must take tensors of the same type and shape for each clone, got "
+            f"{kinds[0]} for the first one and {kinds[1]} for another; {WAY_OUT}"
+        )
+
+
+def _same_value(old: Any, new: Any) -> bool:
+    if isinstance(old, np.ndarray) or isinstance(new, np.ndarray):
+        return bool(np.array_equal(old, new))
+    return bool(old is new or old == new)

@@ -1,0 +1,13 @@
+"""Evaluation: every example once, on any number of clones; scores and their files."""
+
+from model_deploy.evaluation.evaluator import Evaluator, evaluate
+from model_deploy.evaluation.files import EvaluationWriter
+from model_deploy.evaluation.results import Evaluation, Predictions
+
+__all__ = [
+    "Evaluation",
+    "EvaluationWriter",
+    "Evaluator",
+    "Predictions",
+    "evaluate",
+]

@@ -1,0 +1,162 @@
+"""`Evaluator`: what a checkpoint predicts, every example counted once.
+
+with Evaluator(predict, batches) as evaluator:
+    for checkpoint in checkpoints:
+        print(evaluator.evaluate(checkpoint).accuracy)
+"""
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from model_deploy.checkpoints import Restorer, find_checkpoint
+from model_deploy.checks import check_at_least
+from model_deploy.config import DeploymentConfig
+from model_deploy.evaluation.graph import Predict, build_evaluation
+from model_deploy.evaluation.results import Evaluation, Predictions
+from model_deploy.optimization import averages_to_restore
+
+# Variables of a server are shared by all of its sessions, except between containers.
+_CONTAINER = "evaluation"
+_LOSS = "weighted_loss"
+
+
+class Evaluator:
+    """Evaluates one checkpoint after another in a graph and a session of its own.
+
+    The graph is built once, when the object is made, and no variable of another graph or
+    session is touched, on a shared `master` neither: a training run may evaluate itself
+    between two steps.  The session is that of a `with` block.
+
+    Args:
+      predict: builds the model on a part of a batch; returns logits, float [n, classes],
+        and labels, int [n].  It is called once per clone.  The losses that it adds make
+        the total loss, as in training.
+      batches: builds the inputs; returns tensors of shape [n, ...] that are run until they
+        end, each time from the start (see `inputs.eval_batches`).  If they are a mapping
+        that has "index", int [n], that numbers the examples.
+      config: the clones, over which each batch is divided, all in this process or on the
+        `master`; if not given one, on the GPU where there is one.
+      use_averages: evaluate the moving averages of the variables, see
+        `moving_average_update`.
+      max_num_batches: end after this many batches; None for all.
+      master: address of a TensorFlow server; '' for a session in this process.
+      session_config: a `tf.ConfigProto`; soft placement if not given.
+
+    Raises:
+      ValueError: if `max_num_batches` is less than 1.
+    """
+
+    def __init__(
+        self,
+        predict: Predict,
+        batches: Callable[[], Any],
+        *,
+        config: DeploymentConfig | None = None,
+        use_averages: bool = False,
+        max_num_batches: int | None = None,
+        master: str = "",
+        session_config: Any = None,
+    ) -> None:
+        check_at_least("max_num_batches", max_num_batches, 1)
+        self._max_num_batches = max_num_batches
+        self._master = master
+        self._session_config = session_config or tf.ConfigProto(allow_soft_placement=True)
+        self._session: Any = None
+        self._graph = tf.Graph()
+        with self._graph.as_default(), self._graph.container(_CONTAINER):
+            # Each clone gets its part of a batch by a call: copies would all get the first one.
+            config = dataclasses.replace(config or DeploymentConfig(), copy_clones=False)
+            self._built = build_evaluation(predict, batches, config)
+            self._restorer = Restorer(
+                averages_to_restore()
+                if use_averages
+                else {variable.op.name: variable for variable in tf.global_variables()}
+            )
+            self._initializer = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
+        self._graph.finalize()
+        self._fetches = dict(self._built.columns)
+        if self._built.weighted_loss is not None:
+            self._fetches[_LOSS] = self._built.weighted_loss
+
+    def __enter__(self) -> "Evaluator":
+        self._session = tf.Session(self._master, self._graph, self._session_config)
+        # Made once: less work for each batch, and most of it for small ones.
+        self._run_batch = self._session.make_callable(list(self._fetches.values()))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
+        self._session = None
+
+    def evaluate(self, checkpoint: str | os.PathLike[str]) -> Evaluation:
+        """Evaluates a checkpoint.
+
+        Args:
+          checkpoint: its name, or a folder, for the newest one there.
+
+        Raises:
+          ValueError: if there is no such checkpoint, it is one of another model, the
+            inputs are empty, or a label is no class.
+          FloatingPointError: if a prediction is not finite.
+          RuntimeError: outside of a `with` block.
+        """
+        if self._session is None:
+            raise RuntimeError("evaluate must be called within `with Evaluator(...) as evaluator:`")
+        start = time.perf_counter()
+        path = find_checkpoint(os.fspath(checkpoint))
+        step = self._restorer.restore(self._session, path)
+        self._session.run(self._initializer)
+        columns, losses = self._run_batches()
+        predictions = Predictions(**columns)
+        return Evaluation(
+            checkpoint=path,
+            global_step=step,
+            num_classes=self._built.num_classes,
+            predictions=predictions,
+            total_loss=float(np.sum(losses) / len(predictions.label)) if len(losses) else None,
+            seconds=time.perf_counter() - start,
+        )
+
+    def _run_batches(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """The columns of all predictions, and the weighted losses of the batches."""
+        runs: list[list[np.ndarray]] = []
+        while self._max_num_batches is None or len(runs) < self._max_num_batches:
+            try:
+                runs.append(self._run_batch())
+            except tf.errors.OutOfRangeError:
+                break
+        if not any(len(run[0]) for run in runs):
+            raise ValueError("batches must give at least one example, got none")
+        values = dict(zip(self._fetches, zip(*runs, strict=True), strict=True))
+        losses = np.array(values.pop(_LOSS, ()))
+        columns = {name: np.concatenate(arrays) for name, arrays in values.items()}
+        columns.setdefault("index", np.arange(len(columns["label"])))
+        return columns, losses
+
+
+def evaluate(
+    predict: Predict,
+    batches: Callable[[], Any],
+    checkpoint: str | os.PathLike[str],
+    **options: Any,
+) -> Evaluation:
+    """Evaluates one checkpoint; for several, an `Evaluator` builds its graph just once.
+
+    Args:
+      predict: as for `Evaluator`.
+      batches: as for `Evaluator`.
+      checkpoint: its name, or a folder, for the newest one there.
+      **options: more arguments of `Evaluator`.
+
+    Raises:
+      ValueError: as `Evaluator` and `Evaluator.evaluate`.
+      FloatingPointError: if a prediction is not finite.
+    """
+    with Evaluator(predict, batches, **options) as evaluator:
+        return evaluator.evaluate(checkpoint)

@@ -1,0 +1,123 @@
+"""What an evaluation leaves in its folder: JSON, a picture, CSV and TensorBoard events."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.commands import replaced_file
+from model_deploy.evaluation.confusion import confusion_figure
+from model_deploy.evaluation.results import Evaluation
+
+
+class EvaluationWriter:
+    """Writes evaluations to a folder; use it in a `with` block.
+
+    Of the last evaluation:
+
+    * `predictions.csv`: a line per example, in the order of the dataset.
+    * `confusion_matrix.png`.
+    * `evaluation.json`: scores, accuracy of each class, confusion matrix.
+
+    Of all: `evaluations.jsonl`, one line of scores per step, and TensorBoard events with the
+    tags `accuracy`, `recall_at_5` and `loss`.  Each file but the events is replaced as a
+    whole, `evaluation.json` as the last.
+
+    Args:
+      folder: where to write; made if it is not there.
+      class_names: one name per class.
+      facts: what else `evaluation.json` shall say, by name.
+
+    Raises:
+      OSError: if the folder cannot be made.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        class_names: Sequence[str],
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._folder = os.fspath(folder)
+        self._class_names = list(class_names)
+        self._facts = dict(facts or {})
+        self._events: Any = None
+        try:
+            os.makedirs(self._folder, exist_ok=True)
+        except OSError as error:
+            raise OSError(
+                f"eval_dir must be a folder that can be written, got {folder}: {error}"
+            ) from error
+
+    def __enter__(self) -> "EvaluationWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._events is not None:
+            self._events.close()
+
+    def write(self, evaluation: Evaluation) -> None:
+        """Writes one evaluation, in place of the one before.
+
+        Raises:
+          OSError: if a file cannot be written; the one before is then still there.
+        """
+        with replaced_file(self._path("predictions.csv")) as file:
+            evaluation.predictions.write_csv(file)
+        title = f"step {evaluation.global_step}, {evaluation.examples} examples"
+        figure = confusion_figure(evaluation.confusion, self._class_names, title)
+        with replaced_file(self._path("confusion_matrix.png"), "wb") as file:
+            figure.savefig(file, format="png", dpi=100)
+        self._write_history(evaluation)
+        self._write_events(evaluation)
+        with replaced_file(self._path("evaluation.json")) as file:
+            file.write(_to_json(self._summary(evaluation)) + "\n")
+
+    def _summary(self, evaluation: Evaluation) -> dict[str, Any]:
+        examples = evaluation.confusion.sum(axis=1).tolist()
+        rows = zip(self._class_names, examples, evaluation.class_accuracies, strict=True)
+        classes = [
+            {"name": name, "examples": count, "accuracy": accuracy}
+            for name, count, accuracy in rows
+        ]
+        return {
+            **self._facts,
+            "checkpoint": evaluation.checkpoint,
+            **evaluation.scores,
+            "classes": classes,
+            "confusion_matrix": evaluation.confusion.tolist(),
+        }
+
+    def _write_history(self, evaluation: Evaluation) -> None:
+        path = self._path("evaluations.jsonl")
+        lines = []
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                lines = file.read().splitlines()
+        others = [
+            line for line in lines if json.loads(line)["global_step"] != evaluation.global_step
+        ]
+        with replaced_file(path) as file:
+            file.writelines(f"{line}\n" for line in [*others, _to_json(evaluation.scores)])
+
+    def _write_events(self, evaluation: Evaluation) -> None:
+        scalars = {"accuracy": evaluation.accuracy, "recall_at_5": evaluation.recall_at_5}
+        if evaluation.total_loss is not None:
+            scalars["loss"] = evaluation.total_loss
+        values = [tf.Summary.Value(tag=tag, simple_value=scalar) for tag, scalar in scalars.items()]
+        if self._events is None:
+            # Names have but the second, and a writer empties a file that has its name.
+            suffix = f".step-{evaluation.global_step}"
+            with tf.Graph().as_default():  # file writers want graph mode
+                self._events = tf.summary.FileWriter(self._folder, filename_suffix=suffix)
+        self._events.add_summary(tf.Summary(value=values), evaluation.global_step)
+        self._events.flush()
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder, name)
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)

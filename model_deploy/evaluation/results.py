@@ -1,0 +1,122 @@
+"""What an evaluation finds: the predictions, and the scores that follow from them."""
+
+import csv
+import dataclasses
+import functools
+from typing import Any, TextIO
+
+import numpy as np
+
+from model_deploy.evaluation.confusion import class_accuracies, confusion_matrix
+
+RECALL_AT = 5
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Predictions:
+    """One entry per example, in the order of the dataset.
+
+    Attributes:
+      index: number of the example in its split, int64 [n].
+      label: its class, int64 [n].
+      predicted: its most likely class, the first of several, int64 [n].
+      probability: softmax of the logits at `predicted`, float32 [n].
+      label_probability: the same at `label`, float32 [n].
+      rank: how many classes are more likely than the label, int64 [n].
+    """
+
+    index: np.ndarray
+    label: np.ndarray
+    predicted: np.ndarray
+    probability: np.ndarray
+    label_probability: np.ndarray
+    rank: np.ndarray
+
+    def write_csv(self, file: TextIO) -> None:
+        """Writes a line of names, then one line per example."""
+        writer = csv.writer(file, lineterminator="\n")
+        names = [field.name for field in dataclasses.fields(self)]
+        writer.writerow(names)
+        writer.writerows(zip(*(_cells(getattr(self, name)) for name in names), strict=True))
+
+
+def _cells(column: np.ndarray) -> list[Any]:
+    """What to write for a column; nine digits tell any two float32 apart."""
+    if column.dtype.kind == "f":
+        return [f"{value:.9g}" for value in column]
+    return column.tolist()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What an evaluation of one checkpoint found.
+
+    Attributes:
+      checkpoint: name of the checkpoint.
+      global_step: its step.
+      num_classes: number of classes.
+      predictions: one for each example.
+      total_loss: the total loss of training on these examples as one batch; None if
+        the model has no loss.
+      seconds: how long it took.
+
+    Raises:
+      ValueError: if a label is no class.
+      FloatingPointError: if a prediction is not finite.
+    """
+
+    checkpoint: str
+    global_step: int
+    num_classes: int
+    predictions: Predictions
+    total_loss: float | None = None
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        finite = np.isfinite(self.predictions.probability)
+        if not finite.all():
+            raise FloatingPointError(
+                f"logits must be finite, got others at step {self.global_step} for "
+                f"{np.sum(~finite)} of {self.examples} examples, the first of them "
+                f"number {self.predictions.index[~finite][0]}"
+            )
+        _ = self.confusion  # checks the labels
+
+    @property
+    def examples(self) -> int:
+        """Number of examples."""
+        return len(self.predictions.label)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of examples whose most likely class is their label, in [0, 1]."""
+        return float(np.mean(self.predictions.predicted == self.predictions.label))
+
+    @property
+    def recall_at_5(self) -> float:
+        """Share of examples for which fewer than five classes are more likely than their label."""
+        return float(np.mean(self.predictions.rank < RECALL_AT))
+
+    @functools.cached_property
+    def confusion(self) -> np.ndarray:
+        """Number of examples by label (row) and predicted class (column), int64."""
+        return confusion_matrix(
+            self.predictions.label, self.predictions.predicted, self.num_classes
+        )
+
+    @property
+    def class_accuracies(self) -> list[float | None]:
+        """Accuracy among the examples of each class; None where there are none."""
+        return class_accuracies(self.confusion)
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        """The numbers that describe it as a whole."""
+        return {
+            "global_step": self.global_step,
+            "examples": self.examples,
+            "accuracy": self.accuracy,
+            "recall_at_5": self.recall_at_5,
+            "total_loss": self.total_loss,
+            "seconds": round(self.seconds, 3),
+        }

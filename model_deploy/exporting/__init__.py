@@ -1,0 +1,18 @@
+"""Exports: SavedModels and frozen graphs of a trained classifier."""
+
+from model_deploy.exporting.serving import Serving, Signature
+from model_deploy.exporting.writing import (
+    check_is_new,
+    restore_to_export,
+    write_frozen_graph,
+    write_saved_model,
+)
+
+__all__ = [
+    "Serving",
+    "Signature",
+    "check_is_new",
+    "restore_to_export",
+    "write_frozen_graph",
+    "write_saved_model",
+]

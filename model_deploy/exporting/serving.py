@@ -1,0 +1,142 @@
+"""What a model is asked and answers when it is served: images in, predictions out."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import inputs
+from model_deploy.classification import Classifier
+
+IMAGES_SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY  # serving_default
+ENCODED_SIGNATURE = "encoded_images"
+
+
+class Signature(NamedTuple):
+    """A way to ask a model.
+
+    Attributes:
+      inputs: placeholders by name.
+      outputs: tensors by name.
+    """
+
+    inputs: dict[str, Any]
+    outputs: dict[str, Any]
+
+
+class Serving(NamedTuple):
+    """How a classifier is served.
+
+    Attributes:
+      classifier: network and preprocessing.
+      channels: 1 or 3, of images before their preprocessing.
+      class_names: one name per class; empty if they are not known.
+      batch_size: of all requests; None for any.
+      num_frames: of a video; None for any.
+      is_video: whether the network is known to take videos; False to see.
+      with_preprocessing: whether images come as they are in files, 0 to 255 and of any
+        size, and not as the preprocessing makes them.
+    """
+
+    classifier: Classifier
+    channels: int
+    class_names: Sequence[str] = ()
+    batch_size: int | None = None
+    num_frames: int | None = None
+    is_video: bool = False
+    with_preprocessing: bool = False
+
+    def signatures(self) -> dict[str, Signature]:
+        """Builds the network, once per signature with the same variables, in the default graph.
+
+        `serving_default` takes "images", float32 [batch, height, width, channels], or with
+        frames behind the batch; `encoded_images` takes "encoded_images", strings [batch], JPEG
+        or PNG, which it decodes and preprocesses as the evaluation does.  A network of
+        videos has only the first.  Both give
+
+        * "logits" and "probabilities", float32 [batch, classes];
+        * "classes", int64 [batch], the most likely ones;
+        * "labels", string [batch], their names, if those are known.
+
+        Raises:
+          ValueError: if the network takes no images, or videos against what the settings say.
+        """
+        is_video = self._takes_videos()
+        images = self._images(is_video)
+        prepared = self._preprocessed(images, _to_uint8) if self.with_preprocessing else images
+        first = Signature({"images": images}, self._outputs(prepared))
+        if is_video:
+            return {IMAGES_SIGNATURE: first}
+        with (
+            tf.variable_scope(tf.get_variable_scope(), reuse=True),
+            tf.name_scope("encoded"),
+        ):
+            encoded = tf.placeholder(tf.string, [self.batch_size], name="input")
+            outputs = self._outputs(self._preprocessed(encoded, self._decode))
+        second = Signature({"encoded_images": encoded}, outputs)
+        return {IMAGES_SIGNATURE: first, ENCODED_SIGNATURE: second}
+
+    def _takes_videos(self) -> bool:
+        name = self.classifier.options.model_name
+        rank = getattr(self.classifier.network_fn(is_training=False).inputs, "rank", None)
+        if rank is None:
+            raise ValueError(f"model_name must be a network of images, got {name!r}")
+        is_video = rank == 5
+        for_videos = {"is_video_model": self.is_video, "num_frames": self.num_frames}
+        for_images = {"with_preprocessing": self.with_preprocessing}
+        for field, value in (for_images if is_video else for_videos).items():
+            if value:
+                kind = "images" if is_video else "videos"
+                raise ValueError(
+                    f"{field} must be for a network of {kind}, got {value} with {name!r}"
+                )
+        return is_video
+
+    def _images(self, is_video: bool) -> Any:
+        """The placeholder, called `input` as in TF-Slim's exported graphs."""
+        options = self.classifier.options
+        channels = self.channels
+        size = None if self.with_preprocessing else self.classifier.input_options["image_size"]
+        if options.use_grayscale and not self.with_preprocessing:
+            channels = 1
+        frames = [self.num_frames] if is_video else []
+        shape = [self.batch_size, *frames, size, size, channels]
+        return tf.placeholder(tf.float32, shape, name="input")
+
+    def _preprocessed(self, elements: Any, to_image: Callable[[Any], Any]) -> Any:
+        """Elements [batch, ...] as the network takes them, by way of images uint8 [h, w, c]."""
+        settings = self.classifier.input_options
+        family = inputs.get_preprocessing(settings["preprocessing"])
+        size, keywords = settings["image_size"], settings.get("preprocessing_options", {})
+
+        def preprocess(element: Any) -> Any:
+            image = to_image(element)
+            if family.batched:
+                return family.evaluate(image[tf.newaxis], size, size, **keywords)[0]
+            return family.evaluate(image, size, size, **keywords)
+
+        channels = 1 if self.classifier.options.use_grayscale else self.channels
+        spec = tf.TensorSpec([size, size, channels], tf.float32)
+        return tf.map_fn(preprocess, elements, fn_output_signature=spec, name="preprocess")
+
+    def _decode(self, contents: Any) -> Any:
+        image = tf.io.decode_image(contents, self.channels, expand_animations=False)
+        return tf.ensure_shape(image, [None, None, self.channels])
+
+    def _outputs(self, images: Any) -> dict[str, Any]:
+        logits, _ = self.classifier.network_fn(is_training=False)(images)
+        classes = tf.argmax(logits, axis=1, name="classes")
+        outputs = {
+            "logits": tf.identity(logits, name="logits"),
+            "probabilities": tf.nn.softmax(logits, name="probabilities"),
+            "classes": classes,
+        }
+        if self.class_names:
+            outputs["labels"] = tf.gather(
+                tf.constant(list(self.class_names)), classes, name="labels"
+            )
+        return outputs
+
+
+def _to_uint8(image: Any) -> Any:
+    return tf.saturate_cast(tf.round(image), tf.uint8)

@@ -1,0 +1,124 @@
+"""Writes a model for use elsewhere: as a SavedModel, as a frozen graph; whole or not at all."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.checkpoints import RESTORED, by_name, compare, few
+from model_deploy.exporting.serving import Signature
+from model_deploy.optimization import averages_to_restore
+
+LABELS_FILE = "labels.txt"
+
+
+def restore_to_export(session: Any, checkpoint: str, use_averages: bool = False) -> None:
+    """Gives the variables of the session's graph the values of a checkpoint.
+
+    Args:
+      session: a session of the default graph.
+      checkpoint: its path.
+      use_averages: whether to take the moving averages of the variables.
+
+    Raises:
+      ValueError: naming variables that the checkpoint lacks or has in another shape.
+    """
+    variables = averages_to_restore() if use_averages else by_name(tf.global_variables())
+    rows = compare(checkpoint, variables)
+    wrong = [
+        f"{row.name} is missing" if row.saved is None else f"{row.name} has shape {row.saved}"
+        for row in rows
+        if row.state != RESTORED
+    ]
+    if wrong:
+        raise ValueError(
+            "checkpoint_path must be a checkpoint of this model, "
+            f"got {checkpoint}, where {few(wrong)}"
+        )
+    tf.train.Saver(variables).restore(session, checkpoint)
+
+
+def write_saved_model(
+    session: Any,
+    signatures: Mapping[str, Signature],
+    output_dir: str | os.PathLike[str],
+    class_names: Sequence[str] = (),
+) -> None:
+    """Writes a SavedModel for `tf.saved_model.load` and TensorFlow Serving.
+
+    Args:
+      session: a session with the model's variables.
+      signatures: what it answers.
+      output_dir: a folder that does not exist.
+      class_names: one line each in `assets.extra/labels.txt`; none for no file.
+
+    Raises:
+      ValueError: if the folder exists.
+    """
+    with _staged("output_dir", output_dir) as folder:
+        builder = tf.saved_model.builder.SavedModelBuilder(folder)
+        builder.add_meta_graph_and_variables(
+            session,
+            [tf.saved_model.tag_constants.SERVING],
+            signature_def_map={
+                name: tf.saved_model.predict_signature_def(*signature)
+                for name, signature in signatures.items()
+            },
+            main_op=tf.tables_initializer(),
+        )
+        builder.save()
+        if class_names:
+            # Where TensorFlow Serving keeps files that are a user's own.
+            os.mkdir(os.path.join(folder, "assets.extra"))
+            path = os.path.join(folder, "assets.extra", LABELS_FILE)
+            with open(path, "w", encoding="utf-8") as file:
+                file.writelines(f"{name}\n" for name in class_names)
+
+
+def write_frozen_graph(
+    session: Any,
+    signatures: Mapping[str, Signature],
+    output_file: str | os.PathLike[str],
+    as_text: bool = False,
+) -> None:
+    """Writes a `GraphDef` with the variables' values in it as constants.
+
+    Args:
+      session: a session with the model's variables.
+      signatures: what of the graph is kept; ops keep their names.
+      output_file: a file that does not exist.
+      as_text: whether to write the text form.
+
+    Raises:
+      ValueError: if the file exists.
+    """
+    outputs = [
+        tensor.op.name for signature in signatures.values() for tensor in signature.outputs.values()
+    ]
+    with _staged("output_file", output_file) as path:
+        frozen = tf.graph_util.convert_variables_to_constants(
+            session, session.graph.as_graph_def(), outputs
+        )
+        tf.io.write_graph(frozen, os.path.dirname(path), os.path.basename(path), as_text)
+
+
+def check_is_new(field: str, path: str | os.PathLike[str]) -> None:
+    """Raises `ValueError` if there is something with this name."""
+    if os.path.lexists(path):
+        raise ValueError(f"{field} must not exist yet, got {os.fspath(path)}")
+
+
+@contextlib.contextmanager
+def _staged(field: str, path: str | os.PathLike[str]) -> Iterator[str]:
+    """Gives a path beside `path`; what has been written there becomes `path` in one move."""
+    check_is_new(field, path)
+    parent, name = os.path.split(os.path.abspath(path))
+    os.makedirs(parent, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=parent, prefix=f".{name}.") as folder:
+        staged = os.path.join(folder, name)
+        yield staged
+        check_is_new(field, path)  # a move would replace a file, or an empty folder
+        os.rename(staged, path)

@@ -1,0 +1,74 @@
+"""Ops that are changed after they were made; seen in TensorFlow 2.16 to 2.21.
+
+TensorFlow's own control flow and its gradients change ops with the same methods.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def set_device(op: Any, device: str) -> None:
+    """Moves an op to a device, `''` for any; `tf.device` acts on new ops only.
+
+    Wraps `Operation._set_device_from_string`, which `Operation._set_device` calls once it has
+    parsed and merged what it is given.
+    """
+    op._set_device_from_string(device)
+
+
+def replace_input(op: Any, index: int, tensor: Any) -> None:
+    """Lets an op take `tensor` as its input number `index`.
+
+    Wraps `Operation._update_input`.  A tensor of another type is refused only by a session.
+
+    Raises:
+      ValueError: if the tensor is of another graph.
+    """
+    op._update_input(index, tensor)
+
+
+def add_control_inputs(op: Any, others: Sequence[Any]) -> None:
+    """Lets an op wait for others. Wraps `Operation._add_control_inputs`."""
+    op._add_control_inputs(others)
+
+
+def add_loop_inputs(op: Any, tensors: Sequence[Any]) -> None:
+    """Gives a loop more inputs; its functions are to have them already.
+
+    Wraps `Operation._add_while_inputs`.
+    """
+    op._add_while_inputs(tensors)
+
+
+def add_outputs(op: Any, tensors: Sequence[Any]) -> None:
+    """Gives a loop or condition more outputs, with the dtypes and shapes of `tensors`.
+
+    Wraps `Operation._add_outputs`.
+    """
+    op._add_outputs([each.dtype for each in tensors], [each.shape for each in tensors])
+
+
+def set_attribute(op: Any, name: str, value: Any) -> None:
+    """Sets an attribute of an op to a `tf.AttrValue`. Wraps `Operation._set_attr`."""
+    op._set_attr(name, value)
+
+
+def clear_attribute(op: Any, name: str) -> None:
+    """Removes an attribute of an op. Wraps `Operation._clear_attr`."""
+    op._clear_attr(name)
+
+
+def in_old_control_flow(op: Any) -> bool:
+    """Whether an op is in a loop or condition of TensorFlow 1, which are no functions.
+
+    Wraps `Operation._get_control_flow_context`.
+    """
+    return op._get_control_flow_context() is not None
+
+
+def is_reference(tensor: Any) -> bool:
+    """Whether a tensor is a reference to a variable, as ops of TensorFlow 1 pass it on.
+
+    Wraps `DType._is_ref_dtype`.
+    """
+    return bool(tensor.dtype._is_ref_dtype)

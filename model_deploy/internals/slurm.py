@@ -1,0 +1,55 @@
+"""TensorFlow's reader of SLURM's variables; seen in TensorFlow 2.16 to 2.21."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+
+class SlurmStep(NamedTuple):
+    """The tasks of a SLURM step.
+
+    Attributes:
+      addresses: `host:port` of the tasks of each job, by name of the job.
+      job_name: the job of this process.
+      task_id: index of this process in its job.
+    """
+
+    addresses: dict[str, list[str]]
+    job_name: str
+    task_id: int
+
+
+def slurm_step(jobs: Mapping[str, int], port: int) -> SlurmStep:
+    """Reads the SLURM_ part of `os.environ`, machines in the order that SLURM has them in.
+
+    TensorFlow sorts them as text, n10 before n2: they get numbers here while it does.  Overrides
+    `SlurmClusterResolver._resolve_task_configuration`.
+
+    Args:
+      jobs: number of tasks by name of the job; tasks are numbered by the jobs' names, ps first.
+      port: that of the first task on a machine.
+
+    Raises:
+      KeyError: naming a variable that is not there.
+      RuntimeError: if there are fewer tasks than `jobs` has.
+    """
+
+    class Resolver(tf.distribute.cluster_resolver.SlurmClusterResolver):
+        def _resolve_task_configuration(self) -> dict[str, int]:
+            found = super()._resolve_task_configuration()
+            return {f"{i:06d}|{host}": count for i, (host, count) in enumerate(found.items())}
+
+    # Which GPUs a task sees is left to SLURM. The resolver cannot divide by no GPU.
+    resolver = Resolver(
+        dict(jobs),
+        port_base=port,
+        gpus_per_node=sum(jobs.values()),
+        gpus_per_task=1,
+        auto_set_gpu=False,
+    )
+    addresses = {
+        job: [address.partition("|")[2] for address in numbered]
+        for job, numbered in resolver.cluster_spec().as_dict().items()
+    }
+    return SlurmStep(addresses, *resolver.get_task_info())

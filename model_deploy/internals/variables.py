@@ -1,0 +1,62 @@
+"""Variables and what optimizers keep of them; seen in TensorFlow 2.16 to 2.21."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.python.ops import resource_variable_ops
+from tensorflow.python.ops.variables import PartitionedVariable
+
+
+def is_resource_variable(variable: Any) -> bool:
+    """Whether a variable is a resource variable, in contrast to a reference variable.
+
+    Wraps `resource_variable_ops.is_resource_variable`.
+    """
+    return bool(resource_variable_ops.is_resource_variable(variable))
+
+
+def is_partitioned(variable: Any) -> bool:
+    """Whether a variable is several parts. Wraps `variables.PartitionedVariable`."""
+    return isinstance(variable, PartitionedVariable)
+
+
+def partitioned_variable(name: str, like: Any, parts: Sequence[Any]) -> Any:
+    """A partitioned variable of other parts.
+
+    Wraps `variables.PartitionedVariable` and `PartitionedVariable._get_partitions`.
+
+    Args:
+      name: its name.
+      like: the partitioned variable whose shape, dtype and cut it has.
+      parts: its parts, in order; of the shapes of those of `like`.
+    """
+    return PartitionedVariable(name, like.shape, like.dtype, list(parts), like._get_partitions())
+
+
+def slice_of(variable: Any) -> Any:
+    """Which part of which whole a variable is; None for one that is whole.
+
+    Wraps `Variable._save_slice_info`.  It has `full_name`, `full_shape`, `var_offset`, `var_shape`.
+    """
+    return variable._save_slice_info
+
+
+def set_slice_of(variable: Any, part: Any) -> None:
+    """Makes a variable the part that `slice_of` described.
+
+    Wraps `Variable._set_save_slice_info`.
+    """
+    variable._set_save_slice_info(part)
+
+
+def set_initializer(variable: Any, op: Any) -> None:
+    """Lets `op` be what `variable.initializer` is. Wraps `Variable._initializer_op`."""
+    variable._initializer_op = op
+
+
+def forget_slots(optimizer: Any) -> None:
+    """Makes an optimizer forget its slots, and what it has once, such as Adam's powers of beta.
+
+    Wraps `Optimizer._slots` and `Optimizer._non_slot_dict` of `tf.compat.v1.train.Optimizer`.
+    """
+    optimizer._slots, optimizer._non_slot_dict = {}, {}

@@ -1,0 +1,153 @@
+"""One transfer of each variable between its parameter server and a worker, per step and way."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import internals, packing, placement
+from model_deploy.config import DeploymentConfig
+from model_deploy.gradients import GradientAndVariable
+
+
+def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> list[Any]:
+    """Lets ops that read the same variable on a parameter server use one read of it.
+
+    TensorFlow reads a resource variable anew for each use, L2 regularization and each clone
+    included, and moves the whole value for each; and a reference variable for each device
+    that uses it.  With this the value comes to the worker's CPU once, from where all get it.
+
+    Reads that may have to see another value stay as they are: those under control
+    dependencies, such as after an assignment, and those in conditions and loops.  So do
+    uses on the parameter server.  Does nothing without parameter servers.
+
+    Args:
+      config: the deployment.
+      ops: the operations that may share, in the order in which they were made; no other ones
+        are changed.
+
+    Returns:
+      The shared values, on the worker's CPU, for `pack_reads`.
+    """
+    if config.num_ps_tasks == 0:
+        return []
+    values = []
+    changeable = set(ops)
+    for variable, reads in _reads_by_variable(ops).items():
+        uses = [
+            (index, op)
+            for read in reads
+            for index, op in _uses(read.outputs[0])
+            if op in changeable and tf.DeviceSpec.from_string(op.device).job != config.ps_job_name
+        ]
+        transfers = {(op.inputs[index].name, op.device) for index, op in uses}
+        if len(transfers) > 1 or (transfers and packing.is_small(reads[0].outputs[0])):
+            values.append(_read_once(variable, reads[0].outputs[0], config.inputs_device()))
+            for index, op in uses:
+                internals.replace_input(op, index, values[-1])
+    return values
+
+
+def pack_reads(values: Sequence[Any]) -> None:
+    """Lets small ones of the shared values come from each parameter server in one pack.
+
+    To be called once gradients are computed, which are those of each variable by itself.
+
+    Args:
+      values: what `share_reads` returned.
+    """
+    small = [value for value in values if packing.is_small(value)]
+    reads = [value.op.inputs[0] for value in small]
+    with tf.control_dependencies(None):
+        for source, indices in _by_device(reads).items():
+            parts = packing.move_packed([reads[i] for i in indices], source, small[0].device)
+            for i, part in zip(indices, parts, strict=True):
+                internals.replace_input(small[i].op, 0, part)
+
+
+def pack_gradients(
+    config: DeploymentConfig, gradients: Sequence[GradientAndVariable], after: Any = None
+) -> list[GradientAndVariable]:
+    """Lets the gradients of small variables go to each parameter server in one pack.
+
+    Args:
+      config: the deployment; without parameter servers nothing is changed.
+      gradients: `(gradient, variable)` pairs.
+      after: a tensor of the worker.  No gradient leaves before it is computed, so that what
+        gets them need not wait for it, which would take a message to each parameter server.
+
+    Returns:
+      The same values, those that were packed beside their variables.
+    """
+    packed = list(gradients)
+    if config.num_ps_tasks == 0:
+        return packed
+    if after is not None:
+        packed = [(_once_done(after, gradient), variable) for gradient, variable in gradients]
+    small = [
+        i
+        for i, (gradient, _) in enumerate(packed)
+        if tf.is_tensor(gradient)
+        and not isinstance(gradient, tf.IndexedSlices)
+        and packing.is_small(gradient)
+    ]
+    for device, places in _by_device([packed[i][1] for i in small]).items():
+        moved = [packed[small[place]] for place in places]
+        parts = packing.move_packed([g for g, _ in moved], config.optimizer_device(), device)
+        for place, part, (_, variable) in zip(places, parts, moved, strict=True):
+            packed[small[place]] = (part, variable)
+    return packed
+
+
+def _once_done(after: Any, gradient: Any) -> Any:
+    """The same gradient on the same device, but not before `after`."""
+    if isinstance(gradient, tf.IndexedSlices):
+        values = _once_done(after, gradient.values)
+        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+    with tf.device(gradient.device), tf.control_dependencies([after]):
+        return tf.identity(gradient)
+
+
+def _by_device(items: Sequence[Any]) -> dict[str, list[int]]:
+    """Places in `items` by device; of devices with one item only there is nothing to pack."""
+    places: dict[str, list[int]] = {}
+    for i, item in enumerate(items):
+        places.setdefault(item.device, []).append(i)
+    return {device: found for device, found in places.items() if len(found) > 1}
+
+
+def _reads_by_variable(ops: Iterable[Any]) -> dict[Any, list[Any]]:
+    """The reads among `ops` whose moment does not matter, by the op of their variable."""
+    found: dict[Any, list[Any]] = {}
+    for op in ops:
+        # Of a reference variable a read is an identity.
+        if op.type not in ("ReadVariableOp", "Identity") or op.control_inputs:
+            continue
+        variable = op.inputs[0].op
+        if placement.is_variable_op(variable) and not internals.in_old_control_flow(op):
+            found.setdefault(variable, []).append(op)
+    return found
+
+
+def _uses(tensor: Any) -> Iterator[tuple[int, Any]]:
+    """Every op that takes a tensor, with the number of the input that it is."""
+    for op in dict.fromkeys(tensor.consumers()):
+        for index, taken in enumerate(op.inputs):
+            if taken is tensor:
+                yield index, op
+
+
+def _read_once(variable: Any, read: Any, device: str) -> Any:
+    """A read of its own, as those of a clone may be copied for others; on `device`."""
+    graph = tf.get_default_graph()
+    with tf.control_dependencies(None), tf.name_scope(f"{variable.name}/shared/"):
+        with graph.colocate_with(variable, ignore_existing=True):
+            if read.op.type == "ReadVariableOp":
+                value = tf.raw_ops.ReadVariableOp(
+                    resource=variable.outputs[0], dtype=read.dtype, name="read"
+                )
+                value.set_shape(read.shape)
+            else:
+                value = tf.identity(variable.outputs[0], name="read")
+        with graph.colocate_with(None, ignore_existing=True), tf.device(device):
+            return tf.identity(value, name="value")

@@ -1,0 +1,127 @@
+"""The table of networks: what they take, how large they are and how much they compute."""
+
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from nets import nets_factory
+from nets.listing.multiply_adds import multiply_adds
+from nets.parts.network import Tokens
+
+HEADER = ("network", "input", "classes", "parameters", "multiply-adds")
+# Length of the clips that I3D was designed for, section 2.5 of https://arxiv.org/abs/1705.07750.
+_FRAMES = 64
+_CLASSES = 1000
+
+
+class Row(NamedTuple):
+    """One network at its default size, for one example; without what only training needs."""
+
+    name: str
+    input_shape: tuple[int, ...]
+    num_classes: int
+    parameters: int
+    multiply_adds: int
+
+    def cells(self) -> tuple[str, ...]:
+        """Returns the row as text, in the order of `HEADER`."""
+        return (
+            self.name,
+            " x ".join(map(str, self.input_shape)),
+            str(self.num_classes),
+            f"{self.parameters:,}",
+            f"{self.multiply_adds:,}",
+        )
+
+
+def default_classes(name: str) -> int:
+    """Returns a network's own number of classes if it is for a small dataset, otherwise 1000."""
+    parameters = inspect.signature(nets_factory.networks_map[name]).parameters
+    default = parameters["num_classes"].default
+    return default if isinstance(default, int) and default < 100 else _CLASSES
+
+
+def build(name: str, num_classes: int) -> tuple[int, ...]:
+    """Builds a network for evaluation of one example, in the current graph.
+
+    Returns:
+      The shape of the input without the batch.
+    """
+    inputs = nets_factory.networks_map[name].inputs  # type: ignore[attr-defined]
+    if isinstance(inputs, Tokens):
+        shape: tuple[int, ...] = (inputs.size,)
+        example = tf.zeros([1, *shape], tf.int64)
+    else:
+        # LeNet and its like were made for grey digits of 28 x 28.
+        channels = 1 if inputs.size == 28 else 3
+        frames = [_FRAMES] if inputs.rank == 5 else []
+        shape = (*frames, inputs.size, inputs.size, channels)
+        example = tf.zeros([1, *shape])
+    nets_factory.get_network_fn(name, num_classes)(example)
+    return shape
+
+
+def row(name: str, num_classes: int | None = None) -> Row:
+    """Returns the row of one network, with its default number of classes if none is given."""
+    num_classes = num_classes or default_classes(name)
+    with tf.Graph().as_default() as graph:
+        shape = build(name, num_classes)
+        parameters = sum(v.shape.num_elements() for v in tf.trainable_variables())
+        return Row(name, shape, num_classes, parameters, multiply_adds(graph))
+
+
+def text_table(rows: Iterable[Sequence[str]]) -> str:
+    """Returns rows of text, the first of them a header, as columns for a terminal."""
+    rows = [tuple(cells) for cells in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (_aligned(cells, widths, "  ").rstrip() for cells in rows)
+    return "\n".join(lines)
+
+
+def markdown_table(rows: Iterable[Sequence[str]]) -> str:
+    """Returns rows of text, the first of them a header, as a Markdown table."""
+    header, *body = [tuple(cells) for cells in rows]
+    widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
+    rule = [
+        "-" * width if left else "-" * (width - 1) + ":"
+        for width, left in zip(widths, _left(len(widths)), strict=True)
+    ]
+    lines = [header, tuple(rule), *body]
+    return "\n".join(f"| {_aligned(cells, widths, ' | ')} |" for cells in lines)
+
+
+def document(rows: Iterable[Row]) -> str:
+    """Returns the text of `docs/nets.md`."""
+    table = markdown_table([HEADER, *(row.cells() for row in rows)])
+    return f"""# Networks
+
+Made by `python -m nets --markdown > docs/nets.md`; a test compares every row with the network.
+
+`nets_factory.get_network_fn(name, num_classes)` builds each of them. The input is that of one
+example: height x width x channels, with frames first for video, and tokens for text. Parameters
+are the trainable ones of the evaluation graph. Multiply-adds are those of convolutions and matrix
+products in one evaluation of one example.
+
+{table}
+"""
+
+
+def _left(columns: int) -> list[bool]:
+    """Text stands left (the first two columns), numbers right."""
+    return [column < 2 for column in range(columns)]
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int], separator: str) -> str:
+    return separator.join(
+        cell.ljust(width) if left else cell.rjust(width)
+        for cell, width, left in zip(cells, widths, _left(len(widths)), strict=True)
+    )
+
+
+def variables(name: str, num_classes: int) -> dict[str, list[Any]]:
+    """Returns name -> shape of the variables of a network's evaluation graph."""
+    with tf.Graph().as_default():
+        build(name, num_classes)
+        return {v.op.name: v.shape.as_list() for v in tf.global_variables()}

@@ -1,0 +1,304 @@
+"""What NASNet-A and PNASNet-5 share: cells in a row, the stem before and the heads after them.
+
+After B. Zoph, V. Vasudevan, J. Shlens, Q. V. Le, "Learning Transferable Architectures for Scalable
+Image Recognition" (2018), https://arxiv.org/abs/1707.07012, figure 2.
+"""
+
+import contextlib
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+from nets.nasnet.cell_config import CellNetworkConfig
+from nets.nasnet.nasnet_utils import Cell, build_cell, drop_path, scheduled_keep_prob
+from nets.parts.network import Images, check_choice
+
+# The auxiliary head pools over 5x5 of a map that a reduction (and two cells of the stem, and its
+# convolution without padding) has halved; below these sizes the map is smaller than that.
+_SMALLEST_WITH_AUXILIARY_HEAD = {"cifar": 9, "imagenet": 67}
+_SMALLEST = {"cifar": 1, "imagenet": 3}
+
+
+class Architecture(NamedTuple):
+    """The cells that a search found and the stem before them.
+
+    Attributes:
+      normal: the cell that is repeated.
+      reduction: the cell between them that halves the map; None halves in the normal cell.
+      stem: `cifar` is a convolution, `imagenet` one of stride 2 and two more halving cells.
+    """
+
+    normal: Cell
+    reduction: Cell | None
+    stem: str
+
+
+class Step(NamedTuple):
+    """One cell of a network.
+
+    Attributes:
+      scope: its variable scope.
+      end_point: its name among the end points, None if it has none.
+      cell: the wiring.
+      filters: channels of each block.
+      stride: 1, or 2 to halve the map.
+      previous: which output is its second input, counted from the last, -1.
+      auxiliary_scope: where an auxiliary head is built on its output in training, None if not.
+    """
+
+    scope: str
+    end_point: str | None
+    cell: Cell
+    filters: int
+    stride: int = 1
+    previous: int = -2
+    auxiliary_scope: str | None = None
+
+
+def plan(config: CellNetworkConfig, architecture: Architecture) -> list[Step]:
+    """Returns the cells of a network in order.
+
+    Raises:
+      ValueError: if there are too few cells for the reductions, or too few filters for the stem.
+    """
+    reductions = _reductions(config)
+    auxiliary = reductions[1] - 1 if config.use_aux_head and len(reductions) > 1 else None
+    steps = _stem_steps(config, architecture)
+    for index in range(config.num_cells):
+        halvings = sum(reduction <= index for reduction in reductions)
+        step = Step(
+            f"cell_{index}",
+            f"Cell_{index}",
+            architecture.normal,
+            _filters(config, halvings),
+            auxiliary_scope=f"aux_{index}" if index == auxiliary else None,
+        )
+        if index in reductions:
+            steps += _halving_steps(step, halvings - 1, architecture.reduction, config)
+        else:
+            steps.append(step)
+    return steps
+
+
+def _stem_steps(config: CellNetworkConfig, architecture: Architecture) -> list[Step]:
+    """Returns the cells of the stem: as narrow as halvings before the first cell leave them."""
+    if architecture.stem == "cifar":
+        return []
+    halving = architecture.reduction or architecture.normal
+    return [
+        Step("cell_stem_0", None, halving, _filters(config, -2), stride=2),
+        Step("cell_stem_1", "Stem", halving, _filters(config, -1), stride=2),
+    ]
+
+
+def _halving_steps(
+    step: Step, number: int, reduction: Cell | None, config: CellNetworkConfig
+) -> list[Step]:
+    """Returns the step, halving; or the reduction cell of this number, and the step after it."""
+    if reduction is None:
+        return [step._replace(stride=2)]
+    scope, end_point = f"reduction_cell_{number}", f"Reduction_Cell_{number}"
+    return [
+        Step(scope, end_point, reduction, step.filters, stride=2),
+        step._replace(previous=-3 if config.skip_reduction_layer_input else -2),
+    ]
+
+
+def _reductions(config: CellNetworkConfig) -> list[int]:
+    """Returns the cells that the map is halved before (or in), evenly spaced."""
+    parts = config.num_reduction_layers + 1
+    if config.num_cells < parts:
+        raise ValueError(
+            f"num_cells must be greater than num_reduction_layers ({config.num_reduction_layers}),"
+            f" got {config.num_cells}"
+        )
+    return [part * config.num_cells // parts for part in range(1, parts)]
+
+
+def _filters(config: CellNetworkConfig, halvings: int) -> int:
+    """Returns the channels of a block after so many halvings, negative in the stem."""
+    filters = int(config.num_conv_filters * config.filter_scaling_rate**halvings)
+    if filters < 2:  # both paths of a halving need one
+        raise ValueError(
+            "num_conv_filters must leave each cell 2 filters when scaled by filter_scaling_rate,"
+            f" got {config.num_conv_filters}"
+        )
+    return filters
+
+
+def images_for(
+    size: int, config: Callable[[], CellNetworkConfig], architecture: Architecture
+) -> Images:
+    """Returns what images a network takes: the least size depends on the arguments of the call.
+
+    Args:
+      size: usual height and width.
+      config: makes the settings of calls without any.
+      architecture: the cells and the stem.
+    """
+
+    def smallest(arguments: Mapping[str, Any]) -> int:
+        steps = plan(arguments["config"] or config(), architecture)
+        names = [step.end_point or "" for step in steps]
+        final_endpoint = arguments.get("final_endpoint")
+        before_final = steps[: names.index(final_endpoint)] if final_endpoint in names else steps
+        has_head = any(step.auxiliary_scope for step in before_final)
+        if has_head and arguments["is_training"] and arguments["num_classes"]:
+            return _SMALLEST_WITH_AUXILIARY_HEAD[architecture.stem]
+        return _SMALLEST[architecture.stem]
+
+    return Images(size, smallest)
+
+
+def build_network(
+    images: Any,
+    num_classes: int | None,
+    is_training: bool,
+    config: CellNetworkConfig,
+    architecture: Architecture,
+    final_endpoint: str | None = None,
+    current_step: Any = None,
+) -> tuple[Any, dict[str, Any]]:
+    """Builds a network of cells.
+
+    Args:
+      images: `[batch, height, width, channels]` float32, of known height and width.
+      num_classes: width of the logits; 0 or None stops after the average over the map.
+      is_training: whether dropout and drop path are active, batch normalization uses the batch,
+        and the auxiliary head is built.
+      config: number of cells, widths, drops.
+      architecture: the cells and the stem.
+      final_endpoint: the last end point to build; None builds all.
+      current_step: scalar for the schedule of drop path; None takes the global step, which is
+        created if there is none.
+
+    Returns:
+      Logits `[batch, num_classes]`, features `[batch, channels]`, or `final_endpoint`; and the
+      end points: `Stem`, `Cell_<i>` and `Reduction_Cell_<i>` in order, `AuxLogits` in training,
+      `global_pool`, and with classes `Logits` and `Predictions`.
+
+    Raises:
+      ValueError: if there is no such `final_endpoint`, or height or width are unknown.
+    """
+    steps = plan(config, architecture)
+    if final_endpoint is not None:
+        heads = ["global_pool", "Logits", "Predictions"] if num_classes else ["global_pool"]
+        cells = [step.end_point for step in steps if step.end_point not in (None, "Stem")]
+        check_choice("final_endpoint", final_endpoint, ["Stem", *cells, *heads])
+    if not images.shape[1:3].is_fully_defined():
+        raise ValueError(f"images must have a known height and width, got shape {images.shape}")
+    network = _end_points(
+        images, num_classes, is_training, config, architecture.stem, steps, current_step
+    )
+    end_points: dict[str, Any] = {}
+    with (
+        slim.arg_scope([slim.dropout, slim.batch_norm], is_training=is_training),
+        contextlib.closing(network),  # leaves the scopes that an early end is in
+    ):
+        for name, value in network:
+            end_points[name] = value
+            if name == final_endpoint:
+                return value, end_points
+    return end_points["Logits" if num_classes else "global_pool"], end_points
+
+
+def _end_points(
+    images: Any,
+    num_classes: int | None,
+    is_training: bool,
+    config: CellNetworkConfig,
+    stem: str,
+    steps: list[Step],
+    current_step: Any,
+) -> Generator[tuple[str, Any], None, None]:
+    """Builds and yields one end point after the other."""
+    net = _stem_convolution(images, config, stem)
+    if stem == "cifar":
+        yield "Stem", net
+    outputs = [None, net]
+    for index, step in enumerate(steps):
+        drop = _drop_path(config, (index + 1) / len(steps), is_training, current_step)
+        with tf.variable_scope(step.scope):
+            net = build_cell(
+                net, outputs[step.previous], step.cell, step.filters, step.stride, drop
+            )
+        outputs.append(net)
+        if step.end_point:
+            yield step.end_point, net
+        if step.auxiliary_scope and is_training and num_classes:
+            yield "AuxLogits", _auxiliary_head(net, num_classes, step.auxiliary_scope)
+    with tf.variable_scope("final_layer"):
+        net = tf.reduce_mean(tf.nn.relu(net), axis=[1, 2])
+        yield "global_pool", net
+        if num_classes:
+            net = slim.dropout(net, config.dense_dropout_keep_prob, scope="dropout")
+            logits = slim.fully_connected(net, num_classes, scope="FC")
+            yield "Logits", logits
+            yield "Predictions", tf.nn.softmax(logits, name="predictions")
+
+
+def _stem_convolution(images: Any, config: CellNetworkConfig, stem: str) -> Any:
+    """Returns the first, normalized 3x3 convolution."""
+    if stem == "cifar":
+        filters = int(config.num_conv_filters * config.stem_multiplier)
+        net = slim.conv2d(images, filters, [3, 3], scope="l1_stem_3x3")
+        return slim.batch_norm(net, scope="l1_stem_bn")
+    filters = int(32 * config.stem_multiplier)
+    net = slim.conv2d(images, filters, [3, 3], stride=2, padding="VALID", scope="conv0")
+    return slim.batch_norm(net, scope="conv0_bn")
+
+
+def _drop_path(
+    config: CellNetworkConfig, depth: float, is_training: bool, current_step: Any
+) -> Any:
+    """Returns the drop path of a cell at this depth, in (0, 1], as a function of a path."""
+    if not is_training or config.drop_path_keep_prob == 1.0:
+        return lambda net: net
+
+    def drop(net: Any) -> Any:
+        step = tf.train.get_or_create_global_step() if current_step is None else current_step
+        progress = tf.minimum(1.0, tf.cast(step, tf.float32) / config.total_training_steps)
+        return drop_path(net, scheduled_keep_prob(config.drop_path_keep_prob, depth, progress))
+
+    return drop
+
+
+def _auxiliary_head(net: Any, num_classes: int, scope: str) -> Any:
+    """Returns logits `[batch, num_classes]` from a map `[batch, height, width, channels]`."""
+    with tf.variable_scope(scope), tf.variable_scope("aux_logits"):
+        net = slim.avg_pool2d(tf.nn.relu(net), [5, 5], stride=3, padding="VALID", scope="pool")
+        net = slim.conv2d(net, 128, [1, 1], scope="proj")
+        net = tf.nn.relu(slim.batch_norm(net, scope="aux_bn0"))
+        net = slim.conv2d(net, 768, net.shape[1:3], padding="VALID", scope="Conv")
+        net = tf.nn.relu(slim.batch_norm(net, scope="aux_bn1"))
+        return slim.fully_connected(slim.flatten(net), num_classes, scope="FC")
+
+
+def arg_scope(weight_decay: float, batch_norm_decay: float, batch_norm_epsilon: float) -> Any:
+    """Returns the arg scope of a network of cells: activation and normalization stand apart.
+
+    Args:
+      weight_decay: factor of the L2 losses on the weights of all layers.
+      batch_norm_decay: of the moving mean and variance.
+      batch_norm_epsilon: added to the variance.
+    """
+    convolutions = [slim.conv2d, slim.separable_conv2d]
+    with (
+        slim.arg_scope(
+            [slim.fully_connected, *convolutions],
+            weights_regularizer=slim.l2_regularizer(weight_decay),
+            weights_initializer=slim.variance_scaling_initializer(mode="FAN_OUT"),
+            activation_fn=None,
+        ),
+        slim.arg_scope(convolutions, biases_initializer=None),
+        slim.arg_scope(
+            [slim.batch_norm],
+            decay=batch_norm_decay,
+            epsilon=batch_norm_epsilon,
+            scale=True,
+            fused=True,
+        ) as scope,
+    ):
+        return scope

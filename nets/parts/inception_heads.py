@@ -1,0 +1,108 @@
+"""The ends of Inception-v4 and Inception-ResNet-v2: steps up to an end point, and two heads.
+
+After C. Szegedy, S. Ioffe, V. Vanhoucke, A. Alemi, "Inception-v4, Inception-ResNet and the Impact
+of Residual Connections on Learning" (2016), https://arxiv.org/abs/1602.07261; the auxiliary head
+is that of Inception-v3 (https://arxiv.org/abs/1512.00567, figure 8).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+from nets.parts.branches import Layer
+from nets.parts.network import check_choice
+
+# Below these sizes a VALID convolution, or the pool of the auxiliary head, has no output left.
+_SMALLEST = 75
+_SMALLEST_WITH_AUXILIARY_HEAD = 107
+
+
+def smallest_image(arguments: Mapping[str, Any]) -> int:
+    """Returns the least height and width for a call of one of the two networks."""
+    has_auxiliary_head = arguments["num_classes"] and arguments["create_aux_logits"]
+    return _SMALLEST_WITH_AUXILIARY_HEAD if has_auxiliary_head else _SMALLEST
+
+
+def run_steps(
+    net: Any, steps: Mapping[str, Layer], final_endpoint: str
+) -> tuple[Any, dict[str, Any]]:
+    """Applies the steps in order, up to and with the one called `final_endpoint`.
+
+    Args:
+      net: images `[batch, height, width, channels]`.
+      steps: end point -> the layer that makes it from the end point before.
+      final_endpoint: the last one to build.
+
+    Returns:
+      The last end point, and all of them by name.
+
+    Raises:
+      ValueError: if there is no step called `final_endpoint`.
+    """
+    check_choice("final_endpoint", final_endpoint, steps)
+    end_points: dict[str, Any] = {}
+    for name, layer in steps.items():
+        net = end_points[name] = layer(net)
+        if name == final_endpoint:
+            break
+    return net, end_points
+
+
+def auxiliary_head(net: Any, num_classes: int, conv_scope: str, logits_scope: str) -> Any:
+    """Returns logits `[batch, num_classes]` from a feature map in the middle of the network.
+
+    Args:
+      net: `[batch, height, width, channels]`, at least 5 x 5, of known size.
+      num_classes: width of the logits.
+      conv_scope: of the convolution that covers the whole pooled map, 5 x 5 for 299 x 299 images.
+      logits_scope: of the last layer.
+
+    Raises:
+      ValueError: if height or width are unknown; the shape of a weight depends on them.
+    """
+    if not net.shape[1:3].is_fully_defined():
+        raise ValueError(
+            "create_aux_logits must be False for images of unknown height or width, got True and"
+            f" a feature map of shape {net.shape}"
+        )
+    with tf.variable_scope("AuxLogits"):
+        net = slim.avg_pool2d(net, [5, 5], stride=3, padding="VALID", scope="AvgPool_1a_5x5")
+        net = slim.conv2d(net, 128, [1, 1], scope="Conv2d_1b_1x1")
+        net = slim.conv2d(net, 768, net.shape[1:3], padding="VALID", scope=conv_scope)
+        net = slim.flatten(net)
+        return slim.fully_connected(net, num_classes, activation_fn=None, scope=logits_scope)
+
+
+def classification_head(
+    net: Any,
+    num_classes: int | None,
+    dropout_keep_prob: float,
+    end_points: dict[str, Any],
+    dropout_scope: str = "Dropout",
+) -> Any:
+    """Averages over the map, drops out and classifies.
+
+    Args:
+      net: `[batch, height, width, channels]`.
+      num_classes: width of the logits; 0 or None stops after the average.
+      dropout_keep_prob: share of the features that dropout keeps, in training.
+      dropout_scope: name of the dropout.
+      end_points: gets `global_pool` and, with classes, `PreLogitsFlatten`, `Logits` and
+        `Predictions`.
+
+    Returns:
+      Logits `[batch, num_classes]`, or the average `[batch, 1, 1, channels]`.
+    """
+    with tf.variable_scope("Logits"):
+        net = tf.reduce_mean(net, axis=[1, 2], keepdims=True, name="global_pool")
+        end_points["global_pool"] = net
+        if not num_classes:
+            return net
+        net = slim.dropout(net, dropout_keep_prob, scope=dropout_scope)
+        net = end_points["PreLogitsFlatten"] = slim.flatten(net)
+        logits = slim.fully_connected(net, num_classes, activation_fn=None, scope="Logits")
+        end_points["Logits"] = logits
+        end_points["Predictions"] = tf.nn.softmax(logits, name="Predictions")
+        return logits

@@ -1,0 +1,582 @@
+"""Training by all-reduce equals training without, on clones, on replicas and on both."""
+
+import concurrent.futures
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import DeploymentConfig, deploy, graph_walk, slim
+from model_deploy.all_reduce.step import session_config
+from model_deploy.hooks import session_hooks
+from tests.clusters import free_ports
+from tests.goldens import (
+    BATCH_LAW_GOLDENS,
+    GOLDENS,
+    LogicalDevices,
+    cpu_config,
+    feed_clones,
+    formula,
+)
+
+STEPS = 3
+
+
+class Run:
+    """A golden model on one replica.
+
+    Attributes:
+      losses: of each step.
+      values: of all global variables at the end, by name.
+      difference: between the copies, at the end; None without all-reduce.
+    """
+
+    def __init__(self, config, name="linear", make_optimizer=None, **options):
+        self.graph = tf.Graph()
+        self.config = config
+        self.losses = []
+        optimizer = (make_optimizer or (lambda: tf.train.GradientDescentOptimizer(0.1)))()
+        with self.graph.as_default():
+            model_fn = feed_clones(GOLDENS[name], config.num_clones * config.num_replicas)
+            for _ in range(config.replica_id * config.num_clones):
+                with tf.Graph().as_default():
+                    model_fn()  # takes a part of the batch that is another replica's
+            self.model = deploy(config, model_fn, optimizer=optimizer, **options)
+
+    def __call__(self, target="", steps=STEPS):
+        """Trains; returns itself."""
+        proto = session_config(self.config, cpu_config(self.config.num_clones))
+        proto.isolate_session_state = True  # servers keep variables of earlier sessions
+        with self.graph.as_default(), tf.Session(target, config=proto) as session:
+            start(session)
+            self.losses += [session.run(self.model.train_op) for _ in range(steps)]
+            self.values = session.run({v.op.name: v for v in tf.global_variables()})
+            difference = self.model.copies_difference
+            self.difference = None if difference is None else session.run(difference)
+        return self
+
+
+def start(session):
+    """What `train` does with a new session."""
+    session.run(tf.global_variables_initializer())
+    session.run(tf.local_variables_initializer())
+    for hook in session_hooks():
+        hook.after_create_session(session, None)
+
+
+def _assert_same(actual, expected, tolerance=1e-6):
+    np.testing.assert_allclose(actual.losses, expected.losses, rtol=2e-6)
+    assert actual.values.keys() == expected.values.keys()
+    for name, value in expected.values.items():
+        limit = tolerance * max(np.max(np.abs(value)), 0.1)
+        np.testing.assert_allclose(actual.values[name], value, rtol=0, atol=limit, err_msg=name)
+
+
+def _config(num_clones, **options):
+    return LogicalDevices(num_clones=num_clones, all_reduce=True, **options)
+
+
+@pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
+def test_clones_train_as_one_on_the_whole_batch(name, variable_kind):
+    """Three clones end where one clone on the whole batch ends, with equal copies."""
+    run = Run(_config(3), name)()
+    _assert_same(run, Run(LogicalDevices(), name)())
+    assert run.difference == 0
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """Targets of two workers, each with two devices."""
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    config = LogicalDevices(num_clones=2, num_replicas=2, all_reduce=True)
+    servers = [
+        tf.train.Server(
+            {"worker": addresses},
+            "worker",
+            task,
+            config=session_config(config, cpu_config(2)),
+        )
+        for task in range(2)
+    ]
+    return [server.target for server in servers]
+
+
+def _run_replicas(workers, name, num_clones, **options):
+    """The runs of both replicas, at the same time."""
+    config = LogicalDevices(num_clones=num_clones, num_replicas=2, all_reduce=True)
+    runs = [Run(dataclasses.replace(config, replica_id=i), name, **options) for i in range(2)]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        return list(pool.map(lambda run, target: run(target), runs, workers))
+
+
+@pytest.mark.parametrize("num_clones", [1, 2])
+@pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
+def test_replicas_train_as_one_on_the_whole_batch(workers, name, num_clones):
+    """Two replicas, of one or two clones, end where one clone on the whole batch ends."""
+    first, second = _run_replicas(workers, name, num_clones)
+    expected = Run(LogicalDevices(), name)()
+    _assert_same(first, expected)
+    _assert_same(second, expected)
+    assert first.difference == second.difference == 0
+
+
+OPTIMIZERS = {
+    "momentum": lambda: tf.train.MomentumOptimizer(0.1, 0.9),
+    "adam": lambda: tf.train.AdamOptimizer(0.01),
+    "adagrad": lambda: tf.train.AdagradOptimizer(0.1),
+}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_optimizers_keep_their_state_by_clone(optimizer, variable_kind):
+    """Slots and powers of beta are those of one clone, for dense and sparse gradients."""
+    make = OPTIMIZERS[optimizer]
+    run = Run(_config(2), "embedding", make)()
+    _assert_same(run, Run(LogicalDevices(), "embedding", make)(), 1e-5)
+    assert run.difference == 0
+
+
+def test_clipped_by_the_norm_of_the_whole_batch(workers):
+    """The norm that is clipped is that of the mean over clones and replicas."""
+    runs = _run_replicas(workers, "embedding", 2, clip_norm=0.005)
+    expected = Run(LogicalDevices(), "embedding", clip_norm=0.005)()
+    for run in runs:
+        _assert_same(run, expected)
+    unclipped = Run(LogicalDevices(), "embedding")()
+    assert not np.allclose(expected.values["table"], unclipped.values["table"])
+
+
+@pytest.mark.parametrize("num_clones", [1, 2])
+def test_batch_norm_statistics_are_the_mean_of_all_clones(workers, num_clones):
+    """Moving statistics follow the batches of all clones of all replicas, and stay equal."""
+    parts = np.split(GOLDENS["batch_norm"].features, 2 * num_clones)
+    mean, variance = np.zeros(3), np.ones(3)
+    for _ in range(STEPS):  # decay 0.9; the fused kernel gives the unbiased variance
+        mean = 0.9 * mean + 0.1 * np.mean([part.mean(axis=0) for part in parts], axis=0)
+        variance = 0.9 * variance + 0.1 * np.mean([p.var(axis=0, ddof=1) for p in parts], axis=0)
+    for run in _run_replicas(workers, "batch_norm", num_clones):
+        np.testing.assert_allclose(run.values["norm/moving_mean"], mean, rtol=1e-5)
+        np.testing.assert_allclose(run.values["norm/moving_variance"], variance, rtol=1e-5)
+        assert run.difference == 0
+
+
+def test_counters_that_are_not_trained_stay_equal():
+    """Integers that update ops change become the largest of all copies."""
+    values = iter([3, 5])
+
+    def model_fn():
+        weight = tf.get_variable("weight", [], initializer=tf.ones_initializer())
+        tf.losses.add_loss(weight)
+        count = tf.get_variable("count", [], tf.int64, tf.zeros_initializer(), trainable=False)
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, tf.assign_add(count, next(values)))
+
+    model = deploy(_config(2), model_fn, optimizer=tf.train.GradientDescentOptimizer(1.0))
+    with tf.Session(config=cpu_config(2)) as session:
+        start(session)
+        session.run(model.train_op)
+        assert session.run(tf.global_variables("count")) == [5]
+        assert session.run(model.copies_difference) == 0
+
+
+def test_moving_averages_are_those_of_one_clone(workers):
+    """Averages of variables see the updated values, and are equal on all replicas."""
+
+    def options():
+        averages = tf.train.ExponentialMovingAverage(0.5)
+        return {"update_ops": [lambda: averages.apply(tf.trainable_variables())]}
+
+    runs = [
+        Run(_config(2, num_replicas=2, replica_id=i), "slim_mlp", **options()) for i in range(2)
+    ]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(lambda run, target: run(target), runs, workers))
+    expected = Run(LogicalDevices(), "slim_mlp", **options())()
+    for run in runs:
+        _assert_same(run, expected)
+        assert run.difference == 0
+
+
+def test_the_chief_gives_the_start_values(workers):
+    """Replicas that start from other values train from those of the chief."""
+
+    def model_fn():
+        table = tf.get_variable("table", [4, 3], initializer=tf.random_normal_initializer())
+        tf.losses.add_loss(0.0 * tf.reduce_sum(table))
+
+    values = []
+
+    def run(replica):
+        with tf.Graph().as_default():
+            tf.set_random_seed(replica)
+            config = _config(2, num_replicas=2, replica_id=replica)
+            model = deploy(config, model_fn, optimizer=tf.train.MomentumOptimizer(0.1, 0.9))
+            hooks, step = session_hooks(), tf.train.get_global_step()
+            set_step = tf.assign(step, 100 + replica)
+            variables = [v.read_value() for v in (*tf.global_variables(), *tf.local_variables())]
+            everything = tf.global_variables_initializer(), tf.local_variables_initializer()
+            graph = tf.get_default_graph()
+
+        def train(target):
+            proto = session_config(config, cpu_config(2))
+            proto.isolate_session_state = True
+            with tf.Session(target, graph=graph, config=proto) as session:
+                for op in (*everything, set_step):
+                    session.run(op)
+                before = session.run(variables)
+                for hook in hooks:
+                    hook.after_create_session(session, None)
+                after = session.run(variables)
+                assert session.run(step) == 100
+                assert session.run(model.copies_difference) == 0
+            return before, after
+
+        return train
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        values = list(pool.map(lambda train, target: train(target), [run(0), run(1)], workers))
+    (chief_before, chief), (other_before, other) = values
+    assert not np.array_equal(chief_before[1], other_before[1])
+    for before, first, second in zip(chief_before, chief, other, strict=True):
+        np.testing.assert_array_equal(first, before)
+        np.testing.assert_array_equal(second, before)
+
+
+def test_monitored_sessions(workers):
+    """Where each replica initializes its own variables, hooks make monitored sessions train."""
+    runs = [Run(_config(2, num_replicas=2, replica_id=i), "slim_mlp") for i in (0, 1)]
+
+    def train(run, target):
+        proto = session_config(run.config, cpu_config(2))
+        proto.isolate_session_state = True
+        assert run.model.owns_variables
+        with (
+            run.graph.as_default(),
+            tf.train.MonitoredTrainingSession(
+                target,
+                is_chief=True,
+                hooks=[*session_hooks(), tf.train.StopAtStepHook(last_step=STEPS)],
+                config=proto,
+            ) as session,
+        ):
+            while not session.should_stop():
+                run.losses.append(session.run(run.model.train_op))
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(train, runs, workers))
+    expected = Run(LogicalDevices(), "slim_mlp")()
+    for run in runs:
+        np.testing.assert_allclose(run.losses, expected.losses, rtol=2e-6)
+
+
+def _names(path):
+    return {name: tuple(shape) for name, shape in tf.train.list_variables(path)}
+
+
+@pytest.mark.parametrize("name", ["slim_mlp", "batch_norm", "embedding"])
+def test_checkpoints_are_those_without_all_reduce(name, tmp_path, variable_kind):
+    """Names and shapes are the same, and a normal deployment's checkpoint starts all copies."""
+    paths, values = [], []
+    for config in (LogicalDevices(num_clones=2), _config(2)):
+        run = Run(config, name, lambda: tf.train.AdamOptimizer(0.01))
+        with run.graph.as_default(), tf.Session(config=cpu_config(2)) as session:
+            saver = tf.train.Saver()
+            start(session)
+            if paths:
+                saver.restore(session, paths[0])
+                for hook in session_hooks():
+                    hook.after_create_session(session, None)
+                assert session.run(run.model.copies_difference) == 0
+            session.run(run.model.train_op)
+            if not paths:
+                paths.append(saver.save(session, str(tmp_path / "normal")))
+                session.run(run.model.train_op)  # the step that follows the checkpoint
+            else:
+                paths.append(saver.save(session, str(tmp_path / "all_reduce")))
+            values.append(session.run({v.op.name: v for v in tf.global_variables()}))
+    assert _names(paths[0]) == _names(paths[1])
+    for variable, value in values[0].items():
+        if "moving" not in variable:  # the mean of both clones, not those of the first
+            limit = 1e-5 * max(np.max(np.abs(value)), 0.1)
+            np.testing.assert_allclose(values[1][variable], value, atol=limit, err_msg=variable)
+
+
+def test_local_initializers_copy_what_was_restored():
+    """Without the hook, too, copies start from the first clone's values, slots included."""
+    run = Run(_config(3), "slim_mlp", lambda: tf.train.MomentumOptimizer(0.1, 0.9))
+    with run.graph.as_default(), tf.Session(config=cpu_config(3)) as session:
+        session.run(tf.global_variables_initializer())
+        changed = [tf.assign_add(v, tf.ones_like(v)) for v in tf.global_variables()]
+        session.run(changed)
+        session.run(tf.local_variables_initializer())
+        assert session.run(run.model.copies_difference) == 0
+
+
+def test_differences_between_copies_show():
+    """The check finds the one number that is not equal, whatever its sign."""
+    run = Run(_config(3), "slim_mlp")
+    with run.graph.as_default(), tf.Session(config=cpu_config(3)) as session:
+        start(session)
+        [copied] = [v for v in tf.local_variables() if v.op.name == "clone_1/hidden/weights"]
+        for change, total in ((0.5, 0.5), (-2.0, 1.5)):
+            session.run(tf.assign_add(copied, tf.one_hot([0] + [-1] * 5, 5) * change))
+            assert session.run(run.model.copies_difference) == pytest.approx(total)
+
+
+def test_copies_are_on_their_clones_devices(variable_kind):
+    """Each clone has all variables and slots on its device; only the first clone's are saved."""
+    run = Run(_config(3), "slim_mlp", lambda: tf.train.MomentumOptimizer(0.1, 0.9))
+    with run.graph.as_default():
+        saved = {v.op.name: v.device for v in tf.global_variables()}
+        assert saved.pop("global_step") == "/device:CPU:0"
+        assert set(saved.values()) == {"/device:CPU:0"}
+        copies = {v.op.name: v.device for v in tf.local_variables()}
+        assert copies == {f"clone_{i}/{name}": f"/device:CPU:{i}" for i in (1, 2) for name in saved}
+        assert len(tf.trainable_variables()) == 4
+        assert len(slim.get_model_variables()) == 4
+        assert len(tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)) == 2
+
+
+def test_sparse_gradients_stay_sparse(variable_kind):
+    """Rows of different number, or none, reach each clone's optimizer as rows."""
+    seen = []
+
+    class Spy(tf.train.GradientDescentOptimizer):
+        def apply_gradients(self, grads_and_vars, *args, **kwargs):
+            seen.extend(gradient for gradient, _ in grads_and_vars)
+            return super().apply_gradients(grads_and_vars, *args, **kwargs)
+
+    batches = iter([[3, 3, 1], [], None, [0]])
+
+    def model_fn():
+        table = tf.get_variable("table", [4, 2], initializer=tf.zeros_initializer())
+        bias = tf.get_variable("bias", [], initializer=tf.zeros_initializer())
+        rows = next(batches)
+        words = 0.0 if rows is None else tf.nn.embedding_lookup(table, tf.constant(rows, tf.int32))
+        tf.losses.add_loss(4 * (bias + tf.reduce_sum(words)))
+
+    model = deploy(_config(4), model_fn, optimizer=Spy(1.0))
+    assert sum(isinstance(gradient, tf.IndexedSlices) for gradient in seen) == 4
+    with tf.Session(config=cpu_config(4)) as session:
+        start(session)
+        session.run(model.train_op)
+        table, bias = session.run(tf.trainable_variables())
+        assert session.run(model.copies_difference) == 0
+    np.testing.assert_array_equal(table, -np.outer([1, 1, 0, 2], [1, 1]))
+    assert bias == -4
+
+
+def test_dense_and_sparse_gradients_of_one_variable():
+    """A variable that is sparse in one clone and dense in another gets the sum of both."""
+    uses = iter([lambda table: tf.nn.embedding_lookup(table, [2, 2]), lambda table: table])
+
+    def model_fn():
+        table = tf.get_variable("table", [3], initializer=tf.zeros_initializer())
+        tf.losses.add_loss(2 * tf.reduce_sum(next(uses)(table)))
+
+    model = deploy(_config(2), model_fn, optimizer=tf.train.GradientDescentOptimizer(1.0))
+    with tf.Session(config=cpu_config(2)) as session:
+        start(session)
+        session.run(model.train_op)
+        assert session.run(tf.trainable_variables()[0]).tolist() == [-1, -1, -3]
+        assert session.run(model.copies_difference) == 0
+
+
+def test_variables_in_parts():
+    """Each part of a partitioned variable has its copies."""
+
+    def model_fn():
+        partitioner = tf.fixed_size_partitioner(2)
+        weights = tf.get_variable("weights", [4], partitioner=partitioner, initializer=formula)
+        tf.losses.mean_squared_error(tf.zeros([4]), tf.convert_to_tensor(weights))
+
+    model = deploy(_config(2), model_fn, optimizer=tf.train.GradientDescentOptimizer(1.0))
+    names = {v.op.name for v in tf.local_variables()}
+    assert names == {"clone_1/weights/part_0", "clone_1/weights/part_1"}
+    with tf.Session(config=cpu_config(2)) as session:
+        start(session)
+        before = session.run(tf.trainable_variables())
+        session.run(model.train_op)
+        after = session.run(tf.trainable_variables())
+        assert session.run(model.copies_difference) == 0
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_allclose(new, old / 2, rtol=1e-6)  # gradient of the mean of 4: w / 2
+
+
+def test_summaries_need_no_other_replica():
+    """A chief that runs the summaries alone waits for nobody."""
+    config = _config(1, num_replicas=2)
+    model = deploy(
+        config,
+        feed_clones(GOLDENS["slim_mlp"], 1),
+        optimizer=tf.train.GradientDescentOptimizer(0.1),
+        summarize_gradients=True,
+    )
+    needed = graph_walk.ancestors([model.summary_op.op], control_inputs=True)
+    assert not [op for op in needed if op.type.startswith("Collective")]
+    needed = graph_walk.ancestors([model.train_op.op], control_inputs=True)
+    assert [op for op in needed if op.type.startswith("Collective")]
+
+
+def test_small_gradients_travel_together():
+    """A step of the four variables of a network is one collective op per clone."""
+    model = deploy(
+        _config(2),
+        feed_clones(GOLDENS["slim_mlp"], 2),
+        optimizer=tf.train.GradientDescentOptimizer(0.1),
+    )
+    needed = graph_walk.ancestors([model.train_op.op], control_inputs=True)
+    ops = [op for op in needed if op.type.startswith("Collective")]
+    assert len(ops) == 2
+    assert len({op.get_attr("instance_key") for op in ops}) == 1
+
+
+def test_one_clone_alone_needs_no_exchange():
+    """All-reduce over one clone of one replica is plain training."""
+    _assert_same(Run(_config(1), "slim_mlp")(), Run(LogicalDevices(), "slim_mlp")())
+
+
+def test_training_and_evaluation_in_one_graph():
+    """An evaluation in the training's graph sees the trained variables."""
+    model = deploy(
+        _config(2),
+        feed_clones(GOLDENS["slim_mlp"], 2),
+        optimizer=tf.train.GradientDescentOptimizer(0.1),
+    )
+    with tf.variable_scope(tf.get_variable_scope(), reuse=True):
+        one = deploy(LogicalDevices(), feed_clones(GOLDENS["slim_mlp"], 1))
+        two = deploy(_config(2), feed_clones(GOLDENS["slim_mlp"], 2))
+    assert len(session_hooks()) == 1
+    with tf.Session(config=cpu_config(2)) as session:
+        start(session)
+        before = session.run(one.total_loss)
+        session.run(model.train_op)
+        losses = session.run([one.total_loss, two.total_loss])
+    assert losses[0] < before
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_variables_made_outside_are_an_error():
+    """A variable that clones would share says so, by name."""
+    with tf.device("/device:CPU:0"):
+        outside = tf.get_variable("outside", [], initializer=tf.ones_initializer())
+    with pytest.raises(ValueError, match=r"must make its variables, .* got outside made elsewhere"):
+        deploy(
+            _config(2),
+            lambda: tf.losses.add_loss(1.0 * outside),
+            optimizer=tf.train.GradientDescentOptimizer(0.1),
+        )
+
+
+def test_using_another_clones_variable_is_an_error():
+    """A clone that holds on to the first clone's variable says so, by name."""
+    first = []
+
+    def model_fn():
+        first.append(tf.get_variable("weight", [], initializer=tf.ones_initializer()))
+        tf.losses.add_loss(1.0 * first[0])
+
+    with pytest.raises(ValueError, match="clone 1 must use its own copy of weight, got that of"):
+        deploy(_config(2), model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+
+
+def test_optimizers_that_differ_by_clone_are_an_error():
+    """State that only one clone's optimizer makes cannot be kept equal."""
+
+    class Odd(tf.train.GradientDescentOptimizer):
+        made = 0
+
+        def apply_gradients(self, *args, **kwargs):
+            Odd.made += 1
+            if Odd.made == 2:
+                tf.Variable(0.0, name="state")
+            return super().apply_gradients(*args, **kwargs)
+
+    with pytest.raises(ValueError, match="same variables for each clone, got state for clone 1"):
+        deploy(_config(2), feed_clones(GOLDENS["linear"], 2), optimizer=Odd(0.1))
+
+
+def test_a_loss_without_variables_is_an_error():
+    """There must be something to train."""
+    tf.get_variable("unused", [])
+    with pytest.raises(ValueError, match="depend on at least one variable to train, got none"):
+        deploy(
+            _config(2),
+            lambda: tf.losses.add_loss(tf.constant(1.0)),
+            optimizer=tf.train.GradientDescentOptimizer(0.1),
+        )
+
+
+def test_a_missing_device_is_an_error():
+    """Clones that soft placement would put on one device do not wait for each other."""
+    deploy(
+        DeploymentConfig(num_clones=2, clone_on_cpu=True, all_reduce=True),
+        feed_clones(GOLDENS["linear"], 2),
+        optimizer=tf.train.GradientDescentOptimizer(0.1),
+    )
+    proto = cpu_config(1)
+    proto.allow_soft_placement = True
+    with (
+        tf.Session(config=proto) as session,
+        pytest.raises(ValueError, match=r"each clone, got no /device:CPU:1 among .*/device:CPU:0"),
+    ):
+        start(session)
+
+
+def test_session_config():
+    """Servers and sessions get the leader, their devices, and see no other worker."""
+    base = tf.ConfigProto(log_device_placement=True)
+    config = DeploymentConfig(
+        num_clones=3, clone_on_cpu=True, num_replicas=2, replica_id=1, all_reduce=True
+    )
+    proto = session_config(config, base)
+    assert proto.experimental.collective_group_leader == "/job:worker/replica:0/task:0"
+    assert list(proto.device_filters) == ["/job:worker/task:1"]
+    assert proto.device_count["CPU"] == 3
+    assert proto.log_device_placement
+    assert not base.device_filters
+    assert session_config(DeploymentConfig(all_reduce=True)) == tf.ConfigProto()
+
+
+@pytest.mark.parametrize(
+    ("options", "devices", "worker"),
+    [
+        pytest.param({}, ["/device:GPU:0", "/device:GPU:1"], "", id="GPU"),
+        pytest.param(
+            {"clone_on_cpu": True}, ["/device:CPU:0", "/device:CPU:1"], "", id="logical CPU"
+        ),
+        pytest.param(
+            {"num_replicas": 2, "replica_id": 1},
+            ["/job:worker/task:1/device:GPU:0", "/job:worker/task:1/device:GPU:1"],
+            "/job:worker/task:1",
+            id="replica",
+        ),
+    ],
+)
+def test_devices(options, devices, worker):
+    """Each clone has a device of its own, of this worker, and variables follow the clones."""
+    config = DeploymentConfig(num_clones=2, all_reduce=True, **options)
+    assert [config.clone_device(i) for i in range(2)] == devices
+    assert config.optimizer_device() == f"{worker}/device:CPU:0"
+    assert config.worker_device == config.variables_device() == worker
+    assert config.caching_device() is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param({"all_reduce": 1}, "all_reduce must be True or False, got 1", id="int"),
+        pytest.param(
+            {"all_reduce": True, "num_ps_tasks": 2},
+            "num_ps_tasks must be 0 with all_reduce=True, got 2",
+            id="with ps",
+        ),
+        pytest.param(
+            {"num_replicas": 2}, "with num_replicas=2, got 0; or set all_reduce=True", id="neither"
+        ),
+    ],
+)
+def test_config_rejects(options, message):
+    """All-reduce excludes parameter servers; several replicas need one of the two."""
+    with pytest.raises(ValueError, match=message):
+        DeploymentConfig(**options)

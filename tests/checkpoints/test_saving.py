@@ -1,0 +1,146 @@
+"""Checkpoints: what is kept, what a failed or killed save leaves, where a run starts."""
+
+import json
+import re
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy.checkpoints.files import checkpoint_to_resume, step_of
+from model_deploy.checkpoints.saving import BestCheckpoint, CheckpointWriter, report_unfinished
+from tests.training.halving import run_halving
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def session():
+    """A session with a variable of 4 MB and the global step."""
+    tf.train.get_or_create_global_step()
+    tf.get_variable("weight", [1024, 1024])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        yield session
+
+
+def test_steps_in_names():
+    """The step of a checkpoint is in its name."""
+    assert step_of("/a/model.ckpt-12") == 12
+    assert step_of("/a/model.ckpt") is None
+
+
+def test_a_full_disk(tmp_path, session, capsys):
+    """A save that finds no room says so, removes its parts, and leaves the previous one."""
+    writer = CheckpointWriter(str(tmp_path), keep=1)
+    first = writer.save(session, 1)
+    before = {path.name for path in tmp_path.iterdir()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))  # like a quota
+    try:
+        with pytest.raises(OSError, match=r"model.ckpt-2 could not be written, .* is .*ckpt-1: "):
+            writer.save(session, 2)
+        writer.try_to_save(session, 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert re.match(r"warning: checkpoint .*-2 could not be written", capsys.readouterr().err)
+    assert {path.name for path in tmp_path.iterdir()} == before
+    assert tf.train.latest_checkpoint(str(tmp_path)) == first
+    tf.train.Saver().restore(session, first)
+    assert writer.save(session, 3) == str(tmp_path / "model.ckpt-3")
+
+
+KILLED_WHILE_SAVING = """
+    import sys
+    import tensorflow.compat.v1 as tf
+    from model_deploy.training.saving import CheckpointWriter
+
+    tf.disable_eager_execution()
+    tf.train.get_or_create_global_step()
+    weights = [tf.get_variable(f"weight{i}", [4096, 1024]) for i in range(16)]  # 256 MB
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        writer = CheckpointWriter(sys.argv[1], keep=1)
+        writer.save(session, 1)
+        print("saving", flush=True)
+        writer.save(session, 2)
+"""
+
+
+@pytest.mark.slow
+def test_killed_while_saving(tmp_path, capsys):
+    """kill -9 in the middle of a save leaves the previous checkpoint the newest, and whole."""
+    program = textwrap.dedent(KILLED_WHILE_SAVING)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+    )
+    try:
+        assert process.stdout.readline() == b"saving\n"
+        while not list(tmp_path.glob("model.ckpt-2*")) and process.poll() is None:
+            pass
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    assert process.returncode == -signal.SIGKILL
+    newest = tf.train.latest_checkpoint(str(tmp_path))
+    assert newest == str(tmp_path / "model.ckpt-1")
+    reader = tf.train.load_checkpoint(newest)
+    assert all(reader.get_tensor(f"weight{i}").shape == (4096, 1024) for i in range(16))
+    report_unfinished(str(tmp_path))
+    assert re.match(r"not used: .*model.ckpt-2.*temp", capsys.readouterr().err)
+
+
+def test_the_best_is_kept(tmp_path, session):
+    """The checkpoint of the highest metric is in `best`, over several runs too."""
+    best = BestCheckpoint(str(tmp_path), "accuracy")
+    for step, value in ((1, 0.5), (2, 0.75), (3, 0.7)):
+        best.offer(session, step, value)
+    assert sorted(path.name for path in (tmp_path / "best").glob("*.index")) == [
+        "model.ckpt-2.index"
+    ]
+    again = BestCheckpoint(str(tmp_path), "accuracy")
+    assert again.value == 0.75
+    again.offer(session, 4, 0.75)
+    assert json.loads((tmp_path / "best" / "best.json").read_text()) == {
+        "step": 2,
+        "accuracy": 0.75,
+    }
+
+
+def test_resume_never(tmp_path):
+    """`never` starts in a new folder, and does not touch one with checkpoints."""
+    assert checkpoint_to_resume(str(tmp_path), "never") is None
+    run_halving(tmp_path, 2)
+    with pytest.raises(ValueError, match=r"no checkpoint with resume='never', got .*-2; choose"):
+        run_halving(tmp_path, 3, resume="never")
+
+
+def test_resume_a_path(tmp_path):
+    """A run goes on from the checkpoint that it is told, into another folder."""
+    run_halving(tmp_path / "a", 4, save_interval_steps=2)
+    other = tmp_path / "b"
+    assert run_halving(other, 3, resume=str(tmp_path / "a" / "model.ckpt-2")) == (3, 1 / 32)
+    assert run_halving(tmp_path / "c", 5, resume=str(tmp_path / "a")) == (5, 2**-9)
+    with pytest.raises(ValueError, match=r"after step 2 of resume='.*-2', got step 4, which"):
+        run_halving(tmp_path / "a", 5, resume=str(tmp_path / "a" / "model.ckpt-2"))
+    with pytest.raises(ValueError, match=r"resume must be .* path .*, got .nowhere."):
+        run_halving(tmp_path / "d", 5, resume="nowhere")
+
+
+def test_save_interval_steps(tmp_path):
+    """Checkpoints come at multiples of the interval and at the end."""
+    run_halving(tmp_path, 7, save_interval_steps=3)
+    assert sorted(path.name for path in tmp_path.glob("*.index")) == [
+        "model.ckpt-3.index",
+        "model.ckpt-6.index",
+        "model.ckpt-7.index",
+    ]

@@ -1,0 +1,148 @@
+"""A command takes its options from flags and YAML, and answers mistakes in one line."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy.commands.command_line import (
+    parse_options,
+    read_options,
+    run_command,
+    write_options,
+)
+from model_deploy.commands.options import Options, option
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample(Options):
+    """One field of each kind."""
+
+    folder: str | None = option(None, "a folder")
+    count: int = option(1, "a count", minimum=1)
+    rate: float = option(0.5, "a rate", above=0)
+    flag: bool = option(False, "a switch")
+    debug: bool = option(False, "show where an error comes from")
+
+
+def parse(*arguments, **settings):
+    return parse_options(["program", *map(str, arguments)], Sample, **settings)
+
+
+def test_flags():
+    """Flags give the options their values; what is not given keeps its default."""
+    assert parse("--count=2", "--rate=0.25", "--flag") == Sample(count=2, rate=0.25, flag=True)
+    assert parse() == Sample()
+
+
+def test_a_flag_counts_more_than_the_file(tmp_path):
+    """A flag wins over a line of `--config`, also with the default value; that wins over it."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("count: 3\nrate: 1e-4\n")
+    assert parse(f"--config={path}") == Sample(count=3, rate=0.0001)
+    assert parse(f"--config={path}", "--count=1") == Sample(count=1, rate=0.0001)
+
+
+def test_options_are_read_as_written(tmp_path):
+    """Written options are those that are read again from the folder, of any other command too."""
+    options = Sample(folder=str(tmp_path), count=7, rate=1e-7, flag=True)
+    write_options(options, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["options.yaml"]
+    assert Sample(**read_options(tmp_path / "options.yaml")) == options
+    assert parse(f"--folder={tmp_path}", saved_in="folder") == options
+    assert parse(f"--folder={tmp_path}", "--count=8", saved_in="folder").count == 8
+
+    (tmp_path / "options.yaml").write_text("count: 4\nof_another_command: 1\n")
+    assert parse(f"--folder={tmp_path}", saved_in="folder").count == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("cuont: 3", "config must hold names of flags, got 'cuont' in", id="name"),
+        pytest.param("- 3", "config must be a mapping of options, got list in", id="list"),
+        pytest.param("{", "config must be a YAML file, got .*mine.yaml: ", id="syntax"),
+        pytest.param("count: 0", "count must be at least 1, got 0", id="rule"),
+        pytest.param("count: '3'", "count must be an integer, got '3'", id="type"),
+        pytest.param("rate: !!python/name:os.system", "config must be a YAML file", id="code"),
+    ],
+)
+def test_bad_files(tmp_path, text, message):
+    """A bad file is an error that names the file or the field, the rule and the value."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        parse(f"--config={path}")
+
+
+def test_an_empty_file_has_no_options(tmp_path):
+    """An empty file leaves all at their defaults."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("")
+    assert parse(f"--config={path}") == Sample()
+
+
+def fails_with(error):
+    def function(options):
+        raise error
+
+    return function
+
+
+CASES = {
+    "value": (ValueError("count must be even"), 1, "error: count must be even\n"),
+    "system": (OSError("disk full"), 1, "error: disk full\n"),
+    "number": (FloatingPointError("the loss is NaN"), 1, "error: the loss is NaN\n"),
+    "tensorflow": (
+        tf.errors.DataLossError(None, None, "corrupt record\nat this node"),
+        1,
+        "error: corrupt record\n",
+    ),
+    "keyboard": (KeyboardInterrupt(), 130, "interrupted\n"),
+}
+
+
+@pytest.mark.parametrize(("error", "code", "message"), CASES.values(), ids=CASES)
+def test_errors(capsys, error, code, message):
+    """What ends a command is one line and an exit code."""
+    assert run_command(["program"], Sample, fails_with(error), None) == code
+    assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize("case", ["value", "tensorflow"])
+def test_debug_lets_errors_through(case):
+    """With `--debug` an error is raised where it arose."""
+    error = CASES[case][0]
+    with pytest.raises(type(error)):
+        run_command(["program", "--debug"], Sample, fails_with(error), None)
+
+
+def test_a_bad_command_line(capsys):
+    """A bad command line is exit code 2, and nothing is called."""
+    assert run_command(["program", "--count=0"], Sample, fails_with(AssertionError()), None) == 2
+    assert capsys.readouterr().err == "error: count must be at least 1, got 0\n"
+
+
+def test_help(capsys):
+    """`--help` prints the text and the flags, and nothing is called."""
+    assert run_command(["program", "--help"], Sample, fails_with(AssertionError()), "Does it.") == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("Does it.\n")
+    assert "--count: a count" in printed
+
+
+def test_no_last_collection():
+    """At its end a command spares Python the collection of all its objects."""
+    program = """
+import atexit, gc, sys
+atexit.register(lambda: print(gc.get_freeze_count() > 0))  # called last
+from model_deploy.command_line import run_command
+from model_deploy.options import Options
+sys.exit(run_command(["command"], Options, lambda options: None, ""))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr

@@ -1,0 +1,72 @@
+"""The room of TensorFlow's private names: complete, and each of them still there."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import tensorflow.compat.v1 as tf
+from tensorflow.python.framework import dtypes, ops
+from tensorflow.python.ops import ref_variable, resource_variable_ops, variables
+
+from model_deploy import internals
+
+ROOT = Path(__file__).parents[2]
+# What "Wraps `Operation._update_input`" in a docstring stands for.
+_OWNERS = {
+    "Operation": [ops.Operation],
+    "DType": [dtypes.DType],
+    "Session": [tf.Session],
+    "Optimizer": [tf.train.Optimizer(use_locking=False, name="any")],
+    "SlurmClusterResolver": [tf.distribute.cluster_resolver.SlurmClusterResolver],
+    "PartitionedVariable": [variables.PartitionedVariable],
+    "variables": [variables],
+    "Variable": [ref_variable.RefVariable, resource_variable_ops.ResourceVariable],
+    "resource_variable_ops": [resource_variable_ops],
+}
+# Set by constructors: only an object has them.
+_OF_OBJECTS = {"_save_slice_info", "_initializer_op"}
+_FUNCTIONS = [name for name in internals.__all__ if name[0].islower()]
+# Public in spite of their underscore: of named tuples, and of `os`.
+_DOCUMENTED = {"_asdict", "_exit", "_fields", "_make", "_replace"}
+_CODE = [
+    path
+    for folder in ("model_deploy", "nets", "examples", "benchmarks", ".")
+    for path in (ROOT.glob("*.py") if folder == "." else (ROOT / folder).rglob("*.py"))
+    if ROOT / "model_deploy" / "internals" not in path.parents
+]
+
+
+def _wrapped(function):
+    """The private names of a docstring, as `(owner, name)`."""
+    text = " ".join(getattr(internals, function).__doc__.split())
+    sentences = re.findall(r"(?:Wraps|Overrides) ((?:[^.`]|`[^`]*`)*)", text)
+    names = re.findall(r"`([\w.]+)`", " ".join(sentences))
+    return [name.rpartition(".")[::2] for name in names if not name.startswith("tf.")]
+
+
+@pytest.mark.parametrize("function", _FUNCTIONS)
+def test_tensorflow_still_has_what_is_wrapped(function):
+    """Each function says which name it wraps, and TensorFlow has that name."""
+    wrapped = _wrapped(function)
+    assert wrapped
+    for owner, name in wrapped:
+        for each in _OWNERS[owner]:
+            found = name in _OF_OBJECTS or hasattr(each, name)
+            message = f"TensorFlow {tf.__version__} has no {owner}.{name}, which {function} wraps"
+            assert found, message
+
+
+@pytest.mark.parametrize("path", _CODE, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_nothing_else_uses_private_names(path):
+    """Outside of the room no name of TensorFlow that is not public is imported or read."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            modules = [alias.name for alias in node.names]
+            modules.append(getattr(node, "module", "") or "")
+            assert not [
+                m for m in modules if m.startswith(("tensorflow.python", "tensorflow.core"))
+            ]
+        if isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):
+            is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            assert is_own or node.attr in _DOCUMENTED, f"{path}:{node.lineno}: {node.attr}"

@@ -1,0 +1,172 @@
+"""`python -m nets`: the table, its copy in the documentation, and the fit of checkpoints."""
+
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from nets import __main__ as command
+from nets import nets_factory
+from nets.listing import fit, report
+from nets.listing.multiply_adds import multiply_adds
+
+DOCUMENT = pathlib.Path(__file__).parents[3] / "docs" / "nets.md"
+
+# Published figures: parameters and millions of multiply-adds.
+PUBLISHED = {
+    "vgg_16": (138e6, 15_500),  # https://arxiv.org/abs/1409.1556 table 2; 1605.07678 figure 2
+    "mobilenet_v1": (4.2e6, 569),  # https://arxiv.org/abs/1704.04861 table 4
+    "mobilenet_v1_050": (1.3e6, 149),  # table 6
+}
+
+
+def table_of_document():
+    """Returns name -> cells of the table in the documentation."""
+    lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {row[0]: tuple(row) for row in rows[2:]}
+
+
+def test_document_lists_every_network():
+    """`docs/nets.md` has a row for each network, in the order of the table of names."""
+    assert list(table_of_document()) == list(nets_factory.networks_map)
+
+
+def test_row_of_the_document(network_name):
+    """A network's row in `docs/nets.md` is what its graph says."""
+    assert table_of_document()[network_name] == report.row(network_name).cells()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_sizes(name):
+    """Parameters and multiply-adds are the published ones, to the digits printed."""
+    parameters, millions = PUBLISHED[name]
+    row = report.row(name)
+    assert row.parameters == pytest.approx(parameters, rel=0.03)
+    assert row.multiply_adds / 1e6 == pytest.approx(millions, rel=0.005)
+
+
+def test_multiply_adds_of_each_kind():
+    """Convolutions, products and loops count as arithmetic says."""
+    image = tf.zeros([1, 8, 8, 3])
+    tf.nn.conv2d(image, tf.zeros([5, 5, 3, 7]), strides=2, padding="SAME")
+    tf.nn.depthwise_conv2d(image, tf.zeros([3, 3, 3, 2]), [1, 1, 1, 1], "VALID")
+    tf.nn.conv3d(tf.zeros([1, 4, 8, 8, 3]), tf.zeros([2, 1, 1, 3, 5]), [1] * 5, "SAME")
+    tf.matmul(tf.zeros([6, 4]), tf.zeros([6, 9]), transpose_a=True)
+    tf.scan(lambda row, _: tf.matmul(row, tf.zeros([5, 5])), tf.zeros([11]), tf.zeros([1, 5]))
+    convolution = (4 * 4 * 7) * (5 * 5 * 3)
+    depthwise = (6 * 6 * 6) * (3 * 3)
+    video = (4 * 8 * 8 * 5) * (2 * 3)
+    product = (4 * 9) * 6
+    loop = 11 * (5 * 5)
+    expected = convolution + depthwise + video + product + loop
+    assert multiply_adds(tf.get_default_graph()) == expected
+
+
+def test_multiply_adds_of_an_unknown_shape():
+    """A product of unknown size is named."""
+    tf.matmul(tf.placeholder(tf.float32, [None, 2], "unknown"), tf.zeros([2, 2]))
+    with pytest.raises(ValueError, match=r"^unknown must have a known shape, got \[-1, 2\]"):
+        multiply_adds(tf.get_default_graph())
+
+
+def test_multiply_adds_of_an_unknown_loop():
+    """A loop of unknown length is named."""
+    steps = tf.placeholder(tf.float32, [None])
+    tf.scan(lambda row, _: tf.matmul(row, tf.zeros([5, 5])), steps, tf.zeros([1, 5]))
+    with pytest.raises(ValueError, match=r"^a loop must run a known number of times, got scan/"):
+        multiply_adds(tf.get_default_graph())
+
+
+def test_command_prints_one_network(capsys):
+    """`--name` prints the header and the row of that network."""
+    assert command.main(["--name", "mnist_mlp"]) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.split() == list(report.HEADER)
+    assert row.split() == ["mnist_mlp", "28", "x", "28", "x", "1", "10", "397,510", "397,000"]
+
+
+def test_command_prints_markdown(capsys):
+    """`--markdown` prints the document with the same cells."""
+    assert command.main(["--name", "lenet", "--num_classes", "7", "--markdown"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "# Networks"
+    cells = [cell.strip() for cell in lines[-1].strip("|").split("|")]
+    assert cells == list(report.row("lenet", 7).cells())
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    """Saves a LeNet of ten classes with an optimizer's variable; returns the path."""
+    with tf.Graph().as_default(), tf.Session() as sess:
+        report.build("lenet", 10)
+        tf.get_variable("LeNet/conv1/weights/Momentum", [5, 5, 1, 32])
+        sess.run(tf.global_variables_initializer())
+        return tf.train.Saver().save(sess, str(tmp_path / "model.ckpt"), global_step=3)
+
+
+def test_checkpoint_fits(checkpoint, capsys):
+    """A checkpoint fits the network that wrote it; what only the optimizer needs is listed."""
+    assert command.main(["--checkpoint", checkpoint, "--name", "lenet"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "lenet: fits: 0 missing, 1 unexpected, 0 mis-shaped",
+        "",
+        "lenet:",
+        "unexpected: LeNet/conv1/weights/Momentum",
+    ]
+
+
+def test_checkpoint_of_other_classes(checkpoint, capsys):
+    """A checkpoint for another number of classes does not fit, for the variables named."""
+    arguments = ["--checkpoint", checkpoint, "--name", "lenet", "--num_classes", "12"]
+    assert command.main(arguments) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "lenet: does not fit: 0 missing, 1 unexpected, 2 mis-shaped"
+    assert lines[-2:] == [
+        "mis-shaped: LeNet/fc4/weights is [1024, 10] in the checkpoint, [1024, 12] in the network",
+        "mis-shaped: LeNet/fc4/biases is [10] in the checkpoint, [12] in the network",
+    ]
+
+
+def test_checkpoint_of_another_network(checkpoint, capsys):
+    """A checkpoint of another network lacks every variable."""
+    arguments = ["--checkpoint", checkpoint, "--name", "mnist_mlp"]
+    assert command.main(arguments) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "mnist_mlp: does not fit: 4 missing, 9 unexpected, 0 mis-shaped"
+    assert lines[3] == "missing: mnist_mlp/hidden/weights"
+
+
+def test_checkpoint_directory(checkpoint):
+    """A directory stands for its latest checkpoint."""
+    shapes = fit.read_shapes(str(pathlib.Path(checkpoint).parent))
+    assert shapes["LeNet/fc4/biases"] == [10]
+    assert np.prod(shapes["LeNet/fc3/weights"]) == 3136 * 1024
+
+
+def test_no_checkpoint(tmp_path, capsys):
+    """A path without a checkpoint is named, by the function and at the command line."""
+    path = str(tmp_path / "nothing")
+    message = f"^checkpoint must be a path of a TensorFlow checkpoint, got '{path}'"
+    with pytest.raises(ValueError, match=message):
+        fit.read_shapes(path)
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["--checkpoint", path])
+    assert message.removeprefix("^") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--name", "lenet_9"], "invalid choice: 'lenet_9'", id="name"),
+        pytest.param(["--num_classes", "0"], "whole number of at least 1, got 0", id="zero"),
+        pytest.param(["--num_classes", "ten"], "whole number of at least 1, got ten", id="word"),
+    ],
+)
+def test_command_rejects(arguments, message, capsys):
+    """A bad value stops at the command line."""
+    with pytest.raises(SystemExit, match="2"):
+        command.main(arguments)
+    assert message in capsys.readouterr().err

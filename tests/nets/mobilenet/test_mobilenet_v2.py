@@ -1,0 +1,214 @@
+"""The keywords of MobileNet v2."""
+
+import dataclasses
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+from nets.mobilenet import mobilenet_v2
+from nets.mobilenet.definitions import Conv, ExpandedConv
+from nets.mobilenet.mobilenet_v2 import V2_DEF, mobilenet, mobilenet_base, training_scope
+from tests.nets import reference
+from tests.nets.values import evaluate, images, variable_names
+
+# Three layers: quick to build.
+TINY = dataclasses.replace(
+    V2_DEF, layers=(Conv(16, kernel_size=3, stride=2), ExpandedConv(16), Conv(32))
+)
+SMALL = {"num_classes": 10, "conv_defs": TINY}
+
+
+def test_layers_are_those_of_the_paper():
+    """17 blocks between two convolutions; table 2 of the paper has strides of 32 in all."""
+    assert len(V2_DEF.layers) == 19
+    strides = [layer.stride for layer in V2_DEF.layers]
+    assert strides == [2, 1, 2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
+    expected = [32, 16, *2 * [24], *3 * [32], *4 * [64], *3 * [96], *3 * [160], 320, 1280]
+    assert [layer.num_outputs for layer in V2_DEF.layers] == expected
+
+
+def test_own_conv_defs():
+    """A network of other layers has these layers."""
+    _, end_points = mobilenet(images(2, 16, 16, 3), **SMALL)
+    assert [(key, value.shape.as_list()) for key, value in end_points.items()] == [
+        ("layer_1", [2, 8, 8, 16]),
+        ("layer_2", [2, 8, 8, 16]),
+        ("layer_3", [2, 8, 8, 32]),
+        ("layer_2/expansion_output", [2, 8, 8, 96]),
+        ("layer_2/depthwise_output", [2, 8, 8, 96]),
+        ("layer_2/output", [2, 8, 8, 16]),
+        ("global_pool", [2, 1, 1, 32]),
+        ("Logits", [2, 10]),
+        ("Predictions", [2, 10]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "widths"),
+    [
+        pytest.param({"depth_multiplier": 0.5}, [8, 8, 16], id="half"),
+        pytest.param({"depth_multiplier": 0.25}, [8, 8, 8], id="at-least-8"),
+        pytest.param({"depth_multiplier": 0.25, "min_depth": 6}, [8, 8, 8], id="multiple-of-8"),
+        pytest.param(
+            {"depth_multiplier": 0.25, "min_depth": 1, "divisible_by": 2}, [4, 4, 8], id="of-2"
+        ),
+        pytest.param(
+            {"depth_multiplier": 0.5, "finegrain_classification_mode": True},
+            [8, 8, 32],
+            id="last-stays",
+        ),
+        pytest.param(
+            {"depth_multiplier": 2.0, "finegrain_classification_mode": True},
+            [32, 32, 64],
+            id="wider",
+        ),
+    ],
+)
+def test_widths(keywords, widths):
+    """Layers are as wide as the keywords say."""
+    _, end_points = mobilenet(images(1, 16, 16, 3), **SMALL, **keywords)
+    assert [end_points[f"layer_{number}"].shape[3] for number in (1, 2, 3)] == widths
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("activation_fn", "affine"), [(tf.identity, True), (None, False)])
+def test_linear_activation_makes_the_network_affine(activation_fn, affine):
+    """f(a) + f(b) = f(a + b) + f(0) if the only nonlinearity is replaced: it is so everywhere."""
+    first = reference.images([1, 32, 32, 3])
+    second = first[:, ::-1]
+    batch = tf.concat([first, second, first + second, 0 * first], axis=0)
+    logits, _ = mobilenet(batch, 10, 0.35, activation_fn=activation_fn)
+    left, right, both, none = evaluate(logits)
+    difference = reference.relative_difference(left + right, both + none)
+    assert (difference < 1e-4) if affine else (difference > 1e-2)
+
+
+def test_logits_do_not_depend_on_what_is_known_of_the_size():
+    """With height and width unknown until it runs, the logits are the same."""
+    value = reference.images([1, 40, 56, 3])
+    unknown = tf.placeholder_with_default(value, [None, None, None, 3])
+    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+        known, _ = mobilenet(tf.constant(value), **SMALL)
+        later, _ = mobilenet(unknown, **SMALL)
+        mean, end_points = mobilenet(tf.constant(value), use_reduce_mean_for_pooling=True, **SMALL)
+    assert end_points["global_pool"].op.type == "Mean"
+    known, later, mean = evaluate([known, later, mean])
+    assert reference.relative_difference(later, known) < 1e-5
+    assert reference.relative_difference(mean, known) < 1e-5
+
+
+def test_base_only():
+    """The base is the last layer, without pooling and logits; `mobilenet_base` is the same."""
+    inputs = images(1, 16, 16, 3)
+    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+        net, end_points = mobilenet(inputs, base_only=True, **SMALL)
+        base, _ = mobilenet_base(inputs, conv_defs=TINY)
+    assert list(end_points)[-1] == "layer_2/output"
+    assert not [name for name in variable_names() if "Logits" in name]
+    net, base = evaluate([net, base])
+    assert reference.relative_difference(base, net) == 0
+
+
+@pytest.mark.parametrize(
+    ("scope_mode", "keywords", "training"),
+    [
+        pytest.param(True, {}, True, id="scope"),
+        pytest.param(False, {}, False, id="scope-inference"),
+        pytest.param(True, {"is_training": False}, False, id="own-wins"),
+        pytest.param(True, {"is_training": None}, True, id="left-to-scope"),
+        pytest.param(None, {}, False, id="default"),
+    ],
+)
+def test_training_mode(scope_mode, keywords, training):
+    """A network trains if it is told so itself, or else by `training_scope`."""
+    with slim.arg_scope(training_scope(is_training=scope_mode)):
+        mobilenet(images(1, 16, 16, 3), **SMALL, **keywords)
+    assert len(tf.get_collection(tf.GraphKeys.UPDATE_OPS)) == (10 if training else 0)
+    drops = [op for op in tf.get_default_graph().get_operations() if op.type == "RandomUniform"]
+    assert len(drops) == training
+
+
+def test_training_scope_settings():
+    """Keep probability, decay and L2 factor of the arg scope are those of the graph."""
+    with slim.arg_scope(training_scope(dropout_keep_prob=0.25, bn_decay=0.5, weight_decay=0.125)):
+        mobilenet(images(2, 16, 16, 3), **SMALL)
+    graph = tf.get_default_graph()
+    with graph.as_default():
+        loss = tf.losses.get_regularization_losses()[0]
+        weights = tf.global_variables()[0]
+        batch_mean = tf.reduce_mean(
+            graph.get_tensor_by_name("MobilenetV2/Conv/Conv2D:0"), [0, 1, 2]
+        )
+        updates = tf.group(*tf.get_collection(tf.GraphKeys.UPDATE_OPS))
+        before = tf.constant(reference.weights("MobilenetV2/Conv/BatchNorm/moving_mean", [16]))
+    loss, weights, wanted = evaluate([loss, weights, (before + batch_mean) / 2])
+    assert loss == pytest.approx(0.125 * (weights**2).sum() / 2, rel=1e-5)
+    with tf.control_dependencies([updates]):
+        moving = tf.identity(next(v for v in tf.global_variables() if "moving_mean" in v.name))
+    assert reference.relative_difference(evaluate(moving), wanted) < 1e-4
+
+
+def test_prediction_fn_none():
+    """Without a prediction function there are no predictions."""
+    _, end_points = mobilenet(images(1, 16, 16, 3), prediction_fn=None, **SMALL)
+    assert list(end_points)[-1] == "Logits"
+
+
+def test_reuse():
+    """A second network with `reuse` takes the variables of the first."""
+    inputs = images(1, 16, 16, 3)
+    first, _ = mobilenet(inputs, **SMALL)
+    names = variable_names()
+    second, _ = mobilenet(inputs, reuse=True, **SMALL)
+    assert variable_names() == names
+    first, second = evaluate([first, second])
+    assert reference.relative_difference(second, first) == 0
+
+
+def test_logits_from_an_earlier_layer():
+    """With `final_endpoint` the logits come from that layer."""
+    _, end_points = mobilenet(images(1, 16, 16, 3), final_endpoint="layer_2", **SMALL)
+    assert "layer_3" not in end_points
+    assert end_points["global_pool"].shape.as_list() == [1, 1, 1, 16]
+
+
+def test_output_stride_of_the_whole_network():
+    """An output stride of 8 keeps 28 x 28 pixels of 224 x 224."""
+    net, _ = mobilenet_base(images(1, 224, 224, 3), 0.35, output_stride=8)
+    assert net.shape.as_list()[1:3] == [28, 28]
+
+
+def test_unknown_keyword():
+    """A keyword that nobody takes is not swallowed."""
+    with pytest.raises(TypeError, match="global_pool"):
+        mobilenet(images(1, 16, 16, 3), global_pool=True, **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        pytest.param({"depth_multiplier": -1}, "depth_multiplier must .*, got -1", id="multiplier"),
+        pytest.param({"min_depth": 0}, "min_depth must .*, got 0", id="min-depth"),
+        pytest.param({"divisible_by": 0}, "divisible_by must .*, got 0", id="divisible-by"),
+        pytest.param({"output_stride": 3}, "output_stride must .*, got 3", id="output-stride"),
+        pytest.param({"final_endpoint": "layer_4"}, "final_endpoint .*; got 'layer_4'", id="end"),
+    ],
+)
+def test_bad_arguments(keywords, message):
+    """A bad argument is named with the value received, and nothing is built."""
+    inputs = images(1, 16, 16, 3)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        mobilenet(inputs, **SMALL, **keywords)
+    assert len(tf.get_default_graph().get_operations()) == 1
+
+
+def test_presets():
+    """The networks by name keep their own widths, unless asked for another."""
+    _, end_points = mobilenet_v2.mobilenet_v2_140(images(1, 32, 32, 3), final_endpoint="layer_1")
+    assert end_points["layer_1"].shape[3] == 48
+    with tf.variable_scope("again"):
+        _, end_points = mobilenet_v2.mobilenet_v2_140(
+            images(1, 32, 32, 3), final_endpoint="layer_1", depth_multiplier=2.0
+        )
+    assert end_points["layer_1"].shape[3] == 64

@@ -1,0 +1,206 @@
+"""The keywords of MobileNet v3."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+from nets.mobilenet import mobilenet_v3
+from nets.mobilenet.definitions import Conv, ConvDefs, ExpandedConv, PoolToPixel
+from nets.mobilenet.mobilenet_v3 import V3_LARGE, V3_SMALL, hard_swish, mobilenet, squeeze_excite
+from tests.nets import reference
+from tests.nets.values import evaluate, images, variable_names
+
+# Four layers: quick to build.
+TINY = dataclasses.replace(
+    V3_SMALL,
+    layers=(
+        Conv(16, kernel_size=3, stride=2, activation_fn=hard_swish),
+        ExpandedConv(16, expansion=2, kernel_size=5, stride=2, transform=squeeze_excite),
+        PoolToPixel(),
+        Conv(32, normalized=False),
+    ),
+)
+SMALL = {"num_classes": 10, "conv_defs": TINY}
+
+
+def test_hard_swish():
+    """Nothing passes below -3, everything above 3, and x (x + 3) / 6 in between."""
+    values = [-4.0, -3.0, -1.5, 0.0, 1.5, 3.0, 5.0]
+    expected = [0.0, 0.0, -0.375, 0.0, 1.125, 3.0, 5.0]
+    np.testing.assert_allclose(evaluate(hard_swish(tf.constant(values))), expected, atol=1e-6)
+
+
+def test_squeeze_excite_scales_channels():
+    """Each channel is scaled by one factor per image between 0 and 1."""
+    inputs = 1.0 + tf.abs(images(2, 4, 6, 32))
+    before, after = evaluate([inputs, squeeze_excite(inputs)])
+    factors = after / before
+    assert factors.min() >= 0
+    assert factors.max() <= 1.0001  # the gate is 6 * 0.16667 at most
+    spread = factors.max(axis=(1, 2)) - factors.min(axis=(1, 2))
+    assert spread.max() < 1e-6
+    assert np.std(factors) > 0.01
+    assert tf.global_variables()[0].shape.as_list() == [1, 1, 32, 8]
+
+
+def test_squeeze_excite_ignores_where_pixels_are():
+    """Swapping pixels of the input swaps those of the output and changes nothing else."""
+    inputs = images(1, 4, 6, 16)
+    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+        straight, turned = squeeze_excite(inputs), squeeze_excite(inputs[:, ::-1, ::-1])
+    straight, turned = evaluate([straight, turned])
+    np.testing.assert_allclose(turned[:, ::-1, ::-1], straight, rtol=1e-5, atol=1e-6)
+
+
+def test_own_conv_defs():
+    """A network of other layers has these layers; a pooling leaves one pixel."""
+    _, end_points = mobilenet(images(2, 16, 24, 3), **SMALL)
+    assert [(key, value.shape.as_list()) for key, value in end_points.items()] == [
+        ("layer_1", [2, 8, 12, 16]),
+        ("layer_2", [2, 4, 6, 16]),
+        ("layer_3", [2, 1, 1, 16]),
+        ("layer_4", [2, 1, 1, 32]),
+        ("layer_2/expansion_output", [2, 8, 12, 32]),
+        ("layer_2/depthwise_output", [2, 4, 6, 32]),
+        ("layer_2/output", [2, 4, 6, 16]),
+        ("global_pool", [2, 1, 1, 32]),
+        ("Logits", [2, 10]),
+        ("Predictions", [2, 10]),
+    ]
+    assert "MobilenetV3/expanded_conv/squeeze_excite/Conv_1/biases" in variable_names()
+    assert "MobilenetV3/Conv_1/biases" in variable_names()
+
+
+def test_default_is_large():
+    """Without `conv_defs` it is the large network."""
+    _, end_points = mobilenet(images(1, 32, 32, 3), 10, 0.35)
+    assert len([key for key in end_points if key.startswith("layer") and "/" not in key]) == 19
+
+
+@pytest.mark.parametrize(
+    ("conv_defs", "minimalistic"),
+    [
+        pytest.param(V3_SMALL, mobilenet_v3.V3_SMALL_MINIMALISTIC, id="small"),
+        pytest.param(V3_LARGE, mobilenet_v3.V3_LARGE_MINIMALISTIC, id="large"),
+    ],
+)
+def test_minimalistic_keeps_widths_and_strides(conv_defs, minimalistic):
+    """The minimalistic variant differs in kernels, activations and squeeze-and-excitation."""
+    for layer, simpler in zip(conv_defs.layers, minimalistic.layers, strict=True):
+        assert simpler.stride == layer.stride
+        if isinstance(layer, PoolToPixel):
+            continue
+        assert simpler.num_outputs == layer.num_outputs
+        assert simpler.activation_fn is None
+        if isinstance(layer, ExpandedConv):
+            assert (simpler.kernel_size, simpler.transform) == (3, None)
+            assert simpler.expansion == layer.expansion
+
+
+@pytest.mark.parametrize(("finegrain", "width"), [(False, 16), (True, 32)])
+def test_finegrain_classification_mode(finegrain, width):
+    """Half as wide, the last layer keeps its width only if asked to."""
+    _, end_points = mobilenet(
+        images(1, 16, 16, 3), depth_multiplier=0.5, finegrain_classification_mode=finegrain, **SMALL
+    )
+    widths = [end_points[f"layer_{number}"].shape[3] for number in (1, 2, 4)]
+    assert widths == [8, 8, width]
+
+
+def test_logits_do_not_depend_on_what_is_known_of_the_size():
+    """With height and width unknown until it runs, the logits are the same."""
+    value = reference.images([1, 40, 56, 3])
+    unknown = tf.placeholder_with_default(value, [None, None, None, 3])
+    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+        known, _ = mobilenet(tf.constant(value), **SMALL)
+        later, _ = mobilenet(unknown, **SMALL)
+    known, later = evaluate([known, later])
+    assert reference.relative_difference(later, known) < 1e-5
+
+
+def first_convolution(groups):
+    """Returns a convolution followed by group normalization, on four groups of other scales."""
+    inputs = images(2, 16, 16, 3)
+    conv_defs = ConvDefs(
+        layers=(Conv(16, kernel_size=3),),
+        activation_fn=tf.identity,
+        normalizer_fn=slim.batch_norm,
+        normalizer_params={},
+    )
+    net, _ = mobilenet(
+        inputs, conv_defs=conv_defs, use_groupnorm=True, groups=groups, base_only=True
+    )
+    return net
+
+
+@pytest.mark.parametrize("groups", [1, 4, 8])
+def test_group_normalization(groups):
+    """Each group of channels of each image has mean 0 and variance 1, before scale and offset."""
+    net = first_convolution(groups)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        value = sess.run(net).reshape([2, 16 * 16, groups, 16 // groups])
+    np.testing.assert_allclose(value.mean(axis=(1, 3)), 0, atol=1e-4)
+    np.testing.assert_allclose(value.var(axis=(1, 3)), 1, rtol=1e-3)
+    assert variable_names()[1:] == [
+        "MobilenetV3/Conv/GroupNorm/beta",
+        "MobilenetV3/Conv/GroupNorm/gamma",
+    ]
+
+
+def test_group_normalization_everywhere():
+    """With `use_groupnorm` no batch normalization is left, and training updates nothing."""
+    _, end_points = mobilenet(images(1, 32, 32, 3), use_groupnorm=True, is_training=True, **SMALL)
+    names = variable_names()
+    assert not [name for name in names if "BatchNorm" in name or "moving" in name]
+    assert len([name for name in names if "GroupNorm/gamma" in name]) == 4
+    assert tf.get_collection(tf.GraphKeys.UPDATE_OPS) == []
+    assert end_points["Logits"].shape.as_list() == [1, 10]
+
+
+def test_groups_that_do_not_divide_the_channels():
+    """Groups of unequal size are refused."""
+    with pytest.raises(ValueError, match="5"):
+        first_convolution(groups=5)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        pytest.param({"depth_multiplier": 0}, "depth_multiplier must .*, got 0", id="multiplier"),
+        pytest.param({"output_stride": 8}, r"output_stride .*\[1, 2, 4\], got 8", id="stride"),
+        pytest.param({"final_endpoint": "layer_5"}, "final_endpoint .*; got 'layer_5'", id="end"),
+    ],
+)
+def test_bad_arguments(keywords, message):
+    """A bad argument is named with the value received, and nothing is built."""
+    inputs = images(1, 16, 16, 3)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        mobilenet(inputs, **SMALL, **keywords)
+    assert len(tf.get_default_graph().get_operations()) == 1
+
+
+def test_unknown_keyword():
+    """A keyword that nobody takes is not swallowed."""
+    with pytest.raises(TypeError, match="min_depth"):
+        mobilenet(images(1, 16, 16, 3), min_depth=4, **SMALL)
+
+
+def test_edge_tpu_scope():
+    """EdgeTPU variables have a scope of their own, unless another is asked for."""
+    _, end_points = mobilenet_v3.edge_tpu(images(1, 32, 32, 3), final_endpoint="layer_2")
+    assert variable_names()[0] == "MobilenetEdgeTPU/Conv/weights"
+    inner = [key for key in end_points if key.startswith("layer_2/")]
+    assert inner == ["layer_2/output"]  # nothing but the projection
+    mobilenet_v3.edge_tpu(images(1, 32, 32, 3), final_endpoint="layer_1", scope="mine")
+    assert "mine/Conv/weights" in variable_names()
+
+
+def test_arg_scope_sets_keywords():
+    """`slim.arg_scope` over the network sets its keywords, under those of a preset."""
+    with slim.arg_scope([mobilenet], depth_multiplier=0.5):
+        _, end_points = mobilenet(images(1, 16, 16, 3), **SMALL)
+    assert end_points["layer_4"].shape[3] == 16

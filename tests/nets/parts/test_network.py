@@ -1,0 +1,108 @@
+"""The checks that all networks share, and how a table's variants are made."""
+
+import inspect
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from nets.parts import network
+
+
+@network.takes(network.Images(size=8, smallest=lambda arguments: 4 if arguments["pool"] else 2))
+def tiny(images, num_classes=None, pool=False):
+    """Returns its arguments, for images of at least 2 pixels, or 4 with `pool`."""
+    return images, num_classes, pool
+
+
+@network.takes(network.Images(size=8, channels=()))
+def colourful(images):
+    """Returns images of any number of channels."""
+    return images
+
+
+def test_checked_function_keeps_its_face():
+    """The decorator keeps name, documentation and signature, and adds the size."""
+    assert tiny.__name__ == "tiny"
+    assert tiny.default_image_size == 8
+    assert list(inspect.signature(tiny).parameters) == ["images", "num_classes", "pool"]
+
+
+def test_good_arguments_pass():
+    """What the rules allow arrives as it was given."""
+    images = tf.zeros([1, 2, 5, 3])
+    assert tiny(images, 7) == (images, 7, False)
+
+
+def test_unknown_sizes_pass():
+    """A height or width that is unknown until the graph runs is not judged."""
+    images = tf.placeholder(tf.float32, [None, None, None, 1])
+    assert tiny(images)[0] is images
+
+
+@pytest.mark.parametrize(
+    ("shape", "keywords", "message"),
+    [
+        pytest.param([2, 2, 3], {}, r"images must have rank 4, got shape \(2, 2, 3\)", id="rank"),
+        pytest.param(None, {}, r"images must have rank 4, got shape <unknown>", id="unknown rank"),
+        pytest.param(
+            [1, 2, 2, 4],
+            {},
+            r"images must have 1 or 3 channels, got 4 in \(1, 2, 2, 4\)",
+            id="channels",
+        ),
+        pytest.param(
+            [1, 2, 2, None], {}, "images must have 1 or 3 channels, got None", id="unknown channels"
+        ),
+        pytest.param(
+            [1, 1, 9, 3],
+            {},
+            r"images must be at least 2 pixels high and wide, got shape \(1, 1, 9, 3\)",
+            id="height",
+        ),
+        pytest.param(
+            [1, 9, 3, 3], {"pool": True}, "images must be at least 4 pixels", id="by keyword"
+        ),
+        pytest.param(
+            [1, 9, 9, 3], {"num_classes": -2}, r"num_classes must .* 0 .*, got -2", id="classes"
+        ),
+    ],
+)
+def test_bad_arguments(shape, keywords, message):
+    """What the rules forbid is named with the rule and the value."""
+    with pytest.raises(ValueError, match=f"^{message}"):
+        tiny(tf.placeholder(tf.float32, shape), **keywords)
+
+
+def test_any_number_of_channels():
+    """Where any number of channels will do it must be known all the same."""
+    images = tf.zeros([1, 2, 2, 77])
+    assert colourful(images) is images
+    with pytest.raises(ValueError, match=r"^images must have a known number of channels, got None"):
+        colourful(tf.placeholder(tf.float32, [1, 2, 2, None]))
+
+
+def test_preset():
+    """A preset is a new default: visible in the signature, and to be overruled."""
+    variant = network.preset(tiny, pool=True)
+    images = tf.zeros([1, 4, 4, 3])
+    assert variant(images) == (images, None, True)
+    assert variant(images, pool=False) == (images, None, False)
+    assert inspect.signature(variant).parameters["pool"].default is True
+    assert variant.default_image_size == 8
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.0, "3", None])
+def test_check_at_least(value):
+    """Only whole numbers of at least the least pass."""
+    network.check_at_least("width", 1, 1)
+    with pytest.raises(
+        ValueError, match=f"^width must be a whole number of at least 1, got {value!r}"
+    ):
+        network.check_at_least("width", value, 1)
+
+
+def test_check_choice():
+    """A value that is none of the choices is named with them."""
+    network.check_choice("padding", "SAME", ("VALID", "SAME"))
+    with pytest.raises(ValueError, match=r"^padding must be one of VALID, SAME; got 'FULL'"):
+        network.check_choice("padding", "FULL", ("VALID", "SAME"))
