@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from train_image_classifier import without_tensorflow_notices
+from model_deploy.commands import without_tensorflow_notices
 
 with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf

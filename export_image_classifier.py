@@ -9,7 +9,7 @@ import dataclasses
 import sys
 from typing import ClassVar
 
-from train_image_classifier import without_tensorflow_notices
+from model_deploy.commands import without_tensorflow_notices
 
 with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf

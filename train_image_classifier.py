@@ -10,30 +10,10 @@ import contextlib
 import dataclasses
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-
-@contextlib.contextmanager
-def without_tensorflow_notices() -> Iterator[None]:
-    """Holds back what TensorFlow's libraries print when they load, unless loading fails."""
-    # 3 also hides errors: without a driver, that there is no GPU.
-    level = "2" if os.path.exists("/dev/nvidiactl") else "3"
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", level)
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as held_back:
-        os.dup2(held_back.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            held_back.seek(0)
-            os.write(stderr, held_back.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
-
+from model_deploy.commands import without_tensorflow_notices
 
 with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
@@ -41,7 +21,7 @@ with without_tensorflow_notices():
     import model_deploy
     from model_deploy import inputs, training
     from model_deploy.checks import check_choice
-    from model_deploy.cluster import Cluster, ClusterOptions, resolve
+    from model_deploy.cluster import ClusterOptions
     from model_deploy.commands import option, run_command, write_options
     from nets import nets_factory
 
@@ -165,29 +145,31 @@ def build_inputs(
       An iterator that `next` advances by a clone, and how long a step has waited: a tensor, or
       one for each asynchronous clone.
     """
-    config = run.config
-    devices = [config.clone_device(i) for i in range(config.num_clones)]
+    arguments = run.config.input_arguments()
+    devices, num_shards = arguments.pop("clone_devices"), arguments.pop("num_shards")
+    first_shard = arguments.pop("shard_index")
     parts = [[device] for device in devices] if options.asynchronous else [devices]
     # Where all make the same steps, the batches follow from the step; else each counts its own.
     follow_step = not options.asynchronous and (
-        config.num_replicas == 1 or options.all_reduce or options.sync_replicas
+        num_shards == 1 or options.all_reduce or options.sync_replicas
     )
-    # What counts them is shared, too: it outlives this process.
-    with tf.device(config.inputs_device()), tf.device(config.variables_device()):
-        pipelines = [
-            inputs.train_batches(
-                run.dataset,
-                batch_size=run.batch_size,
-                num_clones=len(part),
-                num_shards=config.num_replicas * len(parts),
-                shard_index=config.replica_id * len(parts) + i,
-                seed=options.seed,
-                position=global_step if follow_step else None,
-                clone_devices=part,
-                **classifier.input_options,
-            )
-            for i, part in enumerate(parts)
-        ]
+    pipelines = [
+        inputs.train_batches(
+            run.dataset,
+            batch_size=run.batch_size,
+            seed=options.seed,
+            position=global_step if follow_step else None,
+            **arguments
+            | {
+                "num_clones": len(part),
+                "num_shards": num_shards * len(parts),
+                "shard_index": first_shard * len(parts) + i,
+                "clone_devices": part,
+            },
+            **classifier.input_options,
+        )
+        for i, part in enumerate(parts)
+    ]
     if not options.asynchronous:
         return pipelines[0], pipelines[0].wait_secs
     return (next(each) for each in pipelines), [each.wait_secs for each in pipelines]
@@ -201,39 +183,33 @@ def run_task(options: TrainOptions) -> float | None:
     Raises:
       ValueError: for a setting that breaks a rule.
       OSError: if the train_dir cannot be written, or other tasks are missing.
+      SystemExit: in a parameter server, once the run has ended.
     """
-    cluster, note = resolve(
-        options,
+    place = training.join_cluster(
         os.environ,
+        options,
         task=options.task,
         master=options.master,
         num_ps_tasks=options.num_ps_tasks,
     )
-    if cluster is None:
-        if options.master:
-            print(note, flush=True)
-        return train(options)
-    print(note, flush=True)
-    if cluster.job_name == "ps":
-        training.serve(cluster, options.start_timeout)
-        return None
-    own = dataclasses.replace(
-        options,
-        task=cluster.task_id,
-        task_id=None,
-        job_name=None,
-        worker_replicas=len(cluster.workers),
-        num_ps_tasks=len(cluster.ps),
-    )
-    return train(own, cluster)
+    if place.cluster is not None:
+        options = dataclasses.replace(
+            options,
+            task=place.cluster.task_id,
+            task_id=None,
+            job_name=None,
+            worker_replicas=len(place.cluster.workers),
+            num_ps_tasks=len(place.cluster.ps),
+        )
+    return train(options, place)
 
 
-def train(options: TrainOptions, cluster: Cluster | None = None) -> float | None:
+def train(options: TrainOptions, place: training.Place | None = None) -> float | None:
     """Trains and evaluates; returns the test accuracy, None where there is no test split.
 
     Args:
       options: the settings.
-      cluster: the cluster whose worker this process is.
+      place: that of this process in its cluster; by default it is on its own.
 
     Raises:
       ValueError: for a setting that breaks a rule.
@@ -251,7 +227,7 @@ def train(options: TrainOptions, cluster: Cluster | None = None) -> float | None
         resolved = dataclasses.replace(options, max_number_of_steps=run.max_steps)
         write_options(resolved, options.train_dir)
     with evaluator_of(options, run, classifier) as evaluator:
-        place = training.join(run.config, cluster, options.master)
+        place = place or training.Place(options.master)
         result = train_model(options, run, classifier, evaluator, place)
         if result.total_loss is None:
             print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")
@@ -278,8 +254,7 @@ def train_model(
             options.train_dir,
             max_steps=run.max_steps,
             is_chief=is_chief,
-            start_timeout=options.start_timeout,
-            **place._asdict(),
+            place=place,
             init_fn=training.restore_fn(options) if is_chief else None,
             evaluate=None if evaluator is None else scores_of(evaluator),
             **shown,

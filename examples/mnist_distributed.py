@@ -20,19 +20,19 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from train_image_classifier import without_tensorflow_notices
+from model_deploy.commands import without_tensorflow_notices
 
 with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
 
     from model_deploy import DeployedModel, DeploymentConfig, deploy, inputs, train, training
-    from model_deploy import cluster as cluster_lib
+    from model_deploy.cluster import ClusterOptions
     from model_deploy.commands import option, run_command
     from nets import nets_factory
 
 
 @dataclasses.dataclass(frozen=True)
-class MnistOptions(cluster_lib.ClusterOptions, training.LoopOptions):
+class MnistOptions(ClusterOptions, training.LoopOptions):
     """The settings of a run, beside those of the cluster and the loop; each is a flag."""
 
     train_dir: str = option("mnist_run", "folder of the chief's checkpoints and summaries")
@@ -49,20 +49,10 @@ class MnistOptions(cluster_lib.ClusterOptions, training.LoopOptions):
 
 def run_task(options: MnistOptions) -> None:
     """Does the part of this process."""
-    cluster, note = cluster_lib.resolve(options, os.environ)
-    if cluster is None:
-        raise ValueError(f"worker_hosts must be given, or TF_CONFIG, got {options.worker_hosts!r}")
-    print(note)
-    if cluster.job_name == "ps":
-        training.serve(cluster, options.start_timeout)
-        return
-    config = DeploymentConfig(
-        clone_on_cpu=not tf.config.list_physical_devices("GPU"),
-        replica_id=cluster.task_id,
-        num_replicas=len(cluster.workers),
-        num_ps_tasks=len(cluster.ps),
+    place = training.join_cluster(os.environ, options)  # a parameter server stays in there
+    config = place.deployment(
+        DeploymentConfig(clone_on_cpu=not tf.config.list_physical_devices("GPU"))
     )
-    place = training.join(config, cluster)  # starts this worker's server
     with tf.Graph().as_default():
         tf.set_random_seed(1)
         model, rate = build(options, config)
@@ -72,11 +62,10 @@ def run_task(options: MnistOptions) -> None:
             max_steps=options.max_steps,
             images_per_step=options.batch_size,
             learning_rate=rate,
-            start_timeout=options.start_timeout,
-            **place._asdict(),
+            place=place,
             **options.part(training.LoopOptions),
         )
-    if cluster.is_chief:
+    if place.is_chief:
         found = training.evaluate(predict, lambda: test_batches(options), options.train_dir)
         print(f"test accuracy at step {found.global_step}: {found.accuracy:.4f}")
 
@@ -90,14 +79,12 @@ def build(options: MnistOptions, config: DeploymentConfig) -> tuple[DeployedMode
     dataset = get_dataset(options, "train")
     with tf.device(config.variables_device()):
         step = tf.train.get_or_create_global_step()
-    with tf.device(config.inputs_device()), tf.device(config.variables_device()):
-        batches = inputs.train_batches(
-            dataset,
-            preprocessing="lenet",
-            batch_size=options.batch_size,
-            num_shards=config.num_replicas,
-            shard_index=config.replica_id,
-        )
+    batches = inputs.train_batches(
+        dataset,
+        preprocessing="lenet",
+        batch_size=options.batch_size,
+        **config.input_arguments(),
+    )
     with tf.device(step.device):  # where the rate is needed: it does not move then
         # Every worker counts its steps in the global step, so that a step is one batch.
         decay_steps = math.ceil(

@@ -6,9 +6,9 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import gradients as gradients_lib
-from model_deploy import internals, placement
+from model_deploy import graph_walk, internals, placement
 from model_deploy.clones import Clone, origin_of
-from model_deploy.copying import calls_functions, new_ops
+from model_deploy.copying import calls_functions
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import Losses
 
@@ -35,7 +35,7 @@ def compute_clone_gradients(
     found = {}
     for i, (clone, loss) in enumerate(zip(clones, losses.clones, strict=True)):
         if loss is not None and i not in found:
-            with new_ops() as ops:
+            with graph_walk.new_ops() as ops:
                 found[i] = gradients_of_clone(clone, [loss], optimizer, kwargs)
             if i == 0:
                 found.update(_copied_gradients(clones, losses, ops, found[0]))
@@ -54,7 +54,7 @@ def gradients_of_clone(
     origin = origin_of(clone)
     if origin is not None and origin.config.devices_per_clone > 1:
         kwargs = {"colocate_gradients_with_ops": True, **kwargs}
-    with tf.device(clone.device), tf.name_scope(clone.scope), new_ops() as ops:
+    with tf.device(clone.device), tf.name_scope(clone.scope), graph_walk.new_ops() as ops:
         loss = tf.add_n(list(terms), name="loss_to_minimize")
         pairs: list[GradientAndVariable] = optimizer.compute_gradients(loss, **kwargs)
     for op in ops:

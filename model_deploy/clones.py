@@ -119,11 +119,7 @@ def create_clones(
       RuntimeError: if TensorFlow executes eagerly.
       ValueError: for `config.copy_clones` and a model that cannot be copied.
     """
-    if tf.executing_eagerly():
-        raise RuntimeError(
-            "clones are built in a graph: call inside `with tf.Graph().as_default():`, "
-            "or call tf.compat.v1.disable_eager_execution() first"
-        )
+    _check_graph_mode()
     variables_device = config.variables_device()
     arguments = (args or ()), (kwargs or {})
     model = None
@@ -142,14 +138,25 @@ def create_clones(
                     outputs = model.build(scope)
                 else:
                     outputs, twins = model.copy(i, scope)
-            clone = Clone(outputs, scope, config.clone_device(i))
-            added = {key: ids - before[key] for key, ids in _item_ids().items()}
-            origin = Origin(config, i, model, twins)
-            tf.add_to_collection(_RECORDS, _Record(clone, added, origin))
-            clones.append(clone)
+            clones.append(Clone(outputs, scope, config.clone_device(i)))
+            _record(clones[-1], before, Origin(config, i, model, twins))
     values = share_reads(config, tf.get_default_graph().get_operations()[num_ops:])
     tf.add_to_collection(_SHARED_VALUES, (clones, values))
     return clones
+
+
+def _check_graph_mode() -> None:
+    if tf.executing_eagerly():
+        raise RuntimeError(
+            "clones are built in a graph: call inside `with tf.Graph().as_default():`, "
+            "or call tf.compat.v1.disable_eager_execution() first"
+        )
+
+
+def _record(clone: Clone, before: Mapping[str, frozenset[int]], origin: Origin) -> None:
+    """Notes in the graph what of its collections a clone has made; `before` was there."""
+    added = {key: ids - before[key] for key, ids in _item_ids().items()}
+    tf.add_to_collection(_RECORDS, _Record(clone, added, origin))
 
 
 def shared_values(clones: Sequence[Clone]) -> list[Any]:

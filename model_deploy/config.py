@@ -208,6 +208,22 @@ class DeploymentConfig:
         """Device of the inputs: the worker's CPU."""
         return f"{self.worker_device}/device:CPU:0"
 
+    def input_arguments(self) -> dict[str, Any]:
+        """What `inputs.train_batches` needs to know of the deployment, as keyword arguments.
+
+        >>> arguments = DeploymentConfig(num_clones=2).input_arguments()
+        >>> [arguments[name] for name in ("num_clones", "num_shards", "shard_index")]
+        [2, 1, 0]
+        """
+        return {
+            "num_clones": self.num_clones,
+            "num_shards": self.num_replicas,
+            "shard_index": self.replica_id,
+            "clone_devices": [self.clone_device(i) for i in range(self.num_clones)],
+            "inputs_device": self.inputs_device(),
+            "variables_device": self.variables_device(),
+        }
+
     def variables_device(self) -> str | DeviceFunction:
         """Device of the variables, for `tf.device` and for slim variables.
 

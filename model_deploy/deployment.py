@@ -40,6 +40,7 @@ class DeployedModel(_Model):
     The other attributes are those of the way in which it is trained.
 
     Attributes:
+      config: the deployment; None for a model that `deploy` did not make.
       train_op: runs one step and returns the total loss, a scalar; None without an
         optimizer.
       summary_op: all summaries, a serialized string scalar; None without summaries.
@@ -58,12 +59,33 @@ class DeployedModel(_Model):
         asynchronous clones or all-reduce.  Fetch both together with `train_op`.
     """
 
+    config: DeploymentConfig | None = None
     clone_updates: Sequence[CloneUpdate] = ()
     owns_variables: bool = False
     copies_difference: Any = None
     is_synchronous: bool = False
     staleness: Any = None
     global_step: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        config: DeploymentConfig,
+        clones: list[Clone],
+        total_loss: Any,
+        summary_op: Any,
+        update: Update,
+        is_synchronous: bool,
+    ) -> "DeployedModel":
+        """A model of its parts; `update` is the way in which it is trained."""
+        model = cls(update.train_op, summary_op, total_loss, clones)
+        model.config = config
+        model.clone_updates = update.clone_updates
+        model.staleness, model.global_step = update.staleness, update.global_step
+        model.copies_difference = update.copies_difference
+        model.owns_variables = config.all_reduce
+        model.is_synchronous = is_synchronous
+        return model
 
 
 def optimize_clones(
@@ -155,12 +177,10 @@ def deploy(
     if optimizer is not None:
         _create_global_step(config)
     copies = VariableCopies(config) if config.all_reduce else None
-    clones = create_clones(
-        config, copies.give_each_clone_its_own(model_fn) if copies else model_fn, args, kwargs
-    )
-    trained = variables_to_train() if callable(variables_to_train) else variables_to_train
-    if trained is not None and not trained:
-        raise ValueError("variables_to_train must name at least one variable, got none")
+    if copies is not None:
+        model_fn = copies.give_each_clone_its_own(model_fn)
+    clones = create_clones(config, model_fn, args, kwargs)
+    trained = _variables(variables_to_train)
     with tf.device(config.optimizer_device()):
         losses = gather_losses(clones, regularization_losses)
         total_loss = losses.total()
@@ -179,21 +199,30 @@ def deploy(
                 regularization_losses=regularization_losses,
                 replicas_to_aggregate=replicas_to_aggregate,
             )
-            if copies is not None:
-                update = update_by_all_reduce(plan, copies)
-            else:
-                update = update_by_each_clone(plan) if asynchronous else update_together(plan)
-            pack_reads(shared_values(clones))
+            update = _update(plan, copies, asynchronous)
             if summarize_gradients:
                 summaries_lib.add_gradient_summaries(clones, update.gradients)
         summary_op = summaries_lib.merge_summaries(clones, summaries)
-    model = DeployedModel(update.train_op, summary_op, total_loss, clones)
-    model.clone_updates = update.clone_updates
-    model.staleness, model.global_step = update.staleness, update.global_step
-    model.copies_difference = update.copies_difference
-    model.owns_variables = config.all_reduce
-    model.is_synchronous = config.all_reduce or replicas_to_aggregate is not None
-    return model
+    is_synchronous = config.all_reduce or replicas_to_aggregate is not None
+    return DeployedModel.of(config, clones, total_loss, summary_op, update, is_synchronous)
+
+
+def _variables(variables_to_train: Sequence[Any] | Callable[[], Sequence[Any]] | None) -> Any:
+    """The variables to train, which a function names once the clones have made theirs."""
+    trained = variables_to_train() if callable(variables_to_train) else variables_to_train
+    if trained is not None and not trained:
+        raise ValueError("variables_to_train must name at least one variable, got none")
+    return trained
+
+
+def _update(plan: Plan, copies: VariableCopies | None, asynchronous: bool) -> Update:
+    """The update of the variables by the way that was asked for."""
+    if copies is not None:
+        update = update_by_all_reduce(plan, copies)
+    else:
+        update = update_by_each_clone(plan) if asynchronous else update_together(plan)
+    pack_reads(shared_values(plan.clones))
+    return update
 
 
 def _create_global_step(config: DeploymentConfig) -> None:

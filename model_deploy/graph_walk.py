@@ -1,7 +1,9 @@
-"""Walks over the ops of a graph, against the direction of the tensors."""
+"""Which ops of a graph a value needs, and which ones are new."""
 
 from collections.abc import Iterable
 from typing import Any
+
+import tensorflow.compat.v1 as tf
 
 from model_deploy import placement
 
@@ -30,3 +32,15 @@ def variables_read(tensors: Iterable[Any]) -> set[str]:
     """Names of the variable ops that the values of `tensors` depend on."""
     needed = ancestors(tensor.op for tensor in tensors)
     return {op.name for op in needed if placement.is_variable_op(op)}
+
+
+class new_ops:  # noqa: N801 - used as a function, in `with`
+    """Lists the ops that are made in a `with` block, in their order, at its end."""
+
+    def __enter__(self) -> list[Any]:
+        self._before = len(tf.get_default_graph().get_operations())
+        self._ops: list[Any] = []
+        return self._ops
+
+    def __exit__(self, *error: object) -> None:
+        self._ops += tf.get_default_graph().get_operations()[self._before :]

@@ -1,6 +1,7 @@
 """Commands: flags and YAML become options, errors become one line, files are replaced whole."""
 
 from model_deploy.commands.command_line import parse_options, run_command, write_options
+from model_deploy.commands.notices import without_tensorflow_notices
 from model_deploy.commands.options import Options, option
 from model_deploy.commands.replacing import replaced_file
 
@@ -10,5 +11,6 @@ __all__ = [
     "parse_options",
     "replaced_file",
     "run_command",
+    "without_tensorflow_notices",
     "write_options",
 ]

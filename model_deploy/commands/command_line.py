@@ -49,7 +49,8 @@ def run_command(
       saved_in: see `parse_options`.
 
     Returns:
-      The exit code: 0, 1 for an error on the way, 2 for a bad command line, 130 for Ctrl-C.
+      The exit code: 0, 1 for an error on the way, 2 for a bad command line, 130 for Ctrl-C; or
+      that with which `function` ended the program.
     """
     # Else Python's last collection takes a second for all of TensorFlow, in every process.
     atexit.register(gc.freeze)
@@ -80,6 +81,10 @@ def run_command(
         message = f"error: {error.message.strip().splitlines()[0]}"
     except KeyboardInterrupt:
         message, code = "interrupted", 130
+    except SystemExit as ending:  # of a parameter server, or by a signal
+        if isinstance(ending.code, str):  # an error of its own
+            raise
+        return ending.code or 0
     else:
         return 0
     print(message, file=sys.stderr)

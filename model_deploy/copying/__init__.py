@@ -1,7 +1,6 @@
 """Clones by copy: `model_fn` is called once, and its graph stamped for the other clones."""
 
 from model_deploy.copying.model import CopiedModel
-from model_deploy.copying.python_state import new_ops
 from model_deploy.copying.stamping import calls_functions
 from model_deploy.copying.twins import Twins
 
@@ -9,5 +8,4 @@ __all__ = [
     "CopiedModel",
     "Twins",
     "calls_functions",
-    "new_ops",
 ]

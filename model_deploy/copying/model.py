@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from model_deploy import internals, placement
+from model_deploy import graph_walk, internals, placement
 from model_deploy.config import DeploymentConfig
 from model_deploy.copying import python_state
 from model_deploy.copying.python_state import WAY_OUT, Taken
@@ -69,7 +69,7 @@ class CopiedModel:
         state.check_no_hidden_iterators()
         args, kwargs = python_state.record_iterators((args, kwargs), self._taken)
         before = _collections()
-        with python_state.new_ops() as ops:
+        with graph_walk.new_ops() as ops:
             self._outputs = model_fn(*args, **kwargs)
         state.check_unchanged()
         self._collected = _added(before, _collections())
@@ -132,7 +132,7 @@ class CopiedModel:
         name_scope = f"{taken.name_scope}/" if taken.name_scope else ""
         if name_scope.startswith(self._forward.scope):
             name_scope = twins.scope + name_scope.removeprefix(self._forward.scope)
-        with tf.name_scope(name_scope), python_state.new_ops() as ops:
+        with tf.name_scope(name_scope), graph_walk.new_ops() as ops:
             value = next(taken.iterator)
         for op, twin in zip(taken.ops, ops, strict=False):
             if op.type == twin.type and "_class" not in twin.node_def.attr:

@@ -11,6 +11,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import graph_walk
+
 WAY_OUT = "copy_clones=False calls model_fn for each clone instead"
 
 # Their objects hold caches that change all the time, and no state of a model.
@@ -51,25 +53,13 @@ class Recorder(Iterator[Any]):
     def __next__(self) -> Any:
         """The next item of the iterator."""
         name_scope = tf.get_default_graph().get_name_scope()
-        with new_ops() as ops:
+        with graph_walk.new_ops() as ops:
             value = next(self._iterator)
         self._taken.append(Taken(self._iterator, name_scope, value, ops))
         return value
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._iterator, name)
-
-
-class new_ops:  # noqa: N801 - used as a function, in `with`
-    """Lists the ops that are made in a `with` block, in their order, at its end."""
-
-    def __enter__(self) -> list[Any]:
-        self._before = len(tf.get_default_graph().get_operations())
-        self._ops: list[Any] = []
-        return self._ops
-
-    def __exit__(self, *error: object) -> None:
-        self._ops += tf.get_default_graph().get_operations()[self._before :]
 
 
 def record_iterators(value: Any, taken: list[Taken]) -> Any:

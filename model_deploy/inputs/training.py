@@ -73,6 +73,10 @@ class TrainBatches(Iterator[dict[str, Any]]):
         num_epochs: int | None,
         clone_devices: Sequence[str] | None,
     ) -> None:
+        if clone_devices is not None and len(clone_devices) != shard.num_clones:
+            raise ValueError(
+                f"clone_devices must be {shard.num_clones}, one per clone, got {len(clone_devices)}"
+            )
         own_position = None
         if position is None:
             own_position = _own_position(shard.num_shards)
@@ -136,6 +140,8 @@ def train_batches(
     num_readers: int | None = None,
     num_preprocessing_threads: int | None = None,
     clone_devices: Sequence[str] | None = None,
+    inputs_device: str = "",
+    variables_device: Any = "",
     include_index: bool = False,
     preprocessing_options: Mapping[str, Any] | None = None,
     name: str = "train_batches",
@@ -166,6 +172,9 @@ def train_batches(
       num_preprocessing_threads: calls of the preprocessing at the same time; by default
         `tf.data` tunes it.
       clone_devices: one device per clone; batches are prefetched to those that are GPUs.
+      inputs_device: device of the pipeline; by default where it is called.
+      variables_device: device, or device function, of the variable that counts the steps.  It
+        outlives this process on a parameter server.
       include_index: adds "index", int64 [batch_size], the numbers of the examples.
       preprocessing_options: keyword arguments for the family.
       name: the name scope.
@@ -183,10 +192,6 @@ def train_batches(
     shard = Shard(num_shards, shard_index, num_clones, batch_size)
     order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle)
     check_at_least("num_epochs", num_epochs, 1)
-    if clone_devices is not None and len(clone_devices) != num_clones:
-        raise ValueError(
-            f"clone_devices must be {num_clones}, one per clone, got {len(clone_devices)}"
-        )
     options = batching.Batching(
         dataset=dataset,
         preprocessing=preprocessing,
@@ -199,7 +204,11 @@ def train_batches(
         num_preprocessing_threads=num_preprocessing_threads,
         include_index=include_index,
     )
-    with tf.compat.v1.variable_scope(None, default_name=name):
+    with (
+        tf.compat.v1.device(inputs_device),
+        tf.compat.v1.device(variables_device),
+        tf.compat.v1.variable_scope(None, default_name=name),
+    ):
         return TrainBatches(
             options,
             shard,

@@ -42,7 +42,7 @@ from model_deploy.optimization import (
     build_optimizer,
     moving_average_update,
 )
-from model_deploy.training.joining import Place, join, serve
+from model_deploy.training.joining import Place, join, join_cluster, serve
 from model_deploy.training.loop import check_writable, train
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.run import TrainResult
@@ -83,6 +83,7 @@ __all__ = [
     "gone",
     "is_checkpoint",
     "join",
+    "join_cluster",
     "mark_end",
     "moving_average_update",
     "restore_fn",

@@ -1,29 +1,95 @@
 """How a training process takes its place in a cluster."""
 
+import dataclasses
 import os
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy import all_reduce
 from model_deploy import cluster as cluster_lib
-from model_deploy.cluster import Cluster
+from model_deploy.cluster import Cluster, ClusterOptions
 from model_deploy.config import DeploymentConfig
 from model_deploy.training.replicas import say
 
+_START_TIMEOUT = 300.0
+
 
 class Place(NamedTuple):
-    """What `train` needs to know of this process.
+    """Where a process stands among those that train together, for `train`.
 
     Attributes:
-      master: address of the TensorFlow server to use; '' for a session in this process.
+      master: address of the TensorFlow server to use; '' for a session in this process, or
+        while the server of a worker is not started.
       session_config: a `tf.ConfigProto`; None for that of `train`.
       cluster: the cluster whose worker it is; None on its own.
+      start_timeout: seconds to wait for other tasks of the cluster at the start.
     """
 
     master: str = ""
     session_config: Any = None
     cluster: Cluster | None = None
+    start_timeout: float = _START_TIMEOUT
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether the process initializes the variables and writes the files."""
+        return self.cluster is None or self.cluster.is_chief
+
+    def deployment(self, config: DeploymentConfig) -> DeploymentConfig:
+        """The deployment with the replicas and parameter servers of the cluster.
+
+        Raises:
+          ValueError: if the cluster does not go with the deployment.
+        """
+        if self.cluster is None:
+            return config
+        return dataclasses.replace(
+            config,
+            replica_id=self.cluster.task_id,
+            num_replicas=len(self.cluster.workers),
+            num_ps_tasks=len(self.cluster.ps),
+        )
+
+
+def join_cluster(
+    environ: Mapping[str, str],
+    options: ClusterOptions | None = None,
+    *,
+    task: int = 0,
+    master: str = "",
+    num_ps_tasks: int = 0,
+) -> Place:
+    """Finds the place of this process; a parameter server serves until the run has ended.
+
+    Prints one line that says where the description of the cluster came from.  A worker goes on
+    and builds its model for `place.deployment(config)`; `train(..., place=place)` starts its
+    server.  Without a description of a cluster the process trains by itself.
+
+    Args:
+      environ: the environment variables, `os.environ`: `TF_CONFIG`, or those of SLURM.
+      options: the settings; by default those of the environment alone.
+      task: value of `--task`, used where `options.task_id` is None.
+      master: address of a server that was started elsewhere; with one there is no cluster.
+      num_ps_tasks: how many of SLURM's tasks are parameter servers.
+
+    Raises:
+      ValueError: as `cluster.resolve`.
+      SystemExit: with 0, in a parameter server, once the chief says that the run has ended.
+      OSError: if the port of a parameter server is taken, or its host's name is not known.
+      TimeoutError: in a parameter server, if the chief did not start in time.
+    """
+    options = options or ClusterOptions()
+    cluster, note = cluster_lib.resolve(
+        options, environ, task=task, master=master, num_ps_tasks=num_ps_tasks
+    )
+    if cluster is not None or master:
+        print(note, flush=True)
+    if cluster is not None and cluster.job_name == "ps":
+        serve(cluster, options.start_timeout)
+        raise SystemExit(0)
+    return Place(master, None, cluster, options.start_timeout)
 
 
 def join(config: DeploymentConfig, cluster: Cluster | None, master: str = "") -> Place:
@@ -52,6 +118,29 @@ def join(config: DeploymentConfig, cluster: Cluster | None, master: str = "") ->
     if cluster is None:
         return Place(master, proto if config.all_reduce else None)
     return Place(cluster_lib.start_server(cluster, proto).target, proto, cluster)
+
+
+def started(place: Place, config: DeploymentConfig | None) -> Place:
+    """The place with the server of its worker; as it is where there is nothing to start.
+
+    Args:
+      place: what `join_cluster` or `join` gave.
+      config: the deployment; None for a model that `deploy` did not make.
+
+    Raises:
+      ValueError: if there is a server to start and no deployment.
+      OSError: as `join`.
+    """
+    if place.session_config is not None or (place.cluster is not None and place.master):
+        return place
+    if config is None:
+        if place.cluster is None:
+            return place
+        raise ValueError(
+            "model must be one of deploy to train in a cluster, got one without its config"
+        )
+    joined = join(config, place.cluster, place.master)
+    return joined._replace(start_timeout=place.start_timeout)
 
 
 def serve(cluster: Cluster, start_timeout: float) -> None:

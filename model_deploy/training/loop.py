@@ -18,6 +18,7 @@ from model_deploy.checks import check_at_least
 from model_deploy.cluster import Cluster
 from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import session_hooks
+from model_deploy.training.joining import Place, started
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.numerics import NumericChecks
 from model_deploy.training.recovery import run_in_sessions
@@ -46,6 +47,7 @@ def train(
     session_config: Any = None,
     cluster: Cluster | None = None,
     start_timeout: float = 300.0,
+    place: Place | None = None,
     **settings: Any,
 ) -> TrainResult:
     """Trains `model` in the default graph, from its newest checkpoint on.
@@ -83,6 +85,7 @@ def train(
         worker 0 is the chief; lost connections are found again, see docs/cluster.md; the
         run ends at exactly `max_steps`, and with it end the parameter servers.
       start_timeout: seconds to wait for other tasks of the cluster at the start.
+      place: what `training.join_cluster` gave, in place of these five.
       **settings: fields of `LoopOptions`.
 
     Returns:
@@ -99,24 +102,20 @@ def train(
     """
     options = LoopOptions(**settings)
     _check(model, max_steps, options, evaluate)
-    folder = os.fspath(train_dir)
-    checks = NumericChecks(model.train_op) if options.check_numerics else None
-    replicas = None
-    if cluster is not None:
-        is_chief = cluster.is_chief
-        replicas = Replicas(
-            cluster, model, start_timeout=start_timeout, stall_timeout=options.stall_timeout
-        )
-    others_update = replicas is not None and replicas.shares_steps
-    if model.clone_updates:
-        report = clone_report_ops(model, learning_rate, wait_secs)
+    if place is None:
+        place = Place(master, session_config, cluster, start_timeout)
+        is_chief = is_chief if cluster is None else cluster.is_chief
     else:
-        first_bad = None if checks is None else checks.first_bad
-        report = report_op(model, learning_rate, wait_secs, first_bad)
-    start = Start(is_chief=False)
+        _check_alone(master=master, session_config=session_config, cluster=cluster)
+        is_chief = place.is_chief and is_chief
+    place = started(place, model.config)
+    folder = os.fspath(train_dir)
+    replicas = _replicas(place, model, options)
+    checks = NumericChecks(model.train_op) if options.check_numerics else None
+    report = _report(model, learning_rate, wait_secs, checks)
+    start = _start(model, replicas)
     if is_chief:
-        start = _chief_start(folder, options, init_fn, cluster.own.device if cluster else "")
-    start = start._replace(owns_variables=model.owns_variables, hooks=session_hooks())
+        start = _chief_start(start, folder, options, init_fn, place.cluster)
     run = Run(
         options=options,
         train_dir=folder,
@@ -130,37 +129,75 @@ def train(
         unit=unit,
         evaluate=evaluate if options.eval_every_n_steps else None,
         metric=metric,
-        shares_steps=bool(model.clone_updates) or others_update,
+        shares_steps=bool(model.clone_updates) or (replicas is not None and replicas.shares_steps),
         copies_difference=model.copies_difference if options.copies_check_every_n_steps else None,
         replicas=replicas,
     )
-    if replicas is not None:
-        start = start._replace(shared=replicas.shared, new_wait=replicas.waiting_for_chief)
-    for hook in (*start.hooks, *hooks):
-        hook.begin()
-    with StopSignals() as signals:
-        result = run_in_sessions(run, SessionOpener(master, session_config, start), signals)
-    if signals.received is not None:
-        print(f"stopped by {signals.received.name} at step {result.global_step}", file=sys.stderr)
-        raise SystemExit(128 + signals.received)
+    result = _make_steps(run, SessionOpener(place.master, place.session_config, start))
     if is_chief:
         mark_end(folder, result.global_step)
     return result
 
 
+def _make_steps(run: Run, opener: SessionOpener) -> TrainResult:
+    """All steps of a run; a signal that ends them ends the program, too."""
+    for hook in (*opener.hooks, *run.hooks):
+        hook.begin()
+    with StopSignals() as signals:
+        result = run_in_sessions(run, opener, signals)
+    if signals.received is not None:
+        print(f"stopped by {signals.received.name} at step {result.global_step}", file=sys.stderr)
+        raise SystemExit(128 + signals.received)
+    return result
+
+
+def _replicas(place: Place, model: DeployedModel, options: LoopOptions) -> Replicas | None:
+    """The other processes of the cluster; None for a process on its own."""
+    if place.cluster is None:
+        return None
+    return Replicas(
+        place.cluster,
+        model,
+        start_timeout=place.start_timeout,
+        stall_timeout=options.stall_timeout,
+    )
+
+
+def _report(
+    model: DeployedModel, learning_rate: Any, wait_secs: Any, checks: NumericChecks | None
+) -> Any:
+    """What a step gives, by the way to train."""
+    if model.clone_updates:
+        return clone_report_ops(model, learning_rate, wait_secs)
+    first_bad = None if checks is None else checks.first_bad
+    return report_op(model, learning_rate, wait_secs, first_bad)
+
+
+def _start(model: DeployedModel, replicas: Replicas | None) -> Start:
+    """How a process that is not the chief gets its variables."""
+    start = Start(is_chief=False, owns_variables=model.owns_variables, hooks=session_hooks())
+    if replicas is None:
+        return start
+    return start._replace(shared=replicas.shared, new_wait=replicas.waiting_for_chief)
+
+
 def _chief_start(
-    folder: str, options: LoopOptions, init_fn: Callable[[Any], None] | None, device: str
+    start: Start,
+    folder: str,
+    options: LoopOptions,
+    init_fn: Callable[[Any], None] | None,
+    cluster: Cluster | None,
 ) -> Start:
-    """The chief's files are checked before a session is opened."""
+    """How the chief does; its files are checked before a session is opened."""
     check_writable(folder)
     report_unfinished(folder)
     checkpoint = checkpoint_to_resume(folder, options.resume)
     if checkpoint is not None:
         check_fits(checkpoint)
     clear_end(folder)
-    device = device and f"{device}/device:CPU:0"
+    device = f"{cluster.own.device}/device:CPU:0" if cluster else ""
     writer = CheckpointWriter(folder, options.keep_checkpoints, device)
-    return Start(True, writer, checkpoint, init_fn)
+    return start._replace(is_chief=True, writer=writer, checkpoint=checkpoint, init_fn=init_fn)
 
 
 def check_writable(train_dir: str | os.PathLike[str]) -> None:
@@ -190,3 +227,10 @@ def _check(
     check_at_least("max_steps", max_steps, 1)
     if options.eval_every_n_steps is not None and evaluate is None:
         raise ValueError("evaluate must be given with eval_every_n_steps, got None")
+
+
+def _check_alone(**others: Any) -> None:
+    """What `place` says is not to be said otherwise as well."""
+    for name, value in others.items():
+        if value:
+            raise ValueError(f"{name} must not be given together with place, got {value!r}")

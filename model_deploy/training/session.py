@@ -68,6 +68,11 @@ class SessionOpener:
             recovery_wait_secs=_POLL_SECS,
         )
 
+    @property
+    def hooks(self) -> Sequence[Any]:
+        """The `session_hooks` of the deployment."""
+        return self._start.hooks
+
     @contextlib.contextmanager
     def open(self) -> Iterator[tuple[Any, Any]]:
         """A session in which variables and inputs are ready, and queues are being filled.

@@ -58,7 +58,7 @@ def test_a_full_disk(tmp_path, session, capsys):
 KILLED_WHILE_SAVING = """
     import sys
     import tensorflow.compat.v1 as tf
-    from model_deploy.training.saving import CheckpointWriter
+    from model_deploy.checkpoints import CheckpointWriter
 
     tf.disable_eager_execution()
     tf.train.get_or_create_global_step()

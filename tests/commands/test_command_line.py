@@ -138,8 +138,7 @@ def test_no_last_collection():
     program = """
 import atexit, gc, sys
 atexit.register(lambda: print(gc.get_freeze_count() > 0))  # called last
-from model_deploy.command_line import run_command
-from model_deploy.options import Options
+from model_deploy.commands import Options, run_command
 sys.exit(run_command(["command"], Options, lambda options: None, ""))
 """
     done = subprocess.run(

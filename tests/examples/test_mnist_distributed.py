@@ -3,7 +3,6 @@
 import re
 import threading
 
-import pytest
 import tensorflow.compat.v1 as tf
 
 from examples import mnist_distributed as script
@@ -78,9 +77,16 @@ def test_regularization_and_decay():
     }
 
 
-@pytest.mark.parametrize("flags", [(), ("--worker_hosts=nowhere",)])
-def test_errors_are_one_line(flags, monkeypatch, capsys):
-    """Without a cluster, or with a bad address, the program ends and says why."""
+def test_without_a_cluster(tmp_path, monkeypatch, capsys):
+    """Without the description of a cluster one process trains by itself."""
+    for name in ("TF_CONFIG", "SLURM_STEP_NUM_TASKS"):
+        monkeypatch.delenv(name, raising=False)
+    assert script.main(["mnist", f"--train_dir={tmp_path}", "--max_steps=5"]) == 0
+    assert "test accuracy at step 5: " in capsys.readouterr().out
+
+
+def test_errors_are_one_line(monkeypatch, capsys):
+    """With a bad address the program ends and says why."""
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    assert script.main(["mnist", *flags]) == 1
+    assert script.main(["mnist", "--worker_hosts=nowhere"]) == 1
     assert re.fullmatch(r"error: worker_hosts.* must be .*\n", capsys.readouterr().err)

@@ -1,5 +1,6 @@
 """The commands of docs/cluster.md work, and print what it shows."""
 
+import difflib
 import re
 import shlex
 import sys
@@ -15,7 +16,14 @@ COMMANDS = [
     (command, "\n".join(re.findall(r"```text\n(.*?)```", rest, re.DOTALL)))
     for command, rest in re.findall(r"```bash\n(.*?)```\n(.*?)(?=```bash|\Z)", DOCUMENT, re.DOTALL)
 ]
-[PROGRAM] = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+# The programs, in the order in which the page has them, under the names that it gives them.
+SOURCES = dict(
+    zip(
+        ("one.py", "many.py", "count.py"),
+        re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL),
+        strict=True,
+    )
+)
 # Commands of the document, and what runs in their place. The launcher comes without the imports
 # of the package, and the steps of training are small.
 PROGRAMS = {
@@ -45,7 +53,7 @@ def _with_free_ports(command, shown, ports):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("command", "shown"), COMMANDS, ids=["launcher", "flags", "check", "own-program"]
+    ("command", "shown"), COMMANDS, ids=["launcher", "flags", "check", "own-program", "parts"]
 )
 def test_commands_of_the_document(command, shown, tmp_path, monkeypatch):
     """Each command on the loopback ends with 0, prints the lines shown, and leaves nothing."""
@@ -54,7 +62,8 @@ def test_commands_of_the_document(command, shown, tmp_path, monkeypatch):
     for name, script in PROGRAMS.items():
         (folder / name).write_text(f"#!/bin/sh\n{script}")
         (folder / name).chmod(0o755)
-    (tmp_path / "count.py").write_text(PROGRAM)
+    for name, source in SOURCES.items():
+        (tmp_path / name).write_text(source)
     monkeypatch.setenv("PATH", str(folder), prepend=":")
     with ReservedPorts(4) as ports, Processes(tmp_path) as processes:
         command, shown = _with_free_ports(command, shown, ports)
@@ -66,11 +75,32 @@ def test_commands_of_the_document(command, shown, tmp_path, monkeypatch):
 
 
 def test_document_has_commands():
-    """All four are found: with the launcher, by flags, the check, the own program."""
-    words = [" ".join(command.split()[:3]) for command, _ in COMMANDS]
+    """All five are found: with the launcher, by flags, the check, own programs."""
+    words = [" ".join(command.splitlines()[-1].split()[:3]) for command, _ in COMMANDS]
     assert [word for word in words if word.startswith("python")] == [
         "python -m model_deploy.launch",
         "python -m model_deploy.cluster",
         "python -m model_deploy.launch",
+        "python -m model_deploy.launch",
     ]
-    assert len(COMMANDS) == 4
+    assert len(COMMANDS) == 5
+
+
+def test_a_cluster_takes_five_lines():
+    """The program for a cluster is that of one machine but for five lines."""
+    one, many = (SOURCES[name].splitlines() for name in ("one.py", "many.py"))
+    lines = [line[2:] for line in difflib.ndiff(one, many) if line.startswith("+ ")]
+    assert len([line for line in lines if line]) == 5
+
+
+@pytest.mark.slow
+def test_the_program_for_a_cluster_trains_alone(tmp_path, monkeypatch):
+    """Without the description of a cluster it is the program of one machine."""
+    for name in ("TF_CONFIG", "SLURM_STEP_NUM_TASKS"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "many.py").write_text(SOURCES["many.py"])
+    with Processes(tmp_path) as processes:
+        script = f"cd '{tmp_path}' && exec {sys.executable} many.py"
+        process = processes.start("many", ["bash", "-c", script], guarded=False)
+        assert process.wait() == 0, process.log
+    assert (tmp_path / "cluster_run" / "model.ckpt-100.index").exists()

@@ -106,7 +106,7 @@ def main(options):
         max_steps=options.max_number_of_steps,
         hooks=[Gate(options.hold_at, options.gate), *_stopping(options, cluster)],
         start_timeout=options.start_timeout,
-        **training.join(config, cluster)._asdict(),
+        cluster=cluster,
         **options.part(training.LoopOptions),
     )
 

@@ -1,0 +1,26 @@
+"""What TensorFlow's libraries print when they load, held back."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def without_tensorflow_notices() -> Iterator[None]:
+    """Holds back what TensorFlow's libraries print when they load, unless loading fails."""
+    # 3 also hides errors: without a driver, that there is no GPU.
+    level = "2" if os.path.exists("/dev/nvidiactl") else "3"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", level)
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as held_back:
+        os.dup2(held_back.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            held_back.seek(0)
+            os.write(stderr, held_back.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
