@@ -1,4 +1,4 @@
-"""Evaluates checkpoints of an image classifier: flags -> options -> the library.
+"""Evaluates an image classifier: accuracy, recall at 5, each class, each image.
 
     eval_image_classifier --train_dir=digits_run
 
@@ -29,6 +29,8 @@ with without_tensorflow_notices():
 class EvalOptions(training.ClassifierOptions):
     """All settings of an evaluation; each is a flag."""
 
+    topic: ClassVar[str] = "evaluation"
+
     # Those of a training run are about its own split, devices and start.
     not_reused: ClassVar[tuple[str, ...]] = (
         "batch_size",
@@ -40,29 +42,44 @@ class EvalOptions(training.ClassifierOptions):
         "num_clones",
     )
 
-    train_dir: str | None = option(None, "folder of a run; its settings stand in for flags")
+    train_dir: str | None = option(
+        None, "folder of a run; its settings stand in for flags", topic="run"
+    )
     checkpoint_path: str | None = option(
-        None, "checkpoint, or a folder for its newest one; default: train_dir"
+        None, "checkpoint, or a folder for its newest one; default: train_dir", topic="run"
     )
     eval_dir: str | None = option(
         None,
         "folder for results and TensorBoard events; default: eval_<split> beside the checkpoint",
+        topic="run",
     )
     dataset_split_name: str | None = option(
-        None, "split to evaluate on; default: test, or else validation"
+        None, "split to evaluate on; default: test, or else validation", topic="inputs"
     )
     eval_image_size: int | None = option(
-        None, "height and width of the images; default: those of training", minimum=1
+        None,
+        "height and width of the images; default: those of training",
+        minimum=1,
+        topic="inputs",
     )
-    batch_size: int = option(100, "images at a time, divided over the clones", minimum=1)
+    batch_size: int = option(
+        100, "images at a time, divided over the clones", minimum=1, topic="inputs"
+    )
     max_num_batches: int | None = option(
         None, "end after this many batches; default: all", minimum=1
     )
     num_clones: int | None = option(
-        None, "clones; default: one for each visible GPU, or 1 on the CPU", minimum=1
+        None,
+        "clones; default: one for each visible GPU, or 1 on the CPU",
+        minimum=1,
+        topic="deployment",
     )
-    clone_on_cpu: bool = option(False, "put the clones on the CPU; by itself without a GPU")
-    master: str = option("", "address of the TensorFlow server to use; default: this process")
+    clone_on_cpu: bool = option(
+        False, "put the clones on the CPU; by itself without a GPU", topic="deployment"
+    )
+    master: str = option(
+        "", "address of the TensorFlow server to use; default: this process", topic="cluster"
+    )
     eval_interval_secs: float | None = option(
         None,
         "seconds between looks for new checkpoints; default: evaluate the newest one and end",
@@ -77,7 +94,7 @@ class EvalOptions(training.ClassifierOptions):
         minimum=1,
     )
     quantize: bool = training.gone("quantize")
-    debug: bool = option(False, "show where an error comes from")
+    debug: bool = option(False, "show where an error comes from", topic="other")
 
     def __post_init__(self) -> None:
         super().__post_init__()

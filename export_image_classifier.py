@@ -1,8 +1,8 @@
-"""Exports a trained image classifier: flags -> options -> the library.
+"""Exports a trained image classifier, to be served or to be used without this package.
 
     export_image_classifier --train_dir=digits_run --output_dir=digits_model
 
-writes the newest checkpoint of a run as a SavedModel.  `--help` lists all flags.
+writes the newest checkpoint of a run as a SavedModel; `--output_file` writes a frozen graph.
 """
 
 import dataclasses
@@ -26,17 +26,21 @@ _COLOUR_CHANNELS = 3
 class ExportOptions(training.ClassifierOptions):
     """All settings of an export; each is a flag."""
 
+    topic: ClassVar[str] = "export"
+
     # Those of a training run are about where it started and how it was split up.
     not_reused: ClassVar[tuple[str, ...]] = ("checkpoint_path", "batch_size")
 
     train_dir: str | None = option(
-        None, "folder of a training run, for its options and its newest checkpoint"
+        None, "folder of a training run, for its options and its newest checkpoint", topic="run"
     )
     checkpoint_path: str | None = option(
-        None, "checkpoint to export, or a folder, whose newest it is; default: train_dir's"
+        None,
+        "checkpoint to export, or a folder, whose newest it is; default: train_dir's",
+        topic="run",
     )
-    output_dir: str | None = option(None, "new folder for a SavedModel")
-    output_file: str | None = option(None, "new file for a frozen graph")
+    output_dir: str | None = option(None, "new folder for a SavedModel", topic="run")
+    output_file: str | None = option(None, "new file for a frozen graph", topic="run")
     write_text_graphdef: bool = option(False, "write the frozen graph as text")
     with_preprocessing: bool = option(
         False, "take images as in files, 0 to 255 and of any size, and preprocess them"
@@ -45,7 +49,9 @@ class ExportOptions(training.ClassifierOptions):
         None, "height and width of the images; default: those of the training", minimum=1
     )
     batch_size: int | None = option(None, "images per request; default: any number", minimum=1)
-    dataset_split_name: str = option("train", "split of the dataset to read the classes of")
+    dataset_split_name: str = option(
+        "train", "split of the dataset to read the classes of", topic="inputs"
+    )
     num_classes: int | None = option(
         None,
         "classes of the dataset, if its files are not at hand; its images then have three "
@@ -56,7 +62,7 @@ class ExportOptions(training.ClassifierOptions):
     num_frames: int | None = option(None, "frames of each video; default: any number", minimum=1)
     is_training: bool = training.gone("is_training")
     quantize: bool = training.gone("quantize")
-    debug: bool = option(False, "show where an error comes from")
+    debug: bool = option(False, "show where an error comes from", topic="other")
 
     def __post_init__(self) -> None:
         super().__post_init__()

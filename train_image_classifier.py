@@ -1,9 +1,14 @@
-"""Trains an image classifier on clones: flags -> options -> the library.
+"""Trains an image classifier on the GPUs of this machine, or as one process of a cluster.
 
     train_image_classifier --train_dir=digits_run
 
 trains a LeNet on scikit-learn's handwritten digits, on all visible GPUs or else on
-two clones on the CPU, and evaluates it.  `--help` lists all flags.
+two clones on the CPU, and ends with its accuracy on images that it has not seen.  Checkpoints,
+metrics and a picture are in the folder; the same command again goes on from there.
+
+    train_image_classifier --dataset_name=folder --dataset_dir=photos --model_name=inception_v3
+
+trains on your own images, `photos/<class>/*.jpg`.
 """
 
 import contextlib
@@ -42,17 +47,23 @@ class TrainOptions(
     """All settings of a training run; each is a flag."""
 
     train_dir: str = option("/tmp/tfmodel/", "folder for checkpoints and TensorBoard events")
-    dataset_split_name: str = option("train", "split to train on")
+    dataset_split_name: str = option("train", "split to train on", topic="inputs")
     max_number_of_steps: int | None = option(
-        None, f"number of the last step; default: that of epoch {DEFAULT_EPOCHS}", minimum=1
+        None,
+        f"number of the last step; default: that of epoch {DEFAULT_EPOCHS}",
+        minimum=1,
+        topic="loop",
     )
     clip_norm: float | None = option(
-        None, "largest joint L2 norm of the gradients; default: not clipped", above=0
+        None,
+        "largest joint L2 norm of the gradients; default: not clipped",
+        above=0,
+        topic="optimizer",
     )
     seed: int = option(0, "seed of initial values and of the order of images", minimum=0)
     quantize_delay: int = training.gone("quantize_delay")
     describe: bool = option(False, "print what is placed on which device, before training")
-    debug: bool = option(False, "show where an error comes from")
+    debug: bool = option(False, "show where an error comes from", topic="other")
 
     def __post_init__(self) -> None:
         super().__post_init__()

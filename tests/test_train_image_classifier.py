@@ -1,5 +1,6 @@
 """The command as a newcomer and as a careless user run it."""
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ import tensorflow.compat.v1 as tf
 import train_image_classifier as script
 from model_deploy import training
 from model_deploy.commands import command_line
+from model_deploy.commands.help_text import TOPICS
 
 ROOT = Path(__file__).parents[1]
 
@@ -208,11 +210,20 @@ def test_bad_flags_have_no_traceback():
 
 
 def test_help(capsys):
-    """`--help` lists every flag with its default."""
+    """`--help` lists every flag once, under its topic, each topic with a line of its own."""
     code, out, _ = _main(capsys, "--help")
     assert code == 0
-    assert "--optimizer: name of the optimizer (one of: adadelta, " in out
-    assert "(default: 'rmsprop')" in out
+    flags = re.findall(r"^  --(?:\[no\])?(\w+)", out, re.MULTILINE)
+    fields = [field.name for field in dataclasses.fields(script.TrainOptions)]
+    assert sorted(flags) == sorted([*fields, "config", "help"])
+    heads = re.findall(r"^([a-z ]+):\n  ([A-Z].+\.)$", out, re.MULTILINE)
+    assert [topic for topic, _ in heads] == [topic for topic in TOPICS if topic != "export"]
+    topics = dict(re.findall(r"^([a-z ]+):\n(.*?)(?=^\S|\Z)", out, re.MULTILINE | re.DOTALL))
+    for topic, flag in [("optimizer", "momentum"), ("inputs", "dataset_dir"), ("loop", "max_num")]:
+        assert f"\n  --{flag}" in topics[topic]
+    assert re.search(
+        r"name of the optimizer \(one of: adadelta,[^)]*\)\s+\(default: rmsprop\)", out
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import dataclasses
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
@@ -23,6 +23,8 @@ _SHOWN = 3
 @dataclasses.dataclass(frozen=True)
 class FineTuneOptions(Options):
     """What a new run takes from a checkpoint, and what of it is trained."""
+
+    topic: ClassVar[str] = "checkpoints"
 
     checkpoint_path: str | None = option(
         None, "checkpoint to start from, or a folder, whose newest it is; default: none"

@@ -5,7 +5,7 @@ The networks are those of a factory that the scripts pass, `nets_factory.get_net
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
@@ -22,32 +22,54 @@ from model_deploy.evaluation import Evaluator
 class ClassifierOptions(Options):
     """What training, evaluation and export have to agree on."""
 
-    dataset_name: str = option("digits", "name of the dataset")
-    dataset_dir: str | None = option(None, "folder of the dataset's files; digits needs none")
+    topic: ClassVar[str] = "network"
+
+    dataset_name: str = option("digits", "name of the dataset", topic="inputs")
+    dataset_dir: str | None = option(
+        None, "folder of the dataset's files; digits needs none", topic="inputs"
+    )
     model_name: str = option("lenet", "name of the network")
     labels_offset: int = option(
-        0, "subtracted from labels: 1 leaves out the background class of ImageNet", minimum=0
+        0,
+        "subtracted from labels: 1 leaves out the background class of ImageNet",
+        minimum=0,
+        topic="inputs",
     )
-    skip_corrupt_records: int = option(0, "how many corrupt records may be skipped", minimum=0)
+    skip_corrupt_records: int = option(
+        0, "how many corrupt records may be skipped", minimum=0, topic="inputs"
+    )
     num_readers: int | None = option(
-        None, "images read at the same time; default: tuned while it runs", minimum=1
+        None,
+        "images read at the same time; default: tuned while it runs",
+        minimum=1,
+        topic="inputs",
     )
     num_preprocessing_threads: int | None = option(
-        None, "calls of the preprocessing at a time; default: tuned while it runs", minimum=1
+        None,
+        "calls of the preprocessing at a time; default: tuned while it runs",
+        minimum=1,
+        topic="inputs",
     )
     train_image_size: int | None = option(
-        None, "height and width of the images; default: those of the network", minimum=1
+        None,
+        "height and width of the images; default: those of the network",
+        minimum=1,
+        topic="inputs",
     )
     weight_decay: float = option(0.00004, "weight of the L2 regularization", minimum=0)
     label_smoothing: float = option(
         0.0, "share of the target spread over all classes", minimum=0, below=1
     )
-    use_grayscale: bool = option(False, "turn the images to grey")
+    use_grayscale: bool = option(False, "turn the images to grey", topic="inputs")
     preprocessing_name: str | None = option(
-        None, "name of the preprocessing; default: that of the network"
+        None, "name of the preprocessing; default: that of the network", topic="inputs"
     )
     moving_average_decay: float | None = option(
-        None, "decay of the moving averages of the variables; default: none", above=0, below=1
+        None,
+        "decay of the moving averages of the variables; default: none",
+        above=0,
+        below=1,
+        topic="optimizer",
     )
 
     def __post_init__(self) -> None:

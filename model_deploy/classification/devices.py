@@ -1,6 +1,7 @@
 """Settings of a deployment that depend on the machine: GPUs, clones, batch sizes."""
 
 import dataclasses
+from typing import ClassVar
 
 from model_deploy.commands import Options, option
 from model_deploy.config import DeploymentConfig
@@ -15,14 +16,18 @@ DEFAULT_CPU_CLONES = 2
 class DeploymentOptions(Options):
     """How many clones and replicas there are, where they are, and what each gets."""
 
+    topic: ClassVar[str] = "deployment"
+
     num_clones: int | None = option(
         None, "clones; default: one for each visible GPU, or 2 on the CPU", minimum=1
     )
     clone_on_cpu: bool = option(False, "put the clones on the CPU; by itself without a GPU")
-    master: str = option("", "address of the TensorFlow server to use; default: this process")
-    task: int = option(0, "index of this worker, 0 for the chief", minimum=0)
-    worker_replicas: int = option(1, "number of workers", minimum=1)
-    num_ps_tasks: int = option(0, "number of parameter servers", minimum=0)
+    master: str = option(
+        "", "address of the TensorFlow server to use; default: this process", topic="cluster"
+    )
+    task: int = option(0, "index of this worker, 0 for the chief", minimum=0, topic="cluster")
+    worker_replicas: int = option(1, "number of workers", minimum=1, topic="cluster")
+    num_ps_tasks: int = option(0, "number of parameter servers", minimum=0, topic="cluster")
     ps_strategy: str = option(
         "round_robin",
         "how variables are spread over parameter servers",
@@ -44,10 +49,10 @@ class DeploymentOptions(Options):
     )
     asynchronous: bool = option(False, "each clone updates the variables by itself")
     batch_size: int | None = option(
-        None, f"images per clone and step; default: {DEFAULT_BATCH_SIZE}", minimum=1
+        None, f"images per clone and step; default: {DEFAULT_BATCH_SIZE}", minimum=1, topic="inputs"
     )
     global_batch_size: int | None = option(
-        None, "images per step over all clones, in place of --batch_size", minimum=1
+        None, "images per step over all clones, in place of --batch_size", minimum=1, topic="inputs"
     )
 
     def __post_init__(self) -> None:

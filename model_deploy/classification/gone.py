@@ -22,7 +22,7 @@ _GONE: dict[str, tuple[Any, str]] = {
 
 def gone(field: str) -> Any:
     """The dataclass field for a setting that is gone."""
-    return option(_GONE[field][0], "gone: see the message that it gives")
+    return option(_GONE[field][0], "gone: see the message that it gives", topic="other")
 
 
 def check_gone(options: Options) -> None:

@@ -21,10 +21,16 @@ from model_deploy.commands import option, parse_options
 class CommandOptions(ClusterOptions):
     """The settings of a cluster, and those of this command."""
 
-    task: int = option(0, "another name for --task_id", minimum=0)
-    master: str = option("", "address of a TensorFlow server that was started elsewhere")
-    num_ps_tasks: int = option(0, "how many of SLURM's tasks are parameter servers", minimum=0)
-    timeout: float = option(5.0, "seconds to wait for an answer of another machine", above=0)
+    task: int = option(0, "another name for --task_id", minimum=0, topic="cluster")
+    master: str = option(
+        "", "address of a TensorFlow server that was started elsewhere", topic="cluster"
+    )
+    num_ps_tasks: int = option(
+        0, "how many of SLURM's tasks are parameter servers", minimum=0, topic="cluster"
+    )
+    timeout: float = option(
+        5.0, "seconds to wait for an answer of another machine", above=0, topic="cluster"
+    )
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:

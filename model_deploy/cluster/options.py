@@ -1,6 +1,7 @@
 """`ClusterOptions`: the settings, each a flag, that describe and start a cluster."""
 
 import dataclasses
+from typing import ClassVar
 
 from model_deploy.cluster.spec import JOB_NAMES
 from model_deploy.commands import Options, option
@@ -13,6 +14,8 @@ DEFAULT_SLURM_PORT = 8888
 @dataclasses.dataclass(frozen=True)
 class ClusterOptions(Options):
     """Which processes train together, which of them this one is, and how long it waits."""
+
+    topic: ClassVar[str] = "cluster"
 
     job_name: str | None = option(None, "job of this process; default: worker", choices=JOB_NAMES)
     task_id: int | None = option(

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 from absl import flags
 
+from model_deploy.commands.help_text import help_text
 from model_deploy.commands.options import Options, define_flags
 from model_deploy.commands.replacing import replaced_file
 
@@ -122,8 +123,7 @@ def parse_options(
     if rest:
         raise ValueError(f"arguments must be flags such as --train_dir=DIR, got {' '.join(rest)}")
     if values.help:
-        print(text or "")
-        print(values.module_help(define_flags.__module__))
+        print(help_text(options_class, text), end="")
         return None
     names = [field.name for field in dataclasses.fields(options_class)]
     given = {name: getattr(values, name) for name in names if values[name].present}

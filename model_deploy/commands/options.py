@@ -35,6 +35,7 @@ def option(
     above: float | None = None,
     maximum: float | None = None,
     below: float | None = None,
+    topic: str | None = None,
 ) -> Any:
     """A dataclass field with its help text and its rule.
 
@@ -46,9 +47,12 @@ def option(
       above: the value must be more than this.
       maximum: largest value.
       below: the value must be less than this.
+      topic: where `--help` lists the flag, one of `help_text.TOPICS`; by default that of the
+        class.
     """
     bounds = {"minimum": minimum, "above": above, "maximum": maximum, "below": below}
-    return dataclasses.field(default=default, metadata={"help": text, "choices": choices, **bounds})
+    metadata = {"help": text, "choices": choices, "topic": topic, **bounds}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +60,8 @@ class Options:
     """Base of option classes: checks every field when an object is made.
 
     Attributes:
+      topic: where `--help` lists the flags that a class defines, one of `help_text.TOPICS`; it is
+        not inherited.
       not_reused: fields that another command's `options.yaml` has under the same name with
         another meaning, see `parse_options`.
 
@@ -63,6 +69,7 @@ class Options:
       ValueError: naming field, rule and value.
     """
 
+    topic: typing.ClassVar[str] = "run"
     not_reused: typing.ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -80,14 +87,14 @@ def define_flags(options_class: type[Options], flag_values: flags.FlagValues) ->
     """Defines one absl flag per field of `options_class`, with its default and help."""
     hints = typing.get_type_hints(options_class)
     for field in dataclasses.fields(options_class):
-        kind, _ = _kind_of(hints[field.name])
+        kind, _ = kind_of(hints[field.name])
         text = field.metadata["help"]
         if field.metadata["choices"]:
             text += f" (one of: {', '.join(field.metadata['choices'])})"
         _FLAG_KINDS[kind](field.name, field.default, text, flag_values=flag_values)
 
 
-def _kind_of(hint: Any) -> tuple[type, bool]:
+def kind_of(hint: Any) -> tuple[type, bool]:
     """The plain type of a field's hint, and whether it may be None."""
     if isinstance(hint, types.UnionType):
         (kind,) = (arg for arg in typing.get_args(hint) if arg is not type(None))
@@ -96,7 +103,7 @@ def _kind_of(hint: Any) -> tuple[type, bool]:
 
 
 def _check(field: dataclasses.Field[Any], hint: Any, value: Any) -> None:
-    kind, may_be_none = _kind_of(hint)
+    kind, may_be_none = kind_of(hint)
     if value is None and may_be_none:
         return
     accepted = (int, float) if kind is float else kind

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow.compat.v1 as tf
 
@@ -14,6 +14,8 @@ train = tf.train
 @dataclasses.dataclass(frozen=True)
 class OptimizerOptions(Options):
     """Which optimizer, and its settings; each optimizer reads its own."""
+
+    topic: ClassVar[str] = "optimizer"
 
     optimizer: str = option(
         "rmsprop",

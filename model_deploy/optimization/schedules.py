@@ -1,7 +1,7 @@
 """Learning-rate schedules: fixed, exponential or polynomial decay, with warm-up."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow.compat.v1 as tf
 
@@ -11,6 +11,8 @@ from model_deploy.commands import Options, option
 @dataclasses.dataclass(frozen=True)
 class LearningRateOptions(Options):
     """How the learning rate changes over the epochs."""
+
+    topic: ClassVar[str] = "learning rate"
 
     learning_rate: float = option(0.01, "learning rate at the start", above=0)
     learning_rate_decay_type: str = option(

@@ -1,6 +1,7 @@
 """The settings of the loop."""
 
 import dataclasses
+from typing import ClassVar
 
 from model_deploy.commands import Options, option
 
@@ -9,21 +10,30 @@ from model_deploy.commands import Options, option
 class LoopOptions(Options):
     """When the loop logs, saves, evaluates and ends."""
 
+    topic: ClassVar[str] = "loop"
+
     log_every_n_steps: int = option(10, "steps between updates of the progress shown", minimum=1)
-    save_interval_secs: float = option(600, "seconds between checkpoints", minimum=0)
+    save_interval_secs: float = option(
+        600, "seconds between checkpoints", minimum=0, topic="checkpoints"
+    )
     save_interval_steps: int | None = option(
-        None, "steps between checkpoints, besides those by seconds", minimum=1
+        None, "steps between checkpoints, besides those by seconds", minimum=1, topic="checkpoints"
     )
     save_summaries_secs: float = option(600, "seconds between summaries", minimum=0)
     save_summaries_steps: int | None = option(
         None, "steps between summaries, besides those by seconds", minimum=1
     )
-    keep_checkpoints: int = option(5, "how many checkpoints of this run to keep", minimum=1)
+    keep_checkpoints: int = option(
+        5, "how many checkpoints of this run to keep", minimum=1, topic="checkpoints"
+    )
     eval_every_n_steps: int | None = option(
-        None, "steps between evaluations while training; default: none", minimum=1
+        None,
+        "steps between evaluations while training; default: none",
+        minimum=1,
+        topic="evaluation",
     )
     stop_at_metric: float | None = option(
-        None, "accuracy of an evaluation while training at which the run ends"
+        None, "accuracy of an evaluation while training at which the run ends", topic="evaluation"
     )
     check_numerics: bool = option(
         False, "name the first op that gives NaN or Inf; makes steps slower"
@@ -33,16 +43,19 @@ class LoopOptions(Options):
         "steps between checks that all copies of the variables are equal, with all-reduce; "
         "default: none",
         minimum=1,
+        topic="deployment",
     )
     stall_timeout: float = option(
         600.0,
         "seconds without a step after which a task of the cluster that is missing ends the run",
         above=0,
+        topic="cluster",
     )
     resume: str = option(
         "auto",
         "auto: go on from the newest checkpoint in train_dir; never: start anew, without "
         "any there; or the path of a checkpoint to go on from",
+        topic="checkpoints",
     )
 
     def __post_init__(self) -> None:
