@@ -4,10 +4,13 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 
-import tensorflow.compat.v1 as tf
+from model_deploy.commands import without_tensorflow_notices
 
-from nets import nets_factory
-from nets.listing import fit, report
+with without_tensorflow_notices():
+    import tensorflow.compat.v1 as tf
+
+    from nets import nets_factory
+    from nets.listing import fit, report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
