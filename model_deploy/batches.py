@@ -42,7 +42,7 @@ def _check_batch(flat: list[Any], num_clones: int) -> None:
     for tensor in flat:
         if tensor.shape.rank == 0:
             raise ValueError(f"tensors must have a batch dimension, got the scalar {tensor.name}")
-    sizes = {tensor.name: tensor.shape[0] for tensor in flat if tensor.shape.rank}
+    sizes = {tensor.name: tensor.shape.as_list()[0] for tensor in flat if tensor.shape.rank}
     known = {name: size for name, size in sizes.items() if size is not None}
     if len(set(known.values())) > 1:
         raise ValueError(f"tensors must have the same batch size, got {known}")
@@ -55,7 +55,7 @@ def _check_batch(flat: list[Any], num_clones: int) -> None:
 
 def _assert_even(flat: list[Any], num_clones: int) -> list[Any]:
     """Leaves the check of sizes that are not known yet to the run of the graph."""
-    if all(tensor.shape.rank and tensor.shape[0] is not None for tensor in flat):
+    if all(tensor.shape.rank and tensor.shape.as_list()[0] is not None for tensor in flat):
         return flat
     size = tf.shape(flat[0])[0]
     checks = [

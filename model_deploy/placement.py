@@ -102,11 +102,12 @@ def even_partitioner(num_parts: int, min_bytes: int) -> Callable[..., list[int]]
     """
 
     def partition(shape: tf.TensorShape, dtype: tf.DType) -> list[int]:
-        parts = [1] * shape.rank
+        sizes = shape.as_list()
+        parts = [1] * len(sizes)
         size = tensor_bytes(shape, dtype)
         if parts and size is not None and size >= min_bytes:
-            axis = max(range(shape.rank), key=lambda i: (shape[i], i))
-            length = shape[axis]
+            axis = max(range(len(sizes)), key=lambda i: (sizes[i], i))
+            length = sizes[axis]
             part_length = math.ceil(length / min(num_parts, length))
             parts[axis] = math.ceil(length / part_length)
         return parts

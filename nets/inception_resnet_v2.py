@@ -27,7 +27,7 @@ def _residual(mixed: Layer, scale: float, activation_fn: Activation) -> Layer:
     """Adds `scale` times a linear 1x1 convolution of the branches to the input (section 3.3)."""
 
     def layer(net: Any) -> Any:
-        up = conv("", 1, 1, net.shape[3], normalizer_fn=None, activation_fn=None)
+        up = conv("", 1, 1, net.shape.as_list()[3], normalizer_fn=None, activation_fn=None)
         net += scale * up(mixed(net))
         return activation_fn(net) if activation_fn else net
 

@@ -54,7 +54,7 @@ def inception_arg_scope(
 
 def fitting_kernel(net: Any, side: int) -> list[int]:
     """Returns a kernel of `side`, cut down to the feature map where that is known and smaller."""
-    return [side if known is None else min(known, side) for known in net.shape[1:3]]
+    return [side if known is None else min(known, side) for known in net.shape.as_list()[1:3]]
 
 
 class PooledHead(NamedTuple):

@@ -139,7 +139,7 @@ def _pooled(net: Any, global_pool: bool) -> tuple[str, Any]:
     """
     if global_pool:
         return "global_pool", tf.reduce_mean(net, [1, 2], keepdims=True, name="global_pool")
-    kernel = [7 if side is None else min(side, 7) for side in net.shape[1:3]]
+    kernel = [7 if side is None else min(side, 7) for side in net.shape.as_list()[1:3]]
     return "AvgPool_1a", slim.avg_pool2d(net, kernel, padding="VALID", scope="AvgPool_1a")
 
 

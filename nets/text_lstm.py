@@ -80,7 +80,7 @@ def _lstm(
     inputs: Any, hidden_size: int, weights_initializer: Any = None, weights_regularizer: Any = None
 ) -> Any:
     """Runs an LSTM over `[batch, length, size]`; returns `[length, batch, hidden_size]`."""
-    batch, size = tf.shape(inputs)[0], inputs.shape[2]
+    batch, size = tf.shape(inputs)[0], inputs.shape.as_list()[2]
     weights = slim.model_variable(
         "lstm/weights",
         [size + hidden_size, 4 * hidden_size],

@@ -16,6 +16,28 @@ tf.disable_eager_execution()
 tf.get_logger().setLevel("ERROR")
 
 
+def pytest_addoption(parser):
+    """`--v1`: the process is one in which a program has called `tf.disable_v2_behavior()`."""
+    parser.addoption("--v1", action="store_true", help="after tf.disable_v2_behavior()")
+
+
+def pytest_configure(config):
+    """Turns TensorFlow 1's behavior on before any test is imported."""
+    config.addinivalue_line("markers", "not_v1(reason): tests the new behavior itself")
+    if config.getoption("--v1"):
+        tf.disable_v2_behavior()
+
+
+def pytest_collection_modifyitems(config, items):
+    """Skips with `--v1` what tests the new behavior itself, with the reason."""
+    if config.getoption("--v1"):
+        for item in items:
+            mark = item.get_closest_marker("not_v1")
+            if mark:
+                [reason] = mark.args
+                item.add_marker(pytest.mark.skip(reason=f"with --v1: {reason}"))
+
+
 def pytest_collection_finish():
     """Spares the garbage collector what stays to the end: modules and tests.
 
@@ -42,16 +64,15 @@ def variable_kind(request):
     Reference variables come with TensorFlow 1's control flow, as after
     `tf.disable_v2_behavior()`; with the newer one TensorFlow cannot average them.
     """
+    resource, new_control_flow = tf.resource_variables_enabled(), tf.control_flow_v2_enabled()
     if request.param == "resource":
-        yield request.param
-        return
-    assert tf.resource_variables_enabled()
-    assert tf.control_flow_v2_enabled()
-    tf.disable_resource_variables()
-    tf.disable_control_flow_v2()
+        tf.enable_resource_variables()
+    else:
+        tf.disable_resource_variables()
+        tf.disable_control_flow_v2()
     yield request.param
-    tf.enable_resource_variables()
-    tf.enable_control_flow_v2()
+    (tf.enable_resource_variables if resource else tf.disable_resource_variables)()
+    (tf.enable_control_flow_v2 if new_control_flow else tf.disable_control_flow_v2)()
 
 
 @pytest.fixture

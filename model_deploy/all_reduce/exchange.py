@@ -84,7 +84,9 @@ def _dense_gradient(gradient: Any, variable: Any) -> Any:
     if gradient is None:
         return tf.zeros(variable.shape, variable.dtype.base_dtype)
     if isinstance(gradient, tf.IndexedSlices):  # another clone's is dense
-        return tf.unsorted_segment_sum(gradient.values, gradient.indices, variable.shape[0])
+        return tf.unsorted_segment_sum(
+            gradient.values, gradient.indices, variable.shape.as_list()[0]
+        )
     return gradient
 
 

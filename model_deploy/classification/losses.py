@@ -25,7 +25,7 @@ def add_classification_losses(
         0.4 times.
       label_smoothing: in [0, 1).
     """
-    one_hot = tf.one_hot(labels, logits.shape[-1])
+    one_hot = tf.one_hot(labels, logits.shape.as_list()[-1])
     if auxiliary_logits is not None:
         tf.losses.softmax_cross_entropy(
             one_hot,

@@ -221,7 +221,9 @@ def _leaves(value: Any, other: Any) -> list[tuple[Any, Any]]:
 
 
 def _check_alike(old: Any, new: Any) -> None:
-    kinds = [(each.dtype.name, each.shape) if tf.is_tensor(each) else each for each in (old, new)]
+    kinds = [
+        (each.dtype.name, str(each.shape)) if tf.is_tensor(each) else each for each in (old, new)
+    ]
     if str(kinds[0]) != str(kinds[1]):
         raise ValueError(
             "a copied model_fn must take tensors of the same type and shape for each clone, got "

@@ -61,7 +61,7 @@ def build_evaluation(
     with tf.device(config.inputs_device()):
         parts = divide_batch(batches(), config.num_clones)
     clones = create_clones(config, _model_fn(predict, iter(parts)))
-    num_classes = clones[0].outputs["probabilities"].shape[-1]
+    num_classes = clones[0].outputs["probabilities"].shape.as_list()[-1]
     if num_classes is None:
         raise ValueError("logits must have a known number of classes, got None")
     with tf.device(config.optimizer_device()):

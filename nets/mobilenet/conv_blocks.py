@@ -101,7 +101,7 @@ def _expanded_conv(inputs: Any, layer: ExpandedConv, place: Place) -> tuple[Any,
         if layer.transform is not None:
             net = layer.transform(net)
         net = slim.conv2d(net, layer.num_outputs, [1, 1], activation_fn=None, scope="project")
-        if layer.residual and place.stride == 1 and inputs.shape[3] == layer.num_outputs:
+        if layer.residual and place.stride == 1 and inputs.shape.as_list()[3] == layer.num_outputs:
             net += inputs
         net = end_points["output"] = tf.identity(net, "output")
     return net, end_points
@@ -110,7 +110,7 @@ def _expanded_conv(inputs: Any, layer: ExpandedConv, place: Place) -> tuple[Any,
 def _expand(net: Any, layer: ExpandedConv, place: Place) -> Any:
     """Returns the widened input of a block, or None where it stays as wide as it is."""
     inner_size = layer.inner_size(net.shape.as_list()[3])
-    if inner_size == net.shape[3]:
+    if inner_size == net.shape.as_list()[3]:
         return None
     keywords = {**_activation(layer), "scope": "expand"}
     if layer.fused:

@@ -271,7 +271,7 @@ def _auxiliary_head(net: Any, num_classes: int, scope: str) -> Any:
         net = slim.avg_pool2d(tf.nn.relu(net), [5, 5], stride=3, padding="VALID", scope="pool")
         net = slim.conv2d(net, 128, [1, 1], scope="proj")
         net = tf.nn.relu(slim.batch_norm(net, scope="aux_bn0"))
-        net = slim.conv2d(net, 768, net.shape[1:3], padding="VALID", scope="Conv")
+        net = slim.conv2d(net, 768, net.shape.as_list()[1:3], padding="VALID", scope="Conv")
         net = tf.nn.relu(slim.batch_norm(net, scope="aux_bn1"))
         return slim.fully_connected(slim.flatten(net), num_classes, scope="FC")
 

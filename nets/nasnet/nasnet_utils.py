@@ -60,18 +60,18 @@ def separable(kernel: int) -> Operation:
 def max_pool(net: Any, filters: int, stride: int) -> Any:
     """Takes the largest of 3x3; a 1x1 convolution follows if the state has other channels."""
     net = slim.max_pool2d(net, [3, 3], stride=stride, padding="SAME", scope="max_pool_3x3")
-    return net if net.shape[3] == filters else _project(net, filters, "1x1", "bn_1")
+    return net if net.shape.as_list()[3] == filters else _project(net, filters, "1x1", "bn_1")
 
 
 def avg_pool(net: Any, filters: int, stride: int) -> Any:
     """Averages over 3x3; a 1x1 convolution follows if the state has other channels."""
     net = slim.avg_pool2d(net, [3, 3], stride=stride, padding="SAME", scope="avg_pool_3x3")
-    return net if net.shape[3] == filters else _project(net, filters, "1x1", "bn_1")
+    return net if net.shape.as_list()[3] == filters else _project(net, filters, "1x1", "bn_1")
 
 
 def identity(net: Any, filters: int, stride: int) -> Any:
     """Keeps the state; a 1x1 convolution takes its place if size or channels have to change."""
-    if stride == 1 and net.shape[3] == filters:
+    if stride == 1 and net.shape.as_list()[3] == filters:
         return net
     return _project(tf.nn.relu(net), filters, "1x1", "bn_1", stride)
 
@@ -115,16 +115,16 @@ def build_cell(
 
 def _match(previous: Any, net: Any, filters: int) -> Any:
     """Brings the output of an earlier cell to the size of `net` and to `filters` channels."""
-    if previous.shape[1:3] != net.shape[1:3]:
+    if previous.shape.as_list()[1:3] != net.shape.as_list()[1:3]:
         return halve(tf.nn.relu(previous), filters)
-    if previous.shape[3] != filters:
+    if previous.shape.as_list()[3] != filters:
         return _project(tf.nn.relu(previous), filters, "prev_1x1", "prev_bn")
     return previous
 
 
 def _output(net: Any, state: int, filters: int) -> Any:
     """Gives a state that is part of the output the channels of the blocks."""
-    if net.shape[3] == filters:
+    if net.shape.as_list()[3] == filters:
         return net
     with tf.variable_scope(f"reduction_{state}"):
         return _project(net, filters, "path_conv", "path_bn")

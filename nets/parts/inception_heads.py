@@ -70,7 +70,7 @@ def auxiliary_head(net: Any, num_classes: int, conv_scope: str, logits_scope: st
     with tf.variable_scope("AuxLogits"):
         net = slim.avg_pool2d(net, [5, 5], stride=3, padding="VALID", scope="AvgPool_1a_5x5")
         net = slim.conv2d(net, 128, [1, 1], scope="Conv2d_1b_1x1")
-        net = slim.conv2d(net, 768, net.shape[1:3], padding="VALID", scope=conv_scope)
+        net = slim.conv2d(net, 768, net.shape.as_list()[1:3], padding="VALID", scope=conv_scope)
         net = slim.flatten(net)
         return slim.fully_connected(net, num_classes, activation_fn=None, scope=logits_scope)
 

@@ -50,9 +50,10 @@ class Images:
 
         A height or width that is unknown until the graph runs is left to TensorFlow.
         """
-        shape = arguments[name].shape
-        if shape.rank != self.rank:
+        if arguments[name].shape.rank != self.rank:
+            shape = arguments[name].shape
             raise ValueError(f"{name} must have rank {self.rank}, got shape {shape}")
+        shape = arguments[name].shape.as_list()
         channels = shape[-1]
         if channels is None or (self.channels and channels not in self.channels):
             allowed = " or ".join(map(str, self.channels)) or "a known number of"
@@ -81,8 +82,9 @@ class Tokens:
             raise ValueError(f"{name} must have rank 2 [batch, length], got shape {tokens.shape}")
         if not tokens.dtype.is_integer:
             raise ValueError(f"{name} must be of an integer type, got {tokens.dtype.name}")
-        if tokens.shape[1] is not None and tokens.shape[1] < 1:
-            raise ValueError(f"{name} must hold at least 1 token, got shape {tokens.shape}")
+        shape = tokens.shape.as_list()
+        if shape[1] is not None and shape[1] < 1:
+            raise ValueError(f"{name} must hold at least 1 token, got shape {shape}")
 
 
 def takes(inputs: Images | Tokens) -> Callable[[Function], Function]:

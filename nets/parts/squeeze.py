@@ -16,7 +16,7 @@ def squeeze_pixel(logits: Any, axes: Sequence[int]) -> Any:
     Raises:
       ValueError: if one of the axes is larger, so that TensorFlow would refuse.
     """
-    if any(logits.shape[axis] not in {None, 1} for axis in axes):
+    if any(logits.shape.as_list()[axis] not in {None, 1} for axis in axes):
         raise ValueError(
             "spatial_squeeze needs logits of 1 x 1 pixel, got shape"
             f" {logits.shape}: pool over all of it, give smaller images, or spatial_squeeze=False"

@@ -125,7 +125,7 @@ def self_gating(net: Any, scope: str, data_format: str) -> Any:
     averages = tf.reduce_mean(net, axes, keepdims=True)
     gate = slim.conv3d(
         averages,
-        net.shape[data_format.index("C")],
+        net.shape.as_list()[data_format.index("C")],
         [1, 1, 1],
         activation_fn=tf.nn.sigmoid,
         normalizer_fn=None,

@@ -54,9 +54,9 @@ def add_logits(
     """
     frames, height, width = (data_format.index(letter) for letter in "DHW")
     limits = {frames: 2, height: 7, width: 7}
+    size = net.shape.as_list()
     kernel = [
-        limit if net.shape[axis] is None else min(net.shape[axis], limit)
-        for axis, limit in limits.items()
+        limit if size[axis] is None else min(size[axis], limit) for axis, limit in limits.items()
     ]
     with tf.variable_scope("Logits"):
         net = slim.avg_pool3d(

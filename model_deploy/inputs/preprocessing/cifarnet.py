@@ -25,7 +25,7 @@ def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False
     Cut or zero-padded around the centre; then minus the mean of the image, divided by
     its standard deviation or 1/sqrt(number of values), whichever is larger.
     """
-    channels = batch.shape[-1]
+    channels = batch.shape.as_list()[-1]
     batch = tf.cast(batch, tf.float32)
     if use_grayscale:
         batch = images.to_grey(batch)
@@ -82,9 +82,10 @@ def shift_and_mirror(batch: Any, height: int, width: int, draws: Any) -> Any:
       ValueError: if the part is larger than the padded images.
     """
     shape = tf.shape(batch)
-    channels = batch.shape[-1] or shape[3]
-    rows = _window(draws[:, 0], batch.shape[1] or shape[1], height, "height")
-    columns = _window(draws[:, 1], batch.shape[2] or shape[2], width, "width")
+    known = batch.shape.as_list()
+    channels = known[3] or shape[3]
+    rows = _window(draws[:, 0], known[1] or shape[1], height, "height")
+    columns = _window(draws[:, 1], known[2] or shape[2], width, "width")
     columns = tf.where(draws[:, 2:3] < 0.5, columns, columns[:, ::-1])
     # All pixels in a row, behind a zero that stands for the padding; a place outside of
     # its image is so far below zero that adding the other axis leaves it there.

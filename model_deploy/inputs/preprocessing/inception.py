@@ -115,7 +115,7 @@ def train(
       float32 [height, width, c], from -1 to 1.
     """
     if crop_image:
-        channels = image.shape[-1]
+        channels = image.shape.as_list()[-1]
         begin, size = _random_part(tf.shape(image), seed)
         image = tf.slice(image, begin, size)
         image.set_shape([None, None, channels])
@@ -151,13 +151,13 @@ def _random_part(shape: Any, seed: Any) -> tuple[Any, Any]:
 
 def _resize(image: Any, height: int, width: int, method: str) -> Any:
     # The operations of TensorFlow 1, which sample at the corners of pixels.
-    channels = image.shape[-1]
+    channels = image.shape.as_list()[-1]
     image = tf.compat.v1.image.resize(image[tf.newaxis], [height, width], method)[0]
     return tf.ensure_shape(image, [height, width, channels])
 
 
 def _distort_colours(image: Any, draws: Any, fast_mode: bool) -> Any:
-    if image.shape[-1] != 3:  # grey images have neither saturation nor hue
+    if image.shape.as_list()[-1] != 3:  # grey images have neither saturation nor hue
         return _in_order(image, draws, ("brightness",) if fast_mode else ("brightness", "contrast"))
     if fast_mode:
         return _in_order(image, draws, ("brightness", "saturation"))

@@ -12,7 +12,7 @@ def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False
 
     Cut or padded around the centre; padded places are zeros before the scaling.
     """
-    channels = batch.shape[-1]
+    channels = batch.shape.as_list()[-1]
     batch = tf.cast(batch, tf.float32)
     if use_grayscale:
         batch = images.to_grey(batch)

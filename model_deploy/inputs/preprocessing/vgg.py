@@ -91,10 +91,10 @@ def train(
 
 
 def _check(image: Any, height: int, width: int, resize_side_min: int, use_grayscale: bool) -> None:
-    if use_grayscale or image.shape[-1] not in (3, None):
+    if use_grayscale or image.shape.as_list()[-1] not in (3, None):
         raise ValueError(
             "preprocessing 'vgg' subtracts a mean colour and needs 3 channels, "
-            f"got {1 if use_grayscale else image.shape[-1]}"
+            f"got {1 if use_grayscale else image.shape.as_list()[-1]}"
         )
     if min(height, width) > resize_side_min:
         raise ValueError(
