@@ -21,7 +21,7 @@ with without_tensorflow_notices():
     import model_deploy
     from model_deploy import inputs, training
     from model_deploy.checks import check_choice
-    from model_deploy.commands import option, run_command
+    from model_deploy.commands import named_as, option, run_command
     from nets import nets_factory
 
 
@@ -107,6 +107,16 @@ class EvalOptions(training.ClassifierOptions):
         """The checkpoint or folder to evaluate."""
         return self.checkpoint_path or self.train_dir or ""
 
+    @property
+    def source_flag(self) -> str:
+        """The flag that names it."""
+        return "checkpoint_path" if self.checkpoint_path else "train_dir"
+
+    @property
+    def size_flag(self) -> str:
+        """The flag that says how large the images are."""
+        return "train_image_size" if self.eval_image_size is None else "eval_image_size"
+
 
 def evaluate(options: EvalOptions) -> training.Evaluation:
     """Evaluates what the options name, writes and prints the results; returns the last one.
@@ -122,8 +132,10 @@ def evaluate(options: EvalOptions) -> training.Evaluation:
         options = dataclasses.replace(options, train_image_size=options.eval_image_size)
     classifier = training.Classifier.of(options, dataset, nets_factory.get_network_fn)
     found = None
+    with named_as(train_image_size=options.size_flag):
+        built = build_evaluator(options, classifier, dataset)
     with (
-        build_evaluator(options, classifier, dataset) as evaluator,
+        built as evaluator,
         build_writer(options, dataset, eval_dir) as writer,
     ):
         for found in evaluations(evaluator, checkpoints):
@@ -144,10 +156,11 @@ def checkpoints_of(options: EvalOptions) -> Iterable[str]:
       ValueError: if there is no checkpoint, or no folder to watch.
     """
     if options.eval_interval_secs is None:
-        return [training.find_checkpoint(options.source)]
+        with named_as(checkpoint_path=options.source_flag):
+            return [training.find_checkpoint(options.source)]
     if not os.path.isdir(options.source):
         raise ValueError(
-            f"checkpoint_path must be a folder with eval_interval_secs="
+            f"{options.source_flag} must be a folder with eval_interval_secs="
             f"{options.eval_interval_secs:g}, got {options.source}"
         )
     return training.CheckpointWatch(

@@ -16,7 +16,7 @@ with without_tensorflow_notices():
 
     from model_deploy import inputs, training
     from model_deploy.checks import check_choice
-    from model_deploy.commands import option, run_command
+    from model_deploy.commands import named_as, option, run_command
     from nets import nets_factory
 
 _COLOUR_CHANNELS = 3
@@ -73,6 +73,19 @@ class ExportOptions(training.ClassifierOptions):
             raise ValueError("output_dir or output_file must be given, got neither")
         if self.write_text_graphdef and not self.output_file:
             raise ValueError("write_text_graphdef must come with an output_file, got True without")
+
+    @property
+    def flags(self) -> dict[str, str]:
+        """The flags that were given, for the arguments that have the names of others."""
+        source = "checkpoint_path" if self.checkpoint_path else "train_dir"
+        size = "train_image_size" if self.image_size is None else "image_size"
+        return {
+            "checkpoint_path": source,
+            "train_image_size": size,
+            "image_size": size,
+            "preprocessing name": "preprocessing_name",
+            "preprocessing": "preprocessing_name",
+        }
 
     def new_paths(self) -> dict[str, str]:
         """The outputs that are wanted, by their fields; none of them may exist.
@@ -142,12 +155,14 @@ def export(options: ExportOptions) -> None:
       OSError: if the outputs cannot be written.
     """
     paths = options.new_paths()
-    checkpoint = training.find_checkpoint(options.checkpoint_path or options.train_dir or "")
+    with named_as(**options.flags):
+        checkpoint = training.find_checkpoint(options.checkpoint_path or options.train_dir or "")
     serving = serving_of(options)
     with tf.Graph().as_default(), tf.Session() as session:
-        signatures = serving.signatures()
         use_averages = options.moving_average_decay is not None
-        training.restore_to_export(session, checkpoint, use_averages)
+        with named_as(**options.flags):
+            signatures = serving.signatures()
+            training.restore_to_export(session, checkpoint, use_averages)
         if "output_dir" in paths:
             training.write_saved_model(
                 session, signatures, paths["output_dir"], serving.class_names

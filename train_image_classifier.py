@@ -27,7 +27,7 @@ with without_tensorflow_notices():
     from model_deploy import inputs, training
     from model_deploy.checks import check_choice
     from model_deploy.cluster import ClusterOptions
-    from model_deploy.commands import option, run_command, write_options
+    from model_deploy.commands import named_as, option, run_command, write_options
     from nets import nets_factory
 
 # Epochs of a run whose length is not given.
@@ -165,7 +165,7 @@ def build_inputs(
         num_shards == 1 or options.all_reduce or options.sync_replicas
     )
     pipelines = [
-        inputs.train_batches(
+        classifier.train_batches(
             run.dataset,
             batch_size=run.batch_size,
             seed=options.seed,
@@ -177,7 +177,6 @@ def build_inputs(
                 "shard_index": first_shard * len(parts) + i,
                 "clone_devices": part,
             },
-            **classifier.input_options,
         )
         for i, part in enumerate(parts)
     ]
@@ -212,7 +211,12 @@ def run_task(options: TrainOptions) -> float | None:
             worker_replicas=len(place.cluster.workers),
             num_ps_tasks=len(place.cluster.ps),
         )
-    return train(options, place)
+    flags = {"num_replicas": "worker_replicas"}
+    if options.worker_hosts:
+        workers = {"num_replicas": "worker_hosts", "worker_replicas": "worker_hosts"}
+        flags = {"num_ps_tasks": "ps_hosts", **workers}
+    with named_as(**flags):
+        return train(options, place)
 
 
 def train(options: TrainOptions, place: training.Place | None = None) -> float | None:

@@ -27,7 +27,7 @@ with without_tensorflow_notices():
 
     from model_deploy import DeployedModel, DeploymentConfig, deploy, inputs, train, training
     from model_deploy.cluster import ClusterOptions
-    from model_deploy.commands import option, run_command
+    from model_deploy.commands import named_as, option, run_command
     from nets import nets_factory
 
 
@@ -50,9 +50,10 @@ class MnistOptions(ClusterOptions, training.LoopOptions):
 def run_task(options: MnistOptions) -> None:
     """Does the part of this process."""
     place = training.join_cluster(os.environ, options)  # a parameter server stays in there
-    config = place.deployment(
-        DeploymentConfig(clone_on_cpu=not tf.config.list_physical_devices("GPU"))
-    )
+    with named_as(num_ps_tasks="ps_hosts", num_replicas="worker_hosts"):
+        config = place.deployment(
+            DeploymentConfig(clone_on_cpu=not tf.config.list_physical_devices("GPU"))
+        )
     with tf.Graph().as_default():
         tf.set_random_seed(1)
         model, rate = build(options, config)

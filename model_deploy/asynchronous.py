@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy.clones import Clone, collect_members
+from model_deploy.fresh_reads import ops_after
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.parameter_servers import StepCounter
 
@@ -71,8 +72,7 @@ def update_by_clone(
     with tf.control_dependencies([applied]), tf.device(global_step.device):
         counted = tf.assign_add(global_step, 1, use_locking=True)
     updates = [applied, counted, *(op for op in update_ops if not callable(op))]
-    with tf.control_dependencies(updates):
-        updates += [make_op() for make_op in update_ops if callable(make_op)]
+    updates += ops_after(updates, filter(callable, update_ops))
     staleness, step_after = counter.after(updates, step_at_update)
     with tf.control_dependencies([step_after]):
         return CloneUpdate(tf.identity(loss, name="train_op"), staleness, step_after)

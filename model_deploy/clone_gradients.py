@@ -70,8 +70,16 @@ def _untie_from_loop(op: Any) -> None:
     """
     if "_class" in op.node_def.attr:
         groups = [group.decode().removeprefix("loc:@") for group in op.get_attr("_class")]
-        if any(calls_functions(op.graph.get_operation_by_name(group)) for group in groups):
+        if any(_holds_variable(op.graph.get_operation_by_name(group)) for group in groups):
             internals.clear_attribute(op, "_class")
+
+
+def _holds_variable(op: Any) -> bool:
+    """Whether an op is such a loop or condition, or reads a variable in one of TensorFlow 1."""
+    if calls_functions(op):
+        return True
+    takes_handle = any(tensor.dtype == tf.resource for tensor in op.inputs)
+    return takes_handle and internals.in_old_control_flow(op)
 
 
 def _copied_gradients(

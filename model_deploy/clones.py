@@ -36,7 +36,7 @@ class Clone(NamedTuple):
     """One copy of the model on one device.
 
     Attributes:
-      outputs: what `model_fn` returned.
+      outputs: what `model_fn` returned: tensors of any shapes in any structure, or else.
       scope: name scope of the clone, `clone_<i>/`; '' where there is just one.
       device: device of the clone, such as `/device:GPU:0`.
     """
@@ -78,7 +78,8 @@ class Members(NamedTuple):
     """The items of a collection, divided over clones.
 
     Attributes:
-      clones: for each clone, in order, the items that it made.
+      clones: for each clone, in order, the items that it made: losses are scalars, summaries
+        serialized string scalars, update ops ops or tensors of any shape.
       shared: the items that no clone in the graph made.
     """
 
@@ -160,7 +161,11 @@ def _record(clone: Clone, before: Mapping[str, frozenset[int]], origin: Origin) 
 
 
 def shared_values(clones: Sequence[Clone]) -> list[Any]:
-    """What `share_reads` returned for the clones that one call of `create_clones` made."""
+    """What `share_reads` returned for the clones that one call of `create_clones` made.
+
+    Returns:
+      Tensors on the worker's CPU, each of its variable's shape and dtype.
+    """
     for made, values in tf.get_collection(_SHARED_VALUES):
         if made and clones and made[0] is clones[0]:
             return list(values)
@@ -219,6 +224,9 @@ def collect_members(key: str, clones: Sequence[Clone]) -> Members:
     Args:
       key: `LOSSES`, `REGULARIZATION_LOSSES`, `UPDATE_OPS` or `SUMMARIES`.
       clones: the clones of one deployment.
+
+    Returns:
+      The items; see `Members` for their shapes.
     """
     records = tf.get_collection(_RECORDS)
     members = Members([[] for _ in clones], [])

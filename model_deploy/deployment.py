@@ -77,7 +77,16 @@ class DeployedModel(_Model):
         update: Update,
         is_synchronous: bool,
     ) -> "DeployedModel":
-        """A model of its parts; `update` is the way in which it is trained."""
+        """A model of its parts.
+
+        Args:
+          config: the deployment.
+          clones: its clones.
+          total_loss: a scalar.
+          summary_op: a serialized string scalar, or None.
+          update: the way in which it is trained.
+          is_synchronous: whether all replicas make each step together.
+        """
         model = cls(update.train_op, summary_op, total_loss, clones)
         model.config = config
         model.clone_updates = update.clone_updates
@@ -107,8 +116,8 @@ def optimize_clones(
       **kwargs: for `optimizer.compute_gradients`, such as `var_list`.
 
     Returns:
-      The total loss, a scalar, and `(gradient, variable)` pairs, sparse gradients as
-      `IndexedSlices`.
+      The total loss, a scalar, and `(gradient, variable)` pairs; a gradient has the
+      variable's shape, or is an `IndexedSlices` over its rows if it is sparse.
 
     Raises:
       ValueError: if there is no clone, no loss, a loss that is not a scalar, or no
@@ -156,7 +165,7 @@ def deploy(
       update_ops: ops to run in each step.  A function is called for its op under the
         updates of the variables, so that the op sees their new values: pass
         `lambda: averages.apply(variables)` for moving averages.
-      summaries: summary tensors beside those in `SUMMARIES`.
+      summaries: summary tensors, serialized string scalars, beside those in `SUMMARIES`.
       asynchronous: let each clone update the variables by itself, see
         `DeployedModel.clone_updates`; `train_op` is then one update of every clone.
       replicas_to_aggregate: make one update of the gradients of that many replicas, the

@@ -59,8 +59,9 @@ def average_gradients(
 
     Args:
       tower_gradients: what `optimizer.compute_gradients` returned, for each tower:
-        `(gradient, variable)` pairs in the same order.  A gradient is a `Tensor`,
-        an `IndexedSlices`, or None, which counts as zero.
+        `(gradient, variable)` pairs in the same order.  A gradient is a `Tensor` of
+        the variable's shape, an `IndexedSlices` over its rows, or None, which counts
+        as zero.
 
     Returns:
       `(gradient, variable)` pairs for `optimizer.apply_gradients`; see
@@ -82,8 +83,13 @@ def clip_by_global_norm(
     several times in a sparse gradient are added up first, as they count in the norm.
 
     Args:
-      gradients: `(gradient, variable)` pairs, dense or sparse.
+      gradients: `(gradient, variable)` pairs; a gradient is a `Tensor` of the variable's
+        shape or an `IndexedSlices` over its rows.
       max_norm: largest L2 norm to let through.
+
+    Returns:
+      The pairs with the scaled gradients, of the same shapes; a sparse one has each row
+      once.
 
     Raises:
       ValueError: if `max_norm` is not more than 0.

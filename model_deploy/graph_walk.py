@@ -29,7 +29,7 @@ def ancestors(ops: Iterable[Any], *, control_inputs: bool = False) -> set[Any]:
 
 
 def variables_read(tensors: Iterable[Any]) -> set[str]:
-    """Names of the variable ops that the values of `tensors` depend on."""
+    """Names of the variable ops that the values of `tensors`, of any shapes, depend on."""
     needed = ancestors(tensor.op for tensor in tensors)
     return {op.name for op in needed if placement.is_variable_op(op)}
 

@@ -12,6 +12,7 @@ from model_deploy.asynchronous import CloneUpdate
 from model_deploy.clone_gradients import compute_clone_gradients, gradients_of_clone
 from model_deploy.clones import Clone, collect_members
 from model_deploy.config import DeploymentConfig
+from model_deploy.fresh_reads import ops_after
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import Losses, gather_losses
 from model_deploy.parameter_servers import StepCounter, SynchronousOptimizer, pack_gradients
@@ -164,5 +165,4 @@ def _collected_update_ops(clones: Sequence[Clone]) -> list[Any]:
 def _with_functions(update_ops: Sequence[Any]) -> list[Any]:
     """The ops, and those that functions among them make, which come after the others."""
     updates = [op for op in update_ops if not callable(op)]
-    with tf.control_dependencies(updates):
-        return updates + [make_op() for make_op in update_ops if callable(make_op)]
+    return updates + ops_after(updates, filter(callable, update_ops))

@@ -34,6 +34,8 @@ _ALWAYS_READ = {
     "TRAINABLE_VARIABLES",
     "TRAIN_OP",
 }
+# Python's view of conditions of TensorFlow 1, which moving averages have with `--v1`.
+_CONTEXTS = {"COND_CONTEXT", "WHILE_CONTEXT"}
 TWO = DeploymentConfig(num_clones=2, clone_on_cpu=True)
 ALL_REDUCE = DeploymentConfig(num_clones=2, clone_on_cpu=True, all_reduce=True)
 REPLICAS = DeploymentConfig(num_replicas=2, num_ps_tasks=1, clone_on_cpu=True)
@@ -67,7 +69,8 @@ def _traced(monkeypatch, read, added):
         original = getattr(ops.Graph, method)
 
         def noted(graph, key, *args):
-            if isinstance(key, str) and key in NAMES and not _in_model_fn():
+            known = isinstance(key, str) and key in NAMES and NAMES[key] not in _CONTEXTS
+            if known and not _in_model_fn():
                 names.add(NAMES[key])
             return original(graph, key, *args)
 

@@ -262,6 +262,74 @@ def test_what_does_not_fit_the_run(trained, tmp_path, capsys, arguments, message
     assert re.search(message.replace("{}", str(tmp_path)), line), line
 
 
+# Where the library has another name for what was typed: the flags, and the first words.
+OTHER_NAMES = {
+    "empty run": (["--train_dir={}"], "train_dir must be a folder with checkpoints and"),
+    "no run": (["--train_dir={}/none"], "train_dir must be a checkpoint such as"),
+    "checkpoint": (["--checkpoint_path={}/none"], "checkpoint_path must be a checkpoint such as"),
+    "watched run": (
+        ["--train_dir={}/none", "--eval_interval_secs=5"],
+        "train_dir must be a folder with eval_interval_secs=5, got {}/none",
+    ),
+    "watched": (
+        ["--checkpoint_path={}/none", "--eval_interval_secs=5"],
+        "checkpoint_path must be a folder with eval_interval_secs=5, got {}/none",
+    ),
+    "split": (["{run}", "--dataset_split_name=x"], "dataset_split_name of dataset 'digits' must "),
+    "no folder": (
+        ["{run}", "--dataset_name=flowers"],
+        "dataset_split_name of dataset 'flowers' must be one of train, validation, got 'test'; "
+        "dataset_dir must name the folder of dataset 'flowers', got None",
+    ),
+    "size": (["{run}", "--eval_image_size=1"], "eval_image_size must be at least 4 pixels high"),
+    "size in training": (
+        ["{run}", "--train_image_size=1"],
+        "train_image_size must be at least 4 pixels high",
+    ),
+    "large": (
+        [
+            *("{run}", "--dataset_name=synthetic", "--preprocessing_name=vgg"),
+            "--eval_image_size=300",
+        ],
+        "eval_image_size must be at most resize_side_min=256, got 300 x 300",
+    ),
+    "grey": (
+        ["{run}", "--preprocessing_name=vgg"],
+        "preprocessing_name 'vgg' subtracts a mean colour and needs 3 channels, got 1",
+    ),
+    "texts": (["{run}", "--model_name=text_lstm"], "model_name must be a network of images, got"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), OTHER_NAMES.values(), ids=OTHER_NAMES)
+def test_errors_name_the_flag(trained, tmp_path, capsys, arguments, words):
+    """An error begins with the flag that was typed, not with what the library calls it."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    flags = [each.format(folder, run=f"--train_dir={trained}") for each in arguments]
+    code, out, err = _main(capsys, f"--eval_dir={tmp_path / 'eval'}", *flags)
+    assert (code, out) == (1, "")
+    [line] = err.splitlines()
+    assert line.startswith(f"error: {words.format(folder)}"), line
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        pytest.param("- 3", "train_dir/options.yaml must be a mapping of options, got", id="list"),
+        pytest.param("{", "train_dir/options.yaml must be a YAML file, got", id="syntax"),
+        pytest.param("model_name: x", "model_name must be one of", id="value"),
+    ],
+)
+def test_broken_settings_of_a_run(tmp_path, capsys, content, words):
+    """Settings of a run that cannot be read are those of the `--train_dir`."""
+    (tmp_path / "options.yaml").write_text(content)
+    code, out, err = _main(capsys, f"--train_dir={tmp_path}")
+    assert (code, out) == (2, "")
+    [line] = err.splitlines()
+    assert line.startswith(f"error: {words}"), line
+
+
 def test_a_broken_checkpoint(tmp_path, capsys):
     """A file that is no checkpoint, or half of one, is one line."""
     path = tmp_path / "model.ckpt-1.index"

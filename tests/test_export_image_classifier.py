@@ -240,7 +240,9 @@ def test_classes_without_the_dataset(tmp_path, capsys):
     output = f"--output_file={tmp_path / 'out.pb'}"
     code, _, err = _run(capsys, *flags, output)
     assert code == 1
-    assert re.search(r"data_dir must name the folder .*; without it, give --num_classes\n$", err)
+    assert re.search(
+        r": dataset_dir must name the folder .*; without it, give --num_classes\n$", err
+    )
     code, out, err = _run(capsys, *flags, output, "--num_classes=5", "--labels_offset=1")
     assert code == 0, err
     assert "logits (logits:0) float32 [None, 4]" in out
@@ -294,6 +296,62 @@ def test_bad_flags(tmp_path, checkpoint, capsys, case):
     assert re.search(f"^error: .*{message}", line), line
     assert (got, out) == (code, "")
     assert not output.parent.exists()
+
+
+# Where the library has another name for what was typed: the flags, and the first words.
+OTHER_NAMES = {
+    "empty run": (["--train_dir={}"], "train_dir must be a folder with checkpoints and"),
+    "no run": (["--train_dir={}/none"], "train_dir must be a checkpoint such as"),
+    "other run": (
+        ["--train_dir={run}", "--model_name=cifarnet"],
+        "train_dir must be a checkpoint of this model, got ",
+    ),
+    "other checkpoint": (
+        ["--checkpoint_path={run}", "--model_name=cifarnet"],
+        "checkpoint_path must be a checkpoint of this model, got ",
+    ),
+    "no folder": (
+        ["--train_dir={run}", "--dataset_name=mnist"],
+        "dataset_dir must name the folder of dataset 'mnist', got None; without it, give --num_",
+    ),
+    "split": (
+        ["--train_dir={run}", "--dataset_split_name=x"],
+        "dataset_split_name of dataset 'digits' must be one of train, test, got 'x'",
+    ),
+    "size": (["--train_dir={run}", "--image_size=1"], "image_size must be at least 4 pixels high"),
+    "size in training": (
+        ["--train_dir={run}", "--train_image_size=1"],
+        "train_image_size must be at least 4 pixels high",
+    ),
+    "large for the network": (
+        ["--train_dir={run}", "--num_classes=10", "--model_name=alexnet_v2", "--image_size=300"],
+        "image_size must be one that gives logits of 1 x 1 pixel, got shape",
+    ),
+    "large for the preprocessing": (
+        ["--train_dir={run}", "--num_classes=10", "--preprocessing_name=vgg", "--image_size=300"],
+        "image_size must be at most resize_side_min=256, got 300 x 300",
+    ),
+    "no preprocessing": (
+        ["--train_dir={run}", "--model_name=mnist_mlp"],
+        "preprocessing_name must be one of cifarnet, inception, ",
+    ),
+    "grey": (
+        ["--train_dir={run}", "--preprocessing_name=vgg"],
+        "preprocessing_name 'vgg' subtracts a mean colour and needs 3 channels, got 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), OTHER_NAMES.values(), ids=OTHER_NAMES)
+def test_errors_name_the_flag(tmp_path, checkpoint, capsys, arguments, words):
+    """An error begins with the flag that was typed, not with what the library calls it."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    flags = [each.format(folder, run=checkpoint.parent) for each in arguments]
+    code, out, err = _run(capsys, f"--output_dir={tmp_path / 'out'}", *flags)
+    assert (code, out) == (1, "")
+    [line] = err.splitlines()
+    assert line.startswith(f"error: {words.format(folder)}"), line
 
 
 def test_an_existing_output(tmp_path, checkpoint, capsys):

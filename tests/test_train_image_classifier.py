@@ -165,7 +165,7 @@ BAD = {
     "replicas": (
         ["--worker_replicas=2"],
         1,
-        "num_ps_tasks must be at least 1 with num_replicas=2, got 0",
+        "num_ps_tasks must be at least 1 with worker_replicas=2, got 0",
     ),
     "quantization": (["--quantize_delay=9"], 2, "quantize_delay must be -1, got 9: TensorFlow no"),
     "stop": (["--stop_at_metric=0.9"], 2, "stop_at_metric must go with eval_every_n_steps, got"),
@@ -185,6 +185,86 @@ def test_bad_flags(tmp_path, capsys, arguments, code, message):
     assert re.search(message, line), line
     assert out == ""
     assert not train_dir.exists()
+
+
+# Where the library has another name for what was typed: the flags, and the first words.
+OTHER_NAMES = {
+    "no folder": (["--dataset_name=mnist"], "dataset_dir must name the folder of dataset 'mnist'"),
+    "missing folder": (
+        ["--dataset_name=mnist", "--dataset_dir={}/none"],
+        "dataset_dir of dataset 'mnist' must be a folder, got '{}/none'",
+    ),
+    "no records": (
+        ["--dataset_name=flowers", "--dataset_dir={}"],
+        "dataset_dir must have files flowers_train*.tfrecord",
+    ),
+    "no classes": (
+        ["--dataset_name=folder", "--dataset_dir={}"],
+        "dataset_dir must have one sub-folder per class",
+    ),
+    "split": (["--dataset_split_name=x"], "dataset_split_name of dataset 'digits' must be one of"),
+    "task": (["--task=3"], "task must be less than worker_replicas=1, got 3"),
+    "task of hosts": (
+        ["--worker_hosts=a:1,b:1", "--task=5"],
+        "task must be at least 0 and less than the 2 tasks of worker_hosts, got 5",
+    ),
+    "task_id": (
+        ["--worker_hosts=a:1,b:1", "--task_id=5"],
+        "task_id must be at least 0 and less than the 2 tasks of worker_hosts, got 5",
+    ),
+    "workers alone": (
+        ["--worker_hosts=127.0.0.1:1,b:1"],
+        "ps_hosts must be at least 1 with worker_hosts=2, got 0",
+    ),
+    "aggregated": (
+        [
+            *("--worker_replicas=2", "--num_ps_tasks=1", "--sync_replicas"),
+            *("--replicas_to_aggregate=3", "--max_number_of_steps=1"),
+        ],
+        "replicas_to_aggregate must be an integer from 1 to worker_replicas=2, got 3",
+    ),
+    "grey": (
+        ["--dataset_name=digits", "--preprocessing_name=vgg"],
+        "preprocessing_name 'vgg' subtracts a mean colour and needs 3 channels, got 1",
+    ),
+    "large for the preprocessing": (
+        ["--dataset_name=synthetic", "--preprocessing_name=vgg", "--train_image_size=300"],
+        "train_image_size must be at most resize_side_min=256, got 300",
+    ),
+    "large for the padding": (
+        ["--dataset_name=synthetic", "--preprocessing_name=cifarnet", "--train_image_size=64"],
+        "train_image_size must be at most 40, that of the padded images, got 64",
+    ),
+    "small for the network": (
+        ["--train_image_size=1"],
+        "train_image_size must be at least 4 pixels high and wide",
+    ),
+    "texts": (["--model_name=text_lstm"], "model_name must be a network of images, got 'text_lst"),
+    "videos": (["--model_name=s3dg"], "model_name must be a network of images, got 's3dg'"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), OTHER_NAMES.values(), ids=OTHER_NAMES)
+def test_errors_name_the_flag(tmp_path, capsys, arguments, words):
+    """An error begins with the flag that was typed, not with what the library calls it."""
+    (tmp_path / "data").mkdir()
+    flags = [argument.format(tmp_path / "data") for argument in arguments]
+    code, _, err = _main(capsys, f"--train_dir={tmp_path / 'run'}", *flags)
+    assert code == 1
+    [line] = err.splitlines()
+    assert line.startswith(f"error: {words.format(tmp_path / 'data')}"), line
+
+
+def test_a_checkpoint_of_another_model(tmp_path, capsys):
+    """Whichever of `--train_dir` and `--resume` names it is at fault."""
+    small = ("--batch_size=4", "--max_number_of_steps=1", "--num_clones=1", "--clone_on_cpu")
+    own, new = tmp_path / "own", tmp_path / "new"
+    assert _main(capsys, f"--train_dir={own}", *small)[0] == 0
+    other = ("--model_name=mnist_mlp", "--preprocessing_name=lenet", *small)
+    _, _, err = _main(capsys, f"--train_dir={own}", *other)
+    assert err.startswith("error: train_dir must be empty or hold checkpoints of this model, got ")
+    _, _, err = _main(capsys, f"--train_dir={new}", f"--resume={own}", *other)
+    assert err.startswith("error: resume must be a checkpoint of this model, got ")
 
 
 def test_a_train_dir_that_cannot_be_written(tmp_path, capsys):

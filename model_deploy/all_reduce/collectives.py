@@ -49,6 +49,9 @@ class Collectives:
           tensors: vectors of one length, of floats.
           label: names the op, the same in every process.
           scale: 1 / `size` for the mean.
+
+        Returns:
+          A vector of that length and type for each clone.
         """
         sums = self._reduce(tensors, label, "Add")
         return sums if scale == 1 else self.on_devices(lambda i: sums[i] * scale)
@@ -59,6 +62,9 @@ class Collectives:
         Args:
           tensors: vectors of one length, of floats or integers.
           label: names the op, the same in every process.
+
+        Returns:
+          A vector of that length and type for each clone.
         """
         return self._reduce(tensors, label, "Max")
 
@@ -66,8 +72,11 @@ class Collectives:
         """The tensors of the whole group one behind the other, in the order of ranks.
 
         Args:
-          tensors: tensors of one shape with at least one row.
+          tensors: tensors of one shape [rows, ...] with at least one row.
           label: names the op, the same in every process.
+
+        Returns:
+          For each clone a tensor [`size` * rows, ...].
         """
         return self._run(
             label,
@@ -83,6 +92,9 @@ class Collectives:
         Args:
           tensors: tensors of one static shape.
           label: names the op, the same in every process.
+
+        Returns:
+          A tensor of that shape for each clone.
         """
 
         def op(i: int, key: int) -> Any:

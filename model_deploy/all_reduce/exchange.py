@@ -28,7 +28,8 @@ def exchange_gradients(
     Args:
       collectives: the ops of this step.
       clone_gradients: for each clone of this process `(gradient, variable)` pairs of
-        its own copies, in the same order.  None counts as zero.
+        its own copies, in the same order.  A gradient is a `Tensor` of the variable's
+        shape, an `IndexedSlices` over its rows, or None, which counts as zero.
       total_loss: that of this replica, a scalar.
       scale: what sums are multiplied with.
 

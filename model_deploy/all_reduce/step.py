@@ -115,7 +115,7 @@ def apply_gradients(
       config: the deployment.
       copies: the variables of each clone.
       clone_gradients: for each clone `(gradient, variable)` pairs of its own copies, in
-        the same order.
+        the same order; see `exchange_gradients` for their shapes.
       optimizer: a `tf.compat.v1.train.Optimizer`.
       total_loss: that of this replica, a scalar.
       clip_norm: largest joint L2 norm of the averaged gradients.

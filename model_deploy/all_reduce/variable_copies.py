@@ -51,7 +51,11 @@ class VariableCopies:
         [self._registry] = tf.get_collection(_REGISTRY)
 
     def variables(self) -> list[tuple[Any, list[Any]]]:
-        """The model's variables of the first clone, each with the copies of other clones."""
+        """The model's variables of the first clone, each with the copies of other clones.
+
+        Returns:
+          `(variable, copies)` pairs; a copy has the variable's shape and dtype.
+        """
         indices = range(1, self._config.num_clones)
         return [
             (entry.original, [entry.others[i] for i in indices])
@@ -60,7 +64,15 @@ class VariableCopies:
         ]
 
     def of_clone(self, variable: Any, clone_index: int) -> Any:
-        """The clone's copy of a variable of the first clone; None where there is none."""
+        """The clone's copy of a variable of the first clone; None where there is none.
+
+        Args:
+          variable: one of the model or of its optimizer, of any shape.
+          clone_index: the clone.
+
+        Returns:
+          A variable of the same shape and dtype, the given one for the first clone.
+        """
         if clone_index == 0:
             return variable
         entry = self._registry.variables.get(id(variable)) or self._registry.slots.get(id(variable))
@@ -133,7 +145,7 @@ class VariableCopies:
         Args:
           clone_index: the first clone comes first.
           made: gets the first clone's variables; those of another clone become copies of
-            them, in the same order.
+            them, in the same order and of the same shapes.
 
         Raises:
           ValueError: if the optimizer of another clone makes more variables.

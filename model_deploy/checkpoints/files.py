@@ -68,8 +68,12 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
     return path
 
 
-def check_fits(path: str) -> None:
+def check_fits(path: str, resume: str = "auto") -> None:
     """Compares a checkpoint with the graph's global variables.
+
+    Args:
+      path: name of the checkpoint.
+      resume: as for `checkpoint_to_resume`, which found it.
 
     Raises:
       ValueError: naming the first variables that it lacks or has in another shape.
@@ -77,9 +81,10 @@ def check_fits(path: str) -> None:
     variables = {variable.op.name: variable for variable in tf.global_variables()}
     wrong = describe_misfits(path, variables)
     if wrong:
-        raise ValueError(
-            f"train_dir must be empty or hold checkpoints of this model, got {path}, where {wrong}"
-        )
+        rule = "train_dir must be empty or hold checkpoints of this model"
+        if resume not in ("auto", "never"):
+            rule = "resume must be a checkpoint of this model"
+        raise ValueError(f"{rule}, got {path}, where {wrong}")
 
 
 def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:
@@ -87,7 +92,7 @@ def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:
 
     Args:
       path: name of the checkpoint.
-      variables: variables by their names in the checkpoint.
+      variables: variables, or parts of one, of any shapes, by their names in the checkpoint.
     """
     shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
     wrong = []

@@ -22,7 +22,12 @@ _SHOWN = 3
 
 @dataclasses.dataclass(frozen=True)
 class FineTuneOptions(Options):
-    """What a new run takes from a checkpoint, and what of it is trained."""
+    """What a new run takes from a checkpoint, and what of it is trained.
+
+    Raises:
+      ValueError: as `Options`; for an empty scope, and settings that need a `checkpoint_path`
+        without one.
+    """
 
     topic: ClassVar[str] = "checkpoints"
 
@@ -107,6 +112,9 @@ def variables_to_train(trainable_scopes: str | None) -> list[Any]:
     Args:
       trainable_scopes: scopes with commas between; None for all variables.
 
+    Returns:
+      Variables of any shapes, in the order in which they were made.
+
     Raises:
       ValueError: for a scope without any, with the scopes that there are.
     """
@@ -171,8 +179,12 @@ def compare(
 
     Args:
       checkpoint: its path.
-      variables: variables, or lists of the parts of one, by their names in the checkpoint.
+      variables: variables of any shapes, or lists of the parts of one, by their names in the
+        checkpoint.
       excluded: names of those that are not to be restored.
+
+    Returns:
+      A row for each; `mis-shaped` also counts another dtype.
     """
     reader = tf.train.load_checkpoint(checkpoint)
     shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
@@ -211,7 +223,11 @@ def table(checkpoint: str, rows: Sequence[VariableRow]) -> str:
 
 
 def by_name(variables: Iterable[Any]) -> dict[str, Any]:
-    """Variables by their names in checkpoints; the parts of one variable as a list."""
+    """Variables by their names in checkpoints; the parts of one variable as a list.
+
+    Args:
+      variables: variables of any shapes.
+    """
     result: dict[str, Any] = {}
     for variable in variables:
         name, _ = _name_and_shape(variable)

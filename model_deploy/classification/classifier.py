@@ -4,6 +4,7 @@ The networks are those of a factory that the scripts pass, `nets_factory.get_net
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,14 +14,36 @@ from model_deploy import inputs
 from model_deploy.checks import check_choice
 from model_deploy.classification.gone import check_gone
 from model_deploy.classification.losses import add_classification_losses
-from model_deploy.commands import Options, option
+from model_deploy.commands import Options, named_as, option
 from model_deploy.config import DeploymentConfig
 from model_deploy.evaluation import Evaluator
+
+_IMAGES_RANK = 4
+
+# The flags for the arguments of the inputs.
+_DATASET_FLAGS = {"data_dir": "dataset_dir", "split": "dataset_split_name"}
+_PIPELINE_FLAGS = {
+    "preprocessing name": "preprocessing_name",
+    "preprocessing": "preprocessing_name",
+    "image_size": "train_image_size",
+    "height": "train_image_size",
+    "width": "train_image_size",
+}
+# What a network says of its images, whatever it calls them, where their size is to blame.
+_NETWORK_FLAGS = {
+    "images must be at least": "train_image_size must be at least",
+    "inputs must be at least": "train_image_size must be at least",
+    "spatial_squeeze needs": "train_image_size must be one that gives",
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class ClassifierOptions(Options):
-    """What training, evaluation and export have to agree on."""
+    """What training, evaluation and export have to agree on.
+
+    Raises:
+      ValueError: as `Options`; for names that there are not, and settings that are gone.
+    """
 
     topic: ClassVar[str] = "network"
 
@@ -114,10 +137,28 @@ class Classifier(NamedTuple):
         return cls(options, dataset.num_classes - options.labels_offset, get_network_fn)
 
     def network_fn(self, is_training: bool) -> Any:
-        """The network as a function of images; an unknown name lists the valid ones."""
-        weight_decay = self.options.weight_decay if is_training else 0.0
+        """The network as a function of images; an unknown name lists the valid ones.
+
+        Args:
+          is_training: as for `nets_factory.get_network_fn`.
+
+        Returns:
+          A function of images, float32 [batch, height, width, channels], that gives logits,
+          float32 [batch, classes], and end points by name.  Its error about images that are too
+          small or too large names the flag.
+        """
+        return self._network_fn(self.options.weight_decay if is_training else 0.0, is_training)
+
+    def _network_fn(self, weight_decay: float, is_training: bool) -> Any:
         name = self.options.model_name
-        return self.get_network_fn(name, self.num_classes, weight_decay, is_training)
+        network_fn = self.get_network_fn(name, self.num_classes, weight_decay, is_training)
+
+        @functools.wraps(network_fn)
+        def named(images: Any, **keywords: Any) -> Any:
+            with named_as(**_NETWORK_FLAGS):
+                return network_fn(images, **keywords)
+
+        return named
 
     @property
     def input_options(self) -> dict[str, Any]:
@@ -134,7 +175,17 @@ class Classifier(NamedTuple):
         return options
 
     def labels(self, batch: dict[str, Any]) -> Any:
-        """Labels of a batch, from 0 on; one below the offset stops the run."""
+        """Labels of a batch, from 0 on; one below the offset stops the run.
+
+        Args:
+          batch: has "label", int64 [batch].
+
+        Returns:
+          int64 [batch], in [0, num_classes).
+
+        Raises:
+          tf.errors.InvalidArgumentError: when the graph runs, for a label below the offset.
+        """
         if not self.options.labels_offset:
             return batch["label"]
         labels = batch["label"] - self.options.labels_offset
@@ -142,12 +193,39 @@ class Classifier(NamedTuple):
         with tf.control_dependencies([tf.debugging.assert_non_negative(labels, message=message)]):
             return tf.identity(labels)
 
+    def train_batches(self, dataset: inputs.Dataset, **arguments: Any) -> inputs.TrainBatches:
+        """The batches for training, as the network and the settings want them.
+
+        Args:
+          dataset: the split to train on.
+          **arguments: more arguments of `inputs.train_batches`.
+
+        Raises:
+          ValueError: as `inputs.train_batches`, with the names of flags; if the network takes no
+            images.
+        """
+        self._check_takes_images()
+        with named_as(**_PIPELINE_FLAGS):
+            return inputs.train_batches(dataset, **arguments, **self.input_options)
+
     def add_losses(self, batches: inputs.TrainBatches) -> None:
-        """The `model_fn` of the deployment: one clone's network on its batch."""
+        """The `model_fn` of the deployment: one clone's network on its batch.
+
+        Args:
+          batches: its next one has "image", float32 [batch, height, width, channels], and
+            "label", int64 [batch].
+        """
         self._apply(next(batches), is_training=True)
 
     def predict(self, batch: dict[str, Any]) -> tuple[Any, Any]:
-        """Logits and labels of a batch, for evaluation; adds the losses of training."""
+        """Logits and labels of a batch, for evaluation; adds the losses of training.
+
+        Args:
+          batch: "image", float32 [batch, height, width, channels], and "label", int64 [batch].
+
+        Returns:
+          Logits, float32 [batch, classes], and labels, int64 [batch].
+        """
         return self._apply(batch, is_training=False)
 
     def evaluator(
@@ -164,24 +242,36 @@ class Classifier(NamedTuple):
           config: the clones; by default one, on the GPU where there is one.
           batch_size: images at a time, divided over the clones.
           **options: more arguments of `Evaluator`.
+
+        Raises:
+          ValueError: as `inputs.eval_batches` and `Evaluator`, with the names of flags; if the
+            network takes no images.
         """
 
+        self._check_takes_images()
+
         def batches() -> dict[str, Any]:
-            return next(
-                inputs.eval_batches(
+            with named_as(**_PIPELINE_FLAGS):
+                pipeline = inputs.eval_batches(
                     dataset, batch_size=batch_size, include_index=True, **self.input_options
                 )
-            )
+            return next(pipeline)
 
         use_averages = self.options.moving_average_decay is not None
         return Evaluator(self.predict, batches, config=config, use_averages=use_averages, **options)
 
+    def _check_takes_images(self) -> None:
+        """Checks that the network, if it says what it takes, takes images."""
+        taken = getattr(self.network_fn(is_training=False), "inputs", None)
+        if taken is not None and getattr(taken, "rank", None) != _IMAGES_RANK:
+            raise ValueError(
+                f"model_name must be a network of images, got {self.options.model_name!r}"
+            )
+
     def _apply(self, batch: dict[str, Any], is_training: bool) -> tuple[Any, Any]:
         """Logits and labels of a batch; adds its losses, and those of the regularization."""
         options = self.options
-        network_fn = self.get_network_fn(
-            options.model_name, self.num_classes, options.weight_decay, is_training
-        )
+        network_fn = self._network_fn(options.weight_decay, is_training)
         logits, end_points = network_fn(batch["image"])
         labels = self.labels(batch)
         add_classification_losses(
@@ -209,10 +299,15 @@ def get_evaluation_dataset(options: ClassifierOptions) -> inputs.Dataset:
 
 
 def get_dataset(options: ClassifierOptions, split: str) -> inputs.Dataset:
-    """A split of the dataset that the options name."""
-    return inputs.get_dataset(
-        options.dataset_name,
-        split,
-        options.dataset_dir,
-        skip_corrupt_records=options.skip_corrupt_records,
-    )
+    """A split of the dataset that the options name.
+
+    Raises:
+      ValueError: as `inputs.get_dataset`, with the names of flags.
+    """
+    with named_as(**_DATASET_FLAGS):
+        return inputs.get_dataset(
+            options.dataset_name,
+            split,
+            options.dataset_dir,
+            skip_corrupt_records=options.skip_corrupt_records,
+        )

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from model_deploy.commands import Options, option
+from model_deploy.commands import Options, named_as, option
 from model_deploy.config import DeploymentConfig
 from model_deploy.placement import PS_STRATEGIES
 
@@ -14,7 +14,11 @@ DEFAULT_CPU_CLONES = 2
 
 @dataclasses.dataclass(frozen=True)
 class DeploymentOptions(Options):
-    """How many clones and replicas there are, where they are, and what each gets."""
+    """How many clones and replicas there are, where they are, and what each gets.
+
+    Raises:
+      ValueError: as `Options`; for two ways to train, or two batch sizes, at once.
+    """
 
     topic: ClassVar[str] = "deployment"
 
@@ -85,7 +89,8 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
     """The deployment for the GPUs that are visible; on the CPU where there are none.
 
     Raises:
-      ValueError: if there are fewer GPUs than clones.
+      ValueError: if there are fewer GPUs than clones; as `DeploymentConfig`, with the names of
+        flags.
     """
     on_cpu = options.clone_on_cpu or num_gpus == 0
     num_clones = options.num_clones or (DEFAULT_CPU_CLONES if on_cpu else num_gpus)
@@ -94,17 +99,18 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
             f"num_clones must be at most the number of visible GPUs, {num_gpus}, "
             f"got {num_clones}; --clone_on_cpu puts clones on the CPU"
         )
-    return DeploymentConfig(
-        num_clones=num_clones,
-        clone_on_cpu=on_cpu,
-        replica_id=options.task,
-        num_replicas=options.worker_replicas,
-        num_ps_tasks=options.num_ps_tasks,
-        all_reduce=options.all_reduce,
-        ps_strategy=options.ps_strategy,
-        # Neither can be copied: each clone has variables, or batches, of its own.
-        copy_clones=options.copy_clones and not (options.all_reduce or options.asynchronous),
-    )
+    with named_as(replica_id="task", num_replicas="worker_replicas"):
+        return DeploymentConfig(
+            num_clones=num_clones,
+            clone_on_cpu=on_cpu,
+            replica_id=options.task,
+            num_replicas=options.worker_replicas,
+            num_ps_tasks=options.num_ps_tasks,
+            all_reduce=options.all_reduce,
+            ps_strategy=options.ps_strategy,
+            # Neither can be copied: each clone has variables, or batches, of its own.
+            copy_clones=options.copy_clones and not (options.all_reduce or options.asynchronous),
+        )
 
 
 def way_to_train(options: DeploymentOptions) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from model_deploy.cluster.options import DEFAULT_SLURM_PORT, ClusterOptions
 from model_deploy.cluster.spec import Cluster, check_address, check_task_id
+from model_deploy.commands import named_as
 from model_deploy.internals import slurm_step
 
 # Job types of TF_CONFIG; `master` is the old name of the chief.
@@ -103,12 +104,13 @@ def cluster_from_flags(options: ClusterOptions, task: int = 0) -> Cluster:
     """
     if options.task_id is not None and task not in (0, options.task_id):
         raise ValueError(f"task must be the same as task_id={options.task_id}, got {task}")
-    return Cluster(
-        _split(options.worker_hosts),
-        _split(options.ps_hosts),
-        options.job_name or "worker",
-        task if options.task_id is None else options.task_id,
-    )
+    with named_as(task_id="task_id" if options.task_id is not None or not task else "task"):
+        return Cluster(
+            _split(options.worker_hosts),
+            _split(options.ps_hosts),
+            options.job_name or "worker",
+            task if options.task_id is None else options.task_id,
+        )
 
 
 def cluster_from_tf_config(text: str) -> Cluster:

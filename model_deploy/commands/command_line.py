@@ -16,6 +16,7 @@ import yaml
 from absl import flags
 
 from model_deploy.commands.help_text import help_text
+from model_deploy.commands.naming import message_of, named_as
 from model_deploy.commands.options import Options, define_flags
 from model_deploy.commands.replacing import replaced_file
 
@@ -75,7 +76,7 @@ def run_command(
         function(options)
     except (ValueError, OSError, FloatingPointError) as error:
         _raise_again_to_debug(options)
-        message = f"error: {error}"
+        message = f"error: {message_of(error)}"
     except tf.errors.OpError as error:
         _raise_again_to_debug(options)
         # Behind its first line comes TensorFlow's own account of the place.
@@ -136,7 +137,9 @@ def parse_options(
         path = os.path.join(folder, OPTIONS_FILE) if folder else ""
         if os.path.exists(path):
             reused = set(names) - set(options_class.not_reused)
-            read = {name: value for name, value in read_options(path).items() if name in reused}
+            with named_as(config=f"{saved_in}/{OPTIONS_FILE}"):
+                saved = read_options(path)
+            read = {name: value for name, value in saved.items() if name in reused}
     defaults = {name: getattr(values, name) for name in names}
     return options_class(**{**defaults, **read, **given})
 

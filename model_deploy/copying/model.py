@@ -111,11 +111,13 @@ class CopiedModel:
 
         Args:
           ops: the ops that they added to the graph, in the order in which they were made.
-          gradients: any structure of them.
+          gradients: any structure of them: tensors of their variables' shapes,
+            `IndexedSlices` over rows, or None.
           copies: the clones for which to copy.
 
         Returns:
-          For each of `copies` the structure with the copies of the gradients.
+          For each of `copies` the structure with the copies of the gradients, which have
+          the same shapes and dtypes.
         """
         stamp_gradients(self._forward, ops, copies)
         return [twins.structure(gradients) for twins in copies]
@@ -222,9 +224,10 @@ def _leaves(value: Any, other: Any) -> list[tuple[Any, Any]]:
 
 def _check_alike(old: Any, new: Any) -> None:
     kinds = [
-        (each.dtype.name, str(each.shape)) if tf.is_tensor(each) else each for each in (old, new)
+        f"{each.dtype.name} {each.shape}" if tf.is_tensor(each) else str(each)
+        for each in (old, new)
     ]
-    if str(kinds[0]) != str(kinds[1]):
+    if kinds[0] != kinds[1]:
         raise ValueError(
             "a copied model_fn must take tensors of the same type and shape for each clone, got "
             f"{kinds[0]} for the first one and {kinds[1]} for another; {WAY_OUT}"

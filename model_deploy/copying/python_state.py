@@ -28,7 +28,7 @@ class Taken:
     Attributes:
       iterator: what was advanced.
       name_scope: the name scope at that time.
-      value: what it gave: tensors in any structure.
+      value: what it gave: tensors of any shapes in any structure.
       ops: the ops that it made.
     """
 

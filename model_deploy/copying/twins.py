@@ -17,8 +17,9 @@ class Twins:
       index: number of the copy, at least 1.
       device_of: device in the copy for a device in the original.
       ops: names of the copies by the names of the original ops.
-      tensors: tensors in place of those of the original, by their names: what comes
-        from outside and differs from copy to copy, such as a clone's batch.
+      tensors: tensors in place of those of the original, by their names and of their shapes
+        and dtypes: what comes from outside and differs from copy to copy, such as a clone's
+        batch.
       functions: names of the copies of functions by the names of the original ones.
     """
 
@@ -35,7 +36,17 @@ class Twins:
         return op if name is None else op.graph.get_operation_by_name(name)
 
     def tensor(self, tensor: Any) -> Any:
-        """The copy of a tensor; the tensor itself if it is shared."""
+        """The copy of a tensor; the tensor itself if it is shared.
+
+        Args:
+          tensor: of any shape.
+
+        Returns:
+          A tensor of the same dtype and static shape.
+
+        Raises:
+          ValueError: if the shape of the copy is another one, as it depends on values.
+        """
         if tensor.name in self.tensors:
             return self.tensors[tensor.name]
         if tensor.op.name not in self.ops:
@@ -55,10 +66,11 @@ class Twins:
         """The copy of what a model returned or added to a collection.
 
         Tensors and ops are replaced in lists, tuples, dicts, dataclasses, sparse and
-        ragged tensors and `IndexedSlices`, at any depth; all else is shared.
+        ragged tensors and `IndexedSlices`, at any depth; all else is shared.  Shapes and
+        dtypes are those of the original.
 
         Raises:
-          ValueError: for another object with an attribute that is to be replaced.
+          ValueError: as `tensor`; for another object with an attribute that is to be replaced.
         """
         if isinstance(value, tf.Tensor):
             return self.tensor(value)
@@ -99,6 +111,10 @@ class Twins:
         """Whether `other` is computed in the copy as `tensor` is in the original.
 
         Ops that were built by calls in both, and are alike, are noted as twins.
+
+        Args:
+          tensor: one of the original, of any shape.
+          other: the one to compare it with, of any shape.
         """
         if self.tensor(tensor).name == other.name:
             return True

@@ -35,7 +35,11 @@ def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, num_classes: int
 
 
 def class_accuracies(confusion: np.ndarray) -> list[float | None]:
-    """For each class the share of its examples that are right; None where it has none."""
+    """For each class the share of its examples that are right; None where it has none.
+
+    Args:
+      confusion: what `confusion_matrix` returns, int64 [num_classes, num_classes].
+    """
     examples = confusion.sum(axis=1)
     return [float(confusion[i, i] / count) if count else None for i, count in enumerate(examples)]
 
@@ -44,7 +48,7 @@ def confusion_figure(confusion: np.ndarray, class_names: Sequence[str], title: s
     """Draws a confusion matrix; the colour is the share of a label's examples.
 
     Args:
-      confusion: what `confusion_matrix` returns.
+      confusion: what `confusion_matrix` returns, int64 [num_classes, num_classes].
       class_names: one name per class.
       title: what stands above.
 

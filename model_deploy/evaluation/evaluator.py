@@ -49,7 +49,7 @@ class Evaluator:
       session_config: a `tf.ConfigProto`; soft placement if not given.
 
     Raises:
-      ValueError: if `max_num_batches` is less than 1.
+      ValueError: if `max_num_batches` is less than 1, or the number of classes is not known.
     """
 
     def __init__(
@@ -149,8 +149,8 @@ def evaluate(
     """Evaluates one checkpoint; for several, an `Evaluator` builds its graph just once.
 
     Args:
-      predict: as for `Evaluator`.
-      batches: as for `Evaluator`.
+      predict: as for `Evaluator`: returns logits, float [n, classes], and labels, int [n].
+      batches: as for `Evaluator`: returns tensors of shape [n, ...].
       checkpoint: its name, or a folder, for the newest one there.
       **options: more arguments of `Evaluator`.
 

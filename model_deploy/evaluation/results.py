@@ -55,7 +55,7 @@ class Evaluation:
       checkpoint: name of the checkpoint.
       global_step: its step.
       num_classes: number of classes.
-      predictions: one for each example.
+      predictions: one for each example, arrays [examples].
       total_loss: the total loss of training on these examples as one batch; None if
         the model has no loss.
       seconds: how long it took.
@@ -99,7 +99,11 @@ class Evaluation:
 
     @functools.cached_property
     def confusion(self) -> np.ndarray:
-        """Number of examples by label (row) and predicted class (column), int64."""
+        """Number of examples by label (row) and predicted class (column).
+
+        Returns:
+          int64 [num_classes, num_classes].
+        """
         return confusion_matrix(
             self.predictions.label, self.predictions.predicted, self.num_classes
         )

@@ -16,8 +16,8 @@ class Signature(NamedTuple):
     """A way to ask a model.
 
     Attributes:
-      inputs: placeholders by name.
-      outputs: tensors by name.
+      inputs: placeholders by name, of shape [batch, ...].
+      outputs: tensors by name, of shape [batch, ...]; see `Serving.signatures`.
     """
 
     inputs: dict[str, Any]

@@ -20,6 +20,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from model_deploy import inputs
+from model_deploy.commands import make_folder, named_as
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import decoding, sources
 
@@ -53,13 +54,14 @@ def convert(
       ValueError: if the number of shards is not from 1 to that of the examples, or the
         folder has shards of another conversion.
       CorruptRecordError: if an example cannot be read.
+      OSError: if the folder cannot be written.
     """
     if not 1 <= num_shards <= dataset.num_examples:
         raise ValueError(
             f"num_shards must be from 1 to the {dataset.num_examples} examples, got {num_shards}"
         )
     folder = pathlib.Path(output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder("output_dir", folder)
     stem = f"{name or dataset.name}_{dataset.split}"
     _check_same_conversion(folder / f".{stem}.json", dataset, num_shards)
     labels = "".join(f"{label}:{each}\n" for label, each in enumerate(dataset.class_names))
@@ -178,14 +180,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     try:
         for split in options.splits:
-            dataset = inputs.get_dataset(options.dataset_name, split, options.data_dir)
+            with named_as(split="splits"):
+                dataset = inputs.get_dataset(options.dataset_name, split, options.data_dir)
             convert(
                 dataset,
                 options.output_dir,
                 name=options.output_name,
                 num_shards=options.num_shards,
             )
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         parser.error(str(error))
 
 

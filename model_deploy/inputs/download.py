@@ -13,6 +13,7 @@ import pathlib
 import re
 from collections.abc import Mapping, Sequence
 
+from model_deploy.commands import make_folder
 from model_deploy.inputs import archives
 
 _MNIST = "https://storage.googleapis.com/cvdf-datasets/mnist/"
@@ -87,12 +88,13 @@ def download(
     Raises:
       ValueError: for an unknown name, a sum that is missing or no sum, a download that
         fails, is cut off or has another sum, and an archive that is not safe.
+      OSError: if the folder cannot be made.
     """
     if name not in DOWNLOADS:
         raise ValueError(f"dataset must be one of {', '.join(DOWNLOADS)}, got {name!r}")
     sums = _sums(name, sha256)
     folder = pathlib.Path(data_dir)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder("data_dir", folder)
     for url, known in sums.items():
         file_name = url.rsplit("/", 1)[-1]
         source = url if base_url is None else f"{base_url.rstrip('/')}/{file_name}"
@@ -152,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         download(
             options.dataset, options.data_dir, sha256=options.sha256, base_url=options.base_url
         )
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         parser.error(str(error))
 
 

@@ -51,7 +51,7 @@ def read_class_names(folder: str) -> tuple[str, ...]:
             lines = [line.strip() for line in file if line.strip()]
     except FileNotFoundError as error:
         raise ValueError(
-            f"num_classes must be given, or {path!r} must name the classes: there is none"
+            f"{path!r} must name the classes, or num_classes must be given: there is no such file"
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path!r} must be readable text, got {error}") from error

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from model_deploy.commands import parse_options
+from model_deploy.commands import make_folder, parse_options
 from model_deploy.launch import guard
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
             return 0
         _check(command)
         log_dir = Path(options.log_dir or tempfile.mkdtemp(prefix="launch-"))
-        log_dir.mkdir(parents=True, exist_ok=True)
+        make_folder("log_dir", log_dir)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

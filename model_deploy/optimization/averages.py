@@ -23,15 +23,13 @@ def moving_average_update(decay: float, global_step: Any) -> Callable[[], Any]:
     """
 
     def update() -> Any:
-        # Read here, after the update: a reference variable as it is moves at the step's start.
-        averages = tf.train.ExponentialMovingAverage(decay, global_step.read_value())
+        averages = tf.train.ExponentialMovingAverage(decay, global_step)
         by_device: dict[str, list[Any]] = {}
         for variable in _averaged_variables():
             by_device.setdefault(variable.device, []).append(variable)
         done = []
         for device, variables in by_device.items():
-            # Beside the variables: else each and its average would move to the worker, and a
-            # reference variable before its update.
+            # Beside the variables: else each and its average would move to the worker.
             with tf.device(device):
                 done.append(averages.apply(variables))
         return tf.group(*done)

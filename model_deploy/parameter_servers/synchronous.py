@@ -25,6 +25,7 @@ import tensorflow.compat.v1 as tf
 from absl import logging
 
 from model_deploy.cluster import run_unless_refused
+from model_deploy.fresh_reads import ops_after
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm
 from model_deploy.hooks import add_session_hook
 
@@ -146,8 +147,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         taken = [g.values if isinstance(g, tf.IndexedSlices) else g for g, _ in means]
         with tf.control_dependencies(taken):
             updates = [self._optimizer.apply_gradients(means, global_step=global_step)]
-        with tf.control_dependencies(updates):
-            updates += [make_op() for make_op in self._after_update]
+        updates += ops_after(updates, self._after_update)
         with tf.control_dependencies(updates):
             step = global_step.read_value()
             others = [queue.enqueue(step) for queue in queues[1:]]

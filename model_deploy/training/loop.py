@@ -193,7 +193,7 @@ def _chief_start(
     report_unfinished(folder)
     checkpoint = checkpoint_to_resume(folder, options.resume)
     if checkpoint is not None:
-        check_fits(checkpoint)
+        check_fits(checkpoint, options.resume)
     clear_end(folder)
     device = f"{cluster.own.device}/device:CPU:0" if cluster else ""
     writer = CheckpointWriter(folder, options.keep_checkpoints, device)
@@ -226,7 +226,10 @@ def _check(
         raise ValueError("model must have a train op, got one deployed without an optimizer")
     check_at_least("max_steps", max_steps, 1)
     if options.eval_every_n_steps is not None and evaluate is None:
-        raise ValueError("evaluate must be given with eval_every_n_steps, got None")
+        raise ValueError(
+            "eval_every_n_steps must go with a function `evaluate`, "
+            f"got {options.eval_every_n_steps} without"
+        )
 
 
 def _check_alone(**others: Any) -> None:

@@ -57,6 +57,12 @@ def test_cluster_without_problems(addresses, capsys):
             id="out-of-range",
         ),
         pytest.param(
+            ["--worker_hosts=a:1", "--task=1"],
+            {},
+            "wrong: task must be at least 0 and less than the 1 tasks of worker_hosts, got 1",
+            id="task",
+        ),
+        pytest.param(
             [],
             {"TF_CONFIG": json.dumps({"cluster": {"worker": ["a"]}, "task": {}})},
             "wrong: TF_CONFIG cluster.worker[0] must be host:port, such as 10.0.0.5:2222, got 'a'",

@@ -99,6 +99,26 @@ def test_cifar10_files(tmp_path, capsys):
     assert "test accuracy at step 2: " in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        pytest.param({"data_dir": "{}/none"}, "data_dir of dataset 'cifar10' must be", id="folder"),
+        pytest.param({"data_dir": "{}"}, "data_dir must have files cifar10_train*", id="files"),
+        pytest.param(
+            {"eval_every_n_steps": 5},
+            "eval_every_n_steps must go with a function `evaluate`, got 5 without",
+            id="evaluation",
+        ),
+    ],
+)
+def test_errors_name_the_flag(tmp_path, capsys, settings, words):
+    """A mistake is one line that begins with the flag."""
+    flags = {name: str(value).format(tmp_path) for name, value in settings.items()}
+    assert run(tmp_path / "run", **flags) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {words}"), line
+
+
 def test_devices():
     """Each tower is on its device, the variables are on the CPU."""
     devices = ["/device:GPU:0", "/device:GPU:1"]

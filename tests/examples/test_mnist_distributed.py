@@ -3,6 +3,7 @@
 import re
 import threading
 
+import pytest
 import tensorflow.compat.v1 as tf
 
 from examples import mnist_distributed as script
@@ -85,8 +86,35 @@ def test_without_a_cluster(tmp_path, monkeypatch, capsys):
     assert "test accuracy at step 5: " in capsys.readouterr().out
 
 
-def test_errors_are_one_line(monkeypatch, capsys):
-    """With a bad address the program ends and says why."""
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        pytest.param(
+            ["--worker_hosts=nowhere"], "worker_hosts[0] must be host:port, such as", id="address"
+        ),
+        pytest.param(
+            ["--worker_hosts=127.0.0.1:1,b:1"],
+            "ps_hosts must be at least 1 with worker_hosts=2, got 0",
+            id="no-ps",
+        ),
+        pytest.param(
+            ["--worker_hosts=127.0.0.1:1,b:1", "--ps_hosts=c:1", "--task_id=4"],
+            "task_id must be at least 0 and less than the 2 tasks of worker_hosts, got 4",
+            id="task",
+        ),
+        pytest.param(["--data_dir={}/none"], "data_dir of dataset 'mnist' must be a", id="folder"),
+        pytest.param(["--data_dir={}"], "data_dir must have files mnist_train*", id="files"),
+        pytest.param(
+            ["--eval_every_n_steps=5"],
+            "eval_every_n_steps must go with a function `evaluate`, got 5 without",
+            id="evaluation",
+        ),
+    ],
+)
+def test_errors_name_the_flag(tmp_path, monkeypatch, capsys, flags, words):
+    """A mistake is one line that begins with the flag."""
     monkeypatch.delenv("TF_CONFIG", raising=False)
-    assert script.main(["mnist", "--worker_hosts=nowhere"]) == 1
-    assert re.fullmatch(r"error: worker_hosts.* must be .*\n", capsys.readouterr().err)
+    arguments = [each.format(tmp_path) for each in (*flags, "--train_dir={}/run")]
+    assert script.main(["mnist", *arguments]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {words}"), line

@@ -109,12 +109,43 @@ def test_killed_conversion_leaves_no_half_file(delay_secs, tmp_path):
     np.testing.assert_array_equal(read.source.arrays[0], digits.source.arrays[0])
 
 
-def test_command_reports_mistakes(tmp_path, capsys):
-    """A mistake on the command line ends it with the message of the error."""
-    arguments = ["--dataset_name=mnist", f"--output_dir={tmp_path}", "--splits", "train"]
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(
+            ["--dataset_name=mnist", "--output_dir={}"],
+            "data_dir must name the folder of dataset 'mnist', got None",
+            id="no folder",
+        ),
+        pytest.param(
+            ["--dataset_name=flowers", "--data_dir={}", "--output_dir={}"],
+            "data_dir must have files flowers_train*.tfrecord",
+            id="no files",
+        ),
+        pytest.param(
+            ["--dataset_name=digits", "--output_dir={}", "--splits", "x"],
+            "splits of dataset 'digits' must be one of train, test, got 'x'",
+            id="split",
+        ),
+        pytest.param(
+            ["--dataset_name=digits", "--output_dir={}", "--num_shards=0"],
+            "num_shards must be from 1 to the 1437 examples, got 0",
+            id="shards",
+        ),
+        pytest.param(
+            ["--dataset_name=digits", "--output_dir={}/file"],
+            "output_dir must be a folder that can be written, got {}/file: File exists",
+            id="output",
+        ),
+    ],
+)
+def test_command_reports_mistakes(tmp_path, capsys, arguments, words):
+    """A mistake on the command line ends it with an error that begins with the flag."""
+    (tmp_path / "file").touch()
     with pytest.raises(SystemExit):
-        convert.main(arguments)
-    assert "data_dir must name the folder of dataset 'mnist', got None" in capsys.readouterr().err
+        convert.main([each.format(tmp_path) for each in arguments])
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.partition("error: ")[2].startswith(words.format(tmp_path)), last
 
 
 def test_command_converts_all_splits(tmp_path, capsys):

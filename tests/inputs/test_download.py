@@ -215,6 +215,31 @@ def test_download_rejects(name, sha, message, tmp_path):
         download.download(name, tmp_path, sha256=sha)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(
+            ["mnist", "--data_dir={}/file"],
+            "data_dir must be a folder that can be written, got {}/file: File exists",
+            id="folder",
+        ),
+        pytest.param(["flowers", "--data_dir={}"], "sha256 must be given for https://", id="none"),
+        pytest.param(
+            ["flowers", "--data_dir={}", "--sha256=abc"],
+            "sha256 must be 64 hexadecimal digits, got 'abc'",
+            id="digits",
+        ),
+    ],
+)
+def test_command_reports_mistakes(tmp_path, capsys, arguments, words):
+    """A mistake on the command line ends it with an error that begins with the flag."""
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit):
+        download.main([each.format(tmp_path) for each in arguments])
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.partition("error: ")[2].startswith(words.format(tmp_path)), last
+
+
 def test_command_downloads(tmp_path, capsys):
     """The command takes a mirror and a sum, and reports mistakes."""
     with serve({"flower_photos.tgz": FLOWERS}) as (url, _):

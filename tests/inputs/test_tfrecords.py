@@ -124,7 +124,7 @@ def test_class_count_and_offset_can_be_given(tmp_path):
         pytest.param(
             lambda folder: (folder / "a_train.tfrecord").touch(),
             {},
-            "num_classes must be given, or .*labels.txt' must name the classes",
+            "^'.*labels.txt' must name the classes, or num_classes must be given",
             id="no_labels",
         ),
         pytest.param(

@@ -242,7 +242,10 @@ def test_terminal_is_closed(tmp_path):
         (["--num_workers=0", "--", "x"], "num_workers must be at least 1, got 0"),
         (["--restart=none", "--", "x"], "restart must be one of auto, task, all, got 'none'"),
         (["--no_such", "--", "x"], "Unknown command line flag 'no_such'"),
-        (["--log_dir=/dev/null/x", "--", "x"], "Not a directory"),
+        (
+            ["--log_dir=/dev/null/x", "--", "x"],
+            "error: log_dir must be a folder that can be written, got /dev/null/x: Not a directory",
+        ),
     ],
 )
 def test_wrong_command_line(arguments, message, capsys):

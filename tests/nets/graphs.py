@@ -1,12 +1,12 @@
 """Builds a network in a graph of its own, runs it on the reference weights and input, and keeps
 what the tests compare: names, shapes and numbers, not the graph."""
 
-import collections
 import dataclasses
 import functools
 import importlib
 import inspect
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ def without_drops(name: str) -> dict[str, Any]:
 def session(graph: tf.Graph) -> tf.Session:
     """Returns a session that runs the graph as it is: rewriting it takes longer than one run.
 
-    Two threads, whatever the machine has, are those of the run that measured the noise.
+    Two threads, whatever the machine has: one way less in which sums are added up otherwise.
     """
     options = tf.ConfigProto(intra_op_parallelism_threads=2, inter_op_parallelism_threads=2)
     options.graph_options.rewrite_options.disable_meta_optimizer = True
@@ -73,12 +73,17 @@ def session(graph: tf.Graph) -> tf.Session:
     return tf.Session(graph=graph, config=options)
 
 
-def load_weights(sess: tf.Session) -> None:
-    """Gives every float variable of the session's graph its reference value."""
+def load_weights(
+    sess: tf.Session, weights: Callable[[str, list[int]], np.ndarray] = reference.weights
+) -> None:
+    """Gives every float variable of the current graph its reference value.
+
+    Args:
+      sess: gets the values.
+      weights: gives the value of the variable of this name and shape, if not the reference's.
+    """
     variables = [v for v in tf.global_variables() if v.dtype.base_dtype == tf.float32]
-    values = {
-        v.initializer.inputs[1]: reference.weights(v.op.name, v.shape.as_list()) for v in variables
-    }
+    values = {v.initializer.inputs[1]: weights(v.op.name, v.shape.as_list()) for v in variables}
     sess.run([v.initializer for v in variables], values)
     sess.run([v.initializer for v in tf.global_variables() if v.dtype.base_dtype != tf.float32])
 
@@ -128,28 +133,6 @@ def structure(end_points: dict[str, Any]) -> Structure:
     )
 
 
-def _initializers() -> dict[str, str]:
-    """Returns what the variables of the current graph start from; they cannot be fed after this."""
-    return {v.op.name: _initial_distribution(v.initial_value) for v in tf.global_variables()}
-
-
-def _initial_distribution(value: Any) -> str:
-    """Describes the distribution that an initial value is drawn from, as the reference does."""
-    constant = tf.get_static_value(value)
-    if constant is not None:
-        values = np.unique(constant)
-        if len(values) > 1:
-            return "constant_tensor"
-        return {0: "zeros", 1: "ones"}.get(values[0], f"constant({values[0]:g})")
-    product, start = value.op.inputs  # random * scale + start
-    random, scale = product.op.inputs
-    first = float(tf.get_static_value(start))
-    if random.op.type == "TruncatedNormal":
-        return f"truncated_normal(mean={first:g},stddev={tf.get_static_value(scale):g})"
-    high, low = map(tf.get_static_value, scale.op.inputs)
-    return f"uniform({low:g},{high:g})"
-
-
 def _normalizations(graph: tf.Graph) -> dict[str, Any]:
     """Counts the batch normalizations of a graph, fused or made of single operations."""
     fused = [op for op in graph.get_operations() if op.type.startswith("FusedBatchNorm")]
@@ -183,91 +166,6 @@ def inference(name: str) -> Inference:
             fed = {images: reference.images(expected["input"]["shape"])}
             logits_value, values = sess.run([logits, end_points], fed)
     return Inference(built, logits_value, {key: statistics(v) for key, v in values.items()})
-
-
-@dataclasses.dataclass(frozen=True)
-class Training:
-    """One network after one training step's gradients and update ops, with no random drops."""
-
-    structure: Structure
-    initializers: dict[str, str]
-    regularized: list[str]
-    logits: np.ndarray
-    auxiliary_logits: np.ndarray | None
-    cross_entropy: float
-    regularization_loss: float
-    gradient_norms: dict[str, float]
-    without_gradient: list[str]
-    moving: dict[str, np.ndarray]
-
-    @property
-    def gradient_norm(self) -> float:
-        """Norm of all gradients together."""
-        return float(np.linalg.norm(list(self.gradient_norms.values())))
-
-
-@functools.lru_cache(maxsize=1)
-def training(name: str) -> Training:
-    """Builds a network for training, runs its gradients and update ops once."""
-    expected = reference.load(name)
-    shape = expected["training_loss_and_update"]["input_shape"]
-    with tf.Graph().as_default() as graph:
-        images = tf.placeholder(tf.float32, shape)
-        logits, end_points = build(
-            name,
-            images,
-            is_training=True,
-            weight_decay=expected["weight_decay_used_here"],
-            **without_drops(name),
-        )
-        built = structure(end_points)
-        cross_entropy = tf.reduce_mean(
-            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=LABELS, logits=logits)
-        )
-        variables = tf.trainable_variables()
-        gradients = dict(zip(variables, tf.gradients(cross_entropy, variables), strict=True))
-        moving = [v for v in tf.global_variables() if "/moving_" in v.name]
-        losses = tf.losses.get_regularization_losses()
-        fetches = {
-            "logits": logits,
-            "auxiliary_logits": end_points.get("AuxLogits", []),
-            "cross_entropy": cross_entropy,
-            "regularization_loss": tf.add_n(losses),
-            "gradient_norms": {
-                v.op.name: tf.norm(g) for v, g in gradients.items() if g is not None
-            },
-            "updates": tf.group(*tf.get_collection(tf.GraphKeys.UPDATE_OPS)),
-        }
-        with session(graph) as sess:
-            load_weights(sess)
-            values = sess.run(fetches, {images: reference.images(shape)})
-            moving_values = sess.run({v.op.name: v for v in moving})
-        del values["updates"]
-        if isinstance(values["auxiliary_logits"], list):
-            values["auxiliary_logits"] = None
-        return Training(
-            structure=built,
-            initializers=_initializers(),
-            regularized=sorted(_regularized_variables(losses)),
-            without_gradient=[v.op.name for v, g in gradients.items() if g is None],
-            moving=moving_values,
-            **values,
-        )
-
-
-def _regularized_variables(losses: list[Any]) -> list[str]:
-    """Returns the name of the variable that each regularization loss reads."""
-    names = []
-    for loss in losses:
-        queue, seen = collections.deque([loss.op]), set()
-        while queue:
-            op = queue.popleft()
-            if op.type in {"VarHandleOp", "VariableV2"}:
-                names.append(op.name)
-            if op not in seen:
-                seen.add(op)
-                queue.extend(tensor.op for tensor in op.inputs)
-    return names
 
 
 def sample(name: str, smallest: bool = False) -> Any:

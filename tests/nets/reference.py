@@ -13,51 +13,35 @@ from typing import Any
 import numpy as np
 
 _DATA = pathlib.Path(__file__).parent / "data"
+SENSITIVITIES = _DATA / "sensitivities.json"
 
 # Inference: the largest difference relative to the largest absolute value, and the same for an
-# end point's mean and standard deviation. Two runs with different kernels differ by up to 4e-6.
+# end point's mean and standard deviation. Nothing in inference amplifies rounding: runs with
+# different kernels differ by up to 1e-5.
 INFERENCE_TOLERANCE = 1e-4
-# Training: normalization over a batch of two amplifies rounding, by an amount that differs from
-# network to network. Each file says how far a run with oneDNN kernels and two threads was from the
-# reference run. The tests run that way, too, and are as far, to the two digits that the files have.
-_NOISE_FACTOR = 1.5
-_NOISE_FLOOR = 1e-6
-# The noise of the auxiliary logits was not measured. One of their normalizations is over as few
-# values as the batch has examples, two. Seen: 8 times the noise of the logits.
-_AUXILIARY_FACTOR = 20.0
-# Neither was that of a single variable's gradient: ten times the noise of all gradients together.
-# In most files that is more than twenty times the noise of the logits; where it is less, by chance,
-# they get that much, but no more than 0.001. It counts relative to the norm of all gradients, where
-# an activation next to zero, or two next to each other under a max pooling, that decide otherwise
-# are worth up to 2e-5; and relative to itself, where the first layers move by 8 percent.
-_GRADIENT_FACTOR = 10.0
-_GRADIENT_CHANCE = 1e-3
-_GRADIENT_FLOOR = 1e-4
-_GRADIENT_OWN = 0.2
+# Training: a figure may be this many times as far from the reference as the noise of `sensitivity`
+# has moved it.
+_NOISE_FACTOR = 3.0
+# A figure that this noise does not move has some roundings of its own, of 2^-24 each: it is
+# averaged or scaled, stored as float32 and written with eight digits. Sixteen of them.
+_ROUNDINGS = 2.0**-20
 
 
-def training_tolerance(measured_noise: dict[str, float], figure: str) -> float:
-    """Returns the relative difference up to which a training figure is taken as equal."""
-    return max(_NOISE_FACTOR * measured_noise[figure], _NOISE_FLOOR)
+def training_bounds(name: str) -> dict[str, list[float]]:
+    """Returns how far each training figure of a network may be from the reference, by kind.
 
-
-def auxiliary_tolerance(measured_noise: dict[str, float]) -> float:
-    """Returns the same for auxiliary logits."""
-    return _AUXILIARY_FACTOR * measured_noise["logits_relative_to_largest"]
-
-
-def gradient_tolerance(measured_noise: dict[str, float], norm: float, global_norm: float) -> float:
-    """Returns the difference up to which the norm of one variable's gradient is taken as equal.
-
-    Args:
-      measured_noise: of the training figures.
-      norm: of the variable's gradient.
-      global_norm: of all gradients together.
+    Differences are those of `comparison.differences`, in that order.
     """
-    logits = measured_noise["logits_relative_to_largest"]
-    noise = max(measured_noise["gradient_global_norm_relative"], logits)
-    noise = max(noise, min(_GRADIENT_CHANCE, 20 * logits))
-    return min(max(_GRADIENT_FACTOR * noise, _GRADIENT_FLOOR) * global_norm, _GRADIENT_OWN * norm)
+    return {
+        kind: [max(_NOISE_FACTOR * moved, _ROUNDINGS) for moved in values]
+        for kind, values in sensitivities()[name].items()
+    }
+
+
+@functools.cache
+def sensitivities() -> dict[str, dict[str, list[float]]]:
+    """Returns what the command of `sensitivity` wrote, by network and kind of figure."""
+    return json.loads(SENSITIVITIES.read_text())
 
 
 def names() -> list[str]:

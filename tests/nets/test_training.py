@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import tensorflow.compat.v1 as tf
 
-from tests.nets import graphs, reference
+from tests.nets import comparison, graphs, reference
+from tests.nets.training_step import training
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +23,13 @@ def facts(expected):
 @pytest.fixture(scope="module")
 def actual(reference_name):
     """The network under test, built and run once for this file."""
-    return graphs.training(reference_name)
+    return training(reference_name)
 
 
-def noise(facts, key):
-    """How far the figure called `key` may be from the reference."""
-    return reference.training_tolerance(facts["measured_noise"], key)
+@pytest.fixture(scope="module")
+def wrong(reference_name, actual):
+    """The figures that are further from the reference than rounding can bring them, by kind."""
+    return comparison.wrong(reference_name, actual.figures)
 
 
 def test_variables(expected, facts, actual):
@@ -97,46 +100,48 @@ def test_normalizations(expected, actual):
     assert actual.structure.normalizations == wanted
 
 
-def test_logits(facts, actual):
-    """Training logits equal the reference within its measured noise."""
-    difference = reference.relative_difference(actual.logits, facts["logits"])
-    assert difference < noise(facts, "logits_relative_to_largest")
+def test_logits(wrong):
+    """Training logits equal the reference."""
+    assert not wrong.get("logits")
 
 
-def test_auxiliary_logits(facts, actual):
+def test_auxiliary_logits(facts, actual, wrong):
     """The auxiliary head exists where the reference has one, with equal logits."""
-    if "aux_logits" not in facts:
-        assert actual.auxiliary_logits is None
-        return
-    difference = reference.relative_difference(actual.auxiliary_logits, facts["aux_logits"])
-    assert difference < reference.auxiliary_tolerance(facts["measured_noise"])
+    assert (actual.figures.auxiliary_logits is None) == ("aux_logits" not in facts)
+    assert not wrong.get("auxiliary_logits")
 
 
-def test_cross_entropy(facts, actual):
-    """The loss equals the reference within its measured noise."""
-    difference = reference.relative_difference(actual.cross_entropy, facts["cross_entropy"])
-    assert difference < noise(facts, "cross_entropy_relative")
+def test_cross_entropy(wrong):
+    """The loss equals the reference."""
+    assert not wrong.get("cross_entropy")
 
 
 def test_regularization_loss(facts, actual):
     """The regularization losses add up to the reference: no noise, they only read the weights."""
     wanted = facts["regularization_loss_sum"]
-    assert reference.relative_difference(actual.regularization_loss, wanted) < 1e-5
+    assert reference.relative_difference(actual.figures.regularization_loss, wanted) < 1e-5
 
 
-def test_gradient_norms(facts, actual):
+def test_gradient_norms(expected, wrong):
     """Gradient norms, of all variables and of the first and last, equal the reference."""
-    wanted = facts["gradient_global_norm"]
-    tolerance = noise(facts, "gradient_global_norm_relative")
-    assert reference.relative_difference(actual.gradient_norm, wanted) < tolerance
-    measured = facts["measured_noise"]
-    wrong = {
-        name: (actual.gradient_norms[name], norm)
-        for name, norm in facts["gradient_norms_some"]
-        if not abs(actual.gradient_norms[name] - norm)
-        < reference.gradient_tolerance(measured, norm, wanted)
-    }
-    assert not wrong
+    if len(expected["input"]["shape"]) == 5 and _max_pool3d_counts_equal_maxima():
+        pytest.skip("this machine's 3-D max pooling has wrong gradients where maxima are equal")
+    assert not wrong.get("gradient_norm")
+    assert not wrong.get("gradient_norms")
+
+
+def _max_pool3d_counts_equal_maxima():
+    """Whether a gradient goes in full to each of several equal maxima, not to one of them.
+
+    TensorFlow's own CPU kernel does so, oneDNN's does not. Under two poolings on top of each other
+    many maxima are equal: the second sees the same value from several windows of the first.
+    """
+    with tf.Graph().as_default() as graph:
+        equal = tf.placeholder(tf.float32, [1, 2, 2, 2, 1])
+        largest = tf.nn.max_pool3d(equal, 2, 2, "VALID")
+        gradient = tf.gradients(largest, equal)[0]
+        with graphs.session(graph) as sess:
+            return sess.run(gradient, {equal: np.ones(equal.shape)}).sum() > 1
 
 
 def test_variables_without_gradient(facts, actual):
@@ -144,17 +149,7 @@ def test_variables_without_gradient(facts, actual):
     assert len(actual.without_gradient) == facts["variables_without_gradient"]
 
 
-def test_moving_statistics(facts, actual):
+def test_moving_statistics(wrong):
     """Moving means and variances after one update equal the reference."""
-    tolerance = noise(facts, "logits_relative_to_largest")
-    differences = {}
-    for name, mean, deviation, first in facts.get("moving_statistics_after_one_update", []):
-        got_mean, got_deviation, got_first = graphs.statistics(actual.moving[name])
-        got = [got_mean, got_deviation, *got_first]
-        differences[name] = reference.relative_difference(got, [mean, deviation, *first])
-    assert not {name: d for name, d in differences.items() if not d < tolerance}
-    for kind in ("mean", "variance"):
-        values = [v.ravel() for name, v in actual.moving.items() if name.endswith(kind)]
-        values = np.concatenate([np.zeros(1), *values])
-        wanted = facts.get(f"moving_{kind}_sum_after_one_update", 0.0)
-        assert abs(values.sum() - wanted) <= tolerance * np.abs(values).sum()
+    assert not wrong.get("moving_statistics")
+    assert not wrong.get("moving_sums")

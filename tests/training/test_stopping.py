@@ -130,7 +130,10 @@ def test_stop_at_metric(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"eval_every_n_steps": 2}, "evaluate must be given with eval_every_n_steps, got None"),
+        (
+            {"eval_every_n_steps": 2},
+            "eval_every_n_steps must go with a function `evaluate`, got 2 without",
+        ),
         (
             {"stop_at_metric": 0.5},
             "stop_at_metric must go with eval_every_n_steps, got 0.5 alone",

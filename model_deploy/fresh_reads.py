@@ -1,0 +1,51 @@
+"""Ops that come after an update and see the variables as it leaves them."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import graph_walk, internals
+
+
+def ops_after(updates: Sequence[Any], functions: Iterable[Callable[[], Any]]) -> list[Any]:
+    """Calls functions for the ops that they make, which run after `updates`.
+
+    What they read of variables are the values after the updates.  For resource variables
+    TensorFlow sees to that.  Of a reference variable it gives everybody the one read that it
+    made with the variable, which may run before the update; here such reads are made anew.
+
+    Reads the collections `GLOBAL_VARIABLES` and `LOCAL_VARIABLES`.
+
+    Args:
+      updates: ops that change variables.
+      functions: called without arguments; each returns an op.
+
+    Returns:
+      What the functions returned.
+    """
+    with tf.control_dependencies(updates), graph_walk.new_ops() as ops:
+        made = [make_op() for make_op in functions]
+    if ops:
+        _read_anew(ops, updates)
+    return made
+
+
+def _read_anew(ops: Sequence[Any], updates: Sequence[Any]) -> None:
+    variables = [*tf.global_variables(), *tf.local_variables()]
+    shared = {v.value().name: v for v in variables if not internals.is_resource_variable(v)}
+    if not shared:
+        return
+    # Initial values are no part of the step: they are computed before it.
+    once = graph_walk.ancestors(variable.initializer for variable in variables)
+    fresh: dict[str, Any] = {}
+    for op in ops:
+        if op in once:
+            continue
+        for index, tensor in enumerate(op.inputs):
+            if tensor.name in shared:
+                if tensor.name not in fresh:
+                    variable = shared[tensor.name]
+                    with tf.control_dependencies(updates), tf.device(variable.device):
+                        fresh[tensor.name] = variable.read_value()
+                internals.replace_input(op, index, fresh[tensor.name])

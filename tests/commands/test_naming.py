@@ -1,0 +1,77 @@
+"""Errors name the flag that was typed, where the library has another name for it."""
+
+import re
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy.commands import make_folder, named_as
+from model_deploy.commands.naming import message_of
+
+FLAGS = {"data_dir": "dataset_dir", "num_replicas": "worker_replicas", "size must": "side must"}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        pytest.param("data_dir must be 1, got 2", "dataset_dir must be 1, got 2", id="begins"),
+        pytest.param("data_dir of x must be", "dataset_dir of x must be", id="of"),
+        pytest.param(
+            "data_dir must go with num_replicas=2, got data_dir",
+            "dataset_dir must go with worker_replicas=2, got data_dir",
+            id="setting",
+        ),
+        pytest.param("size must be 1", "side must be 1", id="words"),
+        pytest.param("size has 1", "size has 1", id="other-words"),
+        pytest.param("data_dirs must be", "data_dirs must be", id="longer"),
+        pytest.param("the data_dir must be", "the data_dir must be", id="later"),
+        pytest.param("x must be, got 'a/data_dir=1'", "x must be, got 'a/data_dir=1'", id="value"),
+    ],
+)
+def test_names(message, expected):
+    """The name is changed where it names the setting; values stay as they were typed."""
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"), named_as(**FLAGS):
+        raise ValueError(message)
+
+
+def test_what_names_no_argument_stays():
+    """An error of another kind, or about something else, is the one that was raised."""
+    for error in (OSError("data_dir is full"), UnicodeDecodeError("utf-8", b"x", 0, 1, "bad")):
+        with pytest.raises(type(error)) as caught, named_as(**FLAGS):
+            raise error
+        assert caught.value is error
+
+
+def test_calls_inside_of_each_other():
+    """The name that an inner block gives can be changed by an outer one."""
+    with (
+        pytest.raises(ValueError, match=r"^eval_size must be 1$"),
+        named_as(train_size="eval_size"),
+        named_as(size="train_size"),
+    ):
+        raise ValueError("size must be 1")
+
+
+def test_errors_in_a_pipeline():
+    """Of an error that TensorFlow has put the lines of a function in front of, its own words."""
+
+    def fails(number):
+        del number
+        raise ValueError("size must be even, got 3")
+
+    with pytest.raises(ValueError, match="in user code:") as caught:
+        tf.data.Dataset.range(1).map(fails)
+    assert message_of(caught.value) == "size must be even, got 3"
+    with pytest.raises(ValueError, match=r"^side must be even, got 3$"), named_as(**FLAGS):
+        tf.data.Dataset.range(1).map(fails)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path):
+    """The error names the field; a folder that is there is left as it is."""
+    make_folder("log_dir", tmp_path / "a" / "b")
+    make_folder("log_dir", tmp_path / "a")
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").touch()
+    message = f"^log_dir must be a folder that can be written, got {tmp_path}/file: File exists$"
+    with pytest.raises(OSError, match=message):
+        make_folder("log_dir", tmp_path / "file")
