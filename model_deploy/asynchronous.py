@@ -35,6 +35,9 @@ def clone_regularization(clones: Sequence[Clone], clone_index: int) -> list[Any]
     variables, which only the first clone made, when it made the variables.
 
     Reads the collection `REGULARIZATION_LOSSES`.
+
+    Returns:
+      Scalars.
     """
     members = collect_members(tf.GraphKeys.REGULARIZATION_LOSSES, clones)
     own = members.clones[clone_index]
@@ -56,7 +59,8 @@ def update_by_clone(
     """Makes an update of one clone's own gradients.
 
     Args:
-      gradients: `(gradient, variable)` pairs of the shared variables.
+      gradients: `(gradient, variable)` pairs of the shared variables; a gradient has the
+        variable's shape, or is an `IndexedSlices` over its rows.
       loss: the clone's loss, a scalar.
       optimizer: a `tf.compat.v1.train.Optimizer`.
       update_ops: ops, or functions that make ops, to run with each update.

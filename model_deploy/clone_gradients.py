@@ -23,12 +23,13 @@ def compute_clone_gradients(
 
     Args:
       clones: the clones.
-      losses: their losses.
+      losses: their losses, scalars.
       optimizer: a `tf.compat.v1.train.Optimizer`.
       kwargs: for its `compute_gradients`.
 
     Returns:
-      `(gradient, variable)` pairs for each clone that has a loss.
+      `(gradient, variable)` pairs for each clone that has a loss; see `gradients.sum_gradients`
+      for their shapes.
     """
     if len(clones) == 1:
         return [gradients_of_clone(clones[0], losses.terms_of_clone(0), optimizer, kwargs)]
@@ -50,7 +51,18 @@ def compute_clone_gradients(
 def gradients_of_clone(
     clone: Clone, terms: Sequence[Any], optimizer: Any, kwargs: Mapping[str, Any]
 ) -> list[GradientAndVariable]:
-    """Gradients of the sum of a clone's losses, on its device or, in stages, beside its ops."""
+    """Gradients of the sum of a clone's losses, on its device or, in stages, beside its ops.
+
+    Args:
+      clone: the clone.
+      terms: its losses, scalars.
+      optimizer: a `tf.compat.v1.train.Optimizer`.
+      kwargs: for its `compute_gradients`.
+
+    Returns:
+      `(gradient, variable)` pairs; a gradient has the variable's shape, is an `IndexedSlices`
+      over its rows, or None.
+    """
     origin = origin_of(clone)
     if origin is not None and origin.config.devices_per_clone > 1:
         kwargs = {"colocate_gradients_with_ops": True, **kwargs}

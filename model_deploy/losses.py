@@ -24,12 +24,12 @@ class Losses(NamedTuple):
     regularization: Any
 
     def terms_of_clone(self, index: int) -> list[Any]:
-        """What clone `index` computes gradients of: the first also what counts once."""
+        """What clone `index` computes gradients of, scalars: the first also what counts once."""
         once = [self.shared, self.regularization] if index == 0 else []
         return [term for term in (self.clones[index], *once) if term is not None]
 
     def total(self) -> Any:
-        """The sum of all terms, an op named `total_loss`."""
+        """The sum of all terms, a scalar named `total_loss`."""
         terms = [term for i in range(len(self.clones)) for term in self.terms_of_clone(i)]
         return tf.add_n(terms, name="total_loss")
 

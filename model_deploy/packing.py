@@ -12,20 +12,20 @@ SMALL_BYTES = 1 << 16
 
 
 def pack(tensors: Sequence[Any]) -> Any:
-    """One vector of the values of tensors of one dtype, in order."""
+    """One vector of the values of tensors of one dtype, of any shapes, in order."""
     flat = [tf.reshape(tensor, [-1]) for tensor in tensors]
     return flat[0] if len(flat) == 1 else tf.concat(flat, axis=0)
 
 
 def unpack(vector: Any, shapes: Sequence[tf.TensorShape]) -> list[Any]:
-    """The tensors that `pack` has put into a vector, given their shapes."""
+    """The tensors that `pack` has put into a vector, given their shapes, which are known."""
     sizes = [shape.num_elements() for shape in shapes]
     parts = [vector] if len(sizes) == 1 else tf.split(vector, sizes)
     return [tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def is_small(tensor: Any) -> bool:
-    """Whether it is better to pack a tensor; not for one whose size is not known."""
+    """Whether it is better to pack a tensor; not for one whose shape is not known."""
     size = placement.tensor_bytes(tensor.shape, tensor.dtype)
     return size is not None and size <= SMALL_BYTES
 
@@ -39,7 +39,7 @@ def move_packed(tensors: Sequence[Any], source: str, destination: str) -> list[A
       destination: where they are needed.
 
     Returns:
-      A tensor on `destination` for each of `tensors`.
+      A tensor on `destination` for each of `tensors`, of its shape and dtype.
     """
     moved: list[Any] = list(tensors)
     by_dtype: dict[tf.DType, list[int]] = {}

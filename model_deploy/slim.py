@@ -27,64 +27,14 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-# Where tf-slim looks for a name -> the module that has it on current TensorFlow.
-_MOVED: dict[str, dict[str, str]] = {
-    "tensorflow.python.framework.ops": {
-        "Tensor": "tensorflow.python.framework.tensor",
-        "IndexedSlices": "tensorflow.python.framework.indexed_slices",
-    },
-    "tensorflow.python.layers.normalization": {
-        "BatchNorm": "tf_keras.src.legacy_tf_layers.normalization",
-        "BatchNormalization": "tf_keras.src.legacy_tf_layers.normalization",
-        "batch_normalization": "tf_keras.src.legacy_tf_layers.normalization",
-    },
-    "tensorflow.python.ops.array_ops": {
-        "stack": "tensorflow.python.ops.array_ops_stack",
-        "unstack": "tensorflow.python.ops.array_ops_stack",
-    },
-    "tensorflow.python.ops.control_flow_ops": {
-        "Assert": "tensorflow.python.ops.control_flow_assert",
-        "case": "tensorflow.python.ops.control_flow_case",
-        "cond": "tensorflow.python.ops.cond",
-        "while_loop": "tensorflow.python.ops.while_loop",
-    },
-    "tensorflow.python.ops.variable_scope": {
-        "variable": "tensorflow.python.ops.variable_v1",
-        "disable_resource_variables": "tensorflow.python.ops.resource_variables_toggle",
-        "enable_resource_variables": "tensorflow.python.ops.resource_variables_toggle",
-        "resource_variables_enabled": "tensorflow.python.ops.resource_variables_toggle",
-    },
-    "tensorflow.python.ops.variables": {
-        "VariableV1": "tensorflow.python.ops.variable_v1",
-    },
-}
-# Names that also changed when they moved.
-_RENAMED = {"variable": "VariableV1", "BatchNorm": "BatchNormalization"}
-
-
-class _View(types.ModuleType):
-    """A module with the names that left it; everything else is the module's own."""
-
-    def __init__(self, module: types.ModuleType) -> None:
-        super().__init__(module.__name__, module.__doc__)
-        self.__dict__["_viewed"] = module
-        self.__dict__["_moved"] = _MOVED[module.__name__]
-
-    def __getattr__(self, name: str) -> object:
-        home = self.__dict__["_moved"].get(name)
-        if home is None:
-            return getattr(self.__dict__["_viewed"], name)
-        return getattr(importlib.import_module(home), _RENAMED.get(name, name))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        setattr(self.__dict__["_viewed"], name, value)
+from model_deploy.moved_names import with_moved_names
 
 
 def _give_views(module: types.ModuleType) -> None:
     """Replaces each TensorFlow module in the globals of `module` by its view."""
     for name, value in list(vars(module).items()):
-        if type(value) is types.ModuleType and value.__name__ in _MOVED:
-            setattr(module, name, _View(value))
+        if type(value) is types.ModuleType:
+            setattr(module, name, with_moved_names(value))
 
 
 class _ViewingLoader(importlib.abc.Loader):

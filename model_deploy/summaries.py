@@ -15,6 +15,11 @@ def add_loss_summaries(clones: Sequence[Clone], losses: Losses, total_loss: Any)
 
     They count as the first clone's, so that a second deployment leaves them out.  The
     tag of the total is `total_loss_1`, as with TF-Slim: the op `total_loss` exists.
+
+    Args:
+      clones: the clones.
+      losses: their losses, scalars.
+      total_loss: a scalar.
     """
     scalars = {"total_loss": total_loss}
     if losses.regularization is not None:
@@ -33,6 +38,11 @@ def add_gradient_summaries(
     """Adds a histogram and the norm of each gradient to the `SUMMARIES` collection.
 
     Of a sparse gradient the rows that it holds are shown.
+
+    Args:
+      clones: the clones.
+      gradients: `(gradient, variable)` pairs; a gradient has the variable's shape, or is an
+        `IndexedSlices` over its rows.
     """
     for gradient, variable in gradients:
         values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
@@ -46,8 +56,12 @@ def merge_summaries(clones: Sequence[Clone], extra: Iterable[Any] = ()) -> Any:
 
     Reads the `SUMMARIES` collection.
 
+    Args:
+      clones: the clones.
+      extra: more summaries, serialized string scalars.
+
     Returns:
-      A string scalar named `summary_op/summary_op`, or None where there is no summary.
+      A serialized string scalar named `summary_op/summary_op`, or None where there is no summary.
     """
     members = collect_members(tf.GraphKeys.SUMMARIES, clones)
     every = {tensor.name: tensor for tensor in (*members.clones[0], *members.shared, *extra)}

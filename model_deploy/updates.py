@@ -19,7 +19,20 @@ from model_deploy.parameter_servers import StepCounter, SynchronousOptimizer, pa
 
 
 class Plan(NamedTuple):
-    """What there is to train, and how."""
+    """What there is to train, and how.
+
+    Attributes:
+      config: the deployment.
+      clones: its clones.
+      losses: their losses, scalars.
+      total_loss: the sum of the losses, a scalar.
+      optimizer: a `tf.compat.v1.train.Optimizer`.
+      variables_to_train: variables of any shapes; None for all trainable ones.
+      clip_norm: largest joint L2 norm of the gradients, or None.
+      update_ops: ops, or functions that make ops, to run in each step.
+      regularization_losses: scalars in place of the graph's; None for these.
+      replicas_to_aggregate: how many replicas make an update; None if each makes its own.
+    """
 
     config: DeploymentConfig
     clones: list[Clone]
@@ -33,20 +46,30 @@ class Plan(NamedTuple):
     replicas_to_aggregate: int | None
 
     def gradients(self, clones: Sequence[Clone], losses: Losses) -> list[GradientAndVariable]:
-        """The sum of the clones' gradients."""
+        """The sum of the clones' gradients, of the variables' shapes or as rows of them."""
         return gradients_of_clones(
             clones, losses, self.optimizer, {"var_list": self.variables_to_train}
         )
 
     def clip(self, gradients: list[GradientAndVariable]) -> list[GradientAndVariable]:
-        """The gradients, clipped if that was asked for."""
+        """The gradients, clipped if that was asked for; their shapes stay."""
         if self.clip_norm is None:
             return gradients
         return gradients_lib.clip_by_global_norm(gradients, self.clip_norm)
 
 
 class Update(NamedTuple):
-    """What a way to train makes: the gradients are those to show in summaries."""
+    """What a way to train makes.
+
+    Attributes:
+      train_op: makes a step and returns the total loss, a scalar; None without an optimizer.
+      gradients: `(gradient, variable)` pairs to show in summaries, see `gradients_of_clones`;
+        with all-reduce the first clone's own, of which some may be None.
+      clone_updates: with asynchronous clones one `CloneUpdate` for each.
+      copies_difference: with all-reduce, as that of `DeployedModel`, a float64 scalar.
+      staleness: as that of `DeployedModel`, an int64 scalar or None.
+      global_step: as that of `DeployedModel`, an int64 scalar or None.
+    """
 
     train_op: Any = None
     gradients: Sequence[GradientAndVariable] = ()
@@ -116,7 +139,11 @@ def update_by_each_clone(plan: Plan) -> Update:
 
 
 def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
-    """The same update of every clone's copies, from the gradients of all replicas."""
+    """The same update of every clone's copies, from the gradients of all replicas.
+
+    Raises:
+      ValueError: as `VariableCopies.check_own_variables` and `all_reduce.apply_gradients`.
+    """
     config, clones = plan.config, plan.clones
     trained = plan.variables_to_train or tf.trainable_variables()
     terms = [plan.losses.terms_of_clone(i) for i in range(len(clones))]
@@ -149,7 +176,21 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
 def gradients_of_clones(
     clones: Sequence[Clone], losses: Losses, optimizer: Any, kwargs: Mapping[str, Any]
 ) -> list[GradientAndVariable]:
-    """The sum of the clones' gradients, see `deployment.optimize_clones`."""
+    """The sum of the clones' gradients, see `deployment.optimize_clones`.
+
+    Args:
+      clones: the clones.
+      losses: their losses, scalars.
+      optimizer: a `tf.compat.v1.train.Optimizer`.
+      kwargs: for its `compute_gradients`.
+
+    Returns:
+      `(gradient, variable)` pairs; a gradient has the variable's shape, or is an
+      `IndexedSlices` over its rows.
+
+    Raises:
+      ValueError: if no variable has a gradient.
+    """
     clone_gradients = compute_clone_gradients(clones, losses, optimizer, kwargs)
     grads = gradients_lib.sum_gradients(clone_gradients)
     if not grads:

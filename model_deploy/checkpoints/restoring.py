@@ -107,13 +107,10 @@ def restore_fn(
 
 
 def variables_to_train(trainable_scopes: str | None) -> list[Any]:
-    """The trainable variables of the default graph that are in the scopes.
+    """The trainable variables of the default graph, of any shapes, that are in the scopes.
 
     Args:
       trainable_scopes: scopes with commas between; None for all variables.
-
-    Returns:
-      Variables of any shapes, in the order in which they were made.
 
     Raises:
       ValueError: for a scope without any, with the scopes that there are.
@@ -182,9 +179,6 @@ def compare(
       variables: variables of any shapes, or lists of the parts of one, by their names in the
         checkpoint.
       excluded: names of those that are not to be restored.
-
-    Returns:
-      A row for each; `mis-shaped` also counts another dtype.
     """
     reader = tf.train.load_checkpoint(checkpoint)
     shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
@@ -223,11 +217,7 @@ def table(checkpoint: str, rows: Sequence[VariableRow]) -> str:
 
 
 def by_name(variables: Iterable[Any]) -> dict[str, Any]:
-    """Variables by their names in checkpoints; the parts of one variable as a list.
-
-    Args:
-      variables: variables of any shapes.
-    """
+    """Variables, of any shapes, by their names in checkpoints; the parts of one as a list."""
     result: dict[str, Any] = {}
     for variable in variables:
         name, _ = _name_and_shape(variable)

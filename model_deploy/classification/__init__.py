@@ -1,11 +1,7 @@
 """Image classifiers as options name them: network, dataset, losses, devices."""
 
-from model_deploy.classification.classifier import (
-    Classifier,
-    ClassifierOptions,
-    get_dataset,
-    get_evaluation_dataset,
-)
+from model_deploy.classification.classifier import Classifier, ClassifierOptions
+from model_deploy.classification.datasets import get_dataset, get_evaluation_dataset
 from model_deploy.classification.devices import (
     DeploymentOptions,
     clone_batch_size,

@@ -20,8 +20,7 @@ from model_deploy.evaluation import Evaluator
 
 _IMAGES_RANK = 4
 
-# The flags for the arguments of the inputs.
-_DATASET_FLAGS = {"data_dir": "dataset_dir", "split": "dataset_split_name"}
+# The flags for the arguments of the input pipelines.
 _PIPELINE_FLAGS = {
     "preprocessing name": "preprocessing_name",
     "preprocessing": "preprocessing_name",
@@ -281,33 +280,3 @@ class Classifier(NamedTuple):
             label_smoothing=options.label_smoothing,
         )
         return logits, labels
-
-
-def get_evaluation_dataset(options: ClassifierOptions) -> inputs.Dataset:
-    """The test split of the dataset that the options name, or else its validation split.
-
-    Raises:
-      ValueError: if it has neither, or cannot be read.
-    """
-    try:
-        return get_dataset(options, "test")
-    except ValueError as no_test:
-        try:
-            return get_dataset(options, "validation")
-        except ValueError as no_validation:
-            raise ValueError(f"{no_test}; {no_validation}") from no_validation
-
-
-def get_dataset(options: ClassifierOptions, split: str) -> inputs.Dataset:
-    """A split of the dataset that the options name.
-
-    Raises:
-      ValueError: as `inputs.get_dataset`, with the names of flags.
-    """
-    with named_as(**_DATASET_FLAGS):
-        return inputs.get_dataset(
-            options.dataset_name,
-            split,
-            options.dataset_dir,
-            skip_corrupt_records=options.skip_corrupt_records,
-        )

@@ -16,7 +16,9 @@ from model_deploy.inputs import (  # noqa: F401 - they register themselves
 )
 from model_deploy.inputs.corruption import CorruptRecordError
 from model_deploy.inputs.dataset import Dataset, dataset_names, get_dataset, register_dataset
+from model_deploy.inputs.downloading import download_dataset
 from model_deploy.inputs.evaluation import EvalBatches, eval_batches
+from model_deploy.inputs.mnist import read_idx
 from model_deploy.inputs.order import Order
 from model_deploy.inputs.preprocessing import (
     Preprocessing,
@@ -40,10 +42,12 @@ __all__ = [
     "Texts",
     "TrainBatches",
     "dataset_names",
+    "download_dataset",
     "eval_batches",
     "get_dataset",
     "get_preprocessing",
     "preprocessing_names",
+    "read_idx",
     "read_texts",
     "register_dataset",
     "register_preprocessing",

@@ -30,6 +30,9 @@ class Batching:
       num_preprocessing_threads: images, or batches of a batched family, that are
         preprocessed at the same time; None lets `tf.data` tune it.
       include_index: whether batches also carry "index", the numbers of their examples.
+
+    Raises:
+      ValueError: for a number below 1, and without an `image_size` for images that vary in size.
     """
 
     dataset: dataset_lib.Dataset

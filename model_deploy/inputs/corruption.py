@@ -26,6 +26,9 @@ class Tolerance:
 
     Attributes:
       limit: how many different ones are tolerated.
+
+    Raises:
+      ValueError: if the limit is below 0.
     """
 
     def __init__(self, limit: int = 0) -> None:

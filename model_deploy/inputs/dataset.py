@@ -26,6 +26,10 @@ class Dataset:
       image_shape: (height, width, channels); None where it varies.
       splits: the names of all splits.
       source: where the images and labels come from.
+
+    Raises:
+      ValueError: for a split that is not one of `splits`, without examples, or with more or
+        fewer names than classes.
     """
 
     name: str

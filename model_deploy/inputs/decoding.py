@@ -21,7 +21,8 @@ class Decoder:
 
     Args:
       channels: 1 or 3, or 0 for as many as the image has.
-      crop: decodes only a part, `crop(contents, seed, channels)`, see `Preprocessing.crop_encoded`.
+      crop: decodes only a part, `crop(contents, seed, channels)`, of a string [] and with a seed
+        int64 [2]: uint8 [h, w, channels]; see `Preprocessing.crop_encoded`.
     """
 
     def __init__(self, channels: int, crop: Callable[..., Any] | None = None) -> None:
@@ -36,6 +37,10 @@ class Decoder:
 
     def __call__(self, contents: bytes, seed: np.ndarray | None = None) -> np.ndarray:
         """The image, uint8 [h, w, channels].
+
+        Args:
+          contents: JPEG or PNG.
+          seed: int64 [2], for a decoder that crops; by default zeros.
 
         Raises:
           ValueError: if it does not decode.
@@ -60,7 +65,7 @@ def read_image(
       index: its number.
       decode: a decoder of the kind of `Decoder`.
       shape: what the image must have; None where any size will do.
-      seed: for a decoder that crops.
+      seed: int64 [2], for a decoder that crops.
 
     Raises:
       CorruptRecordError: if that fails, or the image has another shape.

@@ -61,12 +61,16 @@ def eval_batches(
       preprocessing: a family, or the name of a family or a network.
       batch_size: examples per batch; the last one has what is left.
       image_size: side of the images, or (height, width); by default the dataset's.
-      num_readers: files read at the same time; by default `tf.data` tunes it.
+      num_readers: images read at the same time; by default `tf.data` tunes it.
       num_preprocessing_threads: calls of the preprocessing at the same time; by default
         `tf.data` tunes it.
       include_index: adds "index", int64 [n], the numbers of the examples.
       preprocessing_options: keyword arguments for the family.
       name: the name scope.
+
+    Returns:
+      An iterator whose `next` gives "image" float32 [n, h, w, c] and "label" int64 [n].  Its
+      `initializer` is added to `TABLE_INITIALIZERS`.
 
     Raises:
       ValueError: for numbers out of their range, and examples that cannot be read.

@@ -64,7 +64,8 @@ def folder(
       skip_corrupt_records: how many files that are no image are skipped, and reported.
 
     Raises:
-      ValueError: if there are no classes, or no images for the split.
+      ValueError: for an unknown split or a `test_percent` out of its range; if there are no
+        classes, or no images for the split.
     """
     return folder_dataset(
         "folder",
@@ -84,7 +85,11 @@ def folder_dataset(
     skip_corrupt_records: int,
     splits: tuple[str, str] = _SPLITS,
 ) -> dataset.Dataset:
-    """See `folder`; `splits` are the names of the training and the other split."""
+    """See `folder`; `splits` are the names of the training and the other split.
+
+    Raises:
+      ValueError: as `folder`.
+    """
     dataset.checked_split(name, split, splits)
     if not 0 <= test_percent <= 100:
         raise ValueError(f"test_percent must be from 0 to 100, got {test_percent}")

@@ -28,7 +28,19 @@ def fits(
 def decode_all(
     source: EncodedSource, num_examples: int, shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Images and labels of all examples but those that are corrupt and tolerated."""
+    """Images and labels of all examples but those that are corrupt and tolerated.
+
+    Args:
+      source: where the examples are.
+      num_examples: how many there are.
+      shape: (height, width, channels) of each image.
+
+    Returns:
+      Images, uint8 [n, height, width, channels], and labels, int64 [n].
+
+    Raises:
+      CorruptRecordError: if more records are corrupt than are tolerated.
+    """
 
     def decode(first: int) -> tuple[np.ndarray, np.ndarray]:
         return _decode_some(source, range(first, min(first + _DECODED_AT_ONCE, total)), shape)

@@ -29,6 +29,10 @@ class Order:
       global_batch_size: examples per step, over all clones and replicas.
       seed: chooses the order; any integer of 64 bits.
       shuffle: without it, examples come in the order of the dataset.
+
+    Raises:
+      ValueError: for a global batch that is larger than the dataset, and a seed of more than 64
+        bits.
     """
 
     num_examples: int

@@ -50,10 +50,15 @@ class Reader:
         return tuple(outputs)
 
     def read(self, index: np.int64, seed: np.ndarray) -> tuple[Any, ...]:
-        """What `in_graph` gives, as NumPy values.
+        """What `in_graph` gives, as NumPy values of the same shapes.
+
+        Args:
+          index: the number of the example.
+          seed: int64 [2], for a decoder that crops.
 
         Raises:
           CorruptRecordError: if a record is corrupt, and one more than is tolerated.
+          ValueError: if all records are corrupt.
         """
         for number in range(self.num_examples if self.replace else 1):
             place = (int(index) + number) % self.num_examples

@@ -26,7 +26,7 @@ class Corpus(NamedTuple):
     """A file of texts, read: its two parts, and what the numbers stand for.
 
     Attributes:
-      train: the texts to train on.
+      train: the texts to train on; both parts have rows of tokens of the same length.
       test: every fifth text of the file.
       words: the token of each word of the training texts, from 2 on.
       class_names: the labels in the file, in the order of their numbers.
@@ -52,8 +52,13 @@ def read_texts(path: str | os.PathLike[str], max_words: int) -> Corpus:
       path: the file, in UTF-8.
       max_words: how many words of a text are kept, from its start.
 
+    Returns:
+      The texts of both parts, tokens int64 [texts, length] and labels int64 [texts], in which
+      `length` is the number of words of the longest text, at most `max_words`.
+
     Raises:
       ValueError: naming the first line that has no label or no text, or for fewer than 5.
+      OSError: if the file cannot be read.
     """
     lines = [line.split("\t", 1) for line in pathlib.Path(path).read_text("utf-8").splitlines()]
     for number, line in enumerate(lines, start=1):

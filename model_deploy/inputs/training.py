@@ -24,6 +24,9 @@ class Shard:
       shard_index: the number of this one, from 0.
       num_clones: clones per replica.
       batch_size: examples per clone.
+
+    Raises:
+      ValueError: for a number below 1, or a `shard_index` that is not below `num_shards`.
     """
 
     num_shards: int
@@ -59,8 +62,11 @@ class TrainBatches(Iterator[dict[str, Any]]):
       num_batches_per_epoch: steps per epoch.
       num_examples_per_epoch: examples per epoch, over all replicas.
       position: int64 [], the number of steps done, read by `initializer`.
-      wait_secs: float64 [], how long this step waited for its batches; fetch it
+      wait_secs: float64 [], how many seconds this step waited for its batches; fetch it
         together with the train op.
+
+    Raises:
+      ValueError: if there is not one of `clone_devices` for each clone.
     """
 
     def __init__(
@@ -168,7 +174,7 @@ def train_batches(
         By default the pipeline counts its steps itself, in an int64 [num_shards]
         variable that is saved with the others (added to `GLOBAL_VARIABLES`).
       num_epochs: how many epochs to go on for; by default without end.
-      num_readers: files read at the same time; by default `tf.data` tunes it.
+      num_readers: images read at the same time; by default `tf.data` tunes it.
       num_preprocessing_threads: calls of the preprocessing at the same time; by default
         `tf.data` tunes it.
       clone_devices: one device per clone; batches are prefetched to those that are GPUs.
@@ -180,10 +186,11 @@ def train_batches(
       name: the name scope.
 
     Returns:
-      An iterator over the batches of the clones.  Its `initializer` is added to
-      `TABLE_INITIALIZERS`, so `slim.learning.train`, `Supervisor` and monitored sessions run it
-      after a checkpoint was restored; a plain session runs
-      `tf.compat.v1.tables_initializer()` after the variables are there.
+      An iterator over the batches of the clones: "image" float32 [batch_size, h, w, c] and
+      "label" int64 [batch_size].  Its `initializer` is added to `TABLE_INITIALIZERS`, so
+      `slim.learning.train`, `Supervisor` and monitored sessions run it after a checkpoint was
+      restored; a plain session runs `tf.compat.v1.tables_initializer()` after the variables
+      are there.
 
     Raises:
       ValueError: for numbers out of their range, a global batch that is larger than the

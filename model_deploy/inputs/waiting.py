@@ -9,8 +9,11 @@ import tensorflow as tf
 def timed(iterators: Sequence[Any]) -> tuple[list[dict[str, Any]], Any]:
     """The next elements of the iterators, and the time until all of them were there.
 
+    Args:
+      iterators: give dicts of tensors of any shapes.
+
     Returns:
-      `(elements, wait_secs)`: one element per iterator, and a float64 [].
+      `(elements, wait_secs)`: one element per iterator, and the seconds, a float64 [].
     """
     with tf.device("CPU:0"):
         start = tf.timestamp()

@@ -1,5 +1,6 @@
 """The names of TensorFlow that are not public and that this project uses, each in one function."""
 
+from model_deploy.internals.notices import hide_deprecations
 from model_deploy.internals.ops import (
     add_control_inputs,
     add_loop_inputs,
@@ -30,6 +31,7 @@ __all__ = [
     "add_outputs",
     "clear_attribute",
     "forget_slots",
+    "hide_deprecations",
     "in_old_control_flow",
     "inline_callable",
     "is_partitioned",

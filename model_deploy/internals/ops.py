@@ -19,7 +19,8 @@ def set_device(op: Any, device: str) -> None:
 def replace_input(op: Any, index: int, tensor: Any) -> None:
     """Lets an op take `tensor` as its input number `index`.
 
-    Wraps `Operation._update_input`.  A tensor of another type is refused only by a session.
+    Wraps `Operation._update_input`.  The tensor is to have the type and shape of the input that
+    it replaces; one of another type is refused only by a session.
 
     Raises:
       ValueError: if the tensor is of another graph.
@@ -33,7 +34,7 @@ def add_control_inputs(op: Any, others: Sequence[Any]) -> None:
 
 
 def add_loop_inputs(op: Any, tensors: Sequence[Any]) -> None:
-    """Gives a loop more inputs; its functions are to have them already.
+    """Gives a loop more inputs, of any shapes; its functions are to have them already.
 
     Wraps `Operation._add_while_inputs`.
     """
@@ -67,7 +68,7 @@ def in_old_control_flow(op: Any) -> bool:
 
 
 def is_reference(tensor: Any) -> bool:
-    """Whether a tensor is a reference to a variable, as ops of TensorFlow 1 pass it on.
+    """Whether a tensor, of any shape, is a reference to a variable, as TensorFlow 1 passes it on.
 
     Wraps `DType._is_ref_dtype`.
     """

@@ -17,7 +17,10 @@ def inline_callable(session: Any, fetch: Any) -> Callable[[], Any]:
 
     Args:
       session: a `tf.Session` of this process; servers do not offer it.
-      fetch: a tensor.
+      fetch: a tensor of any shape.
+
+    Returns:
+      A function that gives its value, a NumPy array of that shape.
     """
     options = config_pb2.CallableOptions(fetch=[fetch.name])
     options.run_options.inter_op_thread_pool = -1

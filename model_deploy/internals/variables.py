@@ -36,13 +36,14 @@ def partitioned_variable(name: str, like: Any, parts: Sequence[Any]) -> Any:
 def slice_of(variable: Any) -> Any:
     """Which part of which whole a variable is; None for one that is whole.
 
-    Wraps `Variable._save_slice_info`.  It has `full_name`, `full_shape`, `var_offset`, `var_shape`.
+    Wraps `Variable._save_slice_info`.  It has `full_name`, and for each axis the `full_shape` of
+    the whole, and the `var_offset` and `var_shape` of the part.
     """
     return variable._save_slice_info
 
 
 def set_slice_of(variable: Any, part: Any) -> None:
-    """Makes a variable the part that `slice_of` described.
+    """Makes a variable the part that `slice_of` described; it has the `var_shape` of that.
 
     Wraps `Variable._set_save_slice_info`.
     """

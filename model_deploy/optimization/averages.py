@@ -16,7 +16,7 @@ def moving_average_update(decay: float, global_step: Any) -> Callable[[], Any]:
 
     Args:
       decay: in (0, 1), close to 1.
-      global_step: the variable that counts the steps done.
+      global_step: the variable that counts the steps done, an integer scalar.
 
     Returns:
       A function that makes the op; `deploy` calls it when the variables exist.
@@ -40,7 +40,8 @@ def moving_average_update(decay: float, global_step: Any) -> Callable[[], Any]:
 def averages_to_restore() -> dict[str, Any]:
     """The variables of an evaluation graph by the names of their averages in a checkpoint.
 
-    Variables that are not averaged, such as the global step, go by their own names.
+    Variables that are not averaged, such as the global step, go by their own names.  An average
+    has the shape and dtype of its variable.
     """
     averages = tf.train.ExponentialMovingAverage(0.0)  # the decay does not show in names
     averaged = _averaged_variables()

@@ -27,7 +27,8 @@ def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> list[Any]:
         are changed.
 
     Returns:
-      The shared values, on the worker's CPU, for `pack_reads`.
+      The shared values, each of its variable's shape and dtype, on the worker's CPU, for
+      `pack_reads`.
     """
     if config.num_ps_tasks == 0:
         return []
@@ -54,7 +55,7 @@ def pack_reads(values: Sequence[Any]) -> None:
     To be called once gradients are computed, which are those of each variable by itself.
 
     Args:
-      values: what `share_reads` returned.
+      values: what `share_reads` returned, tensors of their variables' shapes.
     """
     small = [value for value in values if packing.is_small(value)]
     reads = [value.op.inputs[0] for value in small]
@@ -72,12 +73,14 @@ def pack_gradients(
 
     Args:
       config: the deployment; without parameter servers nothing is changed.
-      gradients: `(gradient, variable)` pairs.
-      after: a tensor of the worker.  No gradient leaves before it is computed, so that what
-        gets them need not wait for it, which would take a message to each parameter server.
+      gradients: `(gradient, variable)` pairs; a gradient has the variable's shape, is an
+        `IndexedSlices` over its rows, or None.
+      after: a tensor of the worker, of any shape.  No gradient leaves before it is computed, so
+        that what gets them need not wait for it, which would take a message to each parameter
+        server.
 
     Returns:
-      The same values, those that were packed beside their variables.
+      The same values, of the same shapes, those that were packed beside their variables.
     """
     packed = list(gradients)
     if config.num_ps_tasks == 0:

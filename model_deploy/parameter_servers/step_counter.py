@@ -25,7 +25,11 @@ class StepCounter:
         self._at_start = _read_step("step_at_start") if others_update else None
 
     def at_update(self, computed: Sequence[Any]) -> Any:
-        """The global step once the ops of `computed` are done: an int64 scalar beside it."""
+        """The global step once the ops of `computed` are done: an int64 scalar beside it.
+
+        Args:
+          computed: ops or tensors of any shapes.
+        """
         # One op to wait for: what another process waits for moves to it one by one.
         with tf.control_dependencies(computed):
             done = tf.no_op(name="computed")

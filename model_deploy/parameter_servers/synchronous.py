@@ -68,11 +68,11 @@ class SynchronousOptimizer(tf.train.Optimizer):
         self._after_update = after_update
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
-        """Those of the optimizer that makes the updates."""
+        """Those of the optimizer that makes the updates, of the variables' shapes or as rows."""
         return self._optimizer.compute_gradients(*args, **kwargs)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """That of the optimizer that makes the updates."""
+        """That of the optimizer that makes the updates, of the variable's shape."""
         return self._optimizer.get_slot(*args, **kwargs)
 
     def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
@@ -80,7 +80,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         return self._optimizer.get_slot_names(*args, **kwargs)
 
     def variables(self) -> Any:
-        """Those of the optimizer that makes the updates."""
+        """Those of the optimizer that makes the updates: scalars, slots of variables' shapes."""
         return self._optimizer.variables()
 
     def apply_gradients(
@@ -91,8 +91,9 @@ class SynchronousOptimizer(tf.train.Optimizer):
         Adds the hook that every session needs, see `hooks.session_hooks`.
 
         Args:
-          grads_and_vars: `(gradient, variable)` pairs, dense or sparse.
-          global_step: the global step, a variable.
+          grads_and_vars: `(gradient, variable)` pairs; a gradient has the variable's shape, or
+            is an `IndexedSlices` over its rows.
+          global_step: the global step, an integer scalar variable.
           name: ignored.
 
         Returns:

@@ -26,7 +26,7 @@ class CloneThreads:
 
     Args:
       session: where to run.
-      reports: what `clone_report_ops` returned.
+      reports: what `clone_report_ops` returned, a float64 vector for each clone.
       hooks: see `HookCalls`.
       first_step: number of steps done before.
       max_steps: number of steps after which no clone starts another one; None for no end.

@@ -18,7 +18,14 @@ PLOT_EVERY_SECS = 60.0
 
 
 class SummaryHook(tf.train.SessionRunHook):
-    """Fetches the summaries of a step and appends them to TensorBoard's events."""
+    """Fetches the summaries of a step and appends them to TensorBoard's events.
+
+    Args:
+      train_dir: folder of the events.
+      summary_op: a serialized string scalar.
+      every: the interval.
+      last_step: the last step of the run, if it is known.
+    """
 
     def __init__(
         self, train_dir: str, summary_op: Any, every: Every, last_step: int | None
@@ -97,6 +104,13 @@ class CopiesHook(tf.train.SessionRunHook):
     """Checks that all copies of the variables are equal, with all-reduce, at intervals.
 
     All replicas do so after the same steps.
+
+    Args:
+      difference: that of the model, `DeployedModel.copies_difference`, a float64 scalar.
+      every: the interval.
+
+    Raises:
+      ValueError: in `after_run`, if it is not 0.
     """
 
     def __init__(self, difference: Any, every: Every) -> None:
@@ -131,6 +145,9 @@ class EvaluationHook(tf.train.SessionRunHook):
       progress: shows them.
       every: the interval.
       last_step: the last step of the run, if it is known.
+
+    Raises:
+      ValueError: in `after_run`, if the evaluation gives no such metric.
     """
 
     def __init__(

@@ -8,7 +8,11 @@ from model_deploy.commands import Options, option
 
 @dataclasses.dataclass(frozen=True)
 class LoopOptions(Options):
-    """When the loop logs, saves, evaluates and ends."""
+    """When the loop logs, saves, evaluates and ends.
+
+    Raises:
+      ValueError: as `Options`; for a `stop_at_metric` without `eval_every_n_steps`.
+    """
 
     topic: ClassVar[str] = "loop"
 

@@ -36,6 +36,9 @@ class Replicas:
     Attributes:
       cluster: as given.
       shared: the variables on parameter servers; None without.
+
+    Raises:
+      ValueError: if this process is not a worker.
     """
 
     def __init__(

@@ -41,9 +41,10 @@ class Run:
     Attributes:
       options: the settings.
       train_dir: folder of the run's files.
-      report: what `report_op` returned, or, for asynchronous clones, `clone_report_ops`.
+      report: what `report_op` returned, a float64 vector, or, for asynchronous clones, what
+        `clone_report_ops` did, a list of them.
       checks: the checks of `check_numerics`, or None.
-      summary_op: gives serialized summaries, or None.
+      summary_op: all summaries, a serialized string scalar, or None.
       writer: the chief's writer of checkpoints; None in other workers, which write no file.
       hooks: the user's hooks.
       max_steps: number of the last step, or None.
@@ -52,7 +53,8 @@ class Run:
       evaluate: function of a checkpoint's path that returns metrics by name, or None.
       metric: the metric that counts.
       shares_steps: whether others update the same variables, each for itself.
-      copies_difference: that of the model, to be checked now and then; None without.
+      copies_difference: that of the model, a float64 scalar, to be checked now and then; None
+        without.
       replicas: the other processes of the cluster; None without.
     """
 

@@ -42,8 +42,8 @@ def report_op(
 
     Args:
       model: what `deploy` returned, with an optimizer.
-      learning_rate: a scalar tensor or number, or None.
-      wait_secs: a scalar tensor, or None.
+      learning_rate: a float scalar tensor or number, or None.
+      wait_secs: seconds, a float scalar tensor, or None.
       first_bad: an integer scalar tensor, or None.
     """
     losses = collect_members(tf.GraphKeys.LOSSES, model.clones).clones
@@ -65,8 +65,11 @@ def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -
 
     Args:
       model: what `deploy` returned, with an optimizer, for asynchronous clones.
-      learning_rate: a scalar tensor or number, or None.
-      wait_secs: a list of scalar tensors, one for each clone, or None.
+      learning_rate: a float scalar tensor or number, or None.
+      wait_secs: seconds, a list of float scalar tensors, one for each clone, or None.
+
+    Returns:
+      float64 [7] for each clone, as `report_op` gives it for a model of one clone.
     """
     reports = []
     for i, (clone, update) in enumerate(zip(model.clones, model.clone_updates, strict=True)):
@@ -84,7 +87,7 @@ def _numbers(*values: Any) -> list[Any]:
 
 
 def read_report(values: Any) -> StepReport:
-    """The report in the array that `report_op` gives."""
+    """The report in the array that `report_op` gives, float64 [6 + clones]."""
     step, loss, learning_rate, wait_secs, first_bad, staleness, *losses = values.tolist()
     return StepReport(
         int(step), loss, learning_rate, wait_secs, int(first_bad), int(staleness), tuple(losses)
@@ -115,6 +118,9 @@ class NonFiniteLoss(FloatingPointError):  # noqa: N818 - reads better where it i
 
 def checked_report(values: Any) -> StepReport:
     """What `read_report` gives.
+
+    Args:
+      values: what `report_op` gives, float64 [6 + clones].
 
     Raises:
       NonFiniteLoss: if the loss or another number that was looked at is not finite.

@@ -25,7 +25,7 @@ class StepCall:
 
     Args:
       session: where to run.
-      fetch: a tensor.
+      fetch: a tensor of any shape; a call gives its value, a NumPy array of that shape.
       clock: gives the time in seconds.
     """
 

@@ -35,7 +35,7 @@ class HookCalls:
         return bool(self._hooks)
 
     def before(self, context: StepContext) -> dict[str, Any]:
-        """Calls `before_run`; returns what the hooks want to be fetched."""
+        """Calls `before_run`; returns what the hooks want to be fetched: tensors of any shapes."""
         self._hooks.sort(key=lambda hook: self._order[id(hook)])
         nothing = tf.train.SessionRunArgs(None)
         self._requests = [hook.before_run(context) or nothing for hook in self._hooks]
@@ -53,7 +53,7 @@ class HookCalls:
         return feeds, options
 
     def after(self, context: StepContext, values: dict[str, Any], metadata: Any) -> None:
-        """Calls `after_run` with what was fetched."""
+        """Calls `after_run` with what was fetched, the values of the tensors of `before`."""
         for i, (hook, request) in enumerate(zip(self._hooks, self._requests, strict=True)):
             result = values.get(str(i))
             hook.after_run(context, tf.train.SessionRunValues(result, request.options, metadata))
@@ -65,7 +65,7 @@ class StepRunner:
 
     Args:
       session: where to run.
-      report: what `report_op` returned.
+      report: what `report_op` returned, a float64 vector.
       hooks: see `HookCalls`.
       in_step: called with True before each step in the session and False after it.
     """

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from model_deploy import inputs
-from model_deploy.inputs import archives, download
+from model_deploy.inputs import archives, download, downloading
 from tests.inputs import files
 
 pytest.importorskip("pooch", reason="pooch is not installed")
@@ -79,7 +79,7 @@ FLOWERS = tar(
 def get_flowers(url, folder, content=FLOWERS, **options):
     """Downloads flowers from a test server, with the right sum."""
     options = {"sha256": sha256(content), "progress": False} | options
-    download.download("flowers", folder, base_url=url, **options)
+    downloading.download_dataset("flowers", folder, base_url=url, **options)
 
 
 def test_archive_is_fetched_once_and_extracted(tmp_path):
@@ -100,9 +100,11 @@ def test_mnist_files_are_fetched_with_their_own_sums(tmp_path, monkeypatch):
     images, _ = files.write_mnist(tmp_path / "server", compress=True)
     contents = {path.name: path.read_bytes() for path in (tmp_path / "server").iterdir()}
     sums = {f"http://example.org/{name}": sha256(each) for name, each in contents.items()}
-    monkeypatch.setitem(download.DOWNLOADS, "mnist", download.Download(sums, is_archive=False))
+    monkeypatch.setitem(
+        downloading.DOWNLOADS, "mnist", downloading.Download(sums, is_archive=False)
+    )
     with serve(contents) as (url, _):
-        download.download("mnist", tmp_path / "data", base_url=url, progress=False)
+        downloading.download_dataset("mnist", tmp_path / "data", base_url=url, progress=False)
     dataset = inputs.get_dataset("mnist", "train", tmp_path / "data")
     np.testing.assert_array_equal(dataset.source.arrays[0][..., 0], images)
 
@@ -212,7 +214,7 @@ def test_extraction_replaces_what_was_there(tmp_path):
 def test_download_rejects(name, sha, message, tmp_path):
     """Nothing is fetched without the name of a dataset and a sum for each file."""
     with pytest.raises(ValueError, match=message):
-        download.download(name, tmp_path, sha256=sha)
+        downloading.download_dataset(name, tmp_path, sha256=sha)
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,9 @@ def distort_and_standardize(batch: Any, brightness: Any, contrast: Any) -> Any:
       batch: float32 [n, h, w, c], with zero about in the middle of its values.
       brightness: float32 [n].
       contrast: float32 [n].
+
+    Returns:
+      float32 [n, h, w, c].
     """
     shape = tf.shape(batch)
     pixels = tf.reshape(batch, [shape[0], shape[1] * shape[2], shape[3]])

@@ -15,7 +15,7 @@ class Preprocessing:
     Attributes:
       name: the name of the family.
       train: `train(images, height, width, seeds, **options)`, which may augment at
-        random, as a function of the seeds alone.
+        random, as a function of the seeds alone; the shapes are those of `batched`.
       evaluate: `evaluate(images, height, width, **options)`, nothing random.
       batched: whether `images` are whole batches of images of one size, uint8
         [n, h, w, c] with seeds int64 [n, 2], or single images, uint8 [h, w, c] with
@@ -44,7 +44,8 @@ def register_preprocessing(
 
     Args:
       name: the new family's name.
-      evaluate: the function that preprocesses for evaluation.
+      evaluate: the function that preprocesses for evaluation; see `Preprocessing` for its
+        arguments and their shapes, and those of the decorated function.
       networks: names of networks that use it.
       batched: see `Preprocessing`.
       crop_encoded: see `Preprocessing`.

@@ -8,7 +8,7 @@ _GREY_WEIGHTS = (0.2989, 0.5870, 0.1140)
 
 
 def to_grey(images: Any) -> Any:
-    """One grey channel (ITU-R BT.601 weights): [..., 3] or [..., 1] to [..., 1], float32."""
+    """One grey channel (ITU-R BT.601 weights): float32 [..., 3] or [..., 1] to [..., 1]."""
     if images.shape.as_list()[-1] == 1:
         return images
     return tf.reduce_sum(images * tf.constant(_GREY_WEIGHTS), axis=-1, keepdims=True)

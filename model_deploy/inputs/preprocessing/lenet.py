@@ -23,6 +23,14 @@ def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False
 
 @families.register_preprocessing("lenet", evaluate, batched=True)
 def train(batch: Any, height: int, width: int, seeds: Any, *, use_grayscale: bool = False) -> Any:
-    """The same as `evaluate`: LeNet is trained without augmentation."""
+    """The same as `evaluate`, float32 [n, height, width, c]: there is no augmentation.
+
+    Args:
+      batch: uint8 [n, h, w, c].
+      height: of the result.
+      width: of the result.
+      seeds: int64 [n, 2], not used.
+      use_grayscale: turns colours into one grey channel first.
+    """
     del seeds
     return evaluate(batch, height, width, use_grayscale=use_grayscale)

@@ -1,0 +1,35 @@
+"""The dataset that the options of a classifier name."""
+
+from model_deploy import inputs
+from model_deploy.classification.classifier import ClassifierOptions
+from model_deploy.commands import named_as
+
+
+def get_evaluation_dataset(options: ClassifierOptions) -> inputs.Dataset:
+    """The test split of the dataset that the options name, or else its validation split.
+
+    Raises:
+      ValueError: if it has neither, or cannot be read.
+    """
+    try:
+        return get_dataset(options, "test")
+    except ValueError as no_test:
+        try:
+            return get_dataset(options, "validation")
+        except ValueError as no_validation:
+            raise ValueError(f"{no_test}; {no_validation}") from no_validation
+
+
+def get_dataset(options: ClassifierOptions, split: str) -> inputs.Dataset:
+    """A split of the dataset that the options name.
+
+    Raises:
+      ValueError: as `inputs.get_dataset`, with the names of flags.
+    """
+    with named_as(data_dir="dataset_dir", split="dataset_split_name"):
+        return inputs.get_dataset(
+            options.dataset_name,
+            split,
+            options.dataset_dir,
+            skip_corrupt_records=options.skip_corrupt_records,
+        )

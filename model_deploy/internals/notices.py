@@ -1,0 +1,13 @@
+"""What TensorFlow says of names that are to go; seen in TensorFlow 2.16 to 2.21."""
+
+from tensorflow.python.util import deprecation
+
+
+def hide_deprecations() -> None:
+    """Lets TensorFlow say nothing of deprecated names in this process.
+
+    A program that was written for TensorFlow 1 is made of them.
+
+    Sets `deprecation._PRINT_DEPRECATION_WARNINGS`, which wraps nothing else.
+    """
+    deprecation._PRINT_DEPRECATION_WARNINGS = False

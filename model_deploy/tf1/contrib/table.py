@@ -1,0 +1,138 @@
+"""Which module of today has what was in a module of `tf.contrib`."""
+
+import functools
+import importlib
+import importlib.util
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.tf1.gone import advice
+from model_deploy.tf1.old_module import OldModule
+
+_CELLS = "tf_keras.api._v1.keras.__internal__.legacy.rnn_cell"
+
+
+class _Part(NamedTuple):
+    """A part of `tf.contrib`.
+
+    Attributes:
+      providers: modules that have its names.
+      package: package that has its files, such as `initializers` of `layers`.
+      extras: names that no provider has -> what makes the value.
+    """
+
+    providers: tuple[str, ...]
+    package: str | None = None
+    extras: dict[str, Callable[[], Any]] = {}  # noqa: RUF012 - a named tuple's default, not changed
+
+
+def _hparams() -> Any:
+    return importlib.import_module("model_deploy.tf1.contrib.hparams").HParams
+
+
+def _module(name: str) -> Callable[[], Any]:
+    return functools.partial(importlib.import_module, name)
+
+
+_PARTS = {
+    "slim": _Part(("tf_slim",), "tf_slim", {"nets": _module("tf_slim.nets")}),
+    "layers": _Part(
+        (
+            "tf_slim.layers",
+            "tf_slim.layers.layers",
+            "tf_slim.layers.normalization",
+            "tf_slim.layers.optimizers",
+            "tf_slim.layers.regularizers",
+            "tf_slim.layers.rev_block_lib",
+            "tf_slim.layers.sparse_ops",
+            "tf_slim.layers.summaries",
+        ),
+        "tf_slim.layers",
+    ),
+    "framework": _Part(
+        (
+            "tf_slim.ops.variables",
+            "tf_slim.ops.arg_scope",
+            "tf_slim.ops.framework_ops",
+            "tf_slim.training.evaluation",  # checkpoints_iterator
+            "tensorflow.compat.v1.train",
+            "tensorflow.compat.v1",
+        ),
+        "tf_slim.ops",
+        {"zero_initializer": lambda: tf.zeros_initializer},
+    ),
+    "training": _Part(
+        (
+            "tf_slim.training",
+            "tf_slim.training.training",
+            "tf_slim.training.evaluation",
+            "tensorflow.compat.v1.train",
+        ),
+        "tf_slim.training",
+        {"HParams": _hparams, "hparam": _module("model_deploy.tf1.contrib.hparams")},
+    ),
+    "rnn": _Part((_CELLS, "tensorflow.compat.v1.nn")),
+    "metrics": _Part(
+        ("tf_slim.metrics", "tf_slim.metrics.metric_ops", "tf_slim.metrics.classification"),
+        "tf_slim.metrics",
+    ),
+    "losses": _Part(("tf_slim.losses", "tf_slim.losses.loss_ops"), "tf_slim.losses"),
+    "opt": _Part(()),
+    "data": _Part(("tensorflow.compat.v1.data.experimental",)),
+    "lookup": _Part(("tensorflow.compat.v1.lookup", "tensorflow.compat.v1")),
+    "util": _Part(("tensorflow.compat.v1",)),
+    "tensorboard": _Part(("tensorboard",), "tensorboard"),
+}
+# `layers.python.layers.initializers`: the part, and the file in the folder of its files.
+_FILES = re.compile(r"(?P<part>\w+)\.python(?:\.\w+(?:\.(?P<file>[\w.]+))?)?$")
+
+
+class _Folder(OldModule):
+    """A folder of files, such as `tensorflow.contrib.framework.python.ops`: files come first."""
+
+    def __init__(self, name: str, part: _Part) -> None:
+        super().__init__(name, part.providers, part.extras)
+        self.__dict__["_part"] = part
+
+    def _find(self, name: str) -> Any:
+        file = _file_of(self.__dict__["_part"], name)
+        return super()._find(name) if file is None else file
+
+
+@functools.cache
+def contrib_module(name: str) -> Any:
+    """A module of `tf.contrib`, by its whole name in TensorFlow 1.
+
+    Raises:
+      ImportError: if it is nowhere; the message says what to use.
+    """
+    path = name.removeprefix("tensorflow.contrib").lstrip(".")
+    if not path:
+        extras = {part: functools.partial(contrib_module, f"{name}.{part}") for part in _PARTS}
+        return OldModule(name, extras=extras)
+    match = _FILES.match(path)
+    part, _, file = path.partition(".")
+    if match:
+        part, file = match["part"], match["file"] or ""
+    if part not in _PARTS:
+        raise ImportError(advice(name))
+    if not file:
+        if match:
+            return _Folder(name, _PARTS[part])
+        return OldModule(name, _PARTS[part].providers, _PARTS[part].extras)
+    found = _file_of(_PARTS[part], file)
+    # Where files were cut otherwise, what they had is in the part.
+    return _Folder(name, _PARTS[part]) if found is None else found
+
+
+def _file_of(part: _Part, file: str) -> Any:
+    """The module that has what was in a file of a part; None if there is no such one."""
+    if file in part.extras:
+        return part.extras[file]()
+    name = f"{part.package}.{file}"
+    if part.package is None or importlib.util.find_spec(name) is None:
+        return None
+    return importlib.import_module(name)

@@ -1,0 +1,1 @@
+"""`deployment` of TF-Slim: `from deployment import model_deploy`."""

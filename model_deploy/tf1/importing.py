@@ -1,0 +1,153 @@
+"""What `import` gives to the modules of an old program, and to them alone."""
+
+import builtins
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from model_deploy.tf1 import names
+from model_deploy.tf1.numpy_names import old_numpy
+from model_deploy.tf1.old_module import GoneError
+
+# Packages that lay beside the programs of TF-Slim -> ours, for programs without their own.
+SUPPLIED = {
+    "datasets": "model_deploy.tf1.datasets",
+    "deployment": "model_deploy.tf1.deployment",
+    "nets": "nets",
+    "preprocessing": "model_deploy.tf1.preprocessing",
+}
+
+
+class OldProgram:
+    """The modules of an old program: those in its folders, packages and all.
+
+    In a `with` block they are imported as programs of TensorFlow 1: each has an `import` of its
+    own, in its `__builtins__`, for which `tensorflow` is TensorFlow 1's, and `datasets` and the
+    like are ours where the folders have none.  Other modules see what they always see.
+
+    Args:
+      folders: the program's; they also come first in `sys.path`.
+
+    Attributes:
+      supplied: what the program got from here, names of modules in the order of their imports.
+    """
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self.folders = [os.path.realpath(folder) for folder in folders]
+        self.supplied: list[str] = []
+        self._finder = _Finder(self)
+        self._builtins = {**vars(builtins), "__import__": self._import}
+
+    def __enter__(self) -> "OldProgram":
+        sys.meta_path.insert(0, self._finder)
+        sys.path[:0] = [folder for folder in self.folders if folder not in sys.path]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.meta_path.remove(self._finder)
+
+    def holds(self, path: str | None) -> bool:
+        """Whether a file is the program's; what is installed below its folders is not."""
+        if not path:
+            return False
+        path = os.path.realpath(path)
+        if "site-packages" in path.split(os.sep) or path.startswith(_OURS + os.sep):
+            return False
+        return any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in self.folders)
+
+    def prepare(self, module: types.ModuleType) -> None:
+        """Lets a module that was not run yet import as a program of TensorFlow 1."""
+        module.__dict__["__builtins__"] = self._builtins
+
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None = None,  # noqa: A002 - the arguments of `__import__`
+        locals: Mapping[str, Any] | None = None,  # noqa: A002
+        fromlist: Sequence[str] = (),
+        level: int = 0,
+    ) -> Any:
+        top = name.partition(".")[0]
+        if level == 0:
+            if top == "tensorflow":
+                return self._given(name, names.find(name), names.root(), fromlist or ())
+            if top == "numpy" and name == top:
+                return old_numpy(builtins.__import__(name, globals, locals, fromlist, level))
+            if top in SUPPLIED and not self._has(top):
+                ours = SUPPLIED[top] + name.removeprefix(top)
+                module = importlib.import_module(ours)
+                for each in fromlist or ():
+                    if not hasattr(module, each) and importlib.util.find_spec(f"{ours}.{each}"):
+                        importlib.import_module(f"{ours}.{each}")
+                return self._given(name, module, sys.modules[SUPPLIED[top]], fromlist or ())
+        return builtins.__import__(name, globals, locals, fromlist, level)
+
+    def _given(self, name: str, module: Any, top: Any, fromlist: Sequence[str]) -> Any:
+        """What `import` returns of a module of ours, as `__import__` does."""
+        for each in fromlist:
+            if each != "*":
+                try:
+                    getattr(module, each)
+                except GoneError as error:  # else Python would only say that it cannot import it
+                    raise ImportError(str(error)) from None
+        for full in [f"{name}.{each}" for each in fromlist] or [name]:
+            if full != "tensorflow" and full not in self.supplied:
+                self.supplied.append(full)
+        return module if fromlist else top
+
+    def _has(self, package: str) -> bool:
+        """Whether one of the program's folders has a package or module of this name."""
+        found = importlib.machinery.PathFinder.find_spec(package, self.folders)
+        if found is None or _OURS in map(os.path.dirname, found.submodule_search_locations or ()):
+            return False
+        return True
+
+
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the program's modules as the other finders do, with a loader that prepares them."""
+
+    def __init__(self, program: OldProgram) -> None:
+        self._program = program
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: types.ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                if spec.loader is not None and self._program.holds(spec.origin):
+                    spec.loader = _Loader(self._program, spec.loader)
+                return spec
+        return None
+
+
+class _Loader(importlib.abc.Loader):
+    """Prepares a module and runs it as its own loader does."""
+
+    def __init__(self, program: OldProgram, loader: Any) -> None:
+        self._program = program
+        self._loader = loader
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        module: types.ModuleType | None = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        self._program.prepare(module)
+        self._loader.exec_module(module)
+
+    def __getattr__(self, name: str) -> Any:  # get_source, get_data, ...
+        return getattr(self._loader, name)

@@ -1,0 +1,163 @@
+"""What `import tensorflow` and what is below it mean in a program of TensorFlow 1."""
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.moved_names import with_moved_names
+from model_deploy.tf1.contrib import contrib_module
+from model_deploy.tf1.gone import advice
+from model_deploy.tf1.old_module import OldModule
+
+# tf-keras: Keras 3 has neither graph mode nor TensorFlow 1's layers and cells.
+_KERAS = "tf_keras.api._v1.keras"
+_LAYERS = f"{_KERAS}.__internal__.legacy.layers"
+_CELLS = f"{_KERAS}.__internal__.legacy.rnn_cell"
+
+# Modules of TensorFlow 1 -> the modules of today that have what was in them.
+_MOVED: dict[str, tuple[str, ...]] = {
+    "tensorflow.keras": (_KERAS,),
+    "tensorflow.python.keras": (_KERAS,),
+    "tensorflow.layers": (_LAYERS,),
+    "tensorflow.nn.rnn_cell": (_CELLS,),
+    "tensorflow.python.ops.rnn_cell": (_CELLS, "tensorflow.python.ops.rnn_cell"),
+    "tensorflow.python.ops.rnn_cell_impl": (_CELLS, "tensorflow.python.ops.rnn_cell_impl"),
+    "tensorflow.python.layers.core": (_LAYERS,),
+    "tensorflow.python.layers.convolutional": (_LAYERS,),
+    "tensorflow.python.layers.pooling": (_LAYERS,),
+    "tensorflow.python.layers.normalization": (_LAYERS,),
+    "tensorflow.python.layers.layers": (_LAYERS,),
+    "tensorflow.python.layers.base": (_LAYERS, "tensorflow.python.layers.base"),
+    "tensorflow.python.pywrap_tensorflow": (
+        "tensorflow.python.pywrap_tensorflow",
+        "tensorflow.compat.v1.train",  # NewCheckpointReader
+    ),
+    "tensorflow.python.summary.event_accumulator": (
+        "tensorboard.backend.event_processing.event_accumulator",
+    ),
+    "tensorflow.python.platform.googletest": ("tensorflow.python.platform.googletest",),
+    "tensorflow.tensorboard": ("tensorboard",),
+}
+
+
+@functools.cache
+def root() -> OldModule:
+    """`tensorflow` itself."""
+    below = ("contrib", "keras", "layers", "nn", "test", "python", "pywrap_tensorflow")
+    extras = {name: functools.partial(find, f"tensorflow.{name}") for name in below}
+    extras["pywrap_tensorflow"] = functools.partial(find, "tensorflow.python.pywrap_tensorflow")
+    return OldModule("tensorflow", [tf], extras)
+
+
+@functools.cache
+def find(name: str) -> Any:
+    """A module of TensorFlow 1 by the name under which it was imported.
+
+    Raises:
+      ImportError: if it is nowhere; the message says what to use.
+    """
+    if name == "tensorflow":
+        return root()
+    if name.split(".")[:2] == ["tensorflow", "contrib"]:
+        return contrib_module(name)
+    if name in _SPECIAL:
+        return _SPECIAL[name]()
+    if name in _MOVED:
+        return OldModule(name, _MOVED[name])
+    if name.startswith("tensorflow.python.") or name == "tensorflow.python":
+        return _python_module(name)
+    if name.startswith("tensorflow.keras."):
+        return importlib.import_module(name.replace("tensorflow.keras", _KERAS, 1))
+    parent, _, last = name.rpartition(".")
+    try:  # of TensorFlow's public modules, such as `tensorflow.train`
+        return getattr(find(parent), last)
+    except AttributeError:
+        pass
+    try:  # of its files, such as `tensorflow.core.example.example_pb2`
+        return importlib.import_module(name)
+    except ImportError:
+        raise ImportError(advice(name)) from None
+
+
+class _PythonModule(OldModule):
+    """A module of TensorFlow's own files; what has left it is in a public module, mostly."""
+
+    def __init__(self, module: types.ModuleType) -> None:
+        public = (tf, tf.nn, tf.train)
+        super().__init__(module.__name__, (with_moved_names(module), *public))
+        self.__dict__["_is_package"] = hasattr(module, "__path__")
+
+    def _find(self, name: str) -> Any:
+        module = f"{self.__name__}.{name}"
+        if module in _MOVED or (
+            self.__dict__["_is_package"] and importlib.util.find_spec(module) is not None
+        ):
+            return find(module)
+        return super()._find(name)
+
+
+def _python_module(name: str) -> types.ModuleType:
+    try:
+        return _PythonModule(importlib.import_module(name))
+    except ImportError:
+        raise ImportError(advice(name)) from None
+
+
+@contextlib.contextmanager
+def calling_before_main(function: Callable[[], Any]) -> Iterator[None]:
+    """In a `with` block `tf.app.run` calls `function` before it runs the program's `main`."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        function()
+        return tf.app.run(*args, **kwargs)
+
+    root().__dict__["app"] = OldModule("tensorflow.app", [tf.app], {"run": lambda: run})
+    try:
+        yield
+    finally:
+        del root().__dict__["app"]
+
+
+def _nn() -> OldModule:
+    return OldModule("tensorflow.nn", [tf.nn], {"rnn_cell": lambda: find("tensorflow.nn.rnn_cell")})
+
+
+def _test() -> OldModule:
+    # Here, as it makes a class of TensorFlow's test case, which only tests need.
+    from model_deploy.tf1.test_case import TestCase  # noqa: PLC0415
+
+    return OldModule(
+        "tensorflow.test",
+        [tf.test],
+        {"TestCase": lambda: TestCase, "mock": lambda: importlib.import_module("unittest.mock")},
+    )
+
+
+def _input_data() -> OldModule:
+    return OldModule(
+        "tensorflow.examples.tutorials.mnist.input_data", ["model_deploy.tf1.input_data"]
+    )
+
+
+def _parents_of_input_data(name: str, below: str) -> OldModule:
+    return OldModule(name, extras={below: lambda: find(f"{name}.{below}")})
+
+
+_SPECIAL = {
+    "tensorflow.nn": _nn,
+    "tensorflow.test": _test,
+    "tensorflow.examples": lambda: _parents_of_input_data("tensorflow.examples", "tutorials"),
+    "tensorflow.examples.tutorials": lambda: _parents_of_input_data(
+        "tensorflow.examples.tutorials", "mnist"
+    ),
+    "tensorflow.examples.tutorials.mnist": lambda: _parents_of_input_data(
+        "tensorflow.examples.tutorials.mnist", "input_data"
+    ),
+    "tensorflow.examples.tutorials.mnist.input_data": _input_data,
+}

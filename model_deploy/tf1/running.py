@@ -1,0 +1,152 @@
+"""Runs a program of TensorFlow 1 as it is."""
+
+import builtins
+import importlib.util
+import os
+import re
+import sys
+import tokenize
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import internals
+from model_deploy.tf1 import names
+from model_deploy.tf1.importing import OldProgram
+from model_deploy.tf1.old_module import GoneError
+
+# What only Python 2 has: names, methods of dicts, modules.
+_PYTHON_2 = re.compile(
+    r"name '(basestring|cmp|execfile|file|long|raw_input|reduce|reload|unichr|unicode|xrange)' is not"
+    r"|has no attribute '(has_key|iteritems|iterkeys|itervalues)'"
+    r"|No module named '(ConfigParser|Queue|StringIO|cPickle|cStringIO|urllib2|urlparse)'"
+)
+
+
+class ProgramError(Exception):
+    """Why a program cannot go on, in one line that names its file and line."""
+
+
+class Program(NamedTuple):
+    """What is run: a file, or a module of a package.
+
+    Attributes:
+      name: path of the file, or name of the module.
+      is_module: which of the two.
+      arguments: what the program gets.
+      paths: more folders of the program.
+      resource_variables: whether variables are resource variables.
+    """
+
+    name: str
+    is_module: bool
+    arguments: Sequence[str]
+    paths: Sequence[str] = ()
+    resource_variables: bool = False
+
+
+def as_in_tensorflow_1(resource_variables: bool = False) -> None:
+    """Lets this process be as TensorFlow 1 was: graphs, old shapes, control flow, variables.
+
+    Args:
+      resource_variables: whether variables are resource variables in spite of that.
+    """
+    internals.hide_deprecations()
+    deprecated = r"`tf\.(nn\.rnn_cell|layers)\.\w+` is deprecated"
+    warnings.filterwarnings("ignore", deprecated, UserWarning)
+    logger = tf.get_logger()
+    logger.addFilter(lambda record: not re.match(deprecated, record.getMessage()))
+    logger.propagate = False  # else absl, which `tf.app.run` starts, would log each line again
+    tf.disable_v2_behavior()
+    if resource_variables:
+        tf.enable_resource_variables()
+
+
+def run(program: Program, say: Callable[[str], Any]) -> None:
+    """Runs a program as `__main__`, to its end.
+
+    Args:
+      program: what to run.
+      say: gets one line: what the program got from here.
+
+    Raises:
+      ProgramError: where it needs what is nowhere, or Python 2.
+      SystemExit: if the program says so.
+      Exception: as the program raises it.
+    """
+    as_in_tensorflow_1(program.resource_variables)
+    folder = os.getcwd() if program.is_module else os.path.dirname(os.path.abspath(program.name))
+    old = OldProgram([folder, *program.paths])
+    said = False
+
+    def tell() -> None:
+        nonlocal said
+        if not said:
+            said = True
+            kind = "resource" if program.resource_variables else "reference"
+            say(
+                f"{program.name} runs as a program of TensorFlow 1, with {kind} variables; it gets "
+                f"{', '.join(old.supplied) or 'nothing but tensorflow'}"
+            )
+
+    with old, names.calling_before_main(tell):
+        try:
+            _run_main(program, old)
+        except (SyntaxError, GoneError, ImportError, NameError, AttributeError) as error:
+            _explain(error, old)
+            raise
+        finally:
+            tell()
+
+
+def _run_main(program: Program, old: OldProgram) -> None:
+    spec = None
+    if program.is_module:
+        spec = importlib.util.find_spec(program.name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{program.name}.__main__")
+        if spec is None or spec.origin is None:
+            raise ProgramError(f"module must be one that can be imported, got {program.name!r}")
+    path = program.name if spec is None else str(spec.origin)
+    if not os.path.isfile(path):
+        raise ProgramError(f"program must be a file of Python, got {path!r}")
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=path, __spec__=spec, __package__=spec.parent if spec else None)
+    old.prepare(main)
+    with tokenize.open(path) as file:
+        code = builtins.compile(file.read(), path, "exec", dont_inherit=True)
+    before = sys.argv, sys.modules["__main__"]
+    sys.argv, sys.modules["__main__"] = [path, *program.arguments], main
+    try:
+        exec(code, main.__dict__)
+    finally:
+        sys.argv, sys.modules["__main__"] = before
+
+
+def _explain(error: BaseException, old: OldProgram) -> None:
+    """Raises a `ProgramError` for what has one line to say.
+
+    Raises:
+      ProgramError: for a name that is gone, and for Python 2.
+    """
+    if isinstance(error, SyntaxError):
+        if old.holds(error.filename):
+            raise ProgramError(
+                f"{error.filename}, line {error.lineno}: Python 2 is not run, and this is no "
+                f"Python 3: {error.msg}"
+            ) from error
+        return
+    frames = [
+        each for each in traceback.extract_tb(error.__traceback__) if old.holds(each.filename)
+    ]
+    if not frames:
+        return
+    place = f"{frames[-1].filename}, line {frames[-1].lineno}"
+    if _PYTHON_2.search(str(error)):
+        raise ProgramError(f"{place}: Python 2 is not run: {error}") from error
+    if isinstance(error, GoneError) or " is gone since TensorFlow " in str(error):
+        raise ProgramError(f"{place}: {error}") from error

@@ -1,0 +1,142 @@
+"""What takes or returns tensors says in its docstring what shapes they have."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+
+import pytest
+
+import model_deploy
+
+
+def _table(text):
+    """Names such as `inputs.Order` from lines with a room and, behind a colon, its names."""
+    names, room = [], ""
+    for word in text.split():
+        if word.endswith(":"):
+            room = word.removesuffix(":")
+        else:
+            names.append(f"{room}.{word}")
+    return names
+
+
+# Of a class the docstrings of its methods count, too. Names are those of the room that exports
+# them; what `model_deploy.training` and `model_deploy` have of other rooms stands there.
+WITH_TENSORS = _table(
+    """
+    all_reduce: VariableCopies apply_gradients copies_difference
+    checkpoints: Restorer by_name compare variables_to_train
+    classification: Classifier add_classification_losses
+    cluster: EndOps
+    copying: CopiedModel Twins
+    evaluation: Evaluation Evaluator Predictions evaluate
+    exporting: Serving Signature
+    inputs: ArraySource EvalBatches Order Preprocessing Texts TrainBatches eval_batches read_texts
+        register_preprocessing train_batches
+    internals: add_loop_inputs add_outputs inline_callable is_reference partitioned_variable
+        replace_input set_slice_of slice_of
+    optimization: averages_to_restore build_learning_rate build_optimizer moving_average_update
+    parameter_servers: StepCounter SynchronousOptimizer pack_gradients pack_reads share_reads
+    training: train
+    model_deploy: Clone DeployedModel average_gradients deploy optimize_clones split_batch
+    """
+)
+
+# These take and return options, files, addresses, graphs, ops or sessions, functions of the
+# user's, and variables of which only the kind or the op counts.
+WITHOUT_TENSORS = _table(
+    """
+    all_reduce: add_start_hook average_state session_config
+    checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions RESTORED check_fits
+        check_start checkpoint_to_resume checkpoints_in clear_end few find_checkpoint is_checkpoint
+        is_lost_connection mark_end report_unfinished restore_fn
+    classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
+        deployment_config get_dataset get_evaluation_dataset gone way_to_train
+    cluster: Cluster ClusterOptions Resolved Task build_end_ops cluster_from_flags
+        cluster_from_slurm cluster_from_tf_config connection_error end_servers is_refusal resolve
+        run_unless_refused serve_until_done session_config signal_done start_server tasks_needed
+        wait_for_tasks wait_for_workers
+    commands: Options make_folder named_as option parse_options replaced_file run_command
+        without_tensorflow_notices write_options
+    copying: calls_functions
+    evaluation: EvaluationWriter
+    exporting: check_is_new restore_to_export write_frozen_graph write_saved_model
+    inputs: Corpus CorruptRecordError Dataset EncodedSource dataset_names get_dataset
+        get_preprocessing preprocessing_names register_dataset
+    internals: SlurmStep add_control_inputs clear_attribute forget_slots in_old_control_flow
+        is_partitioned is_resource_variable set_attribute set_device set_initializer slurm_step
+    launch: LaunchOptions Launcher ReservedPorts
+    optimization: LearningRateOptions OptimizerOptions
+    training: LoopOptions Place TrainResult check_writable join join_cluster serve
+    model_deploy: DeploymentConfig DeviceRow PlacementReport TransferRow create_clones current_clone
+        describe random_by_step slim
+    """
+)
+
+# A word that names a shape, or a type with its sizes, as in `float32 [n, classes]`.
+_SHAPE = re.compile(
+    r"\b(?:scalars?|vectors?|rows?|(?:\w+_)?shapes?)\b|\b(?:u?int|float|bool|string)s?\d* \[",
+    re.IGNORECASE,
+)
+
+
+def _exports():
+    """What the rooms export, by the name of the room that has it first."""
+    rooms = [
+        module.name
+        for module in pkgutil.walk_packages(model_deploy.__path__, "model_deploy.")
+        if module.ispkg
+    ]
+    rooms.sort(key=lambda room: (room == "model_deploy.training", room))
+    found = {}
+    for room in (*rooms, "model_deploy"):
+        module = importlib.import_module(room)
+        for name in module.__all__:
+            value = getattr(module, name)
+            found.setdefault(id(value), (f"{room.removeprefix('model_deploy.')}.{name}", value))
+    return dict(found.values())
+
+
+EXPORTS = _exports()
+
+
+def _docstring(value):
+    """The docstring of a function, or those of a class and of its own methods."""
+    texts = [inspect.getdoc(value) or ""]
+    if inspect.isclass(value):
+        members = [getattr(member, "func", member) for member in vars(value).values()]
+        texts += [
+            inspect.getdoc(member) or ""
+            for member in members
+            if inspect.isfunction(member) or isinstance(member, property | classmethod)
+        ]
+    return "\n".join(texts)
+
+
+def test_every_export_is_in_a_table():
+    """What is exported stands in one of the two tables, and they have nothing else."""
+    tables = [*WITH_TENSORS, *WITHOUT_TENSORS]
+    assert sorted(tables) == sorted(EXPORTS)
+
+
+@pytest.mark.parametrize("name", WITH_TENSORS)
+def test_shapes_are_said(name):
+    """The docstring of what takes or returns tensors names a shape."""
+    assert _SHAPE.search(_docstring(EXPORTS[name])), _docstring(EXPORTS[name])
+
+
+@pytest.mark.parametrize(
+    ("text", "names_one"),
+    [
+        pytest.param("A float64 scalar.", True, id="scalar"),
+        pytest.param("Images, uint8 [n, h, w, c].", True, id="sizes"),
+        pytest.param("an `IndexedSlices` over its rows", True, id="rows"),
+        pytest.param("It has `full_name`, `var_shape`.", True, id="attribute"),
+        pytest.param("The logits, reshaped, and `labels[0]`.", False, id="no-shape"),
+        pytest.param("In [0, num_clones); it grows.", False, id="range"),
+    ],
+)
+def test_what_names_a_shape(text, names_one):
+    """Words and sizes count, ranges and indices do not."""
+    assert bool(_SHAPE.search(text)) is names_one
