@@ -83,18 +83,14 @@ _SHAPE = re.compile(
 
 def _exports():
     """What the rooms export, by the name of the room that has it first."""
-    rooms = [
-        module.name
-        for module in pkgutil.walk_packages(model_deploy.__path__, "model_deploy.")
-        if module.ispkg
-    ]
-    rooms.sort(key=lambda room: (room == "model_deploy.training", room))
+    rooms = [module.name for module in pkgutil.iter_modules(model_deploy.__path__) if module.ispkg]
+    rooms.sort(key=lambda room: (room == "training", room))
+    modules = {room: importlib.import_module(f"model_deploy.{room}") for room in rooms}
     found = {}
-    for room in (*rooms, "model_deploy"):
-        module = importlib.import_module(room)
+    for room, module in {**modules, "model_deploy": model_deploy}.items():
         for name in module.__all__:
             value = getattr(module, name)
-            found.setdefault(id(value), (f"{room.removeprefix('model_deploy.')}.{name}", value))
+            found.setdefault(id(value), (f"{room}.{name}", value))
     return dict(found.values())
 
 

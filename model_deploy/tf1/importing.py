@@ -103,9 +103,10 @@ class OldProgram:
     def _has(self, package: str) -> bool:
         """Whether one of the program's folders has a package or module of this name."""
         found = importlib.machinery.PathFinder.find_spec(package, self.folders)
-        if found is None or _OURS in map(os.path.dirname, found.submodule_search_locations or ()):
+        if found is None:
             return False
-        return True
+        # A program beside ours, as in a working copy of this project, has none of its own.
+        return _OURS not in map(os.path.dirname, found.submodule_search_locations or ())
 
 
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))

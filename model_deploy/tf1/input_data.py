@@ -1,4 +1,4 @@
-"""`tensorflow.examples.tutorials.mnist.input_data`: MNIST as the tutorials of TensorFlow 1 read it."""
+"""`tensorflow.examples.tutorials.mnist.input_data`: MNIST as tutorials of TensorFlow 1 read it."""
 
 import os
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ class DataSet:
       ValueError: for another dtype, or as many labels as images are not given.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - the order of the arguments is the tutorials'
         self,
         images: np.ndarray,
         labels: np.ndarray,
@@ -114,7 +114,7 @@ class Datasets(NamedTuple):
     test: DataSet
 
 
-def read_data_sets(
+def read_data_sets(  # noqa: PLR0917 - as above
     train_dir: str,
     fake_data: bool = False,
     one_hot: bool = False,

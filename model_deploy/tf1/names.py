@@ -62,24 +62,27 @@ def find(name: str) -> Any:
     Raises:
       ImportError: if it is nowhere; the message says what to use.
     """
-    if name == "tensorflow":
-        return root()
     if name.split(".")[:2] == ["tensorflow", "contrib"]:
         return contrib_module(name)
     if name in _SPECIAL:
         return _SPECIAL[name]()
     if name in _MOVED:
         return OldModule(name, _MOVED[name])
-    if name.startswith("tensorflow.python.") or name == "tensorflow.python":
+    if name.split(".")[:2] == ["tensorflow", "python"]:
         return _python_module(name)
     if name.startswith("tensorflow.keras."):
         return importlib.import_module(name.replace("tensorflow.keras", _KERAS, 1))
+    return _public_module(name)
+
+
+def _public_module(name: str) -> Any:
+    """One of TensorFlow's public modules, such as `tensorflow.train`, or one of its files."""
     parent, _, last = name.rpartition(".")
-    try:  # of TensorFlow's public modules, such as `tensorflow.train`
+    try:
         return getattr(find(parent), last)
-    except AttributeError:
+    except (AttributeError, ImportError):
         pass
-    try:  # of its files, such as `tensorflow.core.example.example_pb2`
+    try:  # such as `tensorflow.core.example.example_pb2`
         return importlib.import_module(name)
     except ImportError:
         raise ImportError(advice(name)) from None
@@ -150,6 +153,7 @@ def _parents_of_input_data(name: str, below: str) -> OldModule:
 
 
 _SPECIAL = {
+    "tensorflow": root,
     "tensorflow.nn": _nn,
     "tensorflow.test": _test,
     "tensorflow.examples": lambda: _parents_of_input_data("tensorflow.examples", "tutorials"),

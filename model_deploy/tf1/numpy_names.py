@@ -32,10 +32,7 @@ _RENAMED = {
 
 @functools.cache
 def old_numpy(numpy: types.ModuleType) -> types.ModuleType:
-    """NumPy as programs of its time use it, `np.float` and the like included.
-
-    NumPy's own names come first, where a release still has them.
-    """
+    """NumPy as programs of its time use it, with `np.float` and the like."""
 
     def renamed(name: str) -> Any:
         new = _RENAMED[name]

@@ -1,4 +1,4 @@
-"""Runs the tests of a program of TensorFlow 1: `pytest -p model_deploy.tf1.pytest_plugin folder`."""
+"""Runs the tests of an old program: `pytest -p model_deploy.tf1.pytest_plugin FOLDER`."""
 
 from typing import Any
 

@@ -21,7 +21,7 @@ from model_deploy.tf1.old_module import GoneError
 
 # What only Python 2 has: names, methods of dicts, modules.
 _PYTHON_2 = re.compile(
-    r"name '(basestring|cmp|execfile|file|long|raw_input|reduce|reload|unichr|unicode|xrange)' is not"
+    r"name '(basestring|cmp|execfile|file|long|raw_input|reduce|reload|unichr|unicode|xrange)' is"
     r"|has no attribute '(has_key|iteritems|iterkeys|itervalues)'"
     r"|No module named '(ConfigParser|Queue|StringIO|cPickle|cStringIO|urllib2|urlparse)'"
 )

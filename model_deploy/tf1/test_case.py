@@ -26,4 +26,5 @@ class TestCase(tf.test.TestCase):
         self, expected: dict[Any, Any], actual: dict[Any, Any], msg: str | None = None
     ) -> None:
         """Fails unless `actual` has all items of `expected`."""
-        self.assertEqual({**actual, **expected}, dict(actual), msg)
+        merged = {**actual, **expected}
+        self.assertEqual(merged, dict(actual), msg)  # noqa: PT009 - this is `unittest`
