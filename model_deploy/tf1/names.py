@@ -152,7 +152,7 @@ def _parents_of_input_data(name: str, below: str) -> OldModule:
     return OldModule(name, extras={below: lambda: find(f"{name}.{below}")})
 
 
-_SPECIAL = {
+_SPECIAL: dict[str, Callable[[], Any]] = {
     "tensorflow": root,
     "tensorflow.nn": _nn,
     "tensorflow.test": _test,
