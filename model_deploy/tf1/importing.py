@@ -56,9 +56,9 @@ class OldProgram:
         if not path:
             return False
         path = os.path.realpath(path)
-        if "site-packages" in path.split(os.sep) or path.startswith(_OURS + os.sep):
+        if "site-packages" in path.split(os.sep) or _is_below(path, _OURS):
             return False
-        return any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in self.folders)
+        return _is_below(path, self.folders)
 
     def prepare(self, module: types.ModuleType) -> None:
         """Lets a module that was not run yet import as a program of TensorFlow 1."""
@@ -103,13 +103,16 @@ class OldProgram:
     def _has(self, package: str) -> bool:
         """Whether one of the program's folders has a package or module of this name."""
         found = importlib.machinery.PathFinder.find_spec(package, self.folders)
-        if found is None:
-            return False
-        # A program beside ours, as in a working copy of this project, has none of its own.
-        return _OURS not in map(os.path.dirname, found.submodule_search_locations or ())
+        # In a working copy of this project a program may lie beside our packages.
+        return found is not None and not (found.origin and _is_below(found.origin, _OURS))
 
 
-_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+_OURS = [os.path.join(_ROOT, package) for package in ("model_deploy", "nets")]
+
+
+def _is_below(path: str, folders: Sequence[str]) -> bool:
+    return any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

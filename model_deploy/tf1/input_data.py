@@ -50,7 +50,7 @@ class DataSet:
         elif len(images) != len(labels):
             raise ValueError(f"labels must be {len(images)}, one per image, got {len(labels)}")
         elif reshape:
-            images = images.reshape([len(images), -1])
+            images = images.reshape([len(images), int(np.prod(images.shape[1:]))])
         if dtype == tf.float32:
             images = images.astype(np.float32) / np.float32(255)
         self._images, self._labels = images, labels

@@ -1,11 +1,10 @@
-"""Preprocessing families, looked up by their own name or by the name of a network."""
+"""Preprocessing families, looked up by their own name or by the name of a network.
 
-from model_deploy.inputs.preprocessing import (  # noqa: F401 - they register themselves
-    cifarnet,
-    inception,
-    lenet,
-    vgg,
-)
+Each family has a module. Besides the functions that take seeds it has the steps that they are made
+of, which take random numbers from wherever they come.
+"""
+
+from model_deploy.inputs.preprocessing import cifarnet, images, inception, lenet, vgg
 from model_deploy.inputs.preprocessing.families import (
     Preprocessing,
     get_preprocessing,
@@ -15,7 +14,12 @@ from model_deploy.inputs.preprocessing.families import (
 
 __all__ = [
     "Preprocessing",
+    "cifarnet",
     "get_preprocessing",
+    "images",
+    "inception",
+    "lenet",
     "preprocessing_names",
     "register_preprocessing",
+    "vgg",
 ]

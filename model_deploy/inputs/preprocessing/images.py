@@ -14,6 +14,11 @@ def to_grey(images: Any) -> Any:
     return tf.reduce_sum(images * tf.constant(_GREY_WEIGHTS), axis=-1, keepdims=True)
 
 
+def mirror(image: Any, draw: Any) -> Any:
+    """The image [h, w, c] if `draw`, float32 [] from 0 to 1, is below a half, else mirrored."""
+    return tf.cond(draw < 0.5, lambda: image, lambda: image[:, ::-1])
+
+
 def center_crop_or_pad(images: Any, height: int, width: int) -> Any:
     """Cuts or zero-pads around the centre: [n, h, w, c] to [n, height, width, c].
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from model_deploy.inputs.preprocessing import families
+from model_deploy.inputs.preprocessing import families, images
 from model_deploy.inputs.randomness import uniform_per_image
 
 _MEAN_COLOUR = (123.68, 116.78, 103.94)  # of ImageNet: red, green, blue
@@ -62,6 +62,45 @@ def train(
       height: of the part to cut.
       width: of the part to cut.
       seed: int64 [2].
+      resize_side_min: see `augment`.
+      resize_side_max: see `augment`.
+      use_grayscale: not possible.
+
+    Returns:
+      float32 [height, width, 3].
+
+    Raises:
+      ValueError: as `augment`.
+    """
+    return augment(
+        image,
+        height,
+        width,
+        uniform_per_image(seed[tf.newaxis], 4)[0],
+        resize_side_min=resize_side_min,
+        resize_side_max=resize_side_max,
+        use_grayscale=use_grayscale,
+    )
+
+
+def augment(
+    image: Any,
+    height: int,
+    width: int,
+    draws: Any,
+    *,
+    resize_side_min: int = 256,
+    resize_side_max: int = 512,
+    use_grayscale: bool = False,
+) -> Any:
+    """`train` with random numbers in place of a seed.
+
+    Args:
+      image: uint8 or float32 [h, w, 3], 0 to 255.
+      height: of the part to cut.
+      width: of the part to cut.
+      draws: float32 [4], from 0 to 1: the smaller side, where the part is, down and across, and
+        whether it is mirrored.
       resize_side_min: the smallest smaller side.
       resize_side_max: the largest smaller side.
       use_grayscale: not possible.
@@ -79,15 +118,13 @@ def train(
             f"resize_side_max must be at least resize_side_min={resize_side_min}, "
             f"got {resize_side_max}"
         )
-    draws = uniform_per_image(seed[tf.newaxis], 4)[0]
     sides = resize_side_max - resize_side_min + 1
     side = resize_side_min + tf.cast(tf.floor(draws[0] * sides), tf.int32)
     scaled = _scale_smaller_side(image, side)
     free = tf.shape(scaled)[:2] - [height, width]
     start = tf.cast(tf.floor(draws[1:3] * tf.cast(free + 1, tf.float32)), tf.int32)
     part = _cut(scaled, start, height, width)
-    part = tf.cond(draws[3] < 0.5, lambda: part, lambda: part[:, ::-1])
-    return part - tf.constant(_MEAN_COLOUR)
+    return images.mirror(part, draws[3]) - tf.constant(_MEAN_COLOUR)
 
 
 def _check(image: Any, height: int, width: int, resize_side_min: int, use_grayscale: bool) -> None:

@@ -1,0 +1,160 @@
+"""Programs as they were written for TensorFlow 1 run to their end, and learn."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy.launch import ReservedPorts
+from tests.inputs import files
+from tests.processes.harness import Processes
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
+TF1 = [sys.executable, "-m", "model_deploy.tf1"]
+pytestmark = pytest.mark.slow
+
+
+def run(program, *flags, options=()):
+    """Runs a program to its end; returns what it printed on both streams."""
+    done = subprocess.run(
+        [*TF1, *options, str(PROGRAMS / program), *map(str, flags)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("runs as a program of TensorFlow 1") == 1
+    return done.stdout, done.stderr
+
+
+def checkpoint(folder):
+    """Names and values in the newest checkpoint of a folder."""
+    reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(folder)))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+@pytest.mark.parametrize("options", [(), ("--resource_variables",)], ids=["reference", "resource"])
+def test_cifar10_towers(options, tmp_path):
+    """Hand-written towers train from queues: the loss falls, steps are counted."""
+    for number in range(1, 6):
+        records, _ = files.cifar_records(range(10))
+        (tmp_path / f"data_batch_{number}.bin").write_bytes(records)
+    flags = f"--data_dir={tmp_path}", f"--train_dir={tmp_path / 'run'}"
+    out, err = run(
+        "cifar10/cifar10_multi_gpu_train.py",
+        *flags,
+        "--num_gpus=2",
+        "--max_steps=101",
+        options=options,
+    )
+    losses = [float(found) for found in re.findall(r"step \d+, loss = ([\d.]+)", out)]
+    assert len(losses) == 11
+    assert np.mean(losses[-3:]) < np.mean(losses[:3])
+    assert "tensorflow.contrib" not in err  # an attribute, not an import
+    saved = checkpoint(tmp_path / "run")
+    assert saved["global_step"] == 101
+    averages = [name for name in saved if name.endswith("/ExponentialMovingAverage")]
+    assert len(averages) == 6
+
+
+def test_mnist_on_parameter_servers(tmp_path):
+    """Two workers and a parameter server, each a process with its flags, make the global steps."""
+    files.write_mnist(tmp_path / "data", count=40, compress=True)
+    with ReservedPorts(3) as ports, Processes(tmp_path) as processes:
+        hosts = (
+            f"--ps_hosts={ports.addresses[0]}",
+            f"--worker_hosts={','.join(ports.addresses[1:])}",
+            f"--data_dir={tmp_path / 'data'}",
+            f"--train_dir={tmp_path / 'run'}",
+        )
+
+        def start(job, task):
+            flags = [*hosts, f"--job_name={job}", f"--task_index={task}"]
+            program = str(PROGRAMS / "mnist_replica.py")
+            return processes.start(f"{job}-{task}", [*TF1, program, *flags])
+
+        start("ps", 0)
+        workers = [start("worker", task) for task in (0, 1)]
+        for worker in workers:
+            assert worker.wait() == 0, worker.log
+            found = worker.wait_for_line(r"validation cross entropy = ([\d.]+)")
+            assert float(found[1]) > 0
+    assert checkpoint(tmp_path / "run")["global_step"] >= 40
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param(("--cells=static",), id="synchronous"),
+        pytest.param(("--cells=static", "--async"), id="asynchronous"),
+        pytest.param(("--cells=dynamic",), id="dynamic"),
+    ],
+)
+def test_lstm_learns_texts(flags):
+    """An LSTM on two devices tells praise from complaints, synchronously or not."""
+    data = ROOT / "examples" / "data" / "sentences.tsv"
+    out, _ = run("lstm_texts.py", f"--data_file={data}", *flags)
+    assert float(re.search(r"accuracy ([\d.]+)", out)[1]) > 0.8
+
+
+def _write_cifar10_records(folder, count):
+    """CIFAR-10 as TF-Slim's converter wrote it: squares, whose brightness is the label."""
+    folder.mkdir(exist_ok=True)
+    random = np.random.RandomState(0)
+    for split in ("train", "test"):
+        records = []
+        for number in range(count):
+            label = number % 10
+            image = random.randint(0, 30, [32, 32, 3]) + 22 * label
+            values = {
+                "image/encoded": [files.encode(image.astype(np.uint8))],
+                "image/format": [b"png"],
+                "image/class/label": [label],
+                "image/height": [32],
+                "image/width": [32],
+            }
+            features = {}
+            for name, [value] in values.items():
+                kind = (
+                    {"bytes_list": tf.train.BytesList(value=[value])}
+                    if isinstance(value, bytes)
+                    else {"int64_list": tf.train.Int64List(value=[value])}
+                )
+                features[name] = tf.train.Feature(**kind)
+            example = tf.train.Example(features=tf.train.Features(feature=features))
+            records.append(example.SerializeToString())
+        files.write_records(folder / f"cifar10_{split}.tfrecord", records)
+
+
+def test_slim_scripts(tmp_path):
+    """Slim's scripts train on two clones, go on from a checkpoint, evaluate and export."""
+    _write_cifar10_records(tmp_path / "data", 40)
+    data, train_dir = f"--dataset_dir={tmp_path / 'data'}", tmp_path / "run"
+    flags = data, f"--train_dir={train_dir}", "--num_clones=2", "--clone_on_cpu"
+    _, err = run("slim_scripts/train.py", *flags, "--max_number_of_steps=6")
+    for name in ("datasets.dataset_factory", "deployment.model_deploy", "nets.nets_factory"):
+        assert name in err.split("it gets", 1)[1]
+    assert checkpoint(train_dir)["global_step"] == 6
+    start = f"--checkpoint_path={train_dir}", "--checkpoint_exclude_scopes=CifarNet/logits"
+    fine = tmp_path / "fine"
+    flags = data, f"--train_dir={fine}", *start, "--trainable_scopes=CifarNet/logits"
+    run("slim_scripts/train.py", *flags, "--max_number_of_steps=4", "--moving_average_decay=0.9")
+    old, new = checkpoint(train_dir), checkpoint(fine)
+    np.testing.assert_array_equal(old["CifarNet/conv1/weights"], new["CifarNet/conv1/weights"])
+    assert not np.array_equal(old["CifarNet/logits/weights"], new["CifarNet/logits/weights"])
+    flags = data, f"--checkpoint_path={train_dir}", f"--eval_dir={tmp_path / 'eval'}"
+    out, _ = run("slim_scripts/evaluate.py", *flags, "--max_num_batches=5")
+    assert 0 <= float(re.search(r"accuracy ([\d.]+)", out)[1]) <= 1
+    frozen = tmp_path / "frozen.pb"
+    flags = f"--checkpoint_path={train_dir}", f"--output_file={frozen}"
+    out, _ = run("slim_scripts/export.py", *flags)
+    assert re.search(r"wrote frozen.pb with \d+ nodes, CifarNet/\w*Predictions", out)
+    graph = tf.GraphDef.FromString(frozen.read_bytes())
+    assert not [node for node in graph.node if "Variable" in node.op]
