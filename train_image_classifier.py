@@ -234,13 +234,9 @@ def train(options: TrainOptions, place: training.Place | None = None) -> float |
     classifier = training.Classifier.of(options, run.dataset, nets_factory.get_network_fn)
     is_chief = options.task == 0
     if is_chief:
-        # `train` checks both, too, but only when the cluster has been joined and the graph built,
-        # and after options.yaml has been written.
+        # `train` checks both, too, but only when the graph has been built.
         training.check_start(options.train_dir, options.checkpoint_path, options.resume)
         training.check_writable(options.train_dir)
-        # The step at which it will end, too: who watches the run wants to know.
-        resolved = dataclasses.replace(options, max_number_of_steps=run.max_steps)
-        write_options(resolved, options.train_dir)
     with evaluator_of(options, run, classifier) as evaluator:
         place = place or training.Place(options.master)
         result = train_model(options, run, classifier, evaluator, place)
@@ -261,6 +257,13 @@ def train_model(
     with tf.Graph().as_default():
         tf.set_random_seed(options.seed)
         model, shown = build(options, run, classifier)
+        if is_chief:
+            # Not before it is known that the checkpoint is one of this model: the options of
+            # another run stay as they are. `train` looks for the checkpoint, too.
+            training.fitting_checkpoint(options.train_dir, options.resume)
+            # With the step at which it will end: who watches the run wants to know.
+            resolved = dataclasses.replace(options, max_number_of_steps=run.max_steps)
+            write_options(resolved, options.train_dir)
         print_banner(options, run)
         if options.describe:
             print(model_deploy.describe(model))

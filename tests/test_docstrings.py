@@ -48,8 +48,8 @@ WITH_TENSORS = _table(
 WITHOUT_TENSORS = _table(
     """
     all_reduce: add_start_hook average_state session_config
-    checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions RESTORED check_fits
-        check_start checkpoint_to_resume checkpoints_in clear_end few find_checkpoint is_checkpoint
+    checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions RESTORED
+        check_start checkpoints_in clear_end few find_checkpoint fitting_checkpoint is_checkpoint
         is_lost_connection mark_end report_unfinished restore_fn
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
@@ -62,8 +62,9 @@ WITHOUT_TENSORS = _table(
     copying: calls_functions
     evaluation: EvaluationWriter
     exporting: check_is_new restore_to_export write_frozen_graph write_saved_model
-    inputs: Corpus CorruptRecordError Dataset EncodedSource dataset_names download_dataset
-        get_dataset get_preprocessing preprocessing_names register_dataset
+    inputs: Corpus CorruptRecordError Dataset EncodedSource convert_dataset dataset_names
+        download_dataset download_file extract_archive get_dataset get_preprocessing preprocessing
+        preprocessing_names register_dataset
     internals: SlurmStep add_control_inputs clear_attribute forget_slots hide_deprecations
         in_old_control_flow is_partitioned is_resource_variable set_attribute set_device
         set_initializer slurm_step

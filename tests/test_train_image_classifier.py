@@ -263,6 +263,7 @@ def test_a_checkpoint_of_another_model(tmp_path, capsys):
     other = ("--model_name=mnist_mlp", "--preprocessing_name=lenet", *small)
     _, _, err = _main(capsys, f"--train_dir={own}", *other)
     assert err.startswith("error: train_dir must be empty or hold checkpoints of this model, got ")
+    assert "model_name: lenet\n" in (own / "options.yaml").read_text()
     _, _, err = _main(capsys, f"--train_dir={new}", f"--resume={own}", *other)
     assert err.startswith("error: resume must be a checkpoint of this model, got ")
 

@@ -1,7 +1,7 @@
 """Checkpoints: which files there are, what is restored from them, and how they are saved."""
 
 from model_deploy.checkpoints.choosing import Restorer, checkpoints_in, is_checkpoint
-from model_deploy.checkpoints.files import check_fits, checkpoint_to_resume
+from model_deploy.checkpoints.files import fitting_checkpoint
 from model_deploy.checkpoints.restoring import (
     RESTORED,
     FineTuneOptions,
@@ -29,14 +29,13 @@ __all__ = [
     "FineTuneOptions",
     "Restorer",
     "by_name",
-    "check_fits",
     "check_start",
-    "checkpoint_to_resume",
     "checkpoints_in",
     "clear_end",
     "compare",
     "few",
     "find_checkpoint",
+    "fitting_checkpoint",
     "is_checkpoint",
     "is_lost_connection",
     "mark_end",

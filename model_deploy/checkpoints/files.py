@@ -8,6 +8,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import internals
+
 CHECKPOINT_NAME = "model.ckpt"
 _SHOWN = 3
 
@@ -68,6 +70,25 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
     return path
 
 
+def fitting_checkpoint(train_dir: str, resume: str) -> str | None:
+    """The checkpoint to go on from, once the graph's global variables are there.
+
+    Args:
+      train_dir: folder of the run.
+      resume: as for `checkpoint_to_resume`.
+
+    Returns:
+      Its path; None to start anew.
+
+    Raises:
+      ValueError: as `checkpoint_to_resume`; if it is one of another model.
+    """
+    path = checkpoint_to_resume(train_dir, resume)
+    if path is not None:
+        check_fits(path, resume)
+    return path
+
+
 def check_fits(path: str, resume: str = "auto") -> None:
     """Compares a checkpoint with the graph's global variables.
 
@@ -97,7 +118,7 @@ def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:
     shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
     wrong = []
     for name, variable in variables.items():
-        if getattr(variable, "_save_slice_info", None) is not None:
+        if internals.slice_of(variable) is not None:
             continue  # a part of a variable; the checkpoint has the whole one
         shape = variable.shape.as_list()
         if name not in shapes:

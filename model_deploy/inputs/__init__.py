@@ -5,18 +5,21 @@
 (1437, (28, 28, 1))
 """
 
-from model_deploy.inputs import (  # noqa: F401 - they register themselves
+from model_deploy.inputs import (  # noqa: F401 - all but one register themselves
     cifar10,
     digits,
     folder,
     mnist,
     photographs,
+    preprocessing,
     slim_records,
     synthetic,
 )
+from model_deploy.inputs.archives import extract as extract_archive
+from model_deploy.inputs.conversion import convert as convert_dataset
 from model_deploy.inputs.corruption import CorruptRecordError
 from model_deploy.inputs.dataset import Dataset, dataset_names, get_dataset, register_dataset
-from model_deploy.inputs.downloading import download_dataset
+from model_deploy.inputs.downloading import download_dataset, download_file
 from model_deploy.inputs.evaluation import EvalBatches, eval_batches
 from model_deploy.inputs.mnist import read_idx
 from model_deploy.inputs.order import Order
@@ -41,11 +44,15 @@ __all__ = [
     "Preprocessing",
     "Texts",
     "TrainBatches",
+    "convert_dataset",
     "dataset_names",
     "download_dataset",
+    "download_file",
     "eval_batches",
+    "extract_archive",
     "get_dataset",
     "get_preprocessing",
+    "preprocessing",
     "preprocessing_names",
     "read_idx",
     "read_texts",

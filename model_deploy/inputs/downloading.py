@@ -1,14 +1,19 @@
 """Downloads official datasets, checks their SHA-256 sums and extracts them.
 
 The work is done by `pooch`: a file gets its name only when it is complete and its sum
-is right.
+is right, where one is known.
 """
 
 import dataclasses
+import hashlib
 import os
 import pathlib
 import re
+import tempfile
+import urllib.parse
 from collections.abc import Mapping
+
+from absl import logging
 
 from model_deploy.commands import make_folder
 from model_deploy.inputs import archives
@@ -135,3 +140,55 @@ def _fetch(url: str, sha256: str, folder: pathlib.Path, name: str, progress: boo
         )
     except (requests.RequestException, ValueError, OSError) as error:
         raise ValueError(f"download of {url} must succeed with its sum, got {error}") from error
+
+
+def download_file(
+    url: str,
+    folder: str | os.PathLike[str],
+    *,
+    timeout_secs: float = _TIMEOUT_SECS,
+    progress: bool = True,
+) -> str:
+    """Downloads a file whose sum is not known, and says so; one of the same name is replaced.
+
+    Args:
+      url: HTTP or HTTPS; the last part of its path is the name of the file.
+      folder: where the file goes.
+      timeout_secs: how long the server may be silent.
+      progress: whether to show a progress bar.
+
+    Returns:
+      The path of the file.
+
+    Raises:
+      ValueError: if the URL names no file, or the download fails or is cut off.
+      OSError: if the folder cannot be made.
+    """
+    # As in `_fetch`.
+    import pooch  # noqa: PLC0415
+    import requests  # noqa: PLC0415
+
+    parts = urllib.parse.urlsplit(url)
+    name = parts.path.rsplit("/", 1)[-1]
+    if parts.scheme not in ("http", "https") or name in ("", ".", ".."):
+        raise ValueError(f"url must be that of a file, by http or https, got {url!r}")
+    target = pathlib.Path(folder)
+    make_folder("folder", target)
+    fetch = pooch.HTTPDownloader(progressbar=progress, timeout=timeout_secs)
+    path = target / name
+    with tempfile.TemporaryDirectory(prefix=".downloading-", dir=target) as temporary:
+        part = pathlib.Path(temporary) / "part"
+        try:
+            fetch(url, str(part), None)
+        except (requests.RequestException, OSError) as error:
+            raise ValueError(f"download of {url} must succeed, got {error}") from error
+        with part.open("rb") as file:
+            digest = hashlib.sha256()
+            for block in iter(lambda: file.read(2**20), b""):
+                digest.update(block)
+        part.replace(path)
+    logging.warning(
+        "%s: %d bytes from %s, not checked, as no sum of them is known; their SHA-256 is %s",
+        *(path, path.stat().st_size, url, digest.hexdigest()),
+    )
+    return str(path)

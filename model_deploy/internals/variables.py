@@ -34,12 +34,12 @@ def partitioned_variable(name: str, like: Any, parts: Sequence[Any]) -> Any:
 
 
 def slice_of(variable: Any) -> Any:
-    """Which part of which whole a variable is; None for one that is whole.
+    """Which part of which whole a variable is; None for one that is whole, or no variable.
 
     Wraps `Variable._save_slice_info`.  It has `full_name`, and for each axis the `full_shape` of
     the whole, and the `var_offset` and `var_shape` of the part.
     """
-    return variable._save_slice_info
+    return getattr(variable, "_save_slice_info", None)
 
 
 def set_slice_of(variable: Any, part: Any) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 
 from model_deploy.checkpoints import (
     CheckpointWriter,
-    check_fits,
-    checkpoint_to_resume,
     clear_end,
+    fitting_checkpoint,
     mark_end,
     report_unfinished,
 )
@@ -191,9 +190,7 @@ def _chief_start(
     """How the chief does; its files are checked before a session is opened."""
     check_writable(folder)
     report_unfinished(folder)
-    checkpoint = checkpoint_to_resume(folder, options.resume)
-    if checkpoint is not None:
-        check_fits(checkpoint, options.resume)
+    checkpoint = fitting_checkpoint(folder, options.resume)
     clear_end(folder)
     device = f"{cluster.own.device}/device:CPU:0" if cluster else ""
     writer = CheckpointWriter(folder, options.keep_checkpoints, device)

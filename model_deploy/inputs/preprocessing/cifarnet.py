@@ -53,30 +53,25 @@ def train(batch: Any, height: int, width: int, seeds: Any, *, use_grayscale: boo
     """
     draws = uniform_per_image(seeds, 5)
     batch = shift_and_mirror(batch, height, width, draws[:, :3])
-    # Standardized images do not depend on where zero is.  With zero in the middle, the
-    # sums of squares that follow lose less to rounding.
-    centred = tf.bitcast(tf.bitwise.bitwise_xor(batch, tf.constant(128, tf.uint8)), tf.int8)
-    batch = tf.cast(centred, tf.float32)
-    if use_grayscale:
-        batch = images.to_grey(batch)
-    brightness = (draws[:, 3] * 2 - 1) * _MAX_BRIGHTNESS
-    contrast = _CONTRAST[0] + draws[:, 4] * (_CONTRAST[1] - _CONTRAST[0])
-    return distort_and_standardize(batch, brightness, contrast)
+    return distort(batch, draws[:, 3:], use_grayscale=use_grayscale)
 
 
-def shift_and_mirror(batch: Any, height: int, width: int, draws: Any) -> Any:
+def shift_and_mirror(
+    batch: Any, height: int, width: int, draws: Any, padding: int = PADDING
+) -> Any:
     """Cuts a random part out of the padded images, mirrored half of the time.
 
     Args:
-      batch: uint8 [n, h, w, c], padded by 4 zeros on each side in thought: padding
+      batch: uint8 or float32 [n, h, w, c], padded by zeros on each side in thought: padding
         them would take as long as the one gather that does all of it.
       height: of the part.
       width: of the part.
       draws: float32 [n, 3], from 0 to 1: where the part is, down and across, and
         whether it is mirrored.
+      padding: how many zeros on each side.
 
     Returns:
-      uint8 [n, height, width, c].
+      [n, height, width, c] of the same type.
 
     Raises:
       ValueError: if the part is larger than the padded images.
@@ -84,8 +79,8 @@ def shift_and_mirror(batch: Any, height: int, width: int, draws: Any) -> Any:
     shape = tf.shape(batch)
     known = batch.shape.as_list()
     channels = known[3] or shape[3]
-    rows = _window(draws[:, 0], known[1] or shape[1], height, "height")
-    columns = _window(draws[:, 1], known[2] or shape[2], width, "width")
+    rows = _window(draws[:, 0], known[1] or shape[1], height, padding, "height")
+    columns = _window(draws[:, 1], known[2] or shape[2], width, padding, "width")
     columns = tf.where(draws[:, 2:3] < 0.5, columns, columns[:, ::-1])
     # All pixels in a row, behind a zero that stands for the padding; a place outside of
     # its image is so far below zero that adding the other axis leaves it there.
@@ -94,12 +89,12 @@ def shift_and_mirror(batch: Any, height: int, width: int, draws: Any) -> Any:
     columns = tf.where(columns < 0, tf.int32.min // 2, columns)
     pixels = tf.maximum(first[:, :, tf.newaxis] + columns[:, tf.newaxis, :], 0)
     flat = tf.reshape(batch, [-1, channels])
-    return tf.gather(tf.concat([tf.zeros([1, channels], tf.uint8), flat], axis=0), pixels)
+    return tf.gather(tf.concat([tf.zeros([1, channels], batch.dtype), flat], axis=0), pixels)
 
 
-def _window(draws: Any, size: Any, wanted: int, name: str) -> Any:
+def _window(draws: Any, size: Any, wanted: int, padding: int, name: str) -> Any:
     """Neighbouring places from a random start on, int32 [n, wanted]; negative in the padding."""
-    padded = size + 2 * PADDING
+    padded = size + 2 * padding
     if isinstance(padded, int) and wanted > padded:
         raise ValueError(
             f"{name} must be at most {padded}, that of the padded images, got {wanted}"
@@ -107,9 +102,34 @@ def _window(draws: Any, size: Any, wanted: int, name: str) -> Any:
     # In graphs where the size is known only when they run, too.
     with tf.control_dependencies([tf.debugging.assert_less_equal(wanted, padded)]):
         fits = tf.cast(padded - wanted + 1, tf.float32)
-    start = tf.cast(tf.floor(draws * fits), tf.int32) - PADDING
+    start = tf.cast(tf.floor(draws * fits), tf.int32) - padding
     places = start[:, tf.newaxis] + tf.range(wanted)
     return tf.where(places < size, places, -1)
+
+
+def distort(batch: Any, draws: Any, *, use_grayscale: bool = False) -> Any:
+    """Other brightness and contrast, then each image standardized.
+
+    Args:
+      batch: uint8 or float32 [n, h, w, c].
+      draws: float32 [n, 2], from 0 to 1: the brightness and the contrast.
+      use_grayscale: turns colours into one grey channel first.
+
+    Returns:
+      float32 [n, h, w, c].
+    """
+    # Standardized images do not depend on where zero is.  With zero in the middle, the
+    # sums of squares that follow lose less to rounding.
+    if batch.dtype == tf.uint8:
+        centred = tf.bitcast(tf.bitwise.bitwise_xor(batch, tf.constant(128, tf.uint8)), tf.int8)
+        batch = tf.cast(centred, tf.float32)
+    else:
+        batch -= tf.reduce_mean(batch, axis=[1, 2, 3], keepdims=True)
+    if use_grayscale:
+        batch = images.to_grey(batch)
+    brightness = (draws[:, 0] * 2 - 1) * _MAX_BRIGHTNESS
+    contrast = _CONTRAST[0] + draws[:, 1] * (_CONTRAST[1] - _CONTRAST[0])
+    return distort_and_standardize(batch, brightness, contrast)
 
 
 def distort_and_standardize(batch: Any, brightness: Any, contrast: Any) -> Any:

@@ -14,9 +14,9 @@ import tensorflow as tf
 from model_deploy.inputs.preprocessing import families, images
 from model_deploy.inputs.randomness import uniform_per_image
 
-_CENTRAL_FRACTION = 0.875
+CENTRAL_FRACTION = 0.875
 _METHODS = ("bilinear", "nearest", "bicubic", "area")
-_COLOUR_ORDERS = (
+COLOUR_ORDERS = (
     ("brightness", "saturation", "hue", "contrast"),
     ("saturation", "brightness", "contrast", "hue"),
     ("contrast", "hue", "brightness", "saturation"),
@@ -40,26 +40,37 @@ _NETWORKS = (
 
 
 def evaluate(
-    image: Any, height: int, width: int, *, crop_image: bool = True, use_grayscale: bool = False
+    image: Any,
+    height: int | None,
+    width: int | None,
+    *,
+    crop_image: bool = True,
+    central_fraction: float = CENTRAL_FRACTION,
+    use_grayscale: bool = False,
 ) -> Any:
     """[h, w, c] to float32 [height, width, c], from -1 to 1: the centre, stretched.
 
     Args:
       image: uint8, or float32 from 0 to 1.
-      height: of the result.
+      height: of the result; None keeps the size, as does a width of None.
       width: of the result.
-      crop_image: whether to cut away an eighth of each side first.
+      crop_image: whether to cut the edges away first.
+      central_fraction: how much of each side is then left.
       use_grayscale: turns colours into one grey channel first.
     """
     image = tf.image.convert_image_dtype(image, tf.float32)
     if use_grayscale:
         image = images.to_grey(image)
     if crop_image:
-        sizes = tf.cast(tf.shape(image)[:2], tf.float32)
-        start = tf.cast((sizes - sizes * _CENTRAL_FRACTION) / 2, tf.int32)
+        channels = image.shape.as_list()[-1]
+        sizes = tf.cast(tf.shape(image)[:2], tf.float64)
+        start = tf.cast((sizes - sizes * central_fraction) / 2, tf.int32)
         begin = tf.concat([start, [0]], axis=0)
         image = tf.slice(image, begin, tf.shape(image) - 2 * begin)
-    return (_resize(image, height, width, "bilinear") - 0.5) * 2
+        image.set_shape([None, None, channels])
+    if height is not None and width is not None:
+        image = _resize(image, height, width, "bilinear")
+    return centred(image)
 
 
 def crop_encoded(contents: Any, seed: Any, channels: int) -> Any:
@@ -121,17 +132,9 @@ def train(
         image.set_shape([None, None, channels])
     image = tf.image.convert_image_dtype(image, tf.float32)
     draws = uniform_per_image(seed[tf.newaxis], 7)[0]
-    if fast_mode:
-        image = _resize(image, height, width, "bilinear")
-    else:
-        ways = [functools.partial(_resize, image, height, width, method) for method in _METHODS]
-        image = _choose(draws[0], ways)
-    resized = image
-    image = tf.cond(draws[1] < 0.5, lambda: resized, lambda: resized[:, ::-1])
-    image = tf.clip_by_value(_distort_colours(image, draws[2:], fast_mode), 0.0, 1.0)
-    if use_grayscale:
-        image = images.to_grey(image)
-    return (image - 0.5) * 2
+    image = images.mirror(stretch(image, height, width, draws[0], fast_mode), draws[1])
+    image = distort_colours(image, draws[2:], fast_mode)
+    return centred(images.to_grey(image) if use_grayscale else image)
 
 
 def _random_part(shape: Any, seed: Any) -> tuple[Any, Any]:
@@ -149,6 +152,30 @@ def _random_part(shape: Any, seed: Any) -> tuple[Any, Any]:
     return begin, size
 
 
+def stretch(image: Any, height: int, width: int, draw: Any, fast_mode: bool) -> Any:
+    """Scales without regard to proportions.
+
+    Args:
+      image: float32 [h, w, c].
+      height: of the result.
+      width: of the result.
+      draw: float32 [], from 0 to 1: which of four ways to scale.
+      fast_mode: bilinear always.
+
+    Returns:
+      float32 [height, width, c].
+    """
+    if fast_mode:
+        return _resize(image, height, width, "bilinear")
+    ways = [functools.partial(_resize, image, height, width, method) for method in _METHODS]
+    return choose(draw, ways)
+
+
+def centred(image: Any) -> Any:
+    """Values from 0 to 1 as ones from -1 to 1; any shape."""
+    return (image - 0.5) * 2
+
+
 def _resize(image: Any, height: int, width: int, method: str) -> Any:
     # The operations of TensorFlow 1, which sample at the corners of pixels.
     channels = image.shape.as_list()[-1]
@@ -156,23 +183,45 @@ def _resize(image: Any, height: int, width: int, method: str) -> Any:
     return tf.ensure_shape(image, [height, width, channels])
 
 
-def _distort_colours(image: Any, draws: Any, fast_mode: bool) -> Any:
+def distort_colours(image: Any, draws: Any, fast_mode: bool) -> Any:
+    """Other colours: of grey images only brightness and contrast.
+
+    Args:
+      image: float32 [h, w, c], from 0 to 1.
+      draws: float32 [5], from 0 to 1: how much to change brightness, saturation, hue and
+        contrast, and which of four orders to do it in.
+      fast_mode: brightness and saturation only, always in this order.
+
+    Returns:
+      float32 [h, w, c], from 0 to 1.
+    """
     if image.shape.as_list()[-1] != 3:  # grey images have neither saturation nor hue
-        return _in_order(image, draws, ("brightness",) if fast_mode else ("brightness", "contrast"))
+        order = ("brightness",) if fast_mode else ("brightness", "contrast")
+        return distort_in_order(image, draws, order)
     if fast_mode:
-        return _in_order(image, draws, ("brightness", "saturation"))
-    ways = [functools.partial(_in_order, image, draws, order) for order in _COLOUR_ORDERS]
-    return _choose(draws[4], ways)
+        return distort_in_order(image, draws, ("brightness", "saturation"))
+    ways = [functools.partial(distort_in_order, image, draws, order) for order in COLOUR_ORDERS]
+    return choose(draws[4], ways)
 
 
-def _in_order(image: Any, draws: Any, order: tuple[str, ...]) -> Any:
+def distort_in_order(image: Any, draws: Any, order: tuple[str, ...]) -> Any:
+    """Changes what `order` names, one after the other.
+
+    Args:
+      image: float32 [h, w, c], from 0 to 1.
+      draws: float32 [4 or more], as for `distort_colours`.
+      order: some of "brightness", "saturation", "hue" and "contrast".
+
+    Returns:
+      float32 [h, w, c], from 0 to 1.
+    """
     places = {name: place for place, name in enumerate(_COLOURS)}
     for name in order:
         change, smallest, largest = _COLOURS[name]
         image = change(image, smallest + draws[places[name]] * (largest - smallest))
-    return image
+    return tf.clip_by_value(image, 0.0, 1.0)
 
 
-def _choose(draw: Any, ways: Sequence[Callable[[], Any]]) -> Any:
-    """The result of one of the ways, each as likely as the others."""
+def choose(draw: Any, ways: Sequence[Callable[[], Any]]) -> Any:
+    """The tensor of one of the ways, each as likely as the others; `draw` is a float32 scalar."""
     return tf.switch_case(tf.cast(draw * len(ways), tf.int32), ways)
