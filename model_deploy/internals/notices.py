@@ -8,6 +8,6 @@ def hide_deprecations() -> None:
 
     A program that was written for TensorFlow 1 is made of them.
 
-    Sets `deprecation._PRINT_DEPRECATION_WARNINGS`, which wraps nothing else.
+    Wraps `deprecation._PRINT_DEPRECATION_WARNINGS`.
     """
     deprecation._PRINT_DEPRECATION_WARNINGS = False

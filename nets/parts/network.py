@@ -51,9 +51,10 @@ class Images:
         A height or width that is unknown until the graph runs is left to TensorFlow.
         """
         if arguments[name].shape.rank != self.rank:
-            shape = arguments[name].shape
-            raise ValueError(f"{name} must have rank {self.rank}, got shape {shape}")
-        shape = arguments[name].shape.as_list()
+            raise ValueError(
+                f"{name} must have rank {self.rank}, got shape {arguments[name].shape}"
+            )
+        shape = tuple(arguments[name].shape.as_list())
         channels = shape[-1]
         if channels is None or (self.channels and channels not in self.channels):
             allowed = " or ".join(map(str, self.channels)) or "a known number of"
@@ -82,7 +83,7 @@ class Tokens:
             raise ValueError(f"{name} must have rank 2 [batch, length], got shape {tokens.shape}")
         if not tokens.dtype.is_integer:
             raise ValueError(f"{name} must be of an integer type, got {tokens.dtype.name}")
-        shape = tokens.shape.as_list()
+        shape = tuple(tokens.shape.as_list())
         if shape[1] is not None and shape[1] < 1:
             raise ValueError(f"{name} must hold at least 1 token, got shape {shape}")
 
