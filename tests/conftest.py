@@ -2,6 +2,7 @@
 
 import gc
 import os
+import zlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # The first session decides for the whole process, and the order of additions depends on it.
@@ -11,6 +12,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy.inputs import dataset, preprocessing
+from tests import modes
 
 tf.disable_eager_execution()
 tf.get_logger().setLevel("ERROR")
@@ -19,23 +21,40 @@ tf.get_logger().setLevel("ERROR")
 def pytest_addoption(parser):
     """`--v1`: the process is one in which a program has called `tf.disable_v2_behavior()`."""
     parser.addoption("--v1", action="store_true", help="after tf.disable_v2_behavior()")
+    parser.addoption(
+        "--slow",
+        choices=["all", "even", "odd"],
+        default="all",
+        help="one half of the slow tests: the other half can run in the other mode",
+    )
 
 
 def pytest_configure(config):
     """Turns TensorFlow 1's behavior on before any test is imported."""
     config.addinivalue_line("markers", "not_v1(reason): tests the new behavior itself")
-    if config.getoption("--v1"):
-        tf.disable_v2_behavior()
+    modes.set_for_programs(config.getoption("--v1"))
+    modes.enter()
 
 
 def pytest_collection_modifyitems(config, items):
-    """Skips with `--v1` what tests the new behavior itself, with the reason."""
+    """Skips with `--v1` what tests the new behavior itself, with the reason; halves slow ones."""
+    if config.getoption("--slow") != "all":
+        kept = [item for item in items if _is_wanted(item, config.getoption("--slow"))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
     if config.getoption("--v1"):
         for item in items:
             mark = item.get_closest_marker("not_v1")
             if mark:
                 [reason] = mark.args
                 item.add_marker(pytest.mark.skip(reason=f"with --v1: {reason}"))
+
+
+def _is_wanted(item, half):
+    """Whether a test is quick, or of this half. Those of a network in a file share its graph."""
+    case = item.nodeid.partition("[")[2] or item.name
+    is_odd = zlib.crc32(f"{item.path.name} {case}".encode()) % 2
+    return item.get_closest_marker("slow") is None or half == ("odd" if is_odd else "even")
 
 
 def pytest_collection_finish():

@@ -15,6 +15,7 @@ _RUN_BY = {
     "README.md": "tests/test_docs.py",
     "cluster.md": "tests/processes/test_cluster_docs.py",
     "export.md": "tests/test_export_image_classifier.py",
+    "from_tf_slim.md": "tests/tf1/test_from_tf_slim.py",
     "inputs.md": "tests/inputs/test_inputs_docs.py",
 }
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -12,6 +12,7 @@ import zlib
 import tensorflow as tf
 
 from model_deploy import inputs
+from tests import modes
 
 tf1 = tf.compat.v1
 KINDS = ("own", "global_step")
@@ -86,5 +87,5 @@ def main(folder, num_steps):
 
 
 if __name__ == "__main__":
-    tf1.disable_eager_execution()
+    modes.enter()
     main(*sys.argv[1:])

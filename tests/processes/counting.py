@@ -12,6 +12,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import cluster as cluster_lib
 from model_deploy.commands import option, parse_options
+from tests import modes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,5 +57,5 @@ def _count(cluster, server, config, target):
 
 
 if __name__ == "__main__":
-    tf.disable_eager_execution()
+    modes.enter()
     main(parse_options(sys.argv, CountingOptions, __doc__))

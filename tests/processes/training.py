@@ -15,6 +15,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import DeploymentConfig, deploy, training
 from model_deploy import cluster as cluster_lib
 from model_deploy.commands import option, run_command
+from tests import modes
 from tests.processes.moments import StopAtEnd, StopInSave
 
 STOP_MOMENTS = ("save", "end")
@@ -122,6 +123,6 @@ def _stopping(options, cluster):
 
 
 if __name__ == "__main__":
-    tf.disable_eager_execution()
+    modes.enter()
     tf.get_logger().setLevel("ERROR")
     sys.exit(run_command(sys.argv, TrainingOptions, main, __doc__))
