@@ -7,13 +7,16 @@ import tensorflow.compat.v1 as tf
 from model_deploy import graph_walk, internals
 
 _FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
+# Ops that give the memory of their input under another shape.
+_VIEWS = {"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"}
 
 
 class NumericChecks:
     """Looks at all float values that a step computes.
 
     What is inside of functions and of TensorFlow 1's loops and conditions shows where
-    it comes out.  Constants are left out: an infinite one is meant.
+    it comes out.  Constants are left out: an infinite one is meant.  So are reads of reference
+    variables, which share the variable's memory: they could show what the update makes of it.
 
     Args:
       train_op: the tensor that makes a step.
@@ -27,8 +30,14 @@ class NumericChecks:
         needed = graph_walk.ancestors([train_op.op], control_inputs=True)
         self._names = []
         finite = []
+        shared: set[Any] = set()
         for op in tf.get_default_graph().get_operations():
             if op not in needed or op.type == "Const" or internals.in_old_control_flow(op):
+                continue
+            if op.type in _VIEWS and (
+                internals.is_reference(op.inputs[0]) or op.inputs[0].op in shared
+            ):
+                shared.add(op)
                 continue
             for output in op.outputs:
                 if output.dtype in _FLOATS:

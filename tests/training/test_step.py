@@ -22,7 +22,7 @@ class Recorder(tf.train.SessionRunHook):
         self.calls.append("after_create_session")
 
     def before_run(self, run_context):
-        weight = tf.get_default_graph().get_tensor_by_name("weight/Read/ReadVariableOp:0")
+        [weight] = tf.trainable_variables()
         return tf.train.SessionRunArgs({"twice": [weight, weight]})
 
     def after_run(self, run_context, run_values):
