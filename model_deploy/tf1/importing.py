@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+import tokenize
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from model_deploy.tf1 import names
 from model_deploy.tf1.numpy_names import old_numpy
 from model_deploy.tf1.old_module import GoneError
+from model_deploy.tf1.old_source import CONVERTED, compiled, converted
 
 # Packages that lay beside the programs of TF-Slim -> ours, for programs without their own.
 SUPPLIED = {
@@ -41,7 +43,11 @@ class OldProgram:
         self.folders = [os.path.realpath(folder) for folder in folders]
         self.supplied: list[str] = []
         self._finder = _Finder(self)
-        self._builtins = {**vars(builtins), "__import__": self._import}
+        self._builtins = {
+            **vars(builtins),
+            "__import__": self._import,
+            CONVERTED: converted,
+        }
 
     def __enter__(self) -> "OldProgram":
         sys.meta_path.insert(0, self._finder)
@@ -151,7 +157,13 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         self._program.prepare(module)
-        self._loader.exec_module(module)
+        path = module.__spec__.origin if module.__spec__ else None
+        if path is None or not path.endswith(".py"):
+            self._loader.exec_module(module)
+            return
+        with tokenize.open(path) as file:
+            code = compiled(file.read(), path)
+        exec(code, module.__dict__)
 
     def __getattr__(self, name: str) -> Any:  # get_source, get_data, ...
         return getattr(self._loader, name)

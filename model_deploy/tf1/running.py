@@ -1,6 +1,5 @@
 """Runs a program of TensorFlow 1 as it is."""
 
-import builtins
 import importlib.util
 import os
 import re
@@ -18,6 +17,7 @@ from model_deploy import internals
 from model_deploy.tf1 import names
 from model_deploy.tf1.importing import OldProgram
 from model_deploy.tf1.old_module import GoneError
+from model_deploy.tf1.old_source import compiled
 
 # What only Python 2 has: names, methods of dicts, modules.
 _PYTHON_2 = re.compile(
@@ -118,7 +118,7 @@ def _run_main(program: Program, old: OldProgram) -> None:
     main.__dict__.update(__file__=path, __spec__=spec, __package__=spec.parent if spec else None)
     old.prepare(main)
     with tokenize.open(path) as file:
-        code = builtins.compile(file.read(), path, "exec", dont_inherit=True)
+        code = compiled(file.read(), path)
     before = sys.argv, sys.modules["__main__"]
     sys.argv, sys.modules["__main__"] = [path, *program.arguments], main
     try:

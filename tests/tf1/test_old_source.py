@@ -1,0 +1,58 @@
+"""The source of old programs means what it meant."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy.tf1 import old_source
+
+
+def run(source):
+    """The names that a module has after it has run."""
+    names = {old_source.CONVERTED: old_source.converted, "np": np, "tf": tf}
+    exec(old_source.compiled(source, "old.py"), names)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        pytest.param("int(np.array([3.7]))", 3, id="array of one"),
+        pytest.param("int(2 * np.array([[1.0]]) + 1)", 3, id="computed"),
+        pytest.param("float(np.array([2], np.int32))", 2.0, id="float"),
+        pytest.param("int(np.float32(3.7))", 3, id="scalar"),
+        pytest.param("int('17', 8)", 15, id="base"),
+        pytest.param("int()", 0, id="nothing"),
+        pytest.param("int(*[5])", 5, id="starred"),
+        pytest.param("int(float('2.5'))", 2, id="nested"),
+        pytest.param("int(tf.TensorShape([7]).as_list()[0])", 7, id="size"),
+        pytest.param("list(map(int, ['1', '2']))", [1, 2], id="as a function"),
+        pytest.param("isinstance(3, int) and int is type(3)", True, id="still the type"),
+    ],
+)
+def test_conversions(expression, value):
+    """`int` and `float` convert what NumPy 1 let them convert, and all else as ever."""
+    result = run(f"result = {expression}")["result"]
+    assert (result, type(result)) == (value, type(value))
+
+
+def test_own_int_is_called():
+    """What the module itself calls `int` is called with what it is given."""
+    assert run("def int(x): return ('own', x.shape)\nresult = int(np.zeros([1]))")["result"] == (
+        "own",
+        (1,),
+    )
+
+
+@pytest.mark.parametrize("array", ["np.zeros([2])", "np.zeros([0])"])
+def test_other_arrays_are_refused(array):
+    """An array of another size than one is no number."""
+    with pytest.raises(TypeError, match="0-dimensional|size-1"):
+        run(f"int({array})")
+
+
+def test_lines_stay():
+    """An error shows the line of the program."""
+    with pytest.raises(ZeroDivisionError) as error:
+        run("x = int(\n  1)\n\n1 / int(0)")
+    assert error.traceback[-1].lineno == 3
