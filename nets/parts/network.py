@@ -34,12 +34,14 @@ class Images:
         arguments (by name) where keywords change it.
       rank: 4 for images, 5 for video `[batch, frames, height, width, channels]`.
       channels: channel counts that make sense: 1 is grey, 3 is RGB; none means any.
+      other_channels: whether it takes any other number of channels, too.
     """
 
     size: int
     smallest: int | Callable[[Mapping[str, Any]], int] = 1
     rank: int = 4
     channels: tuple[int, ...] = (1, 3)
+    other_channels: bool = False
 
     def smallest_for(self, arguments: Mapping[str, Any]) -> int:
         """Returns the least height and width for a call with these arguments."""
@@ -55,8 +57,9 @@ class Images:
             raise ValueError(f"{name} must have rank {self.rank}, got shape {shape}")
         shape = arguments[name].shape.as_list()
         channels = shape[-1]
-        if channels is None or (self.channels and channels not in self.channels):
-            allowed = " or ".join(map(str, self.channels)) or "a known number of"
+        wanted = () if self.other_channels else self.channels
+        if channels is None or (wanted and channels not in wanted):
+            allowed = " or ".join(map(str, wanted)) or "a known number of"
             raise ValueError(f"{name} must have {allowed} channels, got {channels} in {shape}")
         smallest = self.smallest_for(arguments)
         if any(side is not None and side < smallest for side in shape[-3:-1]):
