@@ -60,11 +60,13 @@ class Images:
         wanted = () if self.other_channels else self.channels
         if channels is None or (wanted and channels not in wanted):
             allowed = " or ".join(map(str, wanted)) or "a known number of"
-            raise ValueError(f"{name} must have {allowed} channels, got {channels} in {shape}")
+            raise ValueError(
+                f"{name} must have {allowed} channels, got {channels} in {tuple(shape)}"
+            )
         smallest = self.smallest_for(arguments)
         if any(side is not None and side < smallest for side in shape[-3:-1]):
             raise ValueError(
-                f"{name} must be at least {smallest} pixels high and wide, got shape {shape}"
+                f"{name} must be at least {smallest} pixels high and wide, got shape {tuple(shape)}"
             )
 
 
@@ -87,7 +89,7 @@ class Tokens:
             raise ValueError(f"{name} must be of an integer type, got {tokens.dtype.name}")
         shape = tokens.shape.as_list()
         if shape[1] is not None and shape[1] < 1:
-            raise ValueError(f"{name} must hold at least 1 token, got shape {shape}")
+            raise ValueError(f"{name} must hold at least 1 token, got shape {tuple(shape)}")
 
 
 def takes(inputs: Images | Tokens) -> Callable[[Function], Function]:
