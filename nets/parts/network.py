@@ -33,7 +33,7 @@ class Images:
       smallest: least height and width, a number or a function of the call's
         arguments (by name) where keywords change it.
       rank: 4 for images, 5 for video `[batch, frames, height, width, channels]`.
-      channels: channel counts that make sense: 1 is grey, 3 is RGB; none means any.
+      channels: channel counts that make sense: 1 is grey, 3 is RGB.
       other_channels: whether it takes any other number of channels, too.
     """
 
@@ -57,9 +57,9 @@ class Images:
             raise ValueError(f"{name} must have rank {self.rank}, got shape {shape}")
         shape = arguments[name].shape.as_list()
         channels = shape[-1]
-        wanted = () if self.other_channels else self.channels
-        if channels is None or (wanted and channels not in wanted):
-            allowed = " or ".join(map(str, wanted)) or "a known number of"
+        if channels is None or not (self.other_channels or channels in self.channels):
+            counts = " or ".join(map(str, self.channels))
+            allowed = "a known number of" if self.other_channels else counts
             raise ValueError(
                 f"{name} must have {allowed} channels, got {channels} in {tuple(shape)}"
             )
