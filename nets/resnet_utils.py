@@ -1,8 +1,8 @@
 """What both versions of ResNet share: the root, the stack of residual units and the head.
 
 K. He, X. Zhang, S. Ren, J. Sun, "Deep Residual Learning for Image Recognition",
-https://arxiv.org/abs/1512.03385. tf-slim's residual units, padding and subsampling are used as
-they are. The stride sits in the last unit of a block.
+https://arxiv.org/abs/1512.03385. tf-slim's padding and subsampling are used as they are. The stride
+sits in the last unit of a block.
 """
 
 import contextlib
