@@ -11,22 +11,23 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
+from nets.parts.initializers import trunc_normal
 from nets.parts.network import Images, Network, takes
 
 
-@takes(Images(size=32, smallest=4))
+@takes(Images(size=32, smallest=4, other_channels=True))
 def cifarnet(
     images: Any,
     num_classes: int | None = 10,
     is_training: bool = False,
     dropout_keep_prob: float = 0.5,
     prediction_fn: Callable[..., Any] = slim.softmax,
-    scope: str = "CifarNet",
+    scope: str | None = "CifarNet",
 ) -> tuple[Any, dict[str, Any]]:
     """Builds CifarNet: two 5x5 convolutions, pooled and normalized, and three dense layers.
 
     Args:
-      images: `[batch, height, width, 1 or 3]` float32, at least 4 x 4; designed for 32 x 32.
+      images: `[batch, height, width, channels]` float32, at least 4 x 4; designed for 32 x 32.
       num_classes: width of the logits; 0 or None returns `fc4`, the layer before them.
       is_training: whether dropout is active.
       dropout_keep_prob: share of the 384 features of `fc3` that dropout keeps.
@@ -39,7 +40,7 @@ def cifarnet(
       `Predictions`. The normalizations are none.
 
     Raises:
-      ValueError: if `images` has another rank, channel count or is too small, or
+      ValueError: if `images` has another rank, an unknown channel count or is too small, or
         `num_classes` is negative.
     """
     end_points: dict[str, Any] = {}
@@ -60,13 +61,13 @@ def cifarnet(
             net,
             num_classes,
             biases_initializer=tf.zeros_initializer(),
-            weights_initializer=tf.truncated_normal_initializer(stddev=1 / 192),
+            weights_initializer=trunc_normal(1 / 192),
             weights_regularizer=None,
             activation_fn=None,
             scope="logits",
         )
-    end_points["Logits"] = logits
-    end_points["Predictions"] = prediction_fn(logits, scope="Predictions")
+        end_points["Logits"] = logits
+        end_points["Predictions"] = prediction_fn(logits, scope="Predictions")
     return logits, end_points
 
 
@@ -80,13 +81,13 @@ def cifarnet_arg_scope(weight_decay: float = 0.004) -> Any:
     with (
         slim.arg_scope(
             [slim.conv2d],
-            weights_initializer=tf.truncated_normal_initializer(stddev=0.05),
+            weights_initializer=trunc_normal(0.05),
             activation_fn=tf.nn.relu,
         ),
         slim.arg_scope(
             [slim.fully_connected],
             biases_initializer=tf.constant_initializer(0.1),
-            weights_initializer=tf.truncated_normal_initializer(stddev=0.04),
+            weights_initializer=trunc_normal(0.04),
             weights_regularizer=slim.l2_regularizer(weight_decay),
             activation_fn=tf.nn.relu,
         ) as scope,

@@ -62,12 +62,14 @@ class PooledHead(NamedTuple):
 
     Attributes:
       side: height and width of the average pooling.
-      shrinks: whether the pooling is cut down to feature maps smaller than that.
+      shrinks: whether the pooling is cut down to feature maps smaller than that; its scope then
+        ends in the size.
       stride: of the pooling.
       pool: end point of the pooling.
       dropout: scope of the dropout.
       logits: scope of the last convolution.
       keeps_features: whether the features after dropout are the end point `PreLogits`.
+      predicts_in_scope: whether the ops of the predictions are in the scope of the logits.
     """
 
     side: int
@@ -77,6 +79,7 @@ class PooledHead(NamedTuple):
     dropout: str = "Dropout_1b"
     logits: str = "Conv2d_1c_1x1"
     keeps_features: bool = True
+    predicts_in_scope: bool = False
 
     def build(
         self,
@@ -111,8 +114,11 @@ class PooledHead(NamedTuple):
             )
             if spatial_squeeze:
                 logits = squeeze_pixel(logits, [1, 2])
-        end_points["Logits"] = logits
-        end_points["Predictions"] = prediction_fn(logits, scope="Predictions")
+            end_points["Logits"] = logits
+            if self.predicts_in_scope:
+                end_points["Predictions"] = prediction_fn(logits, scope="Predictions")
+        if not self.predicts_in_scope:
+            end_points["Predictions"] = prediction_fn(logits, scope="Predictions")
         return logits
 
     def _pooled(self, net: Any, end_points: dict[str, Any], global_pool: bool) -> Any:
@@ -120,6 +126,10 @@ class PooledHead(NamedTuple):
             net = tf.reduce_mean(net, [1, 2], keepdims=True, name="global_pool")
             end_points["global_pool"] = net
             return net
-        kernel = fitting_kernel(net, self.side) if self.shrinks else [self.side, self.side]
-        end_points[self.pool] = slim.avg_pool2d(net, kernel, self.stride, padding="VALID")
-        return end_points[self.pool]
+        kernel, scope = [self.side, self.side], self.pool
+        if self.shrinks:
+            kernel = fitting_kernel(net, self.side)
+            scope = f"{self.pool}_{kernel[0]}x{kernel[1]}"
+        net = slim.avg_pool2d(net, kernel, self.stride, padding="VALID", scope=scope)
+        end_points[self.pool] = net
+        return net

@@ -4,19 +4,25 @@ After C. Szegedy, S. Ioffe, V. Vanhoucke, A. Alemi, "Inception-v4, Inception-Res
 of Residual Connections on Learning" (2016), https://arxiv.org/abs/1602.07261, figures 3 to 9.
 """
 
+import functools
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets.inception_utils import inception_arg_scope
-from nets.parts.branches import Layer, avg_pool, branches, chain, concat, conv, in_scope, max_pool
-from nets.parts.inception_heads import (
-    auxiliary_head,
-    classification_head,
+from nets.parts.branches import (
+    Layer,
+    avg_pool,
+    branches,
+    chain,
+    concat,
+    conv,
+    in_scope,
+    max_pool,
     run_steps,
-    smallest_image,
 )
+from nets.parts.inception_heads import auxiliary_head, classification_head, smallest_image
 from nets.parts.network import Images, Network, takes
 
 inception_v4_arg_scope = inception_arg_scope
@@ -39,28 +45,30 @@ def _stem_4a() -> Layer:
     )
 
 
-def _block_a() -> Layer:
+def block_inception_a(inputs: Any, scope: str | None = None, reuse: bool | None = None) -> Any:
     """Inception-A: 35 x 35 x 384 to the same (figure 4)."""
-    return branches(
+    layer = branches(
         conv("0a", 1, 1, 96),
         chain(conv("0a", 1, 1, 64), conv("0b", 3, 3, 96)),
         chain(conv("0a", 1, 1, 64), conv("0b", 3, 3, 96), conv("0c", 3, 3, 96)),
         chain(avg_pool(), conv("0b", 1, 1, 96)),
     )
+    return _in_block(layer, inputs, scope, "BlockInceptionA", reuse)
 
 
-def _reduction_a() -> Layer:
+def block_reduction_a(inputs: Any, scope: str | None = None, reuse: bool | None = None) -> Any:
     """Reduction-A: 35 x 35 x 384 to 17 x 17 x 1024 (figure 7)."""
-    return branches(
+    layer = branches(
         _halving_conv("1a", 384),
         chain(conv("0a", 1, 1, 192), conv("0b", 3, 3, 224), _halving_conv("1a", 256)),
-        max_pool(stride=2),
+        max_pool("1a", 2),
     )
+    return _in_block(layer, inputs, scope, "BlockReductionA", reuse)
 
 
-def _block_b() -> Layer:
+def block_inception_b(inputs: Any, scope: str | None = None, reuse: bool | None = None) -> Any:
     """Inception-B: 17 x 17 x 1024 to the same (figure 5)."""
-    return branches(
+    layer = branches(
         conv("0a", 1, 1, 384),
         chain(conv("0a", 1, 1, 192), conv("0b", 1, 7, 224), conv("0c", 7, 1, 256)),
         chain(
@@ -72,11 +80,12 @@ def _block_b() -> Layer:
         ),
         chain(avg_pool(), conv("0b", 1, 1, 128)),
     )
+    return _in_block(layer, inputs, scope, "BlockInceptionB", reuse)
 
 
-def _reduction_b() -> Layer:
+def block_reduction_b(inputs: Any, scope: str | None = None, reuse: bool | None = None) -> Any:
     """Reduction-B: 17 x 17 x 1024 to 8 x 8 x 1536 (figure 8)."""
-    return branches(
+    layer = branches(
         chain(conv("0a", 1, 1, 192), _halving_conv("1a", 192)),
         chain(
             conv("0a", 1, 1, 256),
@@ -84,13 +93,14 @@ def _reduction_b() -> Layer:
             conv("0c", 7, 1, 320),
             _halving_conv("1a", 320),
         ),
-        max_pool(stride=2),
+        max_pool("1a", 2),
     )
+    return _in_block(layer, inputs, scope, "BlockReductionB", reuse)
 
 
-def _block_c() -> Layer:
+def block_inception_c(inputs: Any, scope: str | None = None, reuse: bool | None = None) -> Any:
     """Inception-C: 8 x 8 x 1536 to the same (figure 6)."""
-    return branches(
+    layer = branches(
         conv("0a", 1, 1, 256),
         chain(conv("0a", 1, 1, 384), concat(conv("0b", 1, 3, 256), conv("0c", 3, 1, 256))),
         chain(
@@ -101,23 +111,25 @@ def _block_c() -> Layer:
         ),
         chain(avg_pool(), conv("0b", 1, 1, 256)),
     )
+    return _in_block(layer, inputs, scope, "BlockInceptionC", reuse)
 
 
-_MIXED: dict[str, Layer] = {
-    "Mixed_3a": branches(max_pool(stride=2), _halving_conv("0a", 96)),
-    "Mixed_4a": _stem_4a(),
-    "Mixed_5a": branches(_halving_conv("1a", 192), max_pool(stride=2)),
-    **{f"Mixed_5{place}": _block_a() for place in "bcde"},
-    "Mixed_6a": _reduction_a(),
-    **{f"Mixed_6{place}": _block_b() for place in "bcdefgh"},
-    "Mixed_7a": _reduction_b(),
-    **{f"Mixed_7{place}": _block_c() for place in "bcd"},
-}
+def _block(block: Callable[..., Any], name: str) -> tuple[str, Layer]:
+    return name, functools.partial(block, scope=name)
+
+
 _STEPS: dict[str, Layer] = {
     "Conv2d_1a_3x3": _halving_conv("1a", 32),
     "Conv2d_2a_3x3": conv("2a", 3, 3, 32, padding="VALID"),
     "Conv2d_2b_3x3": conv("2b", 3, 3, 64),
-    **{name: in_scope(name, layer) for name, layer in _MIXED.items()},
+    "Mixed_3a": in_scope("Mixed_3a", branches(max_pool("0a", 2), _halving_conv("0a", 96))),
+    "Mixed_4a": in_scope("Mixed_4a", _stem_4a()),
+    "Mixed_5a": in_scope("Mixed_5a", branches(_halving_conv("1a", 192), max_pool("1a", 2))),
+    **dict(_block(block_inception_a, f"Mixed_5{place}") for place in "bcde"),
+    **dict([_block(block_reduction_a, "Mixed_6a")]),
+    **dict(_block(block_inception_b, f"Mixed_6{place}") for place in "bcdefgh"),
+    **dict([_block(block_reduction_b, "Mixed_7a")]),
+    **dict(_block(block_inception_c, f"Mixed_7{place}") for place in "bcd"),
 }
 
 
@@ -144,7 +156,7 @@ def inception_v4_base(
         return run_steps(inputs, _STEPS, final_endpoint)
 
 
-@takes(Images(size=299, smallest=smallest_image))
+@takes(Images(size=299, smallest=smallest_image, other_channels=True))
 def inception_v4(
     inputs: Any,
     num_classes: int | None = 1001,
@@ -157,7 +169,7 @@ def inception_v4(
     """Builds Inception-v4.
 
     Args:
-      inputs: images `[batch, height, width, 1 or 3]` float32, at least 107 x 107, or 75 x 75
+      inputs: images `[batch, height, width, channels]` float32, at least 107 x 107, or 75 x 75
         without auxiliary logits; designed for 299 x 299.
       num_classes: width of the logits; 0 or None returns the features before them.
       is_training: whether dropout is active and batch normalization uses the batch.
@@ -173,7 +185,7 @@ def inception_v4(
       `Predictions` (without classes only `global_pool` of these).
 
     Raises:
-      ValueError: if `inputs` has another rank, channel count or is too small, `num_classes` is
+      ValueError: if `inputs` has another rank, unknown channels or is too small, `num_classes` is
         negative, or auxiliary logits are to be built for images of unknown size.
     """
     with (

@@ -13,19 +13,19 @@ from model_deploy import slim
 from nets.parts.network import Images, Network, takes
 
 
-@takes(Images(size=28, smallest=4))
+@takes(Images(size=28, smallest=4, other_channels=True))
 def lenet(
     images: Any,
     num_classes: int | None = 10,
     is_training: bool = False,
     dropout_keep_prob: float = 0.5,
     prediction_fn: Callable[..., Any] = slim.softmax,
-    scope: str = "LeNet",
+    scope: str | None = "LeNet",
 ) -> tuple[Any, dict[str, Any]]:
     """Builds LeNet: two 5x5 convolutions, each pooled, and two fully connected layers.
 
     Args:
-      images: `[batch, height, width, 1 or 3]` float32, at least 4 x 4; designed for 28 x 28.
+      images: `[batch, height, width, channels]` float32, at least 4 x 4; designed for 28 x 28.
       num_classes: width of the logits; 0 or None returns the layer before them.
       is_training: whether dropout is active.
       dropout_keep_prob: share of the 1024 features that dropout keeps.
@@ -38,7 +38,7 @@ def lenet(
       `Predictions`.
 
     Raises:
-      ValueError: if `images` has another rank, channel count or is too small, or
+      ValueError: if `images` has another rank, an unknown channel count or is too small, or
         `num_classes` is negative.
     """
     end_points: dict[str, Any] = {}

@@ -9,23 +9,24 @@ from typing import Any
 
 from model_deploy import slim
 from nets.parts.dense_head import DenseHead, EndPoints, arg_scope
+from nets.parts.initializers import trunc_normal
 from nets.parts.network import Images, Network, takes
 
 
-@takes(Images(size=231, smallest=231))
+@takes(Images(size=231, smallest=231, other_channels=True))
 def overfeat(
     inputs: Any,
     num_classes: int | None = 1000,
     is_training: bool = True,
     dropout_keep_prob: float = 0.5,
     spatial_squeeze: bool = True,
-    scope: str = "overfeat",
+    scope: str | None = "overfeat",
     global_pool: bool = False,
 ) -> tuple[Any, EndPoints]:
     """Builds OverFeat: five convolutions, three of them pooled, and three dense layers.
 
     Args:
-      inputs: `[batch, height, width, 1 or 3]` float32, at least 231 x 231, its designed size.
+      inputs: `[batch, height, width, channels]` float32, at least 231 x 231, its designed size.
       num_classes: width of the logits; 0 or None returns `fc7`, the layer before them.
       is_training: whether dropout is active.
       dropout_keep_prob: share of the features that dropout keeps, after `fc6` and `fc7`.
@@ -39,13 +40,14 @@ def overfeat(
       `conv5`, `pool5`, `fc6`, `fc7`, `fc8`; and `global_pool`, if asked for.
 
     Raises:
-      ValueError: if `inputs` has another rank, channel count or is too small, `num_classes` is
-        negative, or `spatial_squeeze` meets logits of more than one position.
+      ValueError: if `inputs` has another rank, an unknown channel count or is too small,
+        `num_classes` is negative, or `spatial_squeeze` meets logits of more than one position.
     """
+    start = trunc_normal(0.005)
     head = DenseHead(
-        num_classes, is_training, dropout_keep_prob, spatial_squeeze, global_pool, stddev=0.005
+        num_classes, is_training, dropout_keep_prob, spatial_squeeze, global_pool, start
     )
-    return head.build(inputs, _features, scope)
+    return head.build(inputs, _features, scope, "overfeat")
 
 
 def _features(net: Any, head: DenseHead) -> Any:

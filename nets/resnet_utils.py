@@ -1,11 +1,13 @@
 """What both versions of ResNet share: the root, the stack of residual units and the head.
 
 K. He, X. Zhang, S. Ren, J. Sun, "Deep Residual Learning for Image Recognition",
-https://arxiv.org/abs/1512.03385. tf-slim's residual units, padding and subsampling are used as
-they are. The stride sits in the last unit of a block.
+https://arxiv.org/abs/1512.03385. tf-slim's padding and subsampling are used as they are. The stride
+sits in the last unit of a block.
 """
 
+import contextlib
 import itertools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,12 +25,16 @@ subsample = slim_resnet_utils.subsample
 _ROOT_STRIDE = 4
 
 
+class NoOpScope(contextlib.nullcontext[None]):
+    """A context that changes nothing, in the place of an arg scope that is not wanted."""
+
+
 class Version(NamedTuple):
     """What is different between the versions.
 
     Attributes:
-      name: scope of a network that is given none.
-      unit: the residual unit, one of tf-slim's `bottleneck` functions.
+      name: scope of a network that is given none; TensorFlow numbers the second one.
+      unit: the residual unit: `bottleneck` of the version's module.
       normalizes_first: whether units normalize their input instead of their output. The root is
         not normalized then, and the last output is.
     """
@@ -42,7 +48,7 @@ class Options(NamedTuple):
     """The arguments of the same names of `resnet_v1.resnet_v1`."""
 
     num_classes: int | None
-    is_training: bool
+    is_training: bool | None
     global_pool: bool
     output_stride: int | None
     spatial_squeeze: bool
@@ -78,20 +84,21 @@ def build(
 
     Adds the output of every convolution, unit and block to the collection `<scope>/_end_points`.
     """
-    _check_output_stride(blocks, options)
-    with tf.variable_scope(scope or version.name, values=[inputs], reuse=reuse) as opened:
+    root = _ROOT_STRIDE if options.include_root_block else 1
+    _check_output_stride(blocks, options.output_stride, root)
+    training = options.is_training
+    with tf.variable_scope(scope, version.name, [inputs], reuse=reuse) as opened:
         collection = opened.original_name_scope + "_end_points"
+        collecting = [slim.conv2d, version.unit, stack_blocks_dense]
         with (
-            slim.arg_scope([slim.conv2d, version.unit], outputs_collections=collection),
-            slim.arg_scope([slim.batch_norm], is_training=options.is_training),
+            slim.arg_scope(collecting, outputs_collections=collection),
+            NoOpScope()
+            if training is None
+            else slim.arg_scope([slim.batch_norm], is_training=training),
         ):
-            net, stride = inputs, options.output_stride
-            if options.include_root_block:
-                net = _root(net, version)
-                stride = stride and stride // _ROOT_STRIDE
-            net = stack_blocks(
-                net, blocks, stride, options.store_non_strided_activations, collection
-            )
+            net = _root(inputs, version) if options.include_root_block else inputs
+            stride = options.output_stride and options.output_stride // root
+            net = stack_blocks_dense(net, blocks, stride, options.store_non_strided_activations)
             if version.normalizes_first:
                 net = slim.batch_norm(net, activation_fn=tf.nn.relu, scope="postnorm")
             end_points = slim.utils.convert_collection_to_dict(collection)
@@ -103,12 +110,13 @@ def build(
             return net, end_points
 
 
-def stack_blocks(
+@slim.add_arg_scope
+def stack_blocks_dense(
     net: Any,
     blocks: Sequence[Any],
-    output_stride: int | None,
-    store_non_strided_activations: bool,
-    collection: str,
+    output_stride: int | None = None,
+    store_non_strided_activations: bool = False,
+    outputs_collections: str | None = None,
 ) -> Any:
     """Builds blocks of residual units, in which the output is no coarser than `output_stride`.
 
@@ -116,22 +124,30 @@ def stack_blocks(
     features at more positions (section 3.1 of https://arxiv.org/abs/1606.00915).
 
     Args:
-      net: float32 `[batch, height, width, channels]`.
-      blocks: `Block`s, each with the keyword arguments of its units.
+      net: `[batch, height, width, channels]` float32.
+      blocks: `Block`s, each with the keyword arguments of its units. A unit is called with `rate`,
+        its dilation, and with these; without `stride` among them it has the stride 1.
       output_stride: a product of the first units' strides; None for all of them.
       store_non_strided_activations: whether the output of a block that goes into the collection
         is the one before its last unit's stride.
-      collection: gets the output of every block, by scope.
+      outputs_collections: collection that gets the output of every block, by scope.
+
+    Returns:
+      `[batch, height / output_stride, width / output_stride, depth]` float32, sizes rounded up.
+
+    Raises:
+      ValueError: if `output_stride` is not a product of the first units' strides.
     """
+    _check_output_stride(blocks, output_stride)
     stride, rate = 1, 1
     for current in blocks:
         with tf.variable_scope(current.scope, "block", [net]) as opened:
-            last_stride = 1
+            stride_after = 1
             for number, unit in enumerate(current.args, start=1):
                 arguments = dict(unit)
                 if store_non_strided_activations and number == len(current.args):
-                    last_stride, arguments["stride"] = arguments["stride"], 1
-                unit_stride = arguments["stride"]
+                    stride_after, arguments["stride"] = arguments.get("stride", 1), 1
+                unit_stride = arguments.get("stride", 1)
                 with tf.variable_scope(f"unit_{number}", values=[net]):
                     if stride == output_stride:
                         net = current.unit_fn(net, rate=rate, **{**arguments, "stride": 1})
@@ -139,20 +155,20 @@ def stack_blocks(
                     else:
                         net = current.unit_fn(net, rate=1, **arguments)
                         stride *= unit_stride
-            net = slim.utils.collect_named_outputs(collection, opened.name, net)
+            net = slim.utils.collect_named_outputs(outputs_collections, opened.name, net)
             if stride == output_stride:
-                rate *= last_stride
+                rate *= stride_after
             else:
-                net = subsample(net, last_stride)
-                stride *= last_stride
+                net = subsample(net, stride_after)
+                stride *= stride_after
     return net
 
 
-def _check_output_stride(blocks: Sequence[Any], options: Options) -> None:
-    root = _ROOT_STRIDE if options.include_root_block else 1
-    strides = (unit["stride"] for current in blocks for unit in current.args)
-    reached = sorted({root, *itertools.accumulate(strides, lambda a, b: a * b, initial=root)})
-    check_choice("output_stride", options.output_stride, (None, *reached))
+def _check_output_stride(blocks: Sequence[Any], output_stride: int | None, root: int = 1) -> None:
+    """Raises ValueError unless the blocks after a root of this stride reach `output_stride`."""
+    strides = (unit.get("stride", 1) for current in blocks for unit in current.args)
+    reached = sorted(set(itertools.accumulate(strides, operator.mul, initial=root)))
+    check_choice("output_stride", output_stride, (None, *reached))
 
 
 def _root(net: Any, version: Version) -> Any:

@@ -12,13 +12,21 @@ EndPoints = dict[str, Any]
 
 
 def arg_scope(weight_decay: float, first_bias: float = 0.0) -> Any:
-    """Returns an arg scope: L2 on all weights, ReLU, biases that start at `first_bias`."""
-    with slim.arg_scope(
-        [slim.conv2d],
-        activation_fn=tf.nn.relu,
-        biases_initializer=tf.constant_initializer(first_bias),
-        weights_regularizer=slim.l2_regularizer(weight_decay),
-    ) as scope:
+    """Returns an arg scope: L2 on all weights, ReLU, biases that start at `first_bias`.
+
+    Convolutions are padded, poolings are not. It is for the layers that a program adds, too: those
+    may be `slim.fully_connected`.
+    """
+    with (
+        slim.arg_scope(
+            [slim.conv2d, slim.fully_connected],
+            activation_fn=tf.nn.relu,
+            biases_initializer=tf.constant_initializer(first_bias),
+            weights_regularizer=slim.l2_regularizer(weight_decay),
+        ),
+        slim.arg_scope([slim.conv2d], padding="SAME"),
+        slim.arg_scope([slim.max_pool2d], padding="VALID") as scope,
+    ):
         return scope
 
 
@@ -29,8 +37,8 @@ class DenseHead(NamedTuple):
     first fields are the networks' arguments of the same names.
 
     Attributes:
-      stddev: of the truncated normal from which the layers' weights start, with biases of 0.1;
-        None leaves both to the arg scope.
+      weights_initializer: of the layers, whose biases then start at 0.1; None leaves both to the
+        arg scope.
     """
 
     num_classes: int | None
@@ -38,18 +46,19 @@ class DenseHead(NamedTuple):
     dropout_keep_prob: float
     spatial_squeeze: bool
     global_pool: bool
-    stddev: float | None = None
+    weights_initializer: Any = None
 
     def dense(self, net: Any, width: int, kernel: int, number: int, padding: str = "VALID") -> Any:
         """Returns the layer `fc<number>` of `width` channels."""
-        starts = {} if self.stddev is None else {"biases_initializer": tf.constant_initializer(0.1)}
+        starts = self._start_of_weights()
+        if starts:
+            starts["biases_initializer"] = tf.constant_initializer(0.1)
         return slim.conv2d(
             net,
             width,
             [kernel, kernel],
             padding=padding,
             scope=f"fc{number}",
-            **self._start_of_weights(),
             **starts,
         )
 
@@ -66,42 +75,39 @@ class DenseHead(NamedTuple):
         self,
         images: Any,
         features: Callable[[Any, "DenseHead"], Any],
-        scope: str,
+        scope: str | None,
+        default_scope: str,
         reuse: bool | None = None,
     ) -> tuple[Any, EndPoints]:
         """Builds a whole network: `features(images, self)` makes the layers up to `fc7`.
 
-        Every output is added to the collection `<scope>/_end_points`.
+        Without a `scope` it is in a new one that is called after `default_scope`. Every output is
+        added to the collection `<scope>/_end_points`.
 
         Returns:
           The logits, or without classes `fc7` (its mean over height and width with
           `global_pool`); and the end points, the output of every layer by scope.
         """
-        with tf.variable_scope(scope, values=[images], reuse=reuse) as opened:
+        with tf.variable_scope(scope, default_scope, [images], reuse=reuse) as opened:
             collection = opened.original_name_scope + "_end_points"
             with slim.arg_scope([slim.conv2d, slim.max_pool2d], outputs_collections=collection):
                 net = features(images, self)
-                pooled = {}
+                end_points = slim.utils.convert_collection_to_dict(collection)
                 if self.global_pool:
                     net = tf.reduce_mean(net, [1, 2], keepdims=True, name="global_pool")
-                    pooled = {"global_pool": net}
+                    end_points["global_pool"] = net
                 if self.num_classes:
                     net = self._logits(net)
-            end_points = slim.utils.convert_collection_to_dict(collection)
-            end_points.update(pooled)
-            if self.num_classes:
-                if self.spatial_squeeze:
-                    net = squeeze_pixel(net, [1, 2])
-                end_points[f"{opened.name}/fc8"] = net
+                    end_points[f"{opened.name}/fc8"] = net
             return net, end_points
 
     def _start_of_weights(self) -> dict[str, Any]:
-        if self.stddev is None:
+        if self.weights_initializer is None:
             return {}
-        return {"weights_initializer": tf.truncated_normal_initializer(stddev=self.stddev)}
+        return {"weights_initializer": self.weights_initializer}
 
     def _logits(self, net: Any) -> Any:
-        return slim.conv2d(
+        net = slim.conv2d(
             self.dropout(net, 7),
             self.num_classes,
             [1, 1],
@@ -111,3 +117,4 @@ class DenseHead(NamedTuple):
             scope="fc8",
             **self._start_of_weights(),
         )
+        return squeeze_pixel(net, [1, 2], name="fc8/squeezed") if self.spatial_squeeze else net

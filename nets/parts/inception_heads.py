@@ -1,4 +1,4 @@
-"""The ends of Inception-v4 and Inception-ResNet-v2: steps up to an end point, and two heads.
+"""The ends of Inception-v4 and Inception-ResNet-v2: two heads, and the images that they need.
 
 After C. Szegedy, S. Ioffe, V. Vanhoucke, A. Alemi, "Inception-v4, Inception-ResNet and the Impact
 of Residual Connections on Learning" (2016), https://arxiv.org/abs/1602.07261; the auxiliary head
@@ -12,7 +12,6 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets.parts.branches import Layer
-from nets.parts.network import check_choice
 
 # Below these sizes a VALID convolution, or the pool of the auxiliary head, has no output left.
 _SMALLEST = 75
@@ -23,31 +22,6 @@ def smallest_image(arguments: Mapping[str, Any]) -> int:
     """Returns the least height and width for a call of one of the two networks."""
     has_auxiliary_head = arguments["num_classes"] and arguments["create_aux_logits"]
     return _SMALLEST_WITH_AUXILIARY_HEAD if has_auxiliary_head else _SMALLEST
-
-
-def run_steps(
-    net: Any, steps: Mapping[str, Layer], final_endpoint: str
-) -> tuple[Any, dict[str, Any]]:
-    """Applies the steps in order, up to and with the one called `final_endpoint`.
-
-    Args:
-      net: images `[batch, height, width, channels]`.
-      steps: end point -> the layer that makes it from the end point before.
-      final_endpoint: the last one to build.
-
-    Returns:
-      The last end point, and all of them by name.
-
-    Raises:
-      ValueError: if there is no step called `final_endpoint`.
-    """
-    check_choice("final_endpoint", final_endpoint, steps)
-    end_points: dict[str, Any] = {}
-    for name, layer in steps.items():
-        net = end_points[name] = layer(net)
-        if name == final_endpoint:
-            break
-    return net, end_points
 
 
 def auxiliary_head(net: Any, num_classes: int, conv_scope: str, logits_scope: str) -> Any:
@@ -76,33 +50,34 @@ def auxiliary_head(net: Any, num_classes: int, conv_scope: str, logits_scope: st
 
 
 def classification_head(
-    net: Any,
-    num_classes: int | None,
-    dropout_keep_prob: float,
-    end_points: dict[str, Any],
-    dropout_scope: str = "Dropout",
+    net: Any, num_classes: int | None, end_points: dict[str, Any], pool_scope: str, features: Layer
 ) -> Any:
-    """Averages over the map, drops out and classifies.
+    """Averages over the map and classifies.
 
     Args:
       net: `[batch, height, width, channels]`.
       num_classes: width of the logits; 0 or None stops after the average.
-      dropout_keep_prob: share of the features that dropout keeps, in training.
-      dropout_scope: name of the dropout.
       end_points: gets `global_pool` and, with classes, `PreLogitsFlatten`, `Logits` and
         `Predictions`.
+      pool_scope: of the average over a map of known size; otherwise it is `global_pool`.
+      features: makes `[batch, channels]` of the average, with dropout.
 
     Returns:
       Logits `[batch, num_classes]`, or the average `[batch, 1, 1, channels]`.
     """
     with tf.variable_scope("Logits"):
-        net = tf.reduce_mean(net, axis=[1, 2], keepdims=True, name="global_pool")
-        end_points["global_pool"] = net
+        net = end_points["global_pool"] = _average(net, pool_scope)
         if not num_classes:
             return net
-        net = slim.dropout(net, dropout_keep_prob, scope=dropout_scope)
-        net = end_points["PreLogitsFlatten"] = slim.flatten(net)
+        net = end_points["PreLogitsFlatten"] = features(net)
         logits = slim.fully_connected(net, num_classes, activation_fn=None, scope="Logits")
         end_points["Logits"] = logits
         end_points["Predictions"] = tf.nn.softmax(logits, name="Predictions")
         return logits
+
+
+def _average(net: Any, scope: str) -> Any:
+    size = net.shape.as_list()[1:3]
+    if None in size:
+        return tf.reduce_mean(net, axis=[1, 2], keepdims=True, name="global_pool")
+    return slim.avg_pool2d(net, size, padding="VALID", scope=scope)

@@ -33,13 +33,15 @@ class Images:
       smallest: least height and width, a number or a function of the call's
         arguments (by name) where keywords change it.
       rank: 4 for images, 5 for video `[batch, frames, height, width, channels]`.
-      channels: channel counts that make sense: 1 is grey, 3 is RGB; none means any.
+      channels: channel counts that make sense: 1 is grey, 3 is RGB.
+      other_channels: whether it takes any other number of channels, too.
     """
 
     size: int
     smallest: int | Callable[[Mapping[str, Any]], int] = 1
     rank: int = 4
     channels: tuple[int, ...] = (1, 3)
+    other_channels: bool = False
 
     def smallest_for(self, arguments: Mapping[str, Any]) -> int:
         """Returns the least height and width for a call with these arguments."""
@@ -56,13 +58,16 @@ class Images:
             )
         shape = tuple(arguments[name].shape.as_list())
         channels = shape[-1]
-        if channels is None or (self.channels and channels not in self.channels):
-            allowed = " or ".join(map(str, self.channels)) or "a known number of"
-            raise ValueError(f"{name} must have {allowed} channels, got {channels} in {shape}")
+        if channels is None or not (self.other_channels or channels in self.channels):
+            counts = " or ".join(map(str, self.channels))
+            allowed = "a known number of" if self.other_channels else counts
+            raise ValueError(
+                f"{name} must have {allowed} channels, got {channels} in {tuple(shape)}"
+            )
         smallest = self.smallest_for(arguments)
         if any(side is not None and side < smallest for side in shape[-3:-1]):
             raise ValueError(
-                f"{name} must be at least {smallest} pixels high and wide, got shape {shape}"
+                f"{name} must be at least {smallest} pixels high and wide, got shape {tuple(shape)}"
             )
 
 
@@ -85,7 +90,7 @@ class Tokens:
             raise ValueError(f"{name} must be of an integer type, got {tokens.dtype.name}")
         shape = tuple(tokens.shape.as_list())
         if shape[1] is not None and shape[1] < 1:
-            raise ValueError(f"{name} must hold at least 1 token, got shape {shape}")
+            raise ValueError(f"{name} must hold at least 1 token, got shape {tuple(shape)}")
 
 
 def takes(inputs: Images | Tokens) -> Callable[[Function], Function]:

@@ -6,12 +6,13 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 
-def squeeze_pixel(logits: Any, axes: Sequence[int]) -> Any:
+def squeeze_pixel(logits: Any, axes: Sequence[int], name: str = "SpatialSqueeze") -> Any:
     """Removes the `axes`, which must be of size 1 where their size is known.
 
     Args:
       logits: float32, with height and width at `axes`.
       axes: two positions in its shape.
+      name: of the op.
 
     Raises:
       ValueError: if one of the axes is larger, so that TensorFlow would refuse.
@@ -21,4 +22,4 @@ def squeeze_pixel(logits: Any, axes: Sequence[int]) -> Any:
             "spatial_squeeze needs logits of 1 x 1 pixel, got shape"
             f" {logits.shape}: pool over all of it, give smaller images, or spatial_squeeze=False"
         )
-    return tf.squeeze(logits, axes, name="SpatialSqueeze")
+    return tf.squeeze(logits, axes, name=name)

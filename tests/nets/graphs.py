@@ -93,6 +93,12 @@ def static_shapes(end_points: dict[str, Any]) -> list[list[Any]]:
     return [[key, value.shape.as_list()] for key, value in end_points.items()]
 
 
+def op_names(result: Any, end_points: dict[str, Any]) -> dict[str, Any]:
+    """Returns the names of the ops that hold the result and each end point, in order."""
+    names = [[key, value.op.name] for key, value in end_points.items()]
+    return {"result": result.op.name, "end_points": names}
+
+
 def statistics(value: np.ndarray) -> tuple[float, float, list[float]]:
     """Returns mean, standard deviation (population) and the first five values."""
     flat = value.astype(np.float64).ravel()
@@ -149,6 +155,7 @@ class Inference:
     """One network in inference mode, on the reference input."""
 
     structure: Structure
+    op_names: dict[str, Any]
     logits: np.ndarray
     statistics: dict[str, tuple[float, float, list[float]]]
 
@@ -160,12 +167,13 @@ def inference(name: str) -> Inference:
     with tf.Graph().as_default() as graph:
         images = tf.placeholder(tf.float32, expected["input"]["shape"])
         logits, end_points = build(name, images)
-        built = structure(end_points)
+        built, names = structure(end_points), op_names(logits, end_points)
         with session(graph) as sess:
             load_weights(sess)
             fed = {images: reference.images(expected["input"]["shape"])}
             logits_value, values = sess.run([logits, end_points], fed)
-    return Inference(built, logits_value, {key: statistics(v) for key, v in values.items()})
+    figures = {key: statistics(value) for key, value in values.items()}
+    return Inference(built, names, logits_value, figures)
 
 
 def sample(name: str, smallest: bool = False) -> Any:

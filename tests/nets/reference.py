@@ -55,6 +55,25 @@ def load(name: str) -> dict[str, Any]:
     return json.loads(gzip.decompress((_DATA / f"{name}.json.gz").read_bytes()))
 
 
+def op_names(name: str, kind: str) -> dict[str, Any]:
+    """Returns what `graphs.op_names` is to be of one network.
+
+    Programs find ops by name: in frozen graphs, and as features of other networks.
+
+    Args:
+      name: of the network.
+      kind: `classes` or `features`, for `num_classes=None`; videos have no features.
+    """
+    names = all_op_names()[name][kind]
+    return {**names, "end_points": [list(item) for item in names["end_points"].items()]}
+
+
+@functools.cache
+def all_op_names() -> dict[str, dict[str, dict[str, Any]]]:
+    """Returns the names of ops of the original networks: by network, kind and end point."""
+    return json.loads(gzip.decompress((_DATA / "slim" / "op_names.json.gz").read_bytes()))
+
+
 def images(shape: list[int]) -> np.ndarray:
     """Returns the reference input of this shape: a fixed sequence in [-1, 1], as float32."""
     sequence = np.arange(np.prod(shape), dtype=np.int64) * 7919 % 2003

@@ -41,6 +41,21 @@ def test_end_points(expected, actual):
     assert actual.structure.end_points == expected["end_points"]
 
 
+def test_op_names(reference_name, actual):
+    """The ops of the logits and of the end points are called as TF-Slim's."""
+    assert actual.op_names == reference.op_names(reference_name, "classes")
+
+
+def test_every_network_has_op_names():
+    """There are names of ops for each network that has reference numbers, with and without classes.
+
+    The original video networks give no features.
+    """
+    assert sorted(reference.all_op_names()) == reference.names()
+    without = [name for name, kinds in reference.all_op_names().items() if "features" not in kinds]
+    assert without == ["i3d", "s3dg"]
+
+
 def test_logits(expected, actual):
     """Logits equal the reference."""
     difference = reference.relative_difference(actual.logits, expected["logits"])

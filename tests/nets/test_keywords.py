@@ -61,6 +61,7 @@ class Variants:
             images = tf.zeros(self.expected["input"]["shape"])
             self.features, end_points = graphs.build(name, images, num_classes=0)
         self.feature_end_points = list(end_points)
+        self.feature_op_names = graphs.op_names(self.features, end_points)
         self.feature_variables = self.count_variables()
 
     @contextlib.contextmanager
@@ -101,6 +102,7 @@ def test_no_classes_means_features(variants):
     assert variants.feature_variables == expected["variables_count"]
     assert len(variants.feature_end_points) == expected["end_point_keys_count"]
     assert variants.feature_end_points[-3:] == expected["last_end_point_keys"]
+    assert variants.feature_op_names == reference.op_names(variants.name, "features")
 
 
 def test_small_images(variants):

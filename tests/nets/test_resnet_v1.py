@@ -51,8 +51,23 @@ def test_min_base_depth(min_base_depth, width):
     assert end_points["resnet_v1_50/block1"].shape[-1] == width
 
 
-@pytest.mark.parametrize("depth_multiplier", [0, -0.5, float("nan")])
+def test_all_bottlenecks_of_the_least_depth():
+    """A multiplier of 0 leaves `min_base_depth` everywhere."""
+    _, end_points = resnet_v1.resnet_v1_50(
+        tf.zeros([1, 32, 32, 3]), depth_multiplier=0, min_base_depth=5
+    )
+    widths = {end_points[f"resnet_v1_50/block{n}"].shape.as_list()[-1] for n in (1, 2, 3, 4)}
+    assert widths == {20}
+
+
+@pytest.mark.parametrize("depth_multiplier", [-0.5, float("nan"), float("inf"), "1"])
 def test_bad_depth_multiplier(depth_multiplier):
-    """A multiplier that is not positive is named."""
-    with pytest.raises(ValueError, match=r"^depth_multiplier must be a positive number, got"):
+    """A multiplier that is not a number of at least 0 is named."""
+    with pytest.raises(ValueError, match=r"^depth_multiplier must be a number of at least 0, got"):
         resnet_v1.resnet_v1_50(tf.zeros([1, 32, 32, 3]), depth_multiplier=depth_multiplier)
+
+
+def test_bad_min_base_depth():
+    """A bottleneck without channels is named."""
+    with pytest.raises(ValueError, match=r"^min_base_depth must be .* at least 1, got 0"):
+        resnet_v1.resnet_v1_50(tf.zeros([1, 32, 32, 3]), min_base_depth=0)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 import tensorflow.compat.v1 as tf
-from tf_slim.nets import resnet_utils as slim_resnet_utils
 
 from model_deploy import slim
-from nets import cifarnet, inception_resnet_v2, mobilenet_v1, resnet_utils
+from nets import cifarnet, inception_resnet_v2, mobilenet_v1, resnet_utils, resnet_v1
 from tests.nets import comparison
 from tests.nets.training_step import Step
 
@@ -153,7 +152,7 @@ SLOW = [
         "resnet_v1_200",
         "moving_statistics",
         "1 percent",
-        replaced(slim_resnet_utils, "subsample", percent_more),
+        replaced(resnet_v1, "subsample", percent_more),
     ),
     (
         "inception_v4",

@@ -25,13 +25,8 @@ def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False
     Cut or zero-padded around the centre; then minus the mean of the image, divided by
     its standard deviation or 1/sqrt(number of values), whichever is larger.
     """
-    channels = batch.shape.as_list()[-1]
-    batch = tf.cast(batch, tf.float32)
-    if use_grayscale:
-        batch = images.to_grey(batch)
-    batch = images.center_crop_or_pad(batch, height, width)
-    batch.set_shape([None, height, width, 1 if use_grayscale else channels])
-    return tf.image.per_image_standardization(batch)
+    part = images.central_part(batch, height, width, use_grayscale=use_grayscale)
+    return tf.image.per_image_standardization(part)
 
 
 @families.register_preprocessing("cifarnet", evaluate, batched=True)

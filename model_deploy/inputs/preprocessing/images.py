@@ -19,6 +19,20 @@ def mirror(image: Any, draw: Any) -> Any:
     return tf.cond(draw < 0.5, lambda: image, lambda: image[:, ::-1])
 
 
+def central_part(batch: Any, height: int, width: int, *, use_grayscale: bool = False) -> Any:
+    """Cut or zero-padded around the centre: [n, h, w, c] to float32 [n, height, width, c].
+
+    Values stay as they are.  `use_grayscale` turns colours into one grey channel first.
+    """
+    channels = batch.shape.as_list()[-1]
+    batch = tf.cast(batch, tf.float32)
+    if use_grayscale:
+        batch = to_grey(batch)
+    batch = center_crop_or_pad(batch, height, width)
+    batch.set_shape([None, height, width, 1 if use_grayscale else channels])
+    return batch
+
+
 def center_crop_or_pad(images: Any, height: int, width: int) -> Any:
     """Cuts or zero-pads around the centre: [n, h, w, c] to [n, height, width, c].
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import tensorflow as tf
-
 from model_deploy.inputs.preprocessing import families, images
 
 
@@ -12,13 +10,7 @@ def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False
 
     Cut or padded around the centre; padded places are zeros before the scaling.
     """
-    channels = batch.shape.as_list()[-1]
-    batch = tf.cast(batch, tf.float32)
-    if use_grayscale:
-        batch = images.to_grey(batch)
-    batch = images.center_crop_or_pad(batch, height, width)
-    batch.set_shape([None, height, width, 1 if use_grayscale else channels])
-    return (batch - 128.0) / 128.0
+    return (images.central_part(batch, height, width, use_grayscale=use_grayscale) - 128.0) / 128.0
 
 
 @families.register_preprocessing("lenet", evaluate, batched=True)

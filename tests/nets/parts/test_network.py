@@ -14,7 +14,7 @@ def tiny(images, num_classes=None, pool=False):
     return images, num_classes, pool
 
 
-@network.takes(network.Images(size=8, channels=()))
+@network.takes(network.Images(size=8, other_channels=True))
 def colourful(images):
     """Returns images of any number of channels."""
     return images

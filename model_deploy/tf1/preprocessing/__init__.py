@@ -1,0 +1,1 @@
+"""`preprocessing` of TF-Slim: `from preprocessing import preprocessing_factory`."""

@@ -1,0 +1,245 @@
+"""The parts of ResNets by themselves: against arithmetic, and one made of another."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+from nets import resnet_utils, resnet_v1, resnet_v2
+from tests.nets import graphs, reference
+
+VERSIONS = {1: resnet_v1, 2: resnet_v2}
+# All that the small blocks can be built with.
+OUTPUT_STRIDES = (1, 2, 4, None)
+both_versions = pytest.mark.parametrize("version", VERSIONS)
+
+
+def images(*shape):
+    """Returns the reference input of this shape, as a constant."""
+    return tf.constant(reference.images(list(shape)))
+
+
+def small_blocks(version):
+    """Returns three thin blocks of two units, with the strides 2, 2 and 1."""
+    block = getattr(VERSIONS[version], f"resnet_v{version}_block")
+    return [block(f"block{n}", 2**n, 2, 1 if n == 3 else 2) for n in (1, 2, 3)]
+
+
+def arg_scope(**keywords):
+    """Returns the arg scope of ResNets, in evaluation."""
+    with (
+        slim.arg_scope(resnet_utils.resnet_arg_scope(**keywords)),
+        slim.arg_scope([slim.batch_norm], is_training=False) as scope,
+    ):
+        return scope
+
+
+def run(*fetches):
+    """Runs the current graph on the reference weights."""
+    with graphs.session(tf.get_default_graph()) as sess:
+        graphs.load_weights(sess)
+        return sess.run(fetches)
+
+
+@pytest.mark.parametrize("side", [3, 4])
+def test_subsample(side):
+    """Every second row and column is left, from the first on; by a factor of 1 all is left."""
+    net = tf.reshape(tf.range(side * side, dtype=tf.float32), [1, side, side, 1])
+    assert resnet_utils.subsample(net, 1) is net
+    whole, half = run(net, resnet_utils.subsample(net, 2))
+    np.testing.assert_array_equal(half, whole[:, ::2, ::2])
+
+
+@pytest.mark.parametrize("height", [4, 5])
+@pytest.mark.parametrize(("stride", "rate"), [(1, 1), (1, 2), (2, 1), (3, 1)])
+def test_conv2d_same(height, stride, rate):
+    """A strided convolution is the dense one subsampled, whether sizes are even or odd."""
+    net = images(2, height, 7, 3)
+    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+        strided = resnet_utils.conv2d_same(net, 4, 3, stride, rate=rate, scope="Conv")
+        dense = slim.conv2d(net, 4, 3, rate=rate, scope="Conv")
+    strided, dense = run(strided, dense)
+    np.testing.assert_allclose(strided, dense[:, ::stride, ::stride], rtol=1e-4, atol=1e-6)
+
+
+def unit_by_hand(image, weights, depth, bounded):
+    """Returns what a unit of ResNet v1 without normalization makes of one pixel, `[channels]`.
+
+    The middle of the 3x3 kernel meets the pixel, the rest of it meets padding.
+    """
+
+    def layer(value, scope):
+        kernel = weights[f"{scope}/weights"]
+        middle = kernel.shape[0] // 2
+        return value @ kernel[middle, middle] + weights[f"{scope}/biases"]
+
+    top = 6 if bounded else np.inf
+    shortcut = image
+    if len(image) != depth:
+        shortcut = layer(image, "shortcut")
+        shortcut = np.clip(shortcut, 0, 6) if bounded else shortcut
+    residual = np.maximum(layer(image, "conv1"), 0)
+    residual = layer(np.maximum(layer(residual, "conv2"), 0), "conv3")
+    return np.clip(shortcut + np.clip(residual, -top, top), 0, top)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize("depth", [3, 5])
+def test_bottleneck_by_hand(depth, bounded):
+    """A unit adds three convolutions to its input or to its projection, within 6 if wanted."""
+    image = 20 * reference.images([1, 1, 1, 3])
+    with (
+        slim.arg_scope(arg_scope(use_batch_norm=False)),
+        slim.arg_scope([resnet_v1.bottleneck], use_bounded_activations=bounded),
+    ):
+        output = resnet_v1.bottleneck(tf.constant(image), depth, 2, 1, scope="unit")
+    weights = {
+        v.op.name.removeprefix("unit/"): reference.weights(v.op.name, v.shape.as_list())
+        for v in tf.global_variables()
+    }
+    expected = unit_by_hand(image[0, 0, 0], weights, depth, bounded)
+    [actual] = run(output)
+    np.testing.assert_allclose(actual[0, 0, 0], expected, rtol=1e-5)
+    assert (expected.max() > 6) is not bounded
+
+
+@both_versions
+def test_bottleneck_into_a_collection(version):
+    """A unit's output goes into the collection under its scope, which it may have by default."""
+    unit = VERSIONS[version].bottleneck
+    outputs = [unit(images(1, 4, 4, 3), 8, 2, 2, outputs_collections="units") for _ in range(2)]
+    collected = slim.utils.convert_collection_to_dict("units")
+    names = [f"bottleneck_v{version}", f"bottleneck_v{version}_1"]
+    assert list(collected.items()) == list(zip(names, outputs, strict=True))
+    assert outputs[0].shape.as_list() == [1, 2, 2, 8]
+
+
+@both_versions
+def test_block(version):
+    """A block has a scope, a unit, and the arguments of each, with the stride in the last."""
+    module = VERSIONS[version]
+    block = getattr(module, f"resnet_v{version}_block")("name", base_depth=2, num_units=3, stride=2)
+    unit = {"depth": 8, "depth_bottleneck": 2, "stride": 1}
+    assert isinstance(block, resnet_utils.Block)
+    assert block == ("name", module.bottleneck, [unit, unit, {**unit, "stride": 2}])
+
+
+def stacked(version, output_stride, collection=None, **keywords):
+    """Returns small blocks on images of an even and an odd side, with the shared variables."""
+    with tf.variable_scope("", reuse=tf.AUTO_REUSE), slim.arg_scope(arg_scope()):
+        return resnet_utils.stack_blocks_dense(
+            images(1, 14, 15, 3),
+            small_blocks(version),
+            output_stride,
+            outputs_collections=collection,
+            **keywords,
+        )
+
+
+@both_versions
+def test_dense_blocks_hold_the_plain_ones(version):
+    """The units one after the other give the blocks' dense output, subsampled."""
+    dense = [stacked(version, output_stride) for output_stride in OUTPUT_STRIDES]
+    plain = images(1, 14, 15, 3)
+    with tf.variable_scope("", reuse=True), slim.arg_scope(arg_scope()):
+        for block in small_blocks(version):
+            for number, unit in enumerate(block.args, start=1):
+                with tf.variable_scope(f"{block.scope}/unit_{number}"):
+                    plain = block.unit_fn(plain, rate=1, **unit)
+    dense, plain = run(dense, plain)
+    for output_stride, value in zip(OUTPUT_STRIDES, dense, strict=True):
+        every = 4 // (output_stride or 4)
+        np.testing.assert_allclose(value[:, ::every, ::every], plain, rtol=1e-4, atol=1e-4)
+
+
+@both_versions
+def test_stride_after_the_blocks(version):
+    """What blocks give before their stride is, subsampled, what they give after it."""
+    for output_stride in OUTPUT_STRIDES:
+        stacked(version, output_stride, f"strided {output_stride}")
+        stacked(version, output_stride, f"kept {output_stride}", store_non_strided_activations=True)
+    names = [f"{kind} {stride}" for stride in OUTPUT_STRIDES for kind in ("strided", "kept")]
+    [values] = run({name: slim.utils.convert_collection_to_dict(name) for name in names})
+    for output_stride in OUTPUT_STRIDES:
+        strided, kept = values[f"strided {output_stride}"], values[f"kept {output_stride}"]
+        assert list(strided) == list(kept) == ["block1", "block2", "block3"]
+        for reached, block in ((1, "block1"), (2, "block2"), (4, "block3")):
+            every = 1 if reached >= (output_stride or 4) else 2
+            value = kept[block][:, ::every, ::every]
+            np.testing.assert_allclose(strided[block], value, rtol=1e-4, atol=1e-4)
+
+
+@both_versions
+def test_network_is_made_of_the_blocks(version):
+    """A network without root and pooling is its blocks, and in version 2 a normalization."""
+    module, net = VERSIONS[version], images(1, 16, 16, 3)
+    with slim.arg_scope(arg_scope()):
+        network = getattr(module, f"resnet_v{version}")
+        keywords = {"global_pool": False, "include_root_block": False, "output_stride": 4}
+        whole, _ = network(net, small_blocks(version), is_training=None, **keywords)
+        with tf.variable_scope(f"resnet_v{version}", reuse=True):
+            parts = resnet_utils.stack_blocks_dense(net, small_blocks(version), 4)
+            if version == 2:
+                parts = slim.batch_norm(parts, activation_fn=tf.nn.relu, scope="postnorm")
+    whole, parts = run(whole, parts)
+    np.testing.assert_allclose(whole, parts, rtol=1e-5)
+
+
+def test_units_of_any_kind():
+    """A unit is any function that takes `rate`; without a stride of its own it has none."""
+    rates = []
+
+    def unit(net, rate, stride=1, add=0):
+        rates.append(rate)
+        return resnet_utils.subsample(net, stride) + add
+
+    blocks = [
+        resnet_utils.Block("a", unit, [{"stride": 2, "add": 1}, {"add": 2}]),
+        resnet_utils.Block("b", unit, [{"stride": 3}, {}]),
+    ]
+    net = images(1, 8, 8, 1)
+    output = resnet_utils.stack_blocks_dense(net, blocks, output_stride=2)
+    assert rates == [1, 1, 1, 3]
+    net, output = run(net, output)
+    np.testing.assert_allclose(output, net[:, ::2, ::2] + 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("output_stride", [3, 8, 0])
+def test_unreachable_output_stride(output_stride):
+    """An output stride that no unit has is named with those that there are, before building."""
+    message = f"^output_stride must be one of None, 1, 2, 4; got {output_stride}"
+    with pytest.raises(ValueError, match=message):
+        resnet_utils.stack_blocks_dense(images(1, 8, 8, 3), small_blocks(1), output_stride)
+    assert tf.global_variables() == []
+
+
+@both_versions
+@pytest.mark.parametrize("is_training", [False, True])
+def test_is_training_of_the_arg_scope(version, is_training):
+    """With `is_training=None` normalization does what the arg scope says."""
+    network = getattr(VERSIONS[version], f"resnet_v{version}")
+    with (
+        slim.arg_scope(resnet_utils.resnet_arg_scope()),
+        slim.arg_scope([slim.batch_norm], is_training=is_training),
+    ):
+        network(images(1, 32, 32, 3), small_blocks(version)[:1], is_training=None)
+    assert bool(tf.get_collection(tf.GraphKeys.UPDATE_OPS)) is is_training
+
+
+@both_versions
+def test_networks_without_a_scope(version):
+    """Networks without a scope get one each."""
+    network = getattr(VERSIONS[version], f"resnet_v{version}")
+    for _ in range(2):
+        network(images(1, 8, 8, 3), [], include_root_block=False, num_classes=2)
+    scopes = {v.op.name.partition("/")[0] for v in tf.global_variables()}
+    assert scopes == {f"resnet_v{version}", f"resnet_v{version}_1"}
+
+
+def test_no_op_scope():
+    """The context that changes nothing leaves arg scopes as they are, and lets errors through."""
+    with slim.arg_scope([slim.conv2d], stride=2), resnet_v1.NoOpScope() as entered:
+        assert entered is None
+        assert slim.conv2d(images(1, 4, 4, 3), 1, 1).shape.as_list() == [1, 2, 2, 1]
+    with pytest.raises(KeyError), resnet_v1.NoOpScope():
+        raise KeyError
