@@ -24,8 +24,7 @@ from nets.parts.branches import (
 )
 from nets.parts.inception_heads import auxiliary_head, classification_head, smallest_image
 from nets.parts.network import Images, Network, check_choice, takes
-
-Activation = Callable[..., Any] | None
+from nets.parts.residual_blocks import Activation, block8, block17, block35
 
 
 def _mixed_5b() -> Layer:
@@ -36,84 +35,6 @@ def _mixed_5b() -> Layer:
         chain(conv("0a", 1, 1, 64), conv("0b", 3, 3, 96), conv("0c", 3, 3, 96)),
         chain(avg_pool(), conv("0b", 1, 1, 64)),
     )
-
-
-def block35(
-    net: Any,
-    scale: float = 1.0,
-    activation_fn: Activation = tf.nn.relu,
-    scope: str | None = None,
-    reuse: bool | None = None,
-) -> Any:
-    """Inception-ResNet-A, which has 35 x 35 x 320 in the network (figure 16).
-
-    Args:
-      net: `[batch, height, width, channels]` float32.
-      scale: factor of the residual.
-      activation_fn: after the addition; None for none. With `tf.nn.relu6` the residual is cut to
-        -6 to 6 before it is added.
-      scope: variable scope, `Block35` if None.
-      reuse: whether to take existing variables.
-
-    Returns:
-      The shape of `net`.
-    """
-    mixed = branches(
-        conv("", 1, 1, 32),
-        chain(conv("0a", 1, 1, 32), conv("0b", 3, 3, 32)),
-        chain(conv("0a", 1, 1, 32), conv("0b", 3, 3, 48), conv("0c", 3, 3, 64)),
-    )
-    with tf.variable_scope(scope, "Block35", [net], reuse=reuse):
-        return _residual(net, mixed, scale, activation_fn)
-
-
-def block17(
-    net: Any,
-    scale: float = 1.0,
-    activation_fn: Activation = tf.nn.relu,
-    scope: str | None = None,
-    reuse: bool | None = None,
-) -> Any:
-    """Inception-ResNet-B, which has 17 x 17 x 1088 in the network (figure 17).
-
-    Arguments and result are those of `block35`; `scope` is `Block17` if None.
-    """
-    mixed = branches(
-        conv("", 1, 1, 192),
-        chain(conv("0a", 1, 1, 128), conv("0b", 1, 7, 160), conv("0c", 7, 1, 192)),
-    )
-    with tf.variable_scope(scope, "Block17", [net], reuse=reuse):
-        return _residual(net, mixed, scale, activation_fn)
-
-
-def block8(
-    net: Any,
-    scale: float = 1.0,
-    activation_fn: Activation = tf.nn.relu,
-    scope: str | None = None,
-    reuse: bool | None = None,
-) -> Any:
-    """Inception-ResNet-C, which has 8 x 8 x 2080 in the network (figure 19).
-
-    Arguments and result are those of `block35`; `scope` is `Block8` if None.
-    """
-    mixed = branches(
-        conv("", 1, 1, 192),
-        chain(conv("0a", 1, 1, 192), conv("0b", 1, 3, 224), conv("0c", 3, 1, 256)),
-    )
-    with tf.variable_scope(scope, "Block8", [net], reuse=reuse):
-        return _residual(net, mixed, scale, activation_fn)
-
-
-def _residual(net: Any, mixed: Layer, scale: float, activation_fn: Activation) -> Any:
-    """Adds `scale` times a linear 1x1 convolution of the branches to the input (section 3.3)."""
-    up = conv("", 1, 1, net.shape.as_list()[3], normalizer_fn=None, activation_fn=None)
-    residual = scale * up(mixed(net))
-    if activation_fn is tf.nn.relu6:
-        # What is trained for fixed-point numbers has all its values in the range of a relu6.
-        residual = tf.clip_by_value(residual, -6.0, 6.0)
-    net += residual
-    return activation_fn(net) if activation_fn else net
 
 
 def _repeat(scope: str, times: int, block: Callable[..., Any], *settings: Any) -> Layer:

@@ -55,7 +55,7 @@ class Images:
         if arguments[name].shape.rank != self.rank:
             shape = arguments[name].shape
             raise ValueError(f"{name} must have rank {self.rank}, got shape {shape}")
-        shape = arguments[name].shape.as_list()
+        shape = tuple(arguments[name].shape.as_list())
         channels = shape[-1]
         wanted = () if self.other_channels else self.channels
         if channels is None or (wanted and channels not in wanted):
