@@ -13,8 +13,8 @@ from model_deploy import slim
 from nets import i3d_utils
 from nets.parts.initializers import trunc_normal  # noqa: F401 - TF-Slim's module has the name
 from nets.parts.network import Network, takes
+from nets.parts.video_blocks import InceptionV1Video
 from nets.parts.video_head import Video, add_logits
-from nets.s3dg import s3dg_base
 
 conv3d_spatiotemporal = i3d_utils.conv3d_spatiotemporal
 
@@ -36,13 +36,9 @@ def i3d_base(
     Raises:
       ValueError: if `final_endpoint` is none of them.
     """
-    return s3dg_base(
-        inputs,
-        first_temporal_kernel_size=7,
-        gating_startat=None,
-        final_endpoint=final_endpoint,
-        scope=scope,
-    )
+    network = InceptionV1Video(first_temporal_kernel_size=7)
+    with tf.variable_scope(scope, "InceptionV1", [inputs]):
+        return network.base(inputs, final_endpoint)
 
 
 @takes(Video(size=224))
@@ -105,7 +101,7 @@ def i3d_arg_scope(
       batch_norm_decay: of the moving averages.
       batch_norm_epsilon: added to the variance.
       use_renorm: batch renormalization (Ioffe 2017, https://arxiv.org/abs/1702.03275).
-      separable_conv3d: whether each kernel over space and time is split in two, but the first.
+      separable_conv3d: whether each kernel over space and time is split in two.
     """
     return i3d_utils.video_arg_scope(
         weight_decay, batch_norm_decay, batch_norm_epsilon, separable_conv3d, use_renorm

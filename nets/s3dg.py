@@ -4,7 +4,6 @@ Rethinking Spatiotemporal Feature Learning: Speed-Accuracy Trade-offs in Video
 Classification, Xie et al. 2018, https://arxiv.org/abs/1712.04851.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -13,23 +12,16 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets import i3d_utils
-from nets.parts.branches import Layer, run_steps
 from nets.parts.depth import check_depths, scaled
-from nets.parts.inception_v1_layers import END_POINTS, LAYERS, Conv, Mixed, Pool
 from nets.parts.initializers import trunc_normal
-from nets.parts.network import Network, check_choice, takes
+from nets.parts.network import Network, takes
+from nets.parts.video_blocks import InceptionV1Video
 from nets.parts.video_head import Video, add_logits
 
 # Names that TF-Slim's module has, too.
 arg_scope = slim.arg_scope
 conv3d_spatiotemporal = i3d_utils.conv3d_spatiotemporal
 inception_block_v1_3d = i3d_utils.inception_block_v1_3d
-
-# Layers with a kernel over more than one pixel, which can look along time as well.
-_TEMPORAL_LAYERS = (
-    "Conv2d_2c_3x3",
-    *(name for name, layer in LAYERS.items() if isinstance(layer, Mixed)),
-)
 
 
 def self_gating(input_tensor: Any, scope: str, data_format: str = "NDHWC") -> Any:
@@ -58,82 +50,6 @@ def self_gating(input_tensor: Any, scope: str, data_format: str = "NDHWC") -> An
     return tf.multiply(gate, input_tensor)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Variation:
-    """Inception v1 over video, in one of its variations: the arguments of `s3dg_base`."""
-
-    first_temporal_kernel_size: int
-    temporal_conv_startat: str | None
-    gating_startat: str | None
-    min_depth: int
-    depth_multiplier: float
-    data_format: str
-
-    def __post_init__(self) -> None:
-        check_depths(self.depth_multiplier, self.min_depth)
-        check_choice("data_format", self.data_format, ("NDHWC", "NCDHW"))
-        check_choice("first_temporal_kernel_size", self.first_temporal_kernel_size, (1, 3, 5, 7))
-        for field in ("temporal_conv_startat", "gating_startat"):
-            check_choice(field, getattr(self, field), (None, *_TEMPORAL_LAYERS))
-
-    def layer(self, name: str) -> Layer:
-        """Returns the layer called `name`."""
-        layer = LAYERS[name]
-        if isinstance(layer, Pool):
-            return lambda net: slim.max_pool3d(net, layer.kernel, stride=layer.stride, scope=name)
-        if isinstance(layer, Mixed):
-            return self._mixed(name, layer)
-        return self._conv(name, layer)
-
-    def _conv(self, name: str, layer: Conv) -> Layer:
-        width = self._depth(layer.width)
-        if layer.side == 1:
-            return lambda net: slim.conv3d(net, width, [1, 1, 1], scope=name)
-        if layer.stride > 1:
-            # Split in two, the first convolution would be slow.
-            kernel = [self.first_temporal_kernel_size, layer.side, layer.side]
-            return lambda net: conv3d_spatiotemporal(
-                net, width, kernel, stride=layer.stride, separable=False, scope=name
-            )
-        kernel, gate = [self._frames(name), layer.side, layer.side], self._gate(name)
-
-        def gated(net: Any) -> Any:
-            net = conv3d_spatiotemporal(net, width, kernel, scope=name)
-            return gate(net, scope=name) if gate else net
-
-        return gated
-
-    def _mixed(self, name: str, layer: Mixed) -> Layer:
-        return lambda net: inception_block_v1_3d(
-            net,
-            self._depth(layer.branch_0),
-            self._depth(layer.branch_1[0]),
-            self._depth(layer.branch_1[1]),
-            self._depth(layer.branch_2[0]),
-            self._depth(layer.branch_2[1]),
-            self._depth(layer.branch_3),
-            temporal_kernel_size=self._frames(name),
-            self_gating_fn=self._gate(name),
-            data_format=self.data_format,
-            scope=name,
-        )
-
-    def _depth(self, width: int) -> int:
-        return scaled(width, self.depth_multiplier, self.min_depth)
-
-    def _frames(self, name: str) -> int:
-        return 3 if _reached(name, self.temporal_conv_startat) else 1
-
-    def _gate(self, name: str) -> Callable[..., Any] | None:
-        if not _reached(name, self.gating_startat):
-            return None
-        return functools.partial(self_gating, data_format=self.data_format)
-
-
-def _reached(layer: str, start: str | None) -> bool:
-    return start is not None and END_POINTS.index(layer) >= END_POINTS.index(start)
-
-
 def s3dg_base(
     inputs: Any,
     first_temporal_kernel_size: int = 3,
@@ -156,22 +72,19 @@ def s3dg_base(
     Raises:
       ValueError: if an argument has a value that `s3dg` does not name.
     """
-    variation = _Variation(
+    check_depths(depth_multiplier, min_depth)
+    network = InceptionV1Video(
         first_temporal_kernel_size,
-        temporal_conv_startat,
-        gating_startat,
-        min_depth,
-        depth_multiplier,
-        data_format,
+        # Split in two, the first convolution would be slow.
+        first_settings={"separable": False},
+        temporal_conv_startat=temporal_conv_startat,
+        gating_fn=functools.partial(self_gating, data_format=data_format),
+        gating_startat=gating_startat,
+        depth=lambda width: scaled(width, depth_multiplier, min_depth),
+        data_format=data_format,
     )
-    layers = [slim.conv3d, slim.max_pool3d, conv3d_spatiotemporal]
-    with (
-        tf.variable_scope(scope, "InceptionV1", [inputs]),
-        arg_scope([slim.conv3d], weights_initializer=trunc_normal(0.01)),
-        arg_scope(layers, stride=1, padding="SAME", data_format=data_format),
-        arg_scope([slim.batch_norm], data_format=data_format.replace("D", "")),
-    ):
-        return run_steps(inputs, {name: variation.layer(name) for name in LAYERS}, final_endpoint)
+    with tf.variable_scope(scope, "InceptionV1", [inputs]):
+        return network.base(inputs, final_endpoint)
 
 
 @takes(Video(size=224))

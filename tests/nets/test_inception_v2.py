@@ -73,10 +73,16 @@ def test_channels_first(use_batch_norm):
                 slim.arg_scope([slim.batch_norm], is_training=False),
             ):
                 _, end_points = inception_v2_base(
-                    net, "Mixed_4b", use_separable_conv=False, data_format=data_format, **THIN
+                    net,
+                    "Mixed_4b",
+                    use_separable_conv=False,
+                    data_format=data_format,
+                    scope="Net",
+                    **THIN,
                 )
-            both.append(end_points)
-    last, first = both
+            both.append((variable_names(), end_points))
+    (names, last), (names_of_both, first) = both
+    assert names == names_of_both
     first = {name: tf.transpose(value, [0, 2, 3, 1]) for name, value in first.items()}
     assert graphs.static_shapes(first) == graphs.static_shapes(last)
     config = tf.ConfigProto()
