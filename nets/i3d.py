@@ -10,9 +10,13 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
+from nets import i3d_utils
+from nets.parts.initializers import trunc_normal  # noqa: F401 - TF-Slim's module has the name
 from nets.parts.network import Network, takes
-from nets.parts.video_blocks import InceptionV1Video, conv3d_spatiotemporal
-from nets.parts.video_head import Video, add_logits, batch_norm_params
+from nets.parts.video_blocks import InceptionV1Video
+from nets.parts.video_head import Video, add_logits
+
+conv3d_spatiotemporal = i3d_utils.conv3d_spatiotemporal
 
 
 def i3d_base(
@@ -99,19 +103,9 @@ def i3d_arg_scope(
       use_renorm: batch renormalization (Ioffe 2017, https://arxiv.org/abs/1702.03275).
       separable_conv3d: whether each kernel over space and time is split in two.
     """
-    with (
-        slim.arg_scope(
-            [slim.conv3d],
-            weights_regularizer=slim.l2_regularizer(weight_decay),
-            activation_fn=tf.nn.relu,
-            normalizer_fn=slim.batch_norm,
-            normalizer_params=batch_norm_params(
-                batch_norm_decay, batch_norm_epsilon, renorm=use_renorm
-            ),
-        ),
-        slim.arg_scope([conv3d_spatiotemporal], separable=separable_conv3d) as arg_scope,
-    ):
-        return arg_scope
+    return i3d_utils.video_arg_scope(
+        weight_decay, batch_norm_decay, batch_norm_epsilon, separable_conv3d, use_renorm
+    )
 
 
 NETWORKS = {"i3d": Network(i3d, i3d_arg_scope)}

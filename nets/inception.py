@@ -1,5 +1,8 @@
 """All versions of Inception in one module: `from nets import inception`, as in Slim."""
 
+# Names that TF-Slim's module has, too.
+from __future__ import absolute_import, division, print_function  # noqa: UP010
+
 from nets.inception_resnet_v2 import (
     inception_resnet_v2,
     inception_resnet_v2_arg_scope,

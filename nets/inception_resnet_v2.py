@@ -5,39 +5,26 @@ of Residual Connections on Learning" (2016), https://arxiv.org/abs/1602.07261, f
 the stem is that of Inception-v3, and depth and widths are those of the published checkpoint.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.parts.branches import Layer, avg_pool, branches, chain, conv, in_scope, max_pool
-from nets.parts.inception_heads import (
-    auxiliary_head,
-    classification_head,
+from nets.parts.branches import (
+    Layer,
+    avg_pool,
+    branches,
+    chain,
+    conv,
+    in_scope,
+    max_pool,
     run_steps,
-    smallest_image,
 )
+from nets.parts.inception_heads import auxiliary_head, classification_head, smallest_image
 from nets.parts.network import Images, Network, check_choice, takes
-
-Activation = Callable[..., Any] | None
-
-
-def _residual(mixed: Layer, scale: float, activation_fn: Activation) -> Layer:
-    """Adds `scale` times a linear 1x1 convolution of the branches to the input (section 3.3)."""
-
-    def layer(net: Any) -> Any:
-        up = conv("", 1, 1, net.shape.as_list()[3], normalizer_fn=None, activation_fn=None)
-        net += scale * up(mixed(net))
-        return activation_fn(net) if activation_fn else net
-
-    return layer
-
-
-def _repeat(scope: str, block: str, times: int, layer: Layer) -> Layer:
-    """Chains the layer with itself, in the scopes `<scope>/<block>_1`, `<scope>/<block>_2`, ..."""
-    blocks = (in_scope(f"{block}_{index}", layer) for index in range(1, times + 1))
-    return in_scope(scope, chain(*blocks))
+from nets.parts.residual_blocks import Activation, block8, block17, block35
 
 
 def _mixed_5b() -> Layer:
@@ -50,32 +37,16 @@ def _mixed_5b() -> Layer:
     )
 
 
-def _block35(activation_fn: Activation) -> Layer:
-    """Inception-ResNet-A, on 35 x 35 x 320 (figure 16)."""
-    mixed = branches(
-        conv("", 1, 1, 32),
-        chain(conv("0a", 1, 1, 32), conv("0b", 3, 3, 32)),
-        chain(conv("0a", 1, 1, 32), conv("0b", 3, 3, 48), conv("0c", 3, 3, 64)),
-    )
-    return _residual(mixed, 0.17, activation_fn)
+def _repeat(scope: str, times: int, block: Callable[..., Any], *settings: Any) -> Layer:
+    """Chains a block with itself, in the scopes `<scope>/block35_1`, `<scope>/block35_2`, ..."""
 
+    def layer(net: Any) -> Any:
+        with tf.variable_scope(scope):
+            for index in range(1, times + 1):
+                net = block(net, *settings, scope=f"{block.__name__}_{index}")
+            return net
 
-def _block17(activation_fn: Activation) -> Layer:
-    """Inception-ResNet-B, on 17 x 17 x 1088 (figure 17)."""
-    mixed = branches(
-        conv("", 1, 1, 192),
-        chain(conv("0a", 1, 1, 128), conv("0b", 1, 7, 160), conv("0c", 7, 1, 192)),
-    )
-    return _residual(mixed, 0.10, activation_fn)
-
-
-def _block8(scale: float, activation_fn: Activation) -> Layer:
-    """Inception-ResNet-C, on 8 x 8 x 2080 (figure 19)."""
-    mixed = branches(
-        conv("", 1, 1, 192),
-        chain(conv("0a", 1, 1, 192), conv("0b", 1, 3, 224), conv("0c", 3, 1, 256)),
-    )
-    return _residual(mixed, scale, activation_fn)
+    return layer
 
 
 def _mixed_6a(stride: int, padding: str) -> Layer:
@@ -84,7 +55,7 @@ def _mixed_6a(stride: int, padding: str) -> Layer:
     return branches(
         conv("1a", 3, 3, 384, **halving),
         chain(conv("0a", 1, 1, 256), conv("0b", 3, 3, 256), conv("1a", 3, 3, 384, **halving)),
-        max_pool(**halving),
+        max_pool("1a", **halving),
     )
 
 
@@ -95,7 +66,7 @@ def _mixed_7a(padding: str) -> Layer:
         chain(conv("0a", 1, 1, 256), conv("1a", 3, 3, 384, **halving)),
         chain(conv("0a", 1, 1, 256), conv("1a", 3, 3, 288, **halving)),
         chain(conv("0a", 1, 1, 256), conv("0b", 3, 3, 288), conv("1a", 3, 3, 320, **halving)),
-        max_pool(**halving),
+        max_pool("1a", **halving),
     )
 
 
@@ -113,25 +84,25 @@ def _steps(output_stride: int, padding: str, activation_fn: Activation) -> dict[
     """Returns end point -> layer; the blocks in between belong to the end point after them."""
     halving: dict[str, Any] = {"stride": 2, "padding": padding}
     dense = output_stride == 8
-    block17s = _repeat("Repeat_1", "block17", 20, _block17(activation_fn))
+    block17s = _repeat("Repeat_1", 20, block17, 0.10, activation_fn)
     return {
         "Conv2d_1a_3x3": conv("1a", 3, 3, 32, **halving),
         "Conv2d_2a_3x3": conv("2a", 3, 3, 32, padding=padding),
         "Conv2d_2b_3x3": conv("2b", 3, 3, 64),
-        "MaxPool_3a_3x3": max_pool(**halving),
+        "MaxPool_3a_3x3": max_pool("3a", **halving),
         "Conv2d_3b_1x1": conv("3b", 1, 1, 80, padding=padding),
         "Conv2d_4a_3x3": conv("4a", 3, 3, 192, padding=padding),
-        "MaxPool_5a_3x3": max_pool(**halving),
+        "MaxPool_5a_3x3": max_pool("5a", **halving),
         "Mixed_5b": in_scope("Mixed_5b", _mixed_5b()),
         "Mixed_6a": chain(
-            _repeat("Repeat", "block35", 10, _block35(activation_fn)),
+            _repeat("Repeat", 10, block35, 0.17, activation_fn),
             in_scope("Mixed_6a", _mixed_6a(1 if dense else 2, padding)),
         ),
         "PreAuxLogits": _dilated(block17s, 2) if dense else block17s,
         "Mixed_7a": in_scope("Mixed_7a", _mixed_7a(padding)),
         "Conv2d_7b_1x1": chain(
-            _repeat("Repeat_2", "block8", 9, _block8(0.20, activation_fn)),
-            in_scope("Block8", _block8(1.0, None)),
+            _repeat("Repeat_2", 9, block8, 0.20, activation_fn),
+            functools.partial(block8, activation_fn=None, scope="Block8"),
             conv("7b", 1, 1, 1536),
         ),
     }
@@ -174,11 +145,15 @@ def inception_resnet_v2_base(
             "final_endpoint must be PreAuxLogits or one before it for output_stride 8,"
             f" got {final_endpoint!r}"
         )
-    with tf.variable_scope(scope, "InceptionResnetV2", [inputs]):
+    layers = [slim.conv2d, slim.max_pool2d, slim.avg_pool2d]
+    with (
+        tf.variable_scope(scope, "InceptionResnetV2", [inputs]),
+        slim.arg_scope(layers, stride=1, padding="SAME"),
+    ):
         return run_steps(inputs, steps, final_endpoint)
 
 
-@takes(Images(size=299, smallest=smallest_image))
+@takes(Images(size=299, smallest=smallest_image, other_channels=True))
 def inception_resnet_v2(
     inputs: Any,
     num_classes: int | None = 1001,
@@ -192,7 +167,7 @@ def inception_resnet_v2(
     """Builds Inception-ResNet-v2.
 
     Args:
-      inputs: images `[batch, height, width, 1 or 3]` float32, at least 107 x 107, or 75 x 75
+      inputs: images `[batch, height, width, channels]` float32, at least 107 x 107, or 75 x 75
         without auxiliary logits; designed for 299 x 299.
       num_classes: width of the logits; 0 or None returns the features before them.
       is_training: whether dropout is active and batch normalization uses the batch.
@@ -209,7 +184,7 @@ def inception_resnet_v2(
       `Predictions` (without classes only `global_pool` of these).
 
     Raises:
-      ValueError: if `inputs` has another rank, channel count or is too small, `num_classes` is
+      ValueError: if `inputs` has another rank, unknown channels or is too small, `num_classes` is
         negative, or auxiliary logits are to be built for images of unknown size.
     """
     with (
@@ -220,10 +195,20 @@ def inception_resnet_v2(
             inputs, scope=variable_scope, activation_fn=activation_fn
         )
         if create_aux_logits and num_classes:
+            # Its pool has the scope of a convolution, which programs find it by.
             end_points["AuxLogits"] = auxiliary_head(
-                end_points["PreAuxLogits"], num_classes, "Conv2d_2a_5x5", "Logits"
+                end_points["PreAuxLogits"],
+                num_classes,
+                "Conv2d_1a_3x3",
+                "Conv2d_2a_5x5",
+                "Logits",
             )
-        return classification_head(net, num_classes, dropout_keep_prob, end_points), end_points
+
+        def features(net: Any) -> Any:
+            return slim.dropout(slim.flatten(net), dropout_keep_prob, scope="Dropout")
+
+        net = classification_head(net, num_classes, end_points, "AvgPool_1a_8x8", features)
+        return net, end_points
 
 
 def inception_resnet_v2_arg_scope(

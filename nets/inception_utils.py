@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
+from nets.parts.kernels import fitting
 from nets.parts.squeeze import squeeze_pixel
 
 
@@ -54,7 +55,7 @@ def inception_arg_scope(
 
 def fitting_kernel(net: Any, side: int) -> list[int]:
     """Returns a kernel of `side`, cut down to the feature map where that is known and smaller."""
-    return [side if known is None else min(known, side) for known in net.shape.as_list()[1:3]]
+    return fitting([side, side], net.shape.as_list()[1:3])
 
 
 class PooledHead(NamedTuple):

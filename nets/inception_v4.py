@@ -5,6 +5,7 @@ of Residual Connections on Learning" (2016), https://arxiv.org/abs/1602.07261, f
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -46,7 +47,16 @@ def _stem_4a() -> Layer:
 
 
 def block_inception_a(inputs: Any, scope: str | None = None, reuse: bool | None = None) -> Any:
-    """Inception-A: 35 x 35 x 384 to the same (figure 4)."""
+    """Inception-A: 35 x 35 x 384 to the same (figure 4).
+
+    Args:
+      inputs: `[batch, height, width, channels]` float32.
+      scope: variable scope, `BlockInceptionA` if None.
+      reuse: whether to take existing variables.
+
+    Returns:
+      `[batch, height, width, 384]`.
+    """
     layer = branches(
         conv("0a", 1, 1, 96),
         chain(conv("0a", 1, 1, 64), conv("0b", 3, 3, 96)),
@@ -57,7 +67,16 @@ def block_inception_a(inputs: Any, scope: str | None = None, reuse: bool | None 
 
 
 def block_reduction_a(inputs: Any, scope: str | None = None, reuse: bool | None = None) -> Any:
-    """Reduction-A: 35 x 35 x 384 to 17 x 17 x 1024 (figure 7)."""
+    """Reduction-A: 35 x 35 x 384 to 17 x 17 x 1024 (figure 7).
+
+    Args:
+      inputs: `[batch, height, width, channels]` float32.
+      scope: variable scope, `BlockReductionA` if None.
+      reuse: whether to take existing variables.
+
+    Returns:
+      `[batch, (height - 1) // 2, (width - 1) // 2, channels + 640]`.
+    """
     layer = branches(
         _halving_conv("1a", 384),
         chain(conv("0a", 1, 1, 192), conv("0b", 3, 3, 224), _halving_conv("1a", 256)),
@@ -67,7 +86,16 @@ def block_reduction_a(inputs: Any, scope: str | None = None, reuse: bool | None 
 
 
 def block_inception_b(inputs: Any, scope: str | None = None, reuse: bool | None = None) -> Any:
-    """Inception-B: 17 x 17 x 1024 to the same (figure 5)."""
+    """Inception-B: 17 x 17 x 1024 to the same (figure 5).
+
+    Args:
+      inputs: `[batch, height, width, channels]` float32.
+      scope: variable scope, `BlockInceptionB` if None.
+      reuse: whether to take existing variables.
+
+    Returns:
+      `[batch, height, width, 1024]`.
+    """
     layer = branches(
         conv("0a", 1, 1, 384),
         chain(conv("0a", 1, 1, 192), conv("0b", 1, 7, 224), conv("0c", 7, 1, 256)),
@@ -84,7 +112,16 @@ def block_inception_b(inputs: Any, scope: str | None = None, reuse: bool | None 
 
 
 def block_reduction_b(inputs: Any, scope: str | None = None, reuse: bool | None = None) -> Any:
-    """Reduction-B: 17 x 17 x 1024 to 8 x 8 x 1536 (figure 8)."""
+    """Reduction-B: 17 x 17 x 1024 to 8 x 8 x 1536 (figure 8).
+
+    Args:
+      inputs: `[batch, height, width, channels]` float32.
+      scope: variable scope, `BlockReductionB` if None.
+      reuse: whether to take existing variables.
+
+    Returns:
+      `[batch, (height - 1) // 2, (width - 1) // 2, channels + 512]`.
+    """
     layer = branches(
         chain(conv("0a", 1, 1, 192), _halving_conv("1a", 192)),
         chain(
@@ -99,7 +136,16 @@ def block_reduction_b(inputs: Any, scope: str | None = None, reuse: bool | None 
 
 
 def block_inception_c(inputs: Any, scope: str | None = None, reuse: bool | None = None) -> Any:
-    """Inception-C: 8 x 8 x 1536 to the same (figure 6)."""
+    """Inception-C: 8 x 8 x 1536 to the same (figure 6).
+
+    Args:
+      inputs: `[batch, height, width, channels]` float32.
+      scope: variable scope, `BlockInceptionC` if None.
+      reuse: whether to take existing variables.
+
+    Returns:
+      `[batch, height, width, 1536]`.
+    """
     layer = branches(
         conv("0a", 1, 1, 256),
         chain(conv("0a", 1, 1, 384), concat(conv("0b", 1, 3, 256), conv("0c", 3, 1, 256))),
@@ -114,8 +160,19 @@ def block_inception_c(inputs: Any, scope: str | None = None, reuse: bool | None 
     return _in_block(layer, inputs, scope, "BlockInceptionC", reuse)
 
 
-def _block(block: Callable[..., Any], name: str) -> tuple[str, Layer]:
-    return name, functools.partial(block, scope=name)
+def _in_block(layer: Layer, inputs: Any, scope: str | None, default: str, reuse: Any) -> Any:
+    with _keeping_sizes(), tf.variable_scope(scope, default, [inputs], reuse=reuse):
+        return layer(inputs)
+
+
+def _keeping_sizes() -> Any:
+    """Returns the arg scope in which layers keep the size of the map unless they say otherwise."""
+    return slim.arg_scope([slim.conv2d, slim.max_pool2d, slim.avg_pool2d], stride=1, padding="SAME")
+
+
+def _blocks(block: Callable[..., Any], *names: str) -> dict[str, Layer]:
+    """Returns the block once for each name, in the scope of that name."""
+    return {name: functools.partial(block, scope=name) for name in names}
 
 
 _STEPS: dict[str, Layer] = {
@@ -125,11 +182,11 @@ _STEPS: dict[str, Layer] = {
     "Mixed_3a": in_scope("Mixed_3a", branches(max_pool("0a", 2), _halving_conv("0a", 96))),
     "Mixed_4a": in_scope("Mixed_4a", _stem_4a()),
     "Mixed_5a": in_scope("Mixed_5a", branches(_halving_conv("1a", 192), max_pool("1a", 2))),
-    **dict(_block(block_inception_a, f"Mixed_5{place}") for place in "bcde"),
-    **dict([_block(block_reduction_a, "Mixed_6a")]),
-    **dict(_block(block_inception_b, f"Mixed_6{place}") for place in "bcdefgh"),
-    **dict([_block(block_reduction_b, "Mixed_7a")]),
-    **dict(_block(block_inception_c, f"Mixed_7{place}") for place in "bcd"),
+    **_blocks(block_inception_a, *(f"Mixed_5{letter}" for letter in "bcde")),
+    **_blocks(block_reduction_a, "Mixed_6a"),
+    **_blocks(block_inception_b, *(f"Mixed_6{letter}" for letter in "bcdefgh")),
+    **_blocks(block_reduction_b, "Mixed_7a"),
+    **_blocks(block_inception_c, *(f"Mixed_7{letter}" for letter in "bcd")),
 }
 
 
@@ -152,7 +209,7 @@ def inception_v4_base(
     Raises:
       ValueError: if there is no such `final_endpoint`.
     """
-    with tf.variable_scope(scope, "InceptionV4", [inputs]):
+    with tf.variable_scope(scope, "InceptionV4", [inputs]), _keeping_sizes():
         return run_steps(inputs, _STEPS, final_endpoint)
 
 
@@ -195,12 +252,15 @@ def inception_v4(
         net, end_points = inception_v4_base(inputs, scope=variable_scope)
         if create_aux_logits and num_classes:
             end_points["AuxLogits"] = auxiliary_head(
-                end_points["Mixed_6h"], num_classes, "Conv2d_2a", "Aux_logits"
+                end_points["Mixed_6h"], num_classes, "AvgPool_1a_5x5", "Conv2d_2a", "Aux_logits"
             )
-        logits = classification_head(
-            net, num_classes, dropout_keep_prob, end_points, dropout_scope="Dropout_1b"
-        )
-        return logits, end_points
+
+        def features(net: Any) -> Any:
+            net = slim.dropout(net, dropout_keep_prob, scope="Dropout_1b")
+            return slim.flatten(net, scope="PreLogitsFlatten")
+
+        net = classification_head(net, num_classes, end_points, "AvgPool_1a", features)
+        return net, end_points
 
 
 NETWORKS = {"inception_v4": Network(inception_v4, inception_v4_arg_scope)}

@@ -4,16 +4,50 @@ Rethinking Spatiotemporal Feature Learning: Speed-Accuracy Trade-offs in Video
 Classification, Xie et al. 2018, https://arxiv.org/abs/1712.04851.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
+from nets import i3d_utils
 from nets.parts.depth import check_depths, scaled
+from nets.parts.initializers import trunc_normal
 from nets.parts.network import Network, takes
-from nets.parts.video_blocks import InceptionV1Video, conv3d_spatiotemporal
-from nets.parts.video_head import Video, add_logits, batch_norm_params
+from nets.parts.video_blocks import InceptionV1Video
+from nets.parts.video_head import Video, add_logits
+
+# Names that TF-Slim's module has, too.
+arg_scope = slim.arg_scope
+conv3d_spatiotemporal = i3d_utils.conv3d_spatiotemporal
+inception_block_v1_3d = i3d_utils.inception_block_v1_3d
+
+
+def self_gating(input_tensor: Any, scope: str, data_format: str = "NDHWC") -> Any:
+    """Scales channels by a gate computed from their averages (Xie et al., section 4.3).
+
+    Args:
+      input_tensor: `[batch, frames, height, width, channels]` float32.
+      scope: variable scope; the gate's is `self_gating` inside.
+      data_format: NDHWC, or NCDHW if `input_tensor` is in that order.
+
+    Returns:
+      The same shape, each channel of each video times a number between 0 and 1.
+    """
+    axes = [data_format.index(letter) for letter in "DHW"]
+    gate = slim.conv3d(
+        tf.reduce_mean(input_tensor, axes, keepdims=True),
+        input_tensor.shape.as_list()[data_format.index("C")],
+        [1, 1, 1],
+        activation_fn=tf.nn.sigmoid,
+        normalizer_fn=None,
+        biases_initializer=None,
+        weights_initializer=trunc_normal(0.01),
+        data_format=data_format,
+        scope=f"{scope}/self_gating/transformer_W",
+    )
+    return tf.multiply(gate, input_tensor)
 
 
 def s3dg_base(
@@ -41,16 +75,15 @@ def s3dg_base(
     check_depths(depth_multiplier, min_depth)
     network = InceptionV1Video(
         first_temporal_kernel_size,
-        first_separable=False,
+        # Split in two, the first convolution would be slow.
+        first_settings={"separable": False},
         temporal_conv_startat=temporal_conv_startat,
+        gating_fn=functools.partial(self_gating, data_format=data_format),
         gating_startat=gating_startat,
         depth=lambda width: scaled(width, depth_multiplier, min_depth),
         data_format=data_format,
     )
-    with (
-        tf.variable_scope(scope, "InceptionV1", [inputs]),
-        slim.arg_scope([conv3d_spatiotemporal], separable=True),
-    ):
+    with tf.variable_scope(scope, "InceptionV1", [inputs]):
         return network.base(inputs, final_endpoint)
 
 
@@ -143,14 +176,9 @@ def s3dg_arg_scope(
       batch_norm_decay: of the moving averages.
       batch_norm_epsilon: added to the variance.
     """
-    with slim.arg_scope(
-        [slim.conv3d],
-        weights_regularizer=slim.l2_regularizer(weight_decay),
-        activation_fn=tf.nn.relu,
-        normalizer_fn=slim.batch_norm,
-        normalizer_params=batch_norm_params(batch_norm_decay, batch_norm_epsilon),
-    ) as arg_scope:
-        return arg_scope
+    return i3d_utils.video_arg_scope(
+        weight_decay, batch_norm_decay, batch_norm_epsilon, separable=True
+    )
 
 
 NETWORKS = {"s3dg": Network(s3dg, s3dg_arg_scope)}

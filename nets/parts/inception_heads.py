@@ -24,25 +24,28 @@ def smallest_image(arguments: Mapping[str, Any]) -> int:
     return _SMALLEST_WITH_AUXILIARY_HEAD if has_auxiliary_head else _SMALLEST
 
 
-def auxiliary_head(net: Any, num_classes: int, conv_scope: str, logits_scope: str) -> Any:
+def auxiliary_head(
+    net: Any, num_classes: int, pool_scope: str, conv_scope: str, logits_scope: str
+) -> Any:
     """Returns logits `[batch, num_classes]` from a feature map in the middle of the network.
 
     Args:
       net: `[batch, height, width, channels]`, at least 5 x 5, of known size.
       num_classes: width of the logits.
+      pool_scope: of the 5 x 5 pool at the start.
       conv_scope: of the convolution that covers the whole pooled map, 5 x 5 for 299 x 299 images.
       logits_scope: of the last layer.
 
     Raises:
       ValueError: if height or width are unknown; the shape of a weight depends on them.
     """
-    if not net.shape[1:3].is_fully_defined():
+    if None in net.shape.as_list()[1:3]:
         raise ValueError(
             "create_aux_logits must be False for images of unknown height or width, got True and"
             f" a feature map of shape {net.shape}"
         )
     with tf.variable_scope("AuxLogits"):
-        net = slim.avg_pool2d(net, [5, 5], stride=3, padding="VALID", scope="AvgPool_1a_5x5")
+        net = slim.avg_pool2d(net, [5, 5], stride=3, padding="VALID", scope=pool_scope)
         net = slim.conv2d(net, 128, [1, 1], scope="Conv2d_1b_1x1")
         net = slim.conv2d(net, 768, net.shape.as_list()[1:3], padding="VALID", scope=conv_scope)
         net = slim.flatten(net)

@@ -62,7 +62,7 @@ class Images:
             counts = " or ".join(map(str, self.channels))
             allowed = "a known number of" if self.other_channels else counts
             raise ValueError(
-                f"{name} must have {allowed} channels, got {channels} in {tuple(shape)}"
+                f"{name} must have {allowed} channels, got {channels} in {shape}"
             )
         smallest = self.smallest_for(arguments)
         if any(side is not None and side < smallest for side in shape[-3:-1]):

@@ -1,4 +1,4 @@
-"""What video networks share around their layers: input, logits, batch normalization."""
+"""What video networks share around their layers: input and logits."""
 
 import dataclasses
 import types
@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
+from nets.parts.kernels import fitting
 from nets.parts.network import Images
 from nets.parts.squeeze import squeeze_pixel
 
@@ -18,12 +19,13 @@ class Video(Images):
 
     rank: int = 5
     channels: tuple[int, ...] = (1, 2, 3)  # grey, optical flow, RGB
+    other_channels: bool = True
 
     def check(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Raises ValueError if the argument called `name` is not such video."""
         shape = arguments[name].shape
         if shape.rank == self.rank and arguments.get("data_format") == "NCDHW":
-            batch, channels, *sizes = shape
+            batch, channels, *sizes = shape.as_list()
             shape = tf.TensorShape([batch, *sizes, channels])
         super().check(name, {**arguments, name: types.SimpleNamespace(shape=shape)})
 
@@ -53,11 +55,8 @@ def add_logits(
       `squeeze`, or features `[batch, frames, height, width, depth]`; the end points.
     """
     frames, height, width = (data_format.index(letter) for letter in "DHW")
-    limits = {frames: 2, height: 7, width: 7}
     size = net.shape.as_list()
-    kernel = [
-        limit if size[axis] is None else min(size[axis], limit) for axis, limit in limits.items()
-    ]
+    kernel = fitting([2, 7, 7], [size[axis] for axis in (frames, height, width)])
     with tf.variable_scope("Logits"):
         net = slim.avg_pool3d(
             net, kernel, stride=1, data_format=data_format, scope="AvgPool_0a_7x7"
@@ -78,23 +77,7 @@ def add_logits(
         if squeeze:
             # The frames in front of height and width are gone.
             logits = squeeze_pixel(logits, [height - 1, width - 1])
-    end_points["Logits"] = logits
-    if prediction_fn is not None:
-        end_points["Predictions"] = prediction_fn(logits, scope="Predictions")
+        end_points["Logits"] = logits
+        if prediction_fn is not None:
+            end_points["Predictions"] = prediction_fn(logits, scope="Predictions")
     return logits, end_points
-
-
-def batch_norm_params(decay: float, epsilon: float, **kwargs: Any) -> dict[str, Any]:
-    """Returns the arguments of batch normalization: no scale, statistics in `moving_vars`."""
-    return {
-        "decay": decay,
-        "epsilon": epsilon,
-        "fused": False,
-        "variables_collections": {
-            "beta": None,
-            "gamma": None,
-            "moving_mean": ["moving_vars"],
-            "moving_variance": ["moving_vars"],
-        },
-        **kwargs,
-    }

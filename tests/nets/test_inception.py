@@ -1,11 +1,13 @@
 """The feature extractors of Inception v1 to v3, and their head."""
 
+import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets import inception, inception_utils
 from tests.nets import graphs, reference
+from tests.nets.values import evaluate, variable_names
 
 BASES = {
     "inception_v1": inception.inception_v1_base,
@@ -31,6 +33,24 @@ def test_final_endpoint(name):
             net, end_points = BASES[name](images, final_endpoint=names[count - 1], scope="base")
             assert list(end_points) == names[:count]
             assert net is end_points[names[count - 1]]
+
+
+@pytest.mark.parametrize("name", ["inception_v1", "inception_v2"])
+def test_without_the_root_block(name):
+    """Without its root block a feature extractor goes on from a map of stride 8 to the same end."""
+    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+        _, whole = BASES[name](
+            tf.constant(reference.images([1, 64, 64, 3])), "Mixed_4b", scope="base"
+        )
+        names = variable_names()
+        _, blocks = BASES[name](
+            whole["MaxPool_3a_3x3"], "Mixed_4b", include_root_block=False, scope="base"
+        )
+    assert variable_names() == names
+    assert list(blocks) == list(whole)[list(whole).index("Mixed_3b") :]
+    blocks, whole = evaluate([blocks, {key: whole[key] for key in blocks}])
+    for key, value in blocks.items():
+        np.testing.assert_array_equal(value, whole[key])
 
 
 @pytest.mark.parametrize("name", BASES)

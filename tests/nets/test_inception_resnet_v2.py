@@ -7,6 +7,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import slim
 from nets import inception_resnet_v2
 from tests.nets import graphs, reference
+from tests.nets.values import evaluate, variable_names
 
 
 def base(images, **keywords):
@@ -38,6 +39,59 @@ def test_base_stops_at_the_final_endpoint(final_endpoint, variables):
     assert list(end_points) == _STEM[: _STEM.index(final_endpoint) + 1]
     assert net is end_points[final_endpoint]
     assert len(tf.trainable_variables("InceptionResnetV2/")) == variables
+
+
+BLOCKS = {
+    "Block35": inception_resnet_v2.block35,
+    "Block17": inception_resnet_v2.block17,
+    "Block8": inception_resnet_v2.block8,
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_block_adds_a_scaled_residual(name):
+    """A block is activation(input + scale * residual), on one set of variables in its scope."""
+    net = tf.constant(reference.images([2, 9, 7, 8]))
+    residual = BLOCKS[name](net, activation_fn=None) - net
+    names = variable_names()
+    assert all(variable.startswith(f"{name}/") for variable in names)
+    scaled = BLOCKS[name](net, 0.25, scope=name, reuse=True)
+    assert variable_names() == names
+    scaled, wanted = evaluate([scaled, tf.nn.relu(net + 0.25 * residual)])
+    assert np.ptp(wanted) > 0
+    np.testing.assert_allclose(scaled, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_block_for_fixed_point_numbers(name):
+    """With a relu6 the residual is cut to -6 to 6 before it is added."""
+    net = 100 * tf.constant(reference.images([2, 9, 7, 8]))
+    residual = BLOCKS[name](net, activation_fn=None) - net
+    block = BLOCKS[name](net, activation_fn=tf.nn.relu6, scope=name, reuse=True)
+    wanted = tf.nn.relu6(net + tf.clip_by_value(residual, -6, 6))
+    block, wanted, residual = evaluate([block, wanted, residual])
+    assert np.abs(residual).max() > 6
+    np.testing.assert_allclose(block, wanted, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_network_repeats_the_blocks():
+    """Ten blocks by `slim.repeat` are those between `Mixed_5b` and `Mixed_6a`, whose last 320
+    channels are their maxima.
+    """
+    images = tf.constant(reference.images([2, 75, 75, 3]))
+    net, end_points = base(images, final_endpoint="Mixed_6a", scope="Net")
+    names = variable_names()
+    with (
+        slim.arg_scope(inception_resnet_v2.inception_resnet_v2_arg_scope()),
+        slim.arg_scope([slim.batch_norm], is_training=False),
+        tf.variable_scope("Net", reuse=True),
+    ):
+        blocks = slim.repeat(end_points["Mixed_5b"], 10, inception_resnet_v2.block35, scale=0.17)
+    assert variable_names() == names
+    net, wanted = evaluate([net, tf.nn.max_pool2d(blocks, 3, 2, "VALID")])
+    assert np.ptp(wanted) > 0
+    np.testing.assert_array_equal(net[..., -320:], wanted)
 
 
 @pytest.mark.slow

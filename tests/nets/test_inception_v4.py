@@ -7,6 +7,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import slim
 from nets import inception_v4
 from tests.nets import graphs, reference
+from tests.nets.values import evaluate, variable_names
 
 # End point -> shape for 299 x 299 images (figure 3 of the paper), and trainable variables so far:
 # two for each convolution.
@@ -34,6 +35,52 @@ def test_base_stops_at_the_final_endpoint(final_endpoint):
     shape, variables = _STEM[final_endpoint]
     assert net.shape.as_list() == shape
     assert len(tf.trainable_variables("InceptionV4/")) == variables
+
+
+@pytest.mark.parametrize(
+    ("block", "scope", "shape"),
+    [
+        ("block_inception_a", "BlockInceptionA", [2, 9, 7, 384]),
+        ("block_reduction_a", "BlockReductionA", [2, 4, 3, 16 + 640]),
+        ("block_inception_b", "BlockInceptionB", [2, 9, 7, 1024]),
+        ("block_reduction_b", "BlockReductionB", [2, 4, 3, 16 + 512]),
+        ("block_inception_c", "BlockInceptionC", [2, 9, 7, 1536]),
+    ],
+)
+def test_blocks_alone(block, scope, shape):
+    """A block takes maps of any size and depth, has a scope of its own, and may be reused."""
+    build = getattr(inception_v4, block)
+    net = build(tf.zeros([2, 9, 7, 16]))
+    assert net.shape.as_list() == shape
+    names = variable_names()
+    assert all(name.startswith(f"{scope}/Branch_") for name in names)
+    build(tf.zeros([2, 9, 7, 16]), scope, reuse=True)
+    assert variable_names() == names
+
+
+@pytest.mark.slow
+def test_blocks_are_those_of_the_network():
+    """Each block in the scope of one of the network's computes what that one does."""
+    images = tf.constant(reference.images([1, 75, 75, 3]))
+    with (
+        slim.arg_scope(inception_v4.inception_v4_arg_scope()),
+        slim.arg_scope([slim.batch_norm], is_training=False),
+    ):
+        _, end_points = inception_v4.inception_v4_base(images)
+        inputs = dict(zip([*end_points][1:], end_points.values(), strict=False))
+        actual = {
+            name: block(inputs[name], f"InceptionV4/{name}", reuse=True)
+            for name, block in {
+                "Mixed_5b": inception_v4.block_inception_a,
+                "Mixed_6a": inception_v4.block_reduction_a,
+                "Mixed_6h": inception_v4.block_inception_b,
+                "Mixed_7a": inception_v4.block_reduction_b,
+                "Mixed_7d": inception_v4.block_inception_c,
+            }.items()
+        }
+    actual, wanted = evaluate([actual, {name: end_points[name] for name in actual}])
+    for name, value in actual.items():
+        np.testing.assert_array_equal(value, wanted[name])
 
 
 def test_base_rejects_an_unknown_final_endpoint():

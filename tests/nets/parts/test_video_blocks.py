@@ -1,53 +1,32 @@
-"""What the blocks that I3D and S3D-G share compute."""
+"""Inception v1 over video, in its variations; see also test_video.py."""
 
-import numpy as np
 import pytest
-import tensorflow.compat.v1 as tf
 
-from model_deploy import slim
-from nets.parts.video_blocks import InceptionV1Video, conv3d_spatiotemporal, self_gating
-from tests.nets.values import evaluate, images, variable_names
-
-
-@pytest.mark.parametrize("kernel_size", [[3, 3, 3], [5, 1, 3], [1, 3, 3]])
-def test_separable_convolution_starts_without_looking_along_time(kernel_size):
-    """A new separable convolution is the one in space alone; ReLU twice is ReLU once."""
-    inputs = images(1, 6, 8, 8, 4)
-    frames, height, width = kernel_size
-    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        both = conv3d_spatiotemporal(inputs, 5, kernel_size, separable=True, scope="conv")
-        space = slim.conv3d(inputs, 5, [1, height, width], scope="conv")
-    assert any("temporal" in name for name in variable_names()) is (frames > 1)
-    with tf.Session() as sess:
-        sess.run(tf.global_variables_initializer())
-        both, space = sess.run([both, space])
-    np.testing.assert_allclose(both, space, rtol=1e-5, atol=1e-6)
-
-
-def test_separable_convolution_strides_in_space_and_time():
-    """A stride is taken along all three axes, whether the convolution is split or not."""
-    inputs = images(1, 6, 8, 8, 4)
-    shapes = [
-        conv3d_spatiotemporal(
-            inputs, 5, [3, 3, 3], stride=2, separable=separable, scope=f"conv_{separable}"
-        ).shape.as_list()
-        for separable in (True, False)
-    ]
-    assert shapes == 2 * [[1, 3, 4, 4, 5]]
-
-
-def test_gating_scales_channels_alike_everywhere():
-    """Gates are one number between 0 and 1 per video and channel."""
-    inputs = 1.0 + tf.abs(images(2, 3, 4, 5, 6))
-    before, after = evaluate([inputs, self_gating(inputs, "net", "NDHWC")])
-    gates = after / before
-    assert gates.min() > 0
-    assert gates.max() < 1
-    assert np.ptp(gates, axis=(1, 2, 3)).max() < 1e-6
-    assert np.ptp(gates) > 0.01
+from nets.parts.inception_v1_layers import LAYERS, Mixed
+from nets.parts.video_blocks import TEMPORAL_LAYERS, InceptionV1Video
+from tests.nets.values import images
 
 
 def test_variations_are_checked_when_they_are_made():
     """A variation of the blocks that cannot be built fails before a graph is there."""
     with pytest.raises(ValueError, match=r"^first_temporal_kernel_size .*; got 4"):
         InceptionV1Video(first_temporal_kernel_size=4)
+
+
+def test_layers_that_may_look_along_time():
+    """These are the 3x3 convolution and all blocks, in order."""
+    blocks = [name for name, layer in LAYERS.items() if isinstance(layer, Mixed)]
+    assert list(TEMPORAL_LAYERS) == ["Conv2d_2c_3x3", *blocks]
+
+
+def test_gating_from_a_layer_on():
+    """A gating function gets the ends of branches from the given layer on."""
+    scopes = []
+
+    def gating(net, scope):
+        scopes.append(scope)
+        return net
+
+    network = InceptionV1Video(7, gating_fn=gating, gating_startat="Mixed_3b", depth=lambda _: 4)
+    network.base(images(1, 8, 32, 32, 3), "Mixed_3c")
+    assert scopes == 2 * ["Conv2d_0a_1x1", "Conv2d_0b_3x3", "Conv2d_0b_3x3", "Conv2d_0b_1x1"]

@@ -1,0 +1,219 @@
+"""What I3D and S3D-G are made of, by arithmetic."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+from nets import i3d_utils, s3dg
+from nets.i3d_utils import conv3d_spatiotemporal, inception_block_v1_3d
+from tests.nets import reference
+from tests.nets.values import evaluate, images, variable_names
+
+
+def evaluate_initial(fetches):
+    """Returns the values of `fetches` with freshly initialized variables."""
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        return sess.run(fetches)
+
+
+@pytest.mark.parametrize("kernel_size", [[3, 3, 3], [5, 1, 3], [1, 3, 3]])
+def test_separable_convolution_starts_without_looking_along_time(kernel_size):
+    """A new separable convolution is the one in space alone."""
+    inputs = images(1, 6, 8, 8, 4)
+    frames, height, width = kernel_size
+    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+        both = conv3d_spatiotemporal(inputs, 5, kernel_size, separable=True, scope="conv")
+        space = slim.conv3d(inputs, 5, [1, height, width], activation_fn=None, scope="conv")
+    assert any("temporal" in name for name in variable_names()) is (frames > 1)
+    both, space = evaluate_initial([both, space])
+    np.testing.assert_allclose(both, space, rtol=1e-5, atol=1e-6)
+
+
+def test_separable_convolution_is_one_over_space_and_then_one_over_time():
+    """With values of its own each of the two has its kernel, bias and activation."""
+    inputs = images(1, 6, 8, 8, 4)
+    net = conv3d_spatiotemporal(
+        inputs, 5, [3, 3, 3], activation_fn=tf.nn.relu, separable=True, scope="conv"
+    )
+    weights = {v.op.name: v for v in tf.trainable_variables()}
+    wanted = inputs
+    for scope in ("conv", "conv/temporal"):
+        wanted = tf.nn.conv3d(wanted, weights[f"{scope}/weights"], [1] * 5, "SAME")
+        wanted = tf.nn.relu(wanted + weights[f"{scope}/biases"])
+    net, wanted = evaluate([net, wanted])
+    assert np.ptp(net) > 0
+    assert reference.relative_difference(net, wanted) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("stride", "shape"), [(2, [1, 3, 4, 4, 5]), ([1, 2, 4], [1, 6, 4, 2, 5])], ids=["one", "three"]
+)
+@pytest.mark.parametrize("separable", [True, False])
+def test_strides_in_space_and_time(stride, shape, separable):
+    """A stride is taken along all three axes, whether the convolution is split or not."""
+    net = conv3d_spatiotemporal(
+        images(1, 6, 8, 8, 4), 5, [3, 3, 3], stride=stride, separable=separable, scope="conv"
+    )
+    assert net.shape.as_list() == shape
+
+
+def test_convolution_takes_no_arguments_of_conv3d():
+    """What an arg scope says of `conv3d` is not said of `conv3d_spatiotemporal`."""
+    with slim.arg_scope(
+        [slim.conv3d],
+        normalizer_fn=slim.batch_norm,
+        weights_regularizer=slim.l2_regularizer(1.0),
+    ):
+        net = conv3d_spatiotemporal(images(1, 6, 8, 8, 4), 5, [3, 3, 3], scope="conv")
+    assert variable_names() == ["conv/weights", "conv/biases"]
+    assert net.op.type == "BiasAdd"
+    assert tf.losses.get_regularization_losses() == []
+
+
+def test_all_weights_are_regularized():
+    """A regularizer is one of the weights over space and of those over time."""
+    regularizer = slim.l2_regularizer(1.0)
+    conv3d_spatiotemporal(
+        images(1, 6, 8, 8, 4),
+        5,
+        [3, 3, 3],
+        weights_regularizer=regularizer,
+        separable=True,
+        scope="conv",
+    )
+    assert len(tf.losses.get_regularization_losses()) == 2
+
+
+def test_center_initializer():
+    """Each channel of the frame in the middle is taken as it is; further channels are zero."""
+    initialize = i3d_utils.center_initializer()
+    with tf.Session() as sess:
+        weights = sess.run(initialize(tf.TensorShape([5, 1, 1, 2, 3]), tf.float32))
+    wanted = np.zeros([5, 1, 1, 2, 3])
+    wanted[2, 0, 0, 0, 0] = wanted[2, 0, 0, 1, 1] = 1
+    np.testing.assert_array_equal(weights, wanted)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(([3, 1, 1, 4],), r"shape must be \[frames, .*, got \[3, 1, 1, 4\]", id="rank"),
+        pytest.param(([3, 3, 1, 4, 4],), r"shape must .*, got \[3, 3, 1, 4, 4\]", id="space"),
+        pytest.param(([3, 1, 1, 4, 4], tf.int32), "dtype must be a floating .*int32", id="type"),
+    ],
+)
+def test_center_initializer_rejects(arguments, message):
+    """A shape or type that the initializer is not for is named."""
+    with pytest.raises(ValueError, match=f"^{message}"):
+        i3d_utils.center_initializer()(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"kernel_size": [3, 3]}, r"kernel_size must have three numbers, got \[3, 3\]"),
+        ({"kernel_size": [3, 3, 3], "stride": [2]}, r"stride must have three numbers, got \[2\]"),
+    ],
+    ids=["kernel", "stride"],
+)
+def test_convolution_rejects(keywords, message):
+    """A kernel or strides that are not of frames, height and width are named."""
+    with pytest.raises(ValueError, match=f"^{message}"):
+        conv3d_spatiotemporal(images(1, 6, 8, 8, 4), 5, scope="conv", **keywords)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel"),
+    [
+        pytest.param([1, 8, 14, 14, 3], [2, 7, 7], id="larger"),
+        pytest.param([1, 1, 14, 4, 3], [1, 7, 4], id="smaller"),
+        pytest.param([None, 8, None, 4, 3], [2, 7, 7], id="unknown"),
+    ],
+)
+def test_reduced_kernel_size(shape, kernel):
+    """A kernel shrinks to a known size of the video, and stays where one size is unknown."""
+    video = tf.placeholder(tf.float32, shape)
+    assert i3d_utils.reduced_kernel_size_3d(video, [2, 7, 7]) == kernel
+
+
+def test_reduced_kernel_size_rejects():
+    """Images, and kernels of images, are named."""
+    with pytest.raises(ValueError, match=r"^input_tensor must have rank 5, got shape \(1, 8, 8, 3"):
+        i3d_utils.reduced_kernel_size_3d(tf.zeros([1, 8, 8, 3]), [2, 7, 7])
+    with pytest.raises(ValueError, match=r"^kernel_size must have three numbers, got \[7, 7\]"):
+        i3d_utils.reduced_kernel_size_3d(tf.zeros([1, 2, 8, 8, 3]), [7, 7])
+
+
+def test_block_is_four_branches_side_by_side():
+    """Channels follow one another: 1x1; 1x1 and 3x3x3, twice; max pool and 1x1."""
+    inputs = images(1, 3, 5, 5, 4)
+    net = inception_block_v1_3d(inputs, 2, 3, 5, 4, 6, 7, scope="Mixed")
+    weights = {v.op.name: v for v in tf.trainable_variables()}
+
+    def conv(net, scope, activation_fn=tf.nn.relu):
+        net = tf.nn.conv3d(net, weights[f"Mixed/{scope}/weights"], [1] * 5, "SAME")
+        return activation_fn(net + weights[f"Mixed/{scope}/biases"])
+
+    pooled = tf.nn.max_pool3d(inputs, [1, 3, 3, 3, 1], [1] * 5, "SAME")
+    branches = [
+        conv(inputs, "Branch_0/Conv2d_0a_1x1"),
+        *(
+            conv(
+                conv(inputs, f"Branch_{number}/Conv2d_0a_1x1"),
+                f"Branch_{number}/Conv2d_0b_3x3",
+                tf.identity,
+            )
+            for number in (1, 2)
+        ),
+        conv(pooled, "Branch_3/Conv2d_0b_1x1"),
+    ]
+    assert [branch.shape.as_list()[-1] for branch in branches] == [2, 5, 6, 7]
+    net, wanted = evaluate([net, tf.concat(branches, axis=4)])
+    assert reference.relative_difference(net, wanted) < 1e-5
+
+
+def test_block_of_the_network():
+    """The first block of S3D-G is the block of its widths, on the same variables."""
+    inputs = images(1, 4, 16, 16, 3)
+    with slim.arg_scope(s3dg.s3dg_arg_scope()), tf.variable_scope("", reuse=tf.AUTO_REUSE):
+        _, end_points = s3dg.s3dg_base(inputs, final_endpoint="Mixed_3b")
+        count = len(variable_names())
+        block = inception_block_v1_3d(
+            end_points["MaxPool_3a_3x3"],
+            *[64, 96, 128, 16, 32, 32],
+            self_gating_fn=s3dg.self_gating,
+            scope="InceptionV1/Mixed_3b",
+        )
+    assert len(variable_names()) == count
+    block, wanted = evaluate([block, end_points["Mixed_3b"]])
+    np.testing.assert_array_equal(block, wanted)
+
+
+def test_gating_function_gates_the_end_of_each_branch():
+    """A gating function is called with the end of each branch and its scope."""
+    scopes = []
+
+    def gating(net, scope):
+        scopes.append(scope)
+        return 0 * net
+
+    net = inception_block_v1_3d(
+        images(1, 3, 5, 5, 4), 2, 3, 5, 4, 6, 7, self_gating_fn=gating, scope="Mixed"
+    )
+    assert scopes == ["Conv2d_0a_1x1", "Conv2d_0b_3x3", "Conv2d_0b_3x3", "Conv2d_0b_1x1"]
+    assert not evaluate(net).any()
+
+
+def test_gating_scales_channels_alike_everywhere():
+    """Gates are the sigmoid of a product with the averages: one number per video and channel."""
+    inputs = 1.0 + tf.abs(images(2, 3, 4, 5, 6))
+    gated = s3dg.self_gating(inputs, "net", "NDHWC")
+    [weights] = tf.trainable_variables()
+    assert weights.op.name == "net/self_gating/transformer_W/weights"
+    before, after, weights = evaluate([inputs, gated, weights])
+    averages = before.mean(axis=(1, 2, 3), keepdims=True)
+    wanted = before / (1 + np.exp(-(averages @ weights[0, 0, 0])))
+    assert np.ptp(after / before) > 0.01
+    assert reference.relative_difference(after, wanted) < 1e-5
