@@ -111,8 +111,8 @@ def expanded_conv(
     if use_explicit_padding and padding != "SAME":
         raise ValueError(f"padding must be 'SAME' with use_explicit_padding, got {padding!r}")
     endpoints = {} if endpoints is None else endpoints
-    spatial = {"kernel_size": kernel_size, "stride": stride, "rate": rate}
-    depthwise = functools.partial(
+    spatial: dict[str, Any] = {"kernel_size": kernel_size, "stride": stride, "rate": rate}
+    depthwise: Callable[..., Any] = functools.partial(
         _depthwise,
         depthwise_fn,
         endpoints,
@@ -121,15 +121,11 @@ def expanded_conv(
         padding=None if use_explicit_padding else padding,
         **spatial,
     )
-    # What the ways to convolve that are ours need to know of the block.
     split = {"divisible_by": split_divisible_by, "stride": 1}
-    if expansion_fn is split_conv:
-        expansion_fn = functools.partial(split_conv, num_ways=split_expansion, **split)
-    elif expansion_fn is fused_conv:
-        padded_by_hand = {"use_explicit_padding": use_explicit_padding}
-        expansion_fn = functools.partial(fused_conv, **spatial, **padded_by_hand)
-    if projection_fn is split_conv:
-        projection_fn = functools.partial(split_conv, num_ways=split_projection, **split)
+    fused = {**spatial, "use_explicit_padding": use_explicit_padding}
+    expansion_fn = _told(expansion_fn, split_conv, {**split, "num_ways": split_expansion})
+    expansion_fn = _told(expansion_fn, fused_conv, fused)
+    projection_fn = _told(projection_fn, split_conv, {**split, "num_ways": split_projection})
     with _scopes(scope, inner_activation_fn, depthwise_activation_fn):
         net = input_tensor = tf.identity(input_tensor, "input")
         depth = net.shape.as_list()[3]
@@ -157,6 +153,13 @@ def expanded_conv(
         elif residual and stride == 1 and net.shape.as_list()[3] == depth:
             net += input_tensor
         return tf.identity(net, "output")
+
+
+def _told(
+    function: Callable[..., Any], own: Callable[..., Any], keywords: dict[str, Any]
+) -> Callable[..., Any]:
+    """Returns a way to convolve; `own` with what it needs to know of the block."""
+    return functools.partial(own, **keywords) if function is own else function
 
 
 @contextlib.contextmanager
