@@ -89,7 +89,9 @@ def mobilenet(
     activation_fn: Callable[..., Any] | None = None,
     **kwargs: Any,
 ) -> tuple[Any, dict[str, Any]]:
-    """Builds MobileNet v2; use it under `training_scope()`.
+    """Builds MobileNet v2.
+
+    Inference mode is created by default; to train, use it under `training_scope()`.
 
     Args:
       input_tensor: `[batch, height, width, channels]` float32; designed for 224 x 224.

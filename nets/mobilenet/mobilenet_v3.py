@@ -180,7 +180,9 @@ def mobilenet(
     use_groupnorm: bool = False,
     **kwargs: Any,
 ) -> tuple[Any, dict[str, Any]]:
-    """Builds MobileNet v3; use it under `training_scope()`.
+    """Builds MobileNet v3.
+
+    Inference mode is created by default; to train, use it under `training_scope()`.
 
     Args:
       input_tensor: `[batch, height, width, channels]` float32; designed for 224 x 224.
