@@ -67,7 +67,7 @@ class TrainOptions(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("model_name", self.model_name, nets_factory.networks_map)
+        check_choice("model_name", self.model_name, nets_factory.network_names())
 
 
 class Run(NamedTuple):

@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Slim asks for every new variable whether a list holds it. In graph mode variables compare by
     # identity either way, but to say so at once builds the large networks three times as fast.
     tf.disable_tensor_equality()
-    names = [options.name] if options.name else list(nets_factory.networks_map)
+    names = [options.name] if options.name else nets_factory.network_names()
     if options.checkpoint:
         try:
             shapes = fit.read_shapes(options.checkpoint)
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m nets", description="Lists the networks, or checks a checkpoint."
     )
-    parser.add_argument("--name", choices=nets_factory.networks_map, help="only this network")
+    parser.add_argument("--name", choices=nets_factory.network_names(), help="only this network")
     parser.add_argument("--checkpoint", help="say whether this checkpoint fits")
     parser.add_argument(
         "--num_classes",

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.mobilenet.conv_blocks import fixed_padding
-from nets.mobilenet.definitions import strides_and_rates
+from nets.mobilenet.dilation import strides_and_rates
+from nets.mobilenet.padding import fixed_padding
 from nets.parts.depth import check_depths, scaled
-from nets.parts.network import Images, Network, check_choice, preset, takes
+from nets.parts.network import Images, Network, check_choice, takes, wrapped_partial
 from nets.parts.squeeze import squeeze_pixel
 
 
@@ -36,18 +36,17 @@ class DepthSepConv(NamedTuple):
 ConvDefs = Sequence[Conv | DepthSepConv]
 
 # Table 1 without pooling and logits.
-MOBILENETV1_CONV_DEFS: ConvDefs = (
-    Conv([3, 3], stride=2, depth=32),
-    DepthSepConv([3, 3], stride=1, depth=64),
-    DepthSepConv([3, 3], stride=2, depth=128),
-    DepthSepConv([3, 3], stride=1, depth=128),
-    DepthSepConv([3, 3], stride=2, depth=256),
-    DepthSepConv([3, 3], stride=1, depth=256),
-    DepthSepConv([3, 3], stride=2, depth=512),
-    *5 * [DepthSepConv([3, 3], stride=1, depth=512)],
-    DepthSepConv([3, 3], stride=2, depth=1024),
-    DepthSepConv([3, 3], stride=1, depth=1024),
-)
+MOBILENETV1_CONV_DEFS: list[Conv | DepthSepConv] = [
+    Conv(kernel=[3, 3], stride=2, depth=32),
+    *(
+        DepthSepConv(kernel=[3, 3], stride=stride, depth=depth)
+        for stride, depth in [
+            *[(1, 64), (2, 128), (1, 128), (2, 256), (1, 256), (2, 512)],
+            *5 * [(1, 512)],
+            *[(2, 1024), (1, 1024)],
+        ]
+    ),
+]
 
 
 class _Step(NamedTuple):
@@ -143,7 +142,7 @@ def _pooled(net: Any, global_pool: bool) -> tuple[str, Any]:
     return "AvgPool_1a", slim.avg_pool2d(net, kernel, padding="VALID", scope="AvgPool_1a")
 
 
-@takes(Images(size=224))
+@takes(Images(size=224, other_channels=True))
 def mobilenet_v1(
     inputs: Any,
     num_classes: int | None = 1000,
@@ -161,7 +160,7 @@ def mobilenet_v1(
     """Builds MobileNet v1: one convolution, 13 depthwise separable ones, logits.
 
     Args:
-      inputs: `[batch, height, width, 1 or 3]` float32; designed for 224 x 224, 192 x 192,
+      inputs: `[batch, height, width, channels]` float32; designed for 224 x 224, 192 x 192,
         160 x 160 and 128 x 128.
       num_classes: width of the logits; 0 or None returns the features before them.
       dropout_keep_prob: share of the features that dropout keeps.
@@ -183,8 +182,9 @@ def mobilenet_v1(
       that is asked for), and with classes `Logits`, `Predictions`.
 
     Raises:
-      ValueError: if `inputs` has another rank or channel count, `num_classes` is negative,
-        `depth_multiplier` or `min_depth` is not positive, or `spatial_squeeze` cannot be done.
+      ValueError: if `inputs` has another rank or an unknown channel count, `num_classes` is
+        negative, `depth_multiplier` or `min_depth` is not positive, or `spatial_squeeze` cannot be
+        done.
     """
     conv_defs = MOBILENETV1_CONV_DEFS if conv_defs is None else conv_defs
     with (
@@ -271,9 +271,9 @@ def mobilenet_v1_arg_scope(
         return arg_scope
 
 
-mobilenet_v1_075 = preset(mobilenet_v1, depth_multiplier=0.75)
-mobilenet_v1_050 = preset(mobilenet_v1, depth_multiplier=0.5)
-mobilenet_v1_025 = preset(mobilenet_v1, depth_multiplier=0.25)
+mobilenet_v1_075 = wrapped_partial(mobilenet_v1, depth_multiplier=0.75)
+mobilenet_v1_050 = wrapped_partial(mobilenet_v1, depth_multiplier=0.5)
+mobilenet_v1_025 = wrapped_partial(mobilenet_v1, depth_multiplier=0.25)
 
 NETWORKS = {
     "mobilenet_v1": Network(mobilenet_v1, mobilenet_v1_arg_scope),

@@ -7,7 +7,7 @@
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from model_deploy import slim
@@ -34,7 +34,7 @@ from nets.mobilenet import mobilenet_v2, mobilenet_v3
 from nets.nasnet import nasnet, pnasnet
 from nets.parts.network import Network, check_choice, check_num_classes
 
-_FAMILIES: tuple[dict[str, Network], ...] = (
+_IMAGES: tuple[dict[str, Network], ...] = (
     alexnet.NETWORKS,
     cifarnet.NETWORKS,
     i3d.NETWORKS,
@@ -54,26 +54,50 @@ _FAMILIES: tuple[dict[str, Network], ...] = (
     resnet_v1.NETWORKS,
     resnet_v2.NETWORKS,
     s3dg.NETWORKS,
-    text_lstm.NETWORKS,
     vgg.NETWORKS,
 )
-_NETWORKS = {name: network for family in _FAMILIES for name, network in family.items()}
+_TEXTS = (text_lstm.NETWORKS,)
+_Functions = dict[str, Callable[..., Any]]
 
-networks_map: dict[str, Callable[..., Any]] = {
-    name: network.function for name, network in _NETWORKS.items()
-}
-arg_scopes_map: dict[str, Callable[..., Any]] = {
-    name: network.arg_scope for name, network in _NETWORKS.items()
-}
+
+def _maps(families: Iterable[dict[str, Network]]) -> tuple[_Functions, _Functions]:
+    """Returns name -> network and name -> arg scope."""
+    networks = {name: network for family in families for name, network in family.items()}
+    return (
+        {name: network.function for name, network in networks.items()},
+        {name: network.arg_scope for name, network in networks.items()},
+    )
+
+
+# Networks of images and videos only: programs build all of them on images.
+networks_map, arg_scopes_map = _maps(_IMAGES)
+text_networks_map, text_arg_scopes_map = _maps(_TEXTS)
+
+
+def network_names() -> list[str]:
+    """Returns the names of all networks: those of images and videos, then those of texts."""
+    return [*networks_map, *text_networks_map]
+
+
+def get_network(name: str) -> Network:
+    """Returns the function of the network called `name` and that of its arg scope.
+
+    Raises:
+      ValueError: if there is no such network.
+    """
+    check_choice("name", name, network_names())
+    if name in networks_map:
+        return Network(networks_map[name], arg_scopes_map[name])
+    return Network(text_networks_map[name], text_arg_scopes_map[name])
 
 
 def get_network_fn(
     name: str, num_classes: int | None, weight_decay: float = 0.0, is_training: bool = False
 ) -> Callable[..., Any]:
-    """Returns the network called `name`, as a function of images.
+    """Returns the network called `name`, as a function of images, or of tokens.
 
     Args:
-      name: a key of `networks_map`.
+      name: a key of `networks_map` or `text_networks_map`.
       num_classes: width of the logits; 0 or None returns the features before them.
       weight_decay: factor of the L2 losses; 0.0 adds none.
       is_training: whether dropout is active and batch normalization uses the batch.
@@ -86,13 +110,12 @@ def get_network_fn(
     Raises:
       ValueError: if there is no such network, or `num_classes` is negative.
     """
-    check_choice("name", name, networks_map)
+    function, arg_scope = get_network(name)
     check_num_classes(num_classes)
-    function = networks_map[name]
 
     @functools.wraps(function)
     def network_fn(images: Any, **keywords: Any) -> Any:
-        with slim.arg_scope(arg_scopes_map[name](weight_decay=weight_decay)):
+        with slim.arg_scope(arg_scope(weight_decay=weight_decay)):
             return function(images, num_classes=num_classes, is_training=is_training, **keywords)
 
     network_fn.default_image_size = function.default_image_size  # type: ignore[attr-defined]

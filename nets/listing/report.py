@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
 def default_classes(name: str) -> int:
     """Returns a network's own number of classes if it is for a small dataset, otherwise 1000."""
-    parameters = inspect.signature(nets_factory.networks_map[name]).parameters
+    parameters = inspect.signature(nets_factory.get_network(name).function).parameters
     default = parameters["num_classes"].default
     return default if isinstance(default, int) and default < 100 else _CLASSES
 
@@ -49,7 +49,7 @@ def build(name: str, num_classes: int) -> tuple[int, ...]:
     Returns:
       The shape of the input without the batch.
     """
-    inputs = nets_factory.networks_map[name].inputs  # type: ignore[attr-defined]
+    inputs = nets_factory.get_network(name).function.inputs  # type: ignore[attr-defined]
     if isinstance(inputs, Tokens):
         shape: tuple[int, ...] = (inputs.size,)
         example = tf.zeros([1, *shape], tf.int64)

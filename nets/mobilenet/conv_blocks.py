@@ -83,7 +83,10 @@ def _scope_of_two(scope: str | None) -> Iterator[str]:
     if scope is not None:
         yield f"{scope}_"
         return
-    with tf.variable_scope(None, "separable") as entered, tf.name_scope(entered.original_name_scope):
+    with (
+        tf.variable_scope(None, "separable") as entered,
+        tf.name_scope(entered.original_name_scope),
+    ):
         yield ""
 
 

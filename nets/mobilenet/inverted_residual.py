@@ -37,11 +37,14 @@ def expand_input_by_factor(n: float, divisible_by: int = 8) -> Callable[..., int
     return _ByFactor(n, divisible_by)
 
 
+_SIX_TIMES = expand_input_by_factor(6)
+
+
 @slim.add_arg_scope
 def expanded_conv(
     input_tensor: Any,
     num_outputs: int,
-    expansion_size: int | Callable[..., int] = expand_input_by_factor(6),
+    expansion_size: int | Callable[..., int] = _SIX_TIMES,
     stride: int = 1,
     rate: int = 1,
     kernel_size: Sequence[int] = (3, 3),
@@ -50,7 +53,7 @@ def expanded_conv(
     split_projection: int = 1,
     split_expansion: int = 1,
     split_divisible_by: int = 8,
-    expansion_transform: Callable[[Any], Any] | None = None,
+    expansion_transform: Callable[..., Any] | None = None,
     depthwise_location: str | None = "expansion",
     depthwise_channel_multiplier: int = 1,
     endpoints: dict[str, Any] | None = None,
@@ -80,12 +83,13 @@ def expanded_conv(
       split_projection: in how many parts the last convolution is done, see `split_conv`.
       split_expansion: the same of the first one.
       split_divisible_by: what the channels of these parts are multiples of.
-      expansion_transform: changes the feature map before the last convolution.
+      expansion_transform: makes of `expansion_tensor` and `input_tensor` what goes into the last
+        convolution.
       depthwise_location: where the depthwise convolution is: at the `input`, in the `expansion`,
         at the `output`; None for none.
       depthwise_channel_multiplier: outputs of the depthwise convolution per input.
-      endpoints: gets `expansion_output`, `depthwise_output`, `expansion_transform` and
-        `projection_output`; what there was before where such a step is left out.
+      endpoints: gets `expansion_output`, `depthwise_output` and `projection_output`, those of
+        them that are built.
       use_explicit_padding: pads by the kernel size alone.
       padding: of the depthwise convolution; SAME with `use_explicit_padding`.
       inner_activation_fn: of the first two convolutions; None leaves it to the arg scope.
@@ -107,57 +111,55 @@ def expanded_conv(
     if use_explicit_padding and padding != "SAME":
         raise ValueError(f"padding must be 'SAME' with use_explicit_padding, got {padding!r}")
     endpoints = {} if endpoints is None else endpoints
-    spatial = {"kernel_size": kernel_size, "stride": stride, "rate": rate}
-    depthwise = functools.partial(
+    spatial: dict[str, Any] = {"kernel_size": kernel_size, "stride": stride, "rate": rate}
+    depthwise: Callable[..., Any] = functools.partial(
         _depthwise,
         depthwise_fn,
+        endpoints,
         depth_multiplier=depthwise_channel_multiplier,
         normalizer_fn=normalizer_fn,
         padding=None if use_explicit_padding else padding,
         **spatial,
     )
-    # What the ways to convolve that are ours need to know of the block.
-    ways = {"divisible_by": split_divisible_by, "stride": 1}
-    expansion_keywords = {
-        split_conv: {**ways, "num_ways": split_expansion},
-        fused_conv: {**spatial, "use_explicit_padding": use_explicit_padding},
-    }.get(expansion_fn, {})
-    projection_keywords = {split_conv: {**ways, "num_ways": split_projection}}.get(
-        projection_fn, {}
-    )
+    split = {"divisible_by": split_divisible_by, "stride": 1}
+    fused = {**spatial, "use_explicit_padding": use_explicit_padding}
+    expansion_fn = _told(expansion_fn, split_conv, {**split, "num_ways": split_expansion})
+    expansion_fn = _told(expansion_fn, fused_conv, fused)
+    projection_fn = _told(projection_fn, split_conv, {**split, "num_ways": split_projection})
     with _scopes(scope, inner_activation_fn, depthwise_activation_fn):
         net = input_tensor = tf.identity(input_tensor, "input")
         depth = net.shape.as_list()[3]
         if depthwise_location == "input":
-            net = endpoints["depthwise_output"] = depthwise(net, activation_fn=None)
+            net = depthwise(net, activation_fn=None)
         size = expansion_size(num_inputs=depth) if callable(expansion_size) else expansion_size
         if size > net.shape.as_list()[3]:
-            net = expansion_fn(
-                net, size, scope="expand", normalizer_fn=normalizer_fn, **expansion_keywords
-            )
-            net = tf.identity(net, "expansion_output")
-        endpoints["expansion_output"] = net
+            net = expansion_fn(net, size, scope="expand", normalizer_fn=normalizer_fn)
+            net = endpoints["expansion_output"] = tf.identity(net, "expansion_output")
         if depthwise_location == "expansion":
             net = depthwise(net)
-        endpoints.setdefault("depthwise_output", net)
         if expansion_transform is not None:
-            net = expansion_transform(net)
-        endpoints["expansion_transform"] = net
+            net = expansion_transform(expansion_tensor=net, input_tensor=input_tensor)
         net = endpoints["projection_output"] = projection_fn(
             net,
             num_outputs,
             scope="project",
             normalizer_fn=normalizer_fn,
             activation_fn=project_activation_fn,
-            **projection_keywords,
         )
         if depthwise_location == "output":
-            net = endpoints["depthwise_output"] = depthwise(net, activation_fn=None)
+            net = depthwise(net, activation_fn=None)
         if callable(residual):
             net = residual(input_tensor=input_tensor, output_tensor=net)
         elif residual and stride == 1 and net.shape.as_list()[3] == depth:
             net += input_tensor
         return tf.identity(net, "output")
+
+
+def _told(
+    function: Callable[..., Any], own: Callable[..., Any], keywords: dict[str, Any]
+) -> Callable[..., Any]:
+    """Returns a way to convolve; `own` with what it needs to know of the block."""
+    return functools.partial(own, **keywords) if function is own else function
 
 
 @contextlib.contextmanager
@@ -180,6 +182,7 @@ def _scopes(
 
 def _depthwise(
     function: Callable[..., Any],
+    endpoints: dict[str, Any],
     net: Any,
     kernel_size: Sequence[int],
     rate: int,
@@ -198,4 +201,5 @@ def _depthwise(
         scope="depthwise",
         **keywords,
     )
-    return tf.identity(net, "depthwise_output")
+    net = endpoints["depthwise_output"] = tf.identity(net, "depthwise_output")
+    return net

@@ -1,5 +1,6 @@
 """The convolutions inside of an inverted residual block, besides the depthwise one."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,7 +56,7 @@ def _shares(channels: int, num_ways: int, divisible_by: int) -> list[int]:
         )
     steps = channels // divisible_by
     ends = [-(-steps * way // num_ways) * divisible_by for way in range(num_ways + 1)]
-    return [end - start for start, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [end - start for start, end in itertools.pairwise(ends)]
 
 
 def fused_conv(

@@ -1,7 +1,7 @@
 """The settings of a network of cells, such as NASNet-A and PNASNet-5."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ _COUNT_OR_ZERO = _Rule(
 )
 _FACTOR = _Rule(lambda value: _is_number(value) and value > 0, "a number greater than 0")
 _SHARE = _Rule(lambda value: _is_number(value) and 0 < value <= 1, "a number in (0, 1]")
+_LAYOUT = _Rule(lambda value: value in ("NHWC", "NCHW"), "NHWC or NCHW")
 _SWITCH = _Rule(lambda value: value in (False, True), "True or False")
 
 _RULES = {
@@ -36,6 +37,8 @@ _RULES = {
     "skip_reduction_layer_input": _SWITCH,
     "use_aux_head": _SWITCH,
     "total_training_steps": _COUNT,
+    "data_format": _LAYOUT,
+    "use_bounded_activation": _SWITCH,
 }
 
 
@@ -63,6 +66,9 @@ class CellNetworkConfig:
         input, the last cell before the reduction but one instead of the last.
       use_aux_head: whether training builds the auxiliary head.
       total_training_steps: number of steps until `drop_path_keep_prob` is reached.
+      data_format: layout of the feature maps, `NHWC` or `NCHW`; images are always `NHWC`.
+      use_bounded_activation: ReLU6 in place of ReLU, and all states within 6 of zero, for
+        arithmetic in few bits.
 
     Raises:
       ValueError: if a value breaks its rule, or there is no such setting.
@@ -78,6 +84,8 @@ class CellNetworkConfig:
     skip_reduction_layer_input: bool = False
     use_aux_head: bool = True
     total_training_steps: int = 250_000
+    data_format: str = "NHWC"
+    use_bounded_activation: bool = False
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _RULES:
@@ -89,3 +97,13 @@ class CellNetworkConfig:
     def set_hparam(self, name: str, value: Any) -> None:
         """Changes one setting, as old code does."""
         setattr(self, name, value)
+
+    def override_from_dict(self, values_dict: Mapping[str, Any]) -> "CellNetworkConfig":
+        """Changes several settings, as old code does, and returns the config."""
+        for name, value in values_dict.items():
+            setattr(self, name, value)
+        return self
+
+    def values(self) -> dict[str, Any]:
+        """Returns all settings, name -> value."""
+        return dataclasses.asdict(self)

@@ -12,13 +12,26 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets.nasnet.cell_config import CellNetworkConfig
-from nets.nasnet.nasnet_utils import Cell, build_cell, drop_path, scheduled_keep_prob
+from nets.nasnet.nasnet_utils import (
+    DATA_FORMAT_NCHW,
+    calc_reduction_layers,
+    drop_path,
+    factorized_reduction,
+    get_channel_dim,
+    get_channel_index,
+    global_avg_pool,
+    size_of,
+)
 from nets.parts.network import Images, check_choice
 
 # The auxiliary head pools over 5x5 of a map that a reduction (and two cells of the stem, and its
 # convolution without padding) has halved; below these sizes the map is smaller than that.
 _SMALLEST_WITH_AUXILIARY_HEAD = {"cifar": 9, "imagenet": 67}
 _SMALLEST = {"cifar": 1, "imagenet": 3}
+
+
+# Makes a cell of its filters, keep probability, number of cells, of steps, and bounded activation.
+CellType = Callable[[float, float, int, int, bool], Callable[..., Any]]
 
 
 class Architecture(NamedTuple):
@@ -30,8 +43,8 @@ class Architecture(NamedTuple):
       stem: `cifar` is a convolution, `imagenet` one of stride 2 and two more halving cells.
     """
 
-    normal: Cell
-    reduction: Cell | None
+    normal: CellType
+    reduction: CellType | None
     stem: str
 
 
@@ -41,7 +54,7 @@ class Step(NamedTuple):
     Attributes:
       scope: its variable scope.
       end_point: its name among the end points, None if it has none.
-      cell: the wiring.
+      cell: what makes it.
       filters: channels of each block.
       stride: 1, or 2 to halve the map.
       previous: which output is its second input, counted from the last, -1.
@@ -50,7 +63,7 @@ class Step(NamedTuple):
 
     scope: str
     end_point: str | None
-    cell: Cell
+    cell: CellType
     filters: int
     stride: int = 1
     previous: int = -2
@@ -94,7 +107,7 @@ def _stem_steps(config: CellNetworkConfig, architecture: Architecture) -> list[S
 
 
 def _halving_steps(
-    step: Step, number: int, reduction: Cell | None, config: CellNetworkConfig
+    step: Step, number: int, reduction: CellType | None, config: CellNetworkConfig
 ) -> list[Step]:
     """Returns the step, halving; or the reduction cell of this number, and the step after it."""
     if reduction is None:
@@ -108,13 +121,12 @@ def _halving_steps(
 
 def _reductions(config: CellNetworkConfig) -> list[int]:
     """Returns the cells that the map is halved before (or in), evenly spaced."""
-    parts = config.num_reduction_layers + 1
-    if config.num_cells < parts:
+    if config.num_cells <= config.num_reduction_layers:
         raise ValueError(
             f"num_cells must be greater than num_reduction_layers ({config.num_reduction_layers}),"
             f" got {config.num_cells}"
         )
-    return [part * config.num_cells // parts for part in range(1, parts)]
+    return calc_reduction_layers(config.num_cells, config.num_reduction_layers)
 
 
 def _filters(config: CellNetworkConfig, halvings: int) -> int:
@@ -149,7 +161,7 @@ def images_for(
             return _SMALLEST_WITH_AUXILIARY_HEAD[architecture.stem]
         return _SMALLEST[architecture.stem]
 
-    return Images(size, smallest)
+    return Images(size, smallest, other_channels=True)
 
 
 def build_network(
@@ -194,7 +206,8 @@ def build_network(
     )
     end_points: dict[str, Any] = {}
     with (
-        slim.arg_scope([slim.dropout, slim.batch_norm], is_training=is_training),
+        slim.arg_scope([slim.dropout, drop_path, slim.batch_norm], is_training=is_training),
+        slim.arg_scope(_WITH_A_LAYOUT, data_format=config.data_format),
         contextlib.closing(network),  # leaves the scopes that an early end is in
     ):
         for name, value in network:
@@ -202,6 +215,12 @@ def build_network(
             if name == final_endpoint:
                 return value, end_points
     return end_points["Logits" if num_classes else "global_pool"], end_points
+
+
+_WITH_A_LAYOUT = [
+    *(slim.avg_pool2d, slim.max_pool2d, slim.conv2d, slim.separable_conv2d, slim.batch_norm),
+    *(factorized_reduction, global_avg_pool, get_channel_index, get_channel_dim),
+]
 
 
 def _end_points(
@@ -214,23 +233,34 @@ def _end_points(
     current_step: Any,
 ) -> Generator[tuple[str, Any], None, None]:
     """Builds and yields one end point after the other."""
+    activation_fn = tf.nn.relu6 if config.use_bounded_activation else tf.nn.relu
+    keep_prob = config.drop_path_keep_prob if is_training else 1.0
+    if config.data_format == DATA_FORMAT_NCHW:
+        images = tf.transpose(images, [0, 3, 1, 2])
     net = _stem_convolution(images, config, stem)
     if stem == "cifar":
         yield "Stem", net
     outputs = [None, net]
-    for index, step in enumerate(steps):
-        drop = _drop_path(config, (index + 1) / len(steps), is_training, current_step)
-        with tf.variable_scope(step.scope):
-            net = build_cell(
-                net, outputs[step.previous], step.cell, step.filters, step.stride, drop
-            )
+    for number, step in enumerate(steps):
+        steps_of_drops = config.total_training_steps
+        bounded = config.use_bounded_activation
+        cell = step.cell(step.filters, keep_prob, len(steps), steps_of_drops, bounded)
+        net = cell(
+            net,
+            scope=step.scope,
+            stride=step.stride,
+            prev_layer=outputs[step.previous],
+            cell_num=number,
+            current_step=current_step,
+        )
         outputs.append(net)
         if step.end_point:
             yield step.end_point, net
         if step.auxiliary_scope and is_training and num_classes:
-            yield "AuxLogits", _auxiliary_head(net, num_classes, step.auxiliary_scope)
+            head = _auxiliary_head(net, num_classes, step.auxiliary_scope, activation_fn)
+            yield "AuxLogits", head
     with tf.variable_scope("final_layer"):
-        net = tf.reduce_mean(tf.nn.relu(net), axis=[1, 2])
+        net = global_avg_pool(activation_fn(net))
         yield "global_pool", net
         if num_classes:
             net = slim.dropout(net, config.dense_dropout_keep_prob, scope="dropout")
@@ -250,33 +280,20 @@ def _stem_convolution(images: Any, config: CellNetworkConfig, stem: str) -> Any:
     return slim.batch_norm(net, scope="conv0_bn")
 
 
-def _drop_path(
-    config: CellNetworkConfig, depth: float, is_training: bool, current_step: Any
+def _auxiliary_head(
+    net: Any, num_classes: int, scope: str, activation_fn: Callable[..., Any]
 ) -> Any:
-    """Returns the drop path of a cell at this depth, in (0, 1], as a function of a path."""
-    if not is_training or config.drop_path_keep_prob == 1.0:
-        return lambda net: net
-
-    def drop(net: Any) -> Any:
-        step = tf.train.get_or_create_global_step() if current_step is None else current_step
-        progress = tf.minimum(1.0, tf.cast(step, tf.float32) / config.total_training_steps)
-        return drop_path(net, scheduled_keep_prob(config.drop_path_keep_prob, depth, progress))
-
-    return drop
-
-
-def _auxiliary_head(net: Any, num_classes: int, scope: str) -> Any:
-    """Returns logits `[batch, num_classes]` from a map `[batch, height, width, channels]`."""
+    """Returns logits `[batch, num_classes]` from a feature map."""
     with tf.variable_scope(scope), tf.variable_scope("aux_logits"):
-        net = slim.avg_pool2d(tf.nn.relu(net), [5, 5], stride=3, padding="VALID", scope="pool")
+        net = slim.avg_pool2d(activation_fn(net), [5, 5], stride=3, padding="VALID", scope="pool")
         net = slim.conv2d(net, 128, [1, 1], scope="proj")
-        net = tf.nn.relu(slim.batch_norm(net, scope="aux_bn0"))
-        net = slim.conv2d(net, 768, net.shape.as_list()[1:3], padding="VALID", scope="Conv")
-        net = tf.nn.relu(slim.batch_norm(net, scope="aux_bn1"))
+        net = activation_fn(slim.batch_norm(net, scope="aux_bn0"))
+        net = slim.conv2d(net, 768, size_of(net), padding="VALID", scope="Conv")
+        net = activation_fn(slim.batch_norm(net, scope="aux_bn1"))
         return slim.fully_connected(slim.flatten(net), num_classes, scope="FC")
 
 
-def arg_scope(weight_decay: float, batch_norm_decay: float, batch_norm_epsilon: float) -> Any:
+def cells_arg_scope(weight_decay: float, batch_norm_decay: float, batch_norm_epsilon: float) -> Any:
     """Returns the arg scope of a network of cells: activation and normalization stand apart.
 
     Args:

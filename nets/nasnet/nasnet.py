@@ -7,33 +7,16 @@ NASNet-A (6 @ 768), (4 @ 1056) and (6 @ 4032) of tables 1 and 2.
 
 from typing import Any
 
+from model_deploy import slim
 from nets.nasnet.cell_config import CellNetworkConfig
-from nets.nasnet.cell_networks import Architecture, arg_scope, build_network, images_for
-from nets.nasnet.nasnet_utils import Cell, Input, avg_pool, identity, max_pool, separable
+from nets.nasnet.cell_networks import Architecture, build_network, cells_arg_scope, images_for
+from nets.nasnet.nasnet_utils import NasNetANormalCell, NasNetAReductionCell
 from nets.parts.network import Network, takes
 
-_NORMAL_CELL = Cell(
-    blocks=(
-        (Input(separable(5), 0), Input(separable(3), 1)),
-        (Input(separable(5), 1), Input(separable(3), 1)),
-        (Input(avg_pool, 0), Input(identity, 1)),
-        (Input(avg_pool, 1), Input(avg_pool, 1)),
-        (Input(separable(3), 0), Input(identity, 0)),
-    ),
-    outputs=(1, 2, 3, 4, 5, 6),
-)
-_REDUCTION_CELL = Cell(
-    blocks=(
-        (Input(separable(5), 0), Input(separable(7), 1)),
-        (Input(max_pool, 0), Input(separable(7), 1)),
-        (Input(avg_pool, 0), Input(separable(5), 1)),
-        (Input(identity, 3), Input(avg_pool, 2)),
-        (Input(separable(3), 2), Input(max_pool, 0)),
-    ),
-    outputs=(3, 4, 5, 6),
-)
-_CIFAR = Architecture(_NORMAL_CELL, _REDUCTION_CELL, stem="cifar")
-_IMAGENET = Architecture(_NORMAL_CELL, _REDUCTION_CELL, stem="imagenet")
+arg_scope = slim.arg_scope
+
+_CIFAR = Architecture(NasNetANormalCell, NasNetAReductionCell, stem="cifar")
+_IMAGENET = Architecture(NasNetANormalCell, NasNetAReductionCell, stem="imagenet")
 
 
 def cifar_config() -> CellNetworkConfig:
@@ -75,7 +58,7 @@ def build_nasnet_cifar(
     """Builds NASNet-A (6 @ 768) for CIFAR-10.
 
     Args:
-      images: `[batch, height, width, 1 or 3]` float32 of known size, at least 9 x 9 for the
+      images: `[batch, height, width, channels]` float32 of known size, at least 9 x 9 for the
         auxiliary head in training; designed for 32 x 32.
       num_classes: width of the logits; 0 or None returns the features before them.
       is_training: whether dropout and drop path are active, batch normalization uses the batch,
@@ -91,7 +74,7 @@ def build_nasnet_cifar(
       `Predictions` (without classes neither of these two nor `AuxLogits`).
 
     Raises:
-      ValueError: if `images` has another rank, channel count, an unknown size or is too small,
+      ValueError: if `images` has another rank, an unknown channel count or size, or is too small,
         or `num_classes` is negative.
     """
     config = config or cifar_config()
@@ -112,7 +95,7 @@ def build_nasnet_mobile(
     """Builds NASNet-A (4 @ 1056) for ImageNet.
 
     Args:
-      images: `[batch, height, width, 1 or 3]` float32 of known size, at least 3 x 3, or 67 x 67
+      images: `[batch, height, width, channels]` float32 of known size, at least 3 x 3, or 67 x 67
         for the auxiliary head in training; designed for 224 x 224.
       num_classes: width of the logits; 0 or None returns the features before them.
       is_training: whether dropout and drop path are active, batch normalization uses the batch,
@@ -130,7 +113,7 @@ def build_nasnet_mobile(
       `Logits` and `Predictions` (without classes neither of these two nor `AuxLogits`).
 
     Raises:
-      ValueError: if `images` has another rank, channel count, an unknown size or is too small,
+      ValueError: if `images` has another rank, an unknown channel count or size, or is too small,
         `num_classes` is negative, or there is no such `final_endpoint`.
     """
     config = config or mobile_imagenet_config()
@@ -151,7 +134,7 @@ def build_nasnet_large(
     """Builds NASNet-A (6 @ 4032) for ImageNet.
 
     Args:
-      images: `[batch, height, width, 1 or 3]` float32 of known size, at least 3 x 3, or 67 x 67
+      images: `[batch, height, width, channels]` float32 of known size, at least 3 x 3, or 67 x 67
         for the auxiliary head in training; designed for 331 x 331.
       num_classes: width of the logits; 0 or None returns the features before them.
       is_training: whether dropout and drop path are active, batch normalization uses the batch,
@@ -169,7 +152,7 @@ def build_nasnet_large(
       `Logits` and `Predictions` (without classes neither of these two nor `AuxLogits`).
 
     Raises:
-      ValueError: if `images` has another rank, channel count, an unknown size or is too small,
+      ValueError: if `images` has another rank, an unknown channel count or size, or is too small,
         `num_classes` is negative, or there is no such `final_endpoint`.
     """
     config = config or large_imagenet_config()
@@ -182,21 +165,21 @@ def nasnet_cifar_arg_scope(
     weight_decay: float = 5e-4, batch_norm_decay: float = 0.9, batch_norm_epsilon: float = 1e-5
 ) -> Any:
     """Returns the arg scope of `build_nasnet_cifar`: L2 on all weights, scaled normalization."""
-    return arg_scope(weight_decay, batch_norm_decay, batch_norm_epsilon)
+    return cells_arg_scope(weight_decay, batch_norm_decay, batch_norm_epsilon)
 
 
 def nasnet_mobile_arg_scope(
     weight_decay: float = 4e-5, batch_norm_decay: float = 0.9997, batch_norm_epsilon: float = 1e-3
 ) -> Any:
     """Returns the arg scope of `build_nasnet_mobile`: L2 on all weights, scaled normalization."""
-    return arg_scope(weight_decay, batch_norm_decay, batch_norm_epsilon)
+    return cells_arg_scope(weight_decay, batch_norm_decay, batch_norm_epsilon)
 
 
 def nasnet_large_arg_scope(
     weight_decay: float = 5e-5, batch_norm_decay: float = 0.9997, batch_norm_epsilon: float = 1e-3
 ) -> Any:
     """Returns the arg scope of `build_nasnet_large`: L2 on all weights, scaled normalization."""
-    return arg_scope(weight_decay, batch_norm_decay, batch_norm_epsilon)
+    return cells_arg_scope(weight_decay, batch_norm_decay, batch_norm_epsilon)
 
 
 NETWORKS = {

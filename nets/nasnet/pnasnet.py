@@ -7,22 +7,45 @@ cell of figure 1, the networks PNASNet-5 (N = 3, F = 54) and (N = 4, F = 216) of
 
 from typing import Any
 
+from model_deploy import slim
 from nets.nasnet.cell_config import CellNetworkConfig
-from nets.nasnet.cell_networks import Architecture, arg_scope, build_network, images_for
-from nets.nasnet.nasnet_utils import Cell, Input, identity, max_pool, separable
+from nets.nasnet.cell_networks import Architecture, build_network, cells_arg_scope, images_for
+from nets.nasnet.nasnet_utils import NasNetABaseCell
 from nets.parts.network import Network, takes
 
-_CELL = Cell(
-    blocks=(
-        (Input(separable(5), 1), Input(max_pool, 1)),
-        (Input(separable(7), 0), Input(max_pool, 0)),
-        (Input(separable(5), 0), Input(separable(3), 0)),
-        (Input(separable(3), 4), Input(max_pool, 0)),
-        (Input(separable(3), 1), Input(identity, 0)),
-    ),
-    outputs=(2, 3, 4, 5, 6),
-)
-_IMAGENET = Architecture(_CELL, reduction=None, stem="imagenet")
+arg_scope = slim.arg_scope
+
+
+class PNasNetNormalCell(NasNetABaseCell):
+    """The cell of PNASNet-5 (figure 1); arguments of `NasNetABaseCell`."""
+
+    def __init__(
+        self,
+        num_conv_filters: float,
+        drop_path_keep_prob: float,
+        total_num_cells: int,
+        total_training_steps: int,
+        use_bounded_activation: bool = False,
+    ) -> None:
+        super().__init__(
+            num_conv_filters,
+            [
+                *("separable_5x5_2", "max_pool_3x3"),
+                *("separable_7x7_2", "max_pool_3x3"),
+                *("separable_5x5_2", "separable_3x3_2"),
+                *("separable_3x3_2", "max_pool_3x3"),
+                *("separable_3x3_2", "none"),
+            ],
+            [1, 1, 0, 0, 0, 0, 0],
+            [1, 1, 0, 0, 0, 0, 4, 0, 1, 0],
+            drop_path_keep_prob,
+            total_num_cells,
+            total_training_steps,
+            use_bounded_activation,
+        )
+
+
+_IMAGENET = Architecture(PNasNetNormalCell, reduction=None, stem="imagenet")
 
 
 def mobile_imagenet_config() -> CellNetworkConfig:
@@ -52,7 +75,7 @@ def build_pnasnet_mobile(
     """Builds PNASNet-5 (N = 3, F = 54).
 
     Args:
-      images: `[batch, height, width, 1 or 3]` float32 of known size, at least 3 x 3, or 67 x 67
+      images: `[batch, height, width, channels]` float32 of known size, at least 3 x 3, or 67 x 67
         for the auxiliary head in training; designed for 224 x 224.
       num_classes: width of the logits; 0 or None returns the features before them.
       is_training: whether dropout and drop path are active, batch normalization uses the batch,
@@ -69,7 +92,7 @@ def build_pnasnet_mobile(
       these two nor `AuxLogits`).
 
     Raises:
-      ValueError: if `images` has another rank, channel count, an unknown size or is too small,
+      ValueError: if `images` has another rank, an unknown channel count or size, or is too small,
         `num_classes` is negative, or there is no such `final_endpoint`.
     """
     config = config or mobile_imagenet_config()
@@ -87,7 +110,7 @@ def build_pnasnet_large(
     """Builds PNASNet-5 (N = 4, F = 216).
 
     Args:
-      images: `[batch, height, width, 1 or 3]` float32 of known size, at least 3 x 3, or 67 x 67
+      images: `[batch, height, width, channels]` float32 of known size, at least 3 x 3, or 67 x 67
         for the auxiliary head in training; designed for 331 x 331.
       num_classes: width of the logits; 0 or None returns the features before them.
       is_training: whether dropout and drop path are active, batch normalization uses the batch,
@@ -104,7 +127,7 @@ def build_pnasnet_large(
       these two nor `AuxLogits`).
 
     Raises:
-      ValueError: if `images` has another rank, channel count, an unknown size or is too small,
+      ValueError: if `images` has another rank, an unknown channel count or size, or is too small,
         `num_classes` is negative, or there is no such `final_endpoint`.
     """
     config = config or large_imagenet_config()
@@ -115,14 +138,14 @@ def pnasnet_mobile_arg_scope(
     weight_decay: float = 4e-5, batch_norm_decay: float = 0.9997, batch_norm_epsilon: float = 1e-3
 ) -> Any:
     """Returns the arg scope of `build_pnasnet_mobile`: L2 on all weights, scaled normalization."""
-    return arg_scope(weight_decay, batch_norm_decay, batch_norm_epsilon)
+    return cells_arg_scope(weight_decay, batch_norm_decay, batch_norm_epsilon)
 
 
 def pnasnet_large_arg_scope(
     weight_decay: float = 4e-5, batch_norm_decay: float = 0.9997, batch_norm_epsilon: float = 1e-3
 ) -> Any:
     """Returns the arg scope of `build_pnasnet_large`: L2 on all weights, scaled normalization."""
-    return arg_scope(weight_decay, batch_norm_decay, batch_norm_epsilon)
+    return cells_arg_scope(weight_decay, batch_norm_decay, batch_norm_epsilon)
 
 
 NETWORKS = {

@@ -118,10 +118,10 @@ def takes(inputs: Images | Tokens) -> Callable[[Function], Function]:
     return decorate
 
 
-def preset(function: Callable[..., Any], **keywords: Any) -> Callable[..., Any]:
-    """Returns `function` with other defaults for some keywords; its attributes stay."""
-    variant = functools.partial(function, **keywords)
-    functools.update_wrapper(variant, function)
+def wrapped_partial(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+    """Returns `func` with arguments given and other defaults for keywords; its attributes stay."""
+    variant = functools.partial(func, *args, **kwargs)
+    functools.update_wrapper(variant, func)
     # So that its signature is its own, with the other defaults.
     del variant.__wrapped__  # type: ignore[attr-defined]
     vars(variant).pop("__signature__", None)

@@ -1,4 +1,4 @@
-"""Runs each conformance test over every network of `nets_factory.networks_map`.
+"""Runs each conformance test over every network of `nets_factory`.
 
 A test that asks for `network_name` gets each name in turn; one that asks for `reference_name`
 each name that has reference numbers. All tests of one network in one file run one after the
@@ -32,7 +32,7 @@ def compare_by_identity():
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrizes over the table of networks."""
     tables = {
-        "network_name": list(nets_factory.networks_map),
+        "network_name": nets_factory.network_names(),
         "reference_name": [name for name in nets_factory.networks_map if name in reference.names()],
     }
     for argument, names in tables.items():

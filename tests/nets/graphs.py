@@ -38,11 +38,9 @@ def build(  # noqa: PLR0917 - the arguments of get_network_fn and of the network
     if scope_keywords is None:
         network_fn = nets_factory.get_network_fn(name, num_classes, weight_decay, is_training)
         return network_fn(images, **keywords)
-    arg_scope = nets_factory.arg_scopes_map[name](weight_decay=weight_decay, **scope_keywords)
-    with slim.arg_scope(arg_scope):
-        return nets_factory.networks_map[name](
-            images, num_classes=num_classes, is_training=is_training, **keywords
-        )
+    function, arg_scope = nets_factory.get_network(name)
+    with slim.arg_scope(arg_scope(weight_decay=weight_decay, **scope_keywords)):
+        return function(images, num_classes=num_classes, is_training=is_training, **keywords)
 
 
 def without_drops(name: str) -> dict[str, Any]:
@@ -182,7 +180,7 @@ def sample(name: str, smallest: bool = False) -> Any:
     Small is the least size for the default keywords, but no less than 64 pixels, so that a
     normalization over the batch has something to normalize.
     """
-    function = nets_factory.networks_map[name]
+    function = nets_factory.get_network(name).function
     inputs = function.inputs
     if isinstance(inputs, Tokens):
         return tf.constant([[1, 2, 3, 1, 0], [4, 4, 2, 0, 0]], tf.int64)

@@ -14,7 +14,7 @@ from tests.nets import graphs, reference
 @pytest.fixture
 def function(network_name):
     """The network under test."""
-    return nets_factory.networks_map[network_name]
+    return nets_factory.get_network(network_name).function
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def reject(network_name, images, message, num_classes=10, **keywords):
     with pytest.raises(ValueError, match=message):
         nets_factory.get_network_fn(network_name, num_classes, is_training=True)(images, **keywords)
     with pytest.raises(ValueError, match=message):
-        nets_factory.networks_map[network_name](
+        nets_factory.get_network(network_name).function(
             images, num_classes=num_classes, is_training=True, **keywords
         )
     assert len(tf.get_default_graph().get_operations()) == before

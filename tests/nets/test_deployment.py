@@ -184,7 +184,7 @@ def evaluated(network_name, deployed):
 
 def smallest_input(network_name):
     """Two images of the smallest size that the network takes, or texts."""
-    function = nets_factory.networks_map[network_name]
+    function = nets_factory.get_network(network_name).function
     sample = graphs.sample(network_name, smallest=True)
     if not isinstance(function.inputs, Images):
         return sample

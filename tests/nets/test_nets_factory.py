@@ -4,16 +4,39 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from nets import nets_factory
+from nets.parts.network import Images
 from tests.nets import graphs, reference
 
 # Networks with no counterpart in the reference; `test_own_networks.py` proves them.
-_OWN = {"mnist_mlp", "text_lstm"}
+_OWN = {"mnist_mlp"}
 
 
 def test_every_reference_network_is_registered():
     """The table holds the networks of the reference and the project's own, no other."""
     assert set(nets_factory.networks_map) == {*reference.names(), *_OWN}
     assert nets_factory.arg_scopes_map.keys() == nets_factory.networks_map.keys()
+
+
+def test_networks_map_is_for_images():
+    """Programs feed images to all of `networks_map`; networks of texts have their own table."""
+    for function in nets_factory.networks_map.values():
+        assert isinstance(function.inputs, Images)
+    assert list(nets_factory.text_networks_map) == ["text_lstm"]
+    assert nets_factory.text_arg_scopes_map.keys() == nets_factory.text_networks_map.keys()
+    assert nets_factory.network_names() == [*nets_factory.networks_map, "text_lstm"]
+    assert nets_factory.get_network_fn("text_lstm", 2).default_image_size == 100
+
+
+def test_added_network():
+    """A program may add a network to the tables, under a name of its own."""
+    function, arg_scope = nets_factory.get_network("lenet")
+    nets_factory.networks_map["mine"] = function
+    nets_factory.arg_scopes_map["mine"] = arg_scope
+    try:
+        logits, _ = nets_factory.get_network_fn("mine", 3)(graphs.sample("lenet"))
+    finally:
+        del nets_factory.networks_map["mine"], nets_factory.arg_scopes_map["mine"]
+    assert logits.shape.as_list() == [2, 3]
 
 
 def test_default_image_size(reference_name):

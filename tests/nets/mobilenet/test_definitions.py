@@ -1,83 +1,109 @@
-"""The layer tables of MobileNets and the arithmetic on them."""
+"""Layers as data."""
 
-import math
+import copy
 
 import pytest
+import tensorflow.compat.v1 as tf
 
-from nets.mobilenet.definitions import Conv, ConvDefs, ExpandedConv, PoolToPixel, strides_and_rates
-
-STRIDES = [2, 1, 2, 1, 2, 2, 1, 1, 2, 1]
-
-
-@pytest.fixture
-def conv_defs():
-    """A network of three layers and a pooling."""
-    layers = (Conv(40, stride=2), ExpandedConv(20), PoolToPixel(), Conv(100))
-    return ConvDefs(layers, abs, abs, {})
+from model_deploy import slim
+from nets.mobilenet import mobilenet
+from nets.mobilenet.definitions import with_last_layer
+from tests.nets.values import evaluate, images
 
 
-def widths(conv_defs):
-    """Returns the widths of all layers that have one."""
-    return [la.num_outputs for la in conv_defs.layers if not isinstance(la, PoolToPixel)]
+def scaled(layer, multiplier):
+    """Returns the keywords of a layer after its own function scaled them."""
+    params = dict(layer.params)
+    layer.multiplier_func(params, multiplier)
+    return params
 
 
 @pytest.mark.parametrize(
-    ("keywords", "expected"),
+    ("multiplier", "keywords", "depth"),
     [
-        pytest.param({}, [24, 16, 48], id="default"),  # 20, 10 and 50, next multiple of 8
-        pytest.param({"divisible_by": 1}, [20, 10, 50], id="any-number"),
-        pytest.param({"divisible_by": 5, "min_depth": 15}, [20, 15, 50], id="least-number"),
-        pytest.param({"keep_last": True}, [24, 16, 100], id="keep-last"),
+        pytest.param(0.5, {}, 24, id="next-multiple-of-8"),  # of 20
+        pytest.param(0.5, {"divisible_by": 1}, 20, id="any-number"),
+        pytest.param(0.25, {"divisible_by": 5, "min_depth": 15}, 15, id="least-number"),
+        pytest.param(0, {}, 8, id="zero"),
+        pytest.param(0, {"min_depth": 24}, 24, id="zero-with-a-least-number"),
+        pytest.param(2.0, {}, 80, id="wider"),
     ],
 )
-def test_thinned(conv_defs, keywords, expected):
-    """Half the width is rounded as asked for, and nothing but the widths changes."""
-    thin = conv_defs.thinned(0.5, **keywords)
-    assert widths(thin) == expected
-    assert thin.layers[2] == PoolToPixel()
-    assert [la.stride for la in thin.layers] == [la.stride for la in conv_defs.layers]
+def test_depth_multiplier(multiplier, keywords, depth):
+    """The outputs are multiplied and rounded as the arg scope says; the definition stays."""
+    layer = mobilenet.op(slim.conv2d, num_outputs=40, stride=2)
+    with slim.arg_scope([mobilenet.depth_multiplier], **keywords):
+        assert scaled(layer, multiplier) == {"num_outputs": depth, "stride": 2}
+    assert layer.params == {"num_outputs": 40, "stride": 2}
 
 
-def test_wider_networks_widen_the_last_layer(conv_defs):
-    """`keep_last` keeps the last layer from getting thinner, not from getting wider."""
-    assert widths(conv_defs.thinned(2.0, keep_last=True)) == [80, 40, 200]
+def test_depth_multiplier_of_a_layer_without_outputs():
+    """A pooling stays as it is."""
+    assert scaled(mobilenet.op(slim.avg_pool2d, stride=1), 0.5) == {"stride": 1}
 
 
-@pytest.mark.parametrize("output_stride", [1, 2, 4, 8, 16, 32])
-def test_strides_and_rates(output_stride):
-    """Strides multiply to the output stride, and what each layer lost of them dilates it."""
-    pairs = strides_and_rates(STRIDES, output_stride)
-    assert math.prod(stride for stride, _ in pairs) == output_stride
-    seen = 1
-    built = 1
-    for original, (stride, rate) in zip(STRIDES, pairs, strict=True):
-        assert rate == seen // built
-        seen *= original
-        built *= stride
+@pytest.mark.parametrize("name", ["divisible_by", "min_depth"])
+def test_bad_rounding(name):
+    """A rounding that cannot be done is named with its value."""
+    with pytest.raises(ValueError, match=f"^{name} must be a whole number of at least 1, got 0"):
+        mobilenet.depth_multiplier({"num_outputs": 8}, 0.5, **{name: 0})
 
 
-def test_no_output_stride_changes_nothing():
-    """Without an output stride the layers keep their own."""
-    assert strides_and_rates(STRIDES, None) == [(stride, 1) for stride in STRIDES]
+@pytest.mark.parametrize("keyword", ["multiplier_func", "multiplier_transform"])
+def test_own_multiplier(keyword):
+    """A layer may have a multiplier of its own, under either name."""
 
+    def inverse(params, multiplier):
+        params["num_outputs"] = int(params["num_outputs"] / multiplier)
 
-@pytest.mark.parametrize("output_stride", [0, -8, 3, 64, "8"])
-def test_bad_output_stride(output_stride):
-    """An output stride that the strides never reach is named with those that they do."""
-    message = (
-        rf"^output_stride must be None or one of \[1, 2, 4, 8, 16, 32\], got {output_stride!r}"
+    layer = mobilenet.op(slim.conv2d, num_outputs=16, kernel_size=(1, 1), **{keyword: inverse})
+    assert "multiplier_transform" not in layer.params
+    net, _ = mobilenet.mobilenet_base(
+        images(1, 8, 8, 3), conv_defs={"spec": [layer]}, multiplier=0.1
     )
-    with pytest.raises(ValueError, match=message):
-        strides_and_rates(STRIDES, output_stride)
+    assert net.shape.as_list() == [1, 8, 8, 160]
 
 
-def test_inner_size():
-    """A block widens to a multiple of 8 channels, and not at all with expansion 1."""
-    assert ExpandedConv(24, expansion=3.67).inner_size(24) == 88
-    assert ExpandedConv(24, expansion=1).inner_size(13) == 13
+def test_definitions_can_be_copied_and_changed():
+    """A changed deep copy leaves the definition that it is of."""
+    conv_defs = {"spec": [mobilenet.op(slim.conv2d, num_outputs=16)]}
+    changed = copy.deepcopy(conv_defs)
+    changed["spec"][0].params["num_outputs"] = 24
+    changed["spec"].append(mobilenet.op(slim.conv2d, num_outputs=32))
+    assert [layer.params for layer in conv_defs["spec"]] == [{"num_outputs": 16}]
 
 
-def test_stride_without_a_convolution_to_take_it():
-    """A fused block with nothing but the projection cannot have a stride."""
-    with pytest.raises(ValueError, match=r"^stride must be 1 in a fused block .* to 16, got 2"):
-        ExpandedConv(16, expansion=1, stride=2, fused=True)
+def test_with_last_layer():
+    """The last layer gets the multiplier given, the others that of the network."""
+    first, last = (mobilenet.op(slim.conv2d, num_outputs=depth) for depth in (40, 80))
+    changed = with_last_layer({"spec": [first, last]}, multiplier=1.0)
+    assert [scaled(layer, 0.2)["num_outputs"] for layer in changed["spec"]] == [8, 80]
+    assert scaled(last, 0.2)["num_outputs"] == 16
+
+
+def test_safe_arg_scope_leaves_out_none():
+    """What is None stays as the scope around says."""
+    with slim.arg_scope([slim.batch_norm], decay=0.5):
+        with mobilenet.safe_arg_scope([slim.batch_norm], decay=None, is_training=False):
+            keywords = slim.current_arg_scope()[slim.arg_scope_func_key(slim.batch_norm)]
+            assert keywords == {"decay": 0.5, "is_training": False}
+        nothing = mobilenet.safe_arg_scope([slim.batch_norm], decay=None)
+    assert isinstance(nothing, mobilenet.NoOpScope)
+
+
+def test_no_op_scope_hides_no_error():
+    """The block runs as without it, and its errors come through."""
+    with mobilenet.NoOpScope() as entered:
+        assert entered is None
+    with pytest.raises(KeyError), mobilenet.NoOpScope():
+        raise KeyError
+
+
+def test_apply_activation():
+    """The activation is that of the arg scope; without one nothing changes."""
+    net = tf.constant([-1.0, 2.0])
+    assert mobilenet.apply_activation(net) is net
+    with slim.arg_scope([mobilenet.apply_activation], activation_fn=tf.nn.relu):
+        activated = mobilenet.apply_activation(net, name="mine")
+    assert activated.op.name == "mine"
+    assert evaluate(activated).tolist() == [0.0, 2.0]

@@ -1,31 +1,37 @@
 """The keywords of MobileNet v2."""
 
-import dataclasses
+import copy
 
 import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
+from nets.mobilenet import mobilenet as lib
 from nets.mobilenet import mobilenet_v2
-from nets.mobilenet.definitions import Conv, ExpandedConv
-from nets.mobilenet.mobilenet_v2 import V2_DEF, mobilenet, mobilenet_base, training_scope
+from nets.mobilenet.conv_blocks import expanded_conv
+from nets.mobilenet.mobilenet_v2 import V2_DEF, mobilenet, mobilenet_base, op, training_scope
 from tests.nets import reference
 from tests.nets.values import evaluate, images, variable_names
 
 # Three layers: quick to build.
-TINY = dataclasses.replace(
-    V2_DEF, layers=(Conv(16, kernel_size=3, stride=2), ExpandedConv(16), Conv(32))
-)
+TINY = {
+    **V2_DEF,
+    "spec": [
+        op(slim.conv2d, num_outputs=16, kernel_size=[3, 3], stride=2),
+        op(expanded_conv, num_outputs=16),
+        op(slim.conv2d, num_outputs=32, kernel_size=[1, 1]),
+    ],
+}
 SMALL = {"num_classes": 10, "conv_defs": TINY}
 
 
 def test_layers_are_those_of_the_paper():
     """17 blocks between two convolutions; table 2 of the paper has strides of 32 in all."""
-    assert len(V2_DEF.layers) == 19
-    strides = [layer.stride for layer in V2_DEF.layers]
+    layers = [layer.params for layer in V2_DEF["spec"]]
+    strides = [layer.get("stride", 1) for layer in layers]
     assert strides == [2, 1, 2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
     expected = [32, 16, *2 * [24], *3 * [32], *4 * [64], *3 * [96], *3 * [160], 320, 1280]
-    assert [layer.num_outputs for layer in V2_DEF.layers] == expected
+    assert [layer["num_outputs"] for layer in layers] == expected
 
 
 def test_own_conv_defs():
@@ -49,7 +55,9 @@ def test_own_conv_defs():
     [
         pytest.param({"depth_multiplier": 0.5}, [8, 8, 16], id="half"),
         pytest.param({"depth_multiplier": 0.25}, [8, 8, 8], id="at-least-8"),
-        pytest.param({"depth_multiplier": 0.25, "min_depth": 6}, [8, 8, 8], id="multiple-of-8"),
+        pytest.param({"depth_multiplier": 0.25, "min_depth": 12}, [12, 12, 12], id="at-least-12"),
+        pytest.param({"depth_multiplier": 0}, [8, 8, 8], id="zero"),
+        pytest.param({"depth_multiplier": 0, "min_depth": 16}, [16, 16, 16], id="zero-at-least-16"),
         pytest.param(
             {"depth_multiplier": 0.25, "min_depth": 1, "divisible_by": 2}, [4, 4, 8], id="of-2"
         ),
@@ -110,6 +118,42 @@ def test_base_only():
     assert reference.relative_difference(base, net) == 0
 
 
+def test_widths_from_the_arg_scope():
+    """The fewest channels may come from the arg scope of `depth_multiplier`."""
+    with slim.arg_scope([lib.depth_multiplier], min_depth=24):
+        _, end_points = mobilenet(images(1, 16, 16, 3), depth_multiplier=0.1, **SMALL)
+        with tf.variable_scope("mine"):
+            _, own = mobilenet(images(1, 16, 16, 3), depth_multiplier=0.1, min_depth=8, **SMALL)
+    assert [end_points[f"layer_{number}"].shape[3] for number in (1, 2, 3)] == [24, 24, 24]
+    assert own["layer_1"].shape[3] == 8
+
+
+def test_changed_definition():
+    """A copy of the definition, changed, is another network; the defaults are its own."""
+    changed = copy.deepcopy(V2_DEF)
+    changed["spec"] = changed["spec"][:2]
+    changed["spec"][0].params["num_outputs"] = 48
+    changed["defaults"][expanded_conv,]["residual"] = False
+    _, end_points = mobilenet(images(1, 16, 16, 5), 10, conv_defs=changed)
+    assert end_points["layer_1"].shape.as_list() == [1, 8, 8, 48]
+    assert V2_DEF["spec"][0].params["num_outputs"] == 32
+    assert V2_DEF["defaults"][expanded_conv,]["residual"]
+
+
+def test_group_normalization():
+    """The base with group normalization has the layers of the other, and no moving averages."""
+    _, end_points = mobilenet_v2.mobilenet_base_group_norm(
+        images(1, 32, 32, 3), 0.35, groups=4, final_endpoint="layer_3"
+    )
+    names = variable_names()
+    assert "MobilenetV2/expanded_conv_1/depthwise/GroupNorm/gamma" in names
+    assert not [name for name in names if "BatchNorm" in name]
+    assert end_points["layer_3"].shape.as_list() == [1, 8, 8, 8]
+    scale = tf.get_default_graph().get_tensor_by_name("MobilenetV2/Conv/GroupNorm/Reshape:0")
+    assert scale.shape.as_list() == [1, 1, 1, 4, 4]  # four groups of the 16 channels
+    assert (slim.group_norm,) not in mobilenet_v2.V2_DEF_GROUP_NORM["defaults"]
+
+
 @pytest.mark.parametrize(
     ("scope_mode", "keywords", "training"),
     [
@@ -117,7 +161,7 @@ def test_base_only():
         pytest.param(False, {}, False, id="scope-inference"),
         pytest.param(True, {"is_training": False}, False, id="own-wins"),
         pytest.param(True, {"is_training": None}, True, id="left-to-scope"),
-        pytest.param(None, {}, False, id="default"),
+        pytest.param(None, {}, True, id="left-to-normalization"),
     ],
 )
 def test_training_mode(scope_mode, keywords, training):
@@ -189,6 +233,7 @@ def test_unknown_keyword():
     ("keywords", "message"),
     [
         pytest.param({"depth_multiplier": -1}, "depth_multiplier must .*, got -1", id="multiplier"),
+        pytest.param({"multiplier": 0.5}, "multiplier must be given as depth_", id="other-name"),
         pytest.param({"min_depth": 0}, "min_depth must .*, got 0", id="min-depth"),
         pytest.param({"divisible_by": 0}, "divisible_by must .*, got 0", id="divisible-by"),
         pytest.param({"output_stride": 3}, "output_stride must .*, got 3", id="output-stride"),

@@ -1,6 +1,6 @@
 """The keywords of MobileNet v3."""
 
-import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -8,21 +8,31 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets.mobilenet import mobilenet_v3
-from nets.mobilenet.definitions import Conv, ConvDefs, ExpandedConv, PoolToPixel
-from nets.mobilenet.mobilenet_v3 import V3_LARGE, V3_SMALL, hard_swish, mobilenet, squeeze_excite
+from nets.mobilenet.conv_blocks import expanded_conv
+from nets.mobilenet.mobilenet_v3 import (
+    V3_LARGE,
+    V3_SMALL,
+    hard_swish,
+    mbv3_fused,
+    mbv3_op_se,
+    mobilenet,
+    op,
+    reduce_to_1x1,
+    squeeze_excite,
+)
 from tests.nets import reference
 from tests.nets.values import evaluate, images, variable_names
 
 # Four layers: quick to build.
-TINY = dataclasses.replace(
-    V3_SMALL,
-    layers=(
-        Conv(16, kernel_size=3, stride=2, activation_fn=hard_swish),
-        ExpandedConv(16, expansion=2, kernel_size=5, stride=2, transform=squeeze_excite),
-        PoolToPixel(),
-        Conv(32, normalized=False),
-    ),
-)
+TINY = {
+    **V3_SMALL,
+    "spec": [
+        op(slim.conv2d, num_outputs=16, kernel_size=(3, 3), stride=2, activation_fn=hard_swish),
+        mbv3_op_se(ef=2, n=16, k=5, s=2),
+        op(reduce_to_1x1, stride=1),
+        op(slim.conv2d, num_outputs=32, kernel_size=(1, 1), normalizer_fn=None),
+    ],
+}
 SMALL = {"num_classes": 10, "conv_defs": TINY}
 
 
@@ -89,15 +99,74 @@ def test_default_is_large():
 )
 def test_minimalistic_keeps_widths_and_strides(conv_defs, minimalistic):
     """The minimalistic variant differs in kernels, activations and squeeze-and-excitation."""
-    for layer, simpler in zip(conv_defs.layers, minimalistic.layers, strict=True):
-        assert simpler.stride == layer.stride
-        if isinstance(layer, PoolToPixel):
-            continue
-        assert simpler.num_outputs == layer.num_outputs
-        assert simpler.activation_fn is None
-        if isinstance(layer, ExpandedConv):
-            assert (simpler.kernel_size, simpler.transform) == (3, None)
-            assert simpler.expansion == layer.expansion
+    for layer, simpler in zip(conv_defs["spec"], minimalistic["spec"], strict=True):
+        before, after = layer.params, simpler.params
+        assert after.get("stride") == before.get("stride")
+        assert after.get("num_outputs") == before.get("num_outputs")
+        assert "activation_fn" not in after
+        if layer.op is expanded_conv:
+            assert (after["kernel_size"], after["expansion_transform"]) == ((3, 3), None)
+            assert after["inner_activation_fn"] is tf.nn.relu
+            assert after["expansion_size"] == before["expansion_size"]
+
+
+@pytest.mark.parametrize(
+    ("conv_defs", "thinner", "expected"),
+    [
+        pytest.param(V3_LARGE, mobilenet_v3.V3_LARGE_DETECTION, [80, 80, 80, 480], id="large"),
+        pytest.param(V3_SMALL, mobilenet_v3.V3_SMALL_DETECTION, [48, 48, 48, 288], id="small"),
+    ],
+)
+def test_detection_halves_the_last_stage(conv_defs, thinner, expected):
+    """From the last stride to the last convolution before the pooling all is half as wide."""
+    pairs = list(zip(conv_defs["spec"], thinner["spec"], strict=True))
+    changed = [(a.params, b.params) for a, b in pairs if a.params != b.params]
+    assert [after["num_outputs"] for _, after in changed] == expected
+    assert [before["num_outputs"] for before, _ in changed] == [2 * depth for depth in expected]
+    assert changed[0][0]["stride"] == 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        pytest.param([2, 9, 9, 4], [2, 1, 1, 4], id="square"),
+        pytest.param([2, 7, 9, 4], [2, 1, 3, 4], id="not-square"),
+        pytest.param([2, 4, 6, 4], [2, 1, 1, 4], id="smaller"),
+    ],
+)
+def test_reduce_to_1x1(shape, expected):
+    """A square map becomes one pixel, another one is averaged over windows of 7 x 7 at most."""
+    net = images(*shape)
+    pooled = reduce_to_1x1(net, stride=1)
+    assert pooled.shape.as_list() == expected
+    before, after = evaluate([net, pooled])
+    window = before[:, :, : shape[2] - expected[2] + 1]
+    np.testing.assert_allclose(after[:, 0, 0], window.mean(axis=(1, 2)), rtol=1e-4, atol=1e-6)
+
+
+def test_stride_without_a_convolution_to_take_it():
+    """A fused block with nothing but the projection cannot have a stride."""
+    with pytest.raises(ValueError, match=r"^s \(stride\) must be 1 in a fused .* to 16, got 2"):
+        mbv3_fused(ef=1, n=16, k=3, s=2)
+
+
+def test_fused_block_with_a_convolution_of_its_own():
+    """A full convolution given by the caller, as in TF-Slim, is the block's own one."""
+    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+        ours = mbv3_fused(ef=4, n=16, k=3, s=2)
+        own = ours._replace(
+            params={
+                **ours.params,
+                "expansion_fn": functools.partial(slim.conv2d, kernel_size=3, stride=2),
+            }
+        )
+        nets = [
+            mobilenet(images(1, 16, 16, 3), conv_defs={"spec": [layer]}, base_only=True)[0]
+            for layer in (ours, own)
+        ]
+    first, second = evaluate(nets)
+    assert first.shape == (1, 8, 8, 16)
+    np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize(("finegrain", "width"), [(False, 16), (True, 32)])
@@ -124,12 +193,8 @@ def test_logits_do_not_depend_on_what_is_known_of_the_size():
 def first_convolution(groups):
     """Returns a convolution followed by group normalization, on four groups of other scales."""
     inputs = images(2, 16, 16, 3)
-    conv_defs = ConvDefs(
-        layers=(Conv(16, kernel_size=3),),
-        activation_fn=tf.identity,
-        normalizer_fn=slim.batch_norm,
-        normalizer_params={},
-    )
+    layer = op(slim.conv2d, num_outputs=16, kernel_size=[3, 3], activation_fn=tf.identity)
+    conv_defs = {"spec": [layer]}
     net, _ = mobilenet(
         inputs, conv_defs=conv_defs, use_groupnorm=True, groups=groups, base_only=True
     )
@@ -170,8 +235,9 @@ def test_groups_that_do_not_divide_the_channels():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        pytest.param({"depth_multiplier": 0}, "depth_multiplier must .*, got 0", id="multiplier"),
-        pytest.param({"output_stride": 8}, r"output_stride .*\[1, 2, 4\], got 8", id="stride"),
+        pytest.param({"depth_multiplier": -1}, "depth_multiplier must .*, got -1", id="multiplier"),
+        pytest.param({"output_stride": 3}, r"output_stride .*\[1, 2, 4\].*, got 3", id="stride"),
+        pytest.param({"multiplier": 0.5}, "multiplier must be given as depth_", id="other-name"),
         pytest.param({"final_endpoint": "layer_5"}, "final_endpoint .*; got 'layer_5'", id="end"),
     ],
 )

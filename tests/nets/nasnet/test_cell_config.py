@@ -27,6 +27,8 @@ def config():
         pytest.param("num_reduction_layers", -1, "number of at least 0, got -1", id="reductions"),
         pytest.param("use_aux_head", 2, "True or False, got 2", id="aux-head"),
         pytest.param("skip_reduction_layer_input", "no", "True or False, got 'no'", id="skip"),
+        pytest.param("data_format", "NWHC", "NHWC or NCHW, got 'NWHC'", id="layout"),
+        pytest.param("use_bounded_activation", 3, "True or False, got 3", id="bounded"),
         pytest.param("total_training_steps", 0, "a whole number of at least 1, got 0", id="steps"),
     ],
 )
@@ -70,3 +72,13 @@ def test_each_call_makes_a_config_of_its_own(make):
     changed = make()
     changed.num_cells += 3
     assert make().num_cells == changed.num_cells - 3
+
+
+def test_override_from_dict(config):
+    """Several settings change at once, each checked, and all can be read."""
+    assert config.override_from_dict({"num_cells": 9, "data_format": "NCHW"}) is config
+    values = config.values()
+    assert (values["num_cells"], values["data_format"]) == (9, "NCHW")
+    assert values["num_conv_filters"] == 8
+    with pytest.raises(ValueError, match=r"^num_cells must be"):
+        config.override_from_dict({"num_cells": 0})

@@ -7,13 +7,12 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.nasnet import cell_networks, nasnet, pnasnet
+from nets.nasnet import nasnet, nasnet_utils, pnasnet
 from nets.nasnet.cell_config import CellNetworkConfig
 from nets.nasnet.cell_networks import Architecture, plan
-from nets.nasnet.nasnet_utils import Cell
 from tests.nets import graphs, reference
 
-_CELL = Cell((), ())
+_CELL = nasnet_utils.NasNetANormalCell
 _FOUND = {
     "cifar": Architecture(_CELL, _CELL, "cifar"),
     "imagenet": Architecture(_CELL, _CELL, "imagenet"),
@@ -250,7 +249,7 @@ def test_drop_path_schedule(name, cells, monkeypatch):
         keeps.append(keep_prob)
         return net
 
-    monkeypatch.setattr(cell_networks, "drop_path", record)
+    monkeypatch.setattr(nasnet_utils, "drop_path", record)
     step = tf.train.get_or_create_global_step()
     build(name, settings={"drop_path_keep_prob": 0.5}, is_training=True)
     for value, share in ((0, 0.0), (50, 0.5), (100, 1.0), (10_000, 1.0)):
@@ -340,3 +339,30 @@ def test_config_overrides_one_setting(function, config, scope):
     blocks = 6 if function is nasnet.build_nasnet_large else 5
     assert end_points["Cell_1"].shape.as_list() == [1, 8, 8, blocks * 24]
     assert tf.trainable_variables("conv0/weights")[0].shape.as_list() == [3, 3, 3, 96]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIDES)
+def test_bounded_activation(name):
+    """With bounded activations no value that a cell passes on is beyond 6, and no ReLU is left."""
+    _, end_points = build(name, settings={"use_bounded_activation": True}, is_training=True)
+    types = {op.type for op in tf.get_default_graph().get_operations()}
+    assert "Relu6" in types
+    assert "Relu" not in types
+    cells = {key: value for key, value in end_points.items() if "Cell" in key}
+    for value in evaluate(cells)[0].values():
+        assert np.abs(value).max() <= 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIDES)
+def test_channels_first(name):
+    """With NCHW the maps have their channels first and the same sizes, on the same variables."""
+    with tf.Graph().as_default():
+        _, usual = build(name, is_training=True)
+        variables = [(v.op.name, v.shape.as_list()) for v in tf.global_variables()]
+    _, end_points = build(name, settings={"data_format": "NCHW"}, is_training=True)
+    assert [(v.op.name, v.shape.as_list()) for v in tf.global_variables()] == variables
+    for key, value in usual.items():
+        batch, *sides, channels = value.shape.as_list()
+        assert end_points[key].shape.as_list() == [batch, channels, *sides], key

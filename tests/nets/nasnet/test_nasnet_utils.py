@@ -1,4 +1,6 @@
-"""The cells of NASNet and PNASNet: operations, wiring, drop path."""
+"""The parts of NASNet and PNASNet: layouts, reduction, drop path, cells."""
+
+import contextlib
 
 import numpy as np
 import pytest
@@ -6,6 +8,20 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets.nasnet import nasnet_utils as cells
+from nets.nasnet import pnasnet
+
+_WITH_A_LAYOUT = [
+    *(slim.avg_pool2d, slim.max_pool2d, slim.conv2d, slim.separable_conv2d, slim.batch_norm),
+    *(cells.factorized_reduction, cells.global_avg_pool),
+    *(cells.get_channel_index, cells.get_channel_dim),
+]
+
+
+@contextlib.contextmanager
+def layout(data_format="NHWC"):
+    """Sets the layout of all feature maps, as the networks do."""
+    with cells.arg_scope(_WITH_A_LAYOUT, data_format=data_format):
+        yield
 
 
 def run(tensor):
@@ -15,60 +31,119 @@ def run(tensor):
         return sess.run(tensor)
 
 
-def test_halve_takes_even_pixels_and_the_pixels_between_them():
+@pytest.mark.parametrize(
+    ("num_cells", "reductions", "expected"),
+    [(18, 2, [6, 12]), (12, 2, [4, 8]), (10, 2, [3, 6]), (7, 1, [3]), (4, 0, [])],
+)
+def test_calc_reduction_layers(num_cells, reductions, expected):
+    """Reductions are spaced evenly, rounded down."""
+    assert cells.calc_reduction_layers(num_cells, reductions) == expected
+
+
+@pytest.mark.parametrize(("data_format", "index", "channels"), [("NHWC", 3, 40), ("NCHW", 1, 20)])
+def test_channels_of_a_layout(data_format, index, channels):
+    """A layout, given or from the arg scope, tells which axis the channels are."""
+    shape = [10, 20, 30, 40]
+    assert cells.get_channel_index(data_format) == index
+    assert cells.get_channel_dim(shape, data_format) == channels
+    with layout(data_format):
+        assert cells.get_channel_index() == index
+        assert cells.get_channel_dim(tf.zeros(shape).shape) == channels
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_global_avg_pool(data_format):
+    """Height and width are averaged, wherever they are."""
+    value = np.random.RandomState(0).randn(5, 4, 3, 6).astype(np.float32)
+    axes = (1, 2) if data_format == "NHWC" else (2, 3)
+    actual = run(cells.global_avg_pool(tf.constant(value), data_format))
+    np.testing.assert_allclose(actual, value.mean(axes), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(cells.get_channel_index, id="index"),
+        pytest.param(lambda: cells.get_channel_dim([1, 2, 3, 4]), id="dim"),
+        pytest.param(lambda: cells.global_avg_pool(tf.zeros([1, 2, 3, 4])), id="pool"),
+        pytest.param(
+            lambda: cells.factorized_reduction(tf.zeros([1, 2, 3, 4]), 4, 2), id="reduction"
+        ),
+    ],
+)
+def test_no_layout(call):
+    """Where no arg scope sets a layout, that is said."""
+    with pytest.raises(ValueError, match=r"^data_format must be one of NCHW, NHWC; got 'null'"):
+        call()
+
+
+def test_shapes_that_are_no_feature_maps():
+    """Another number of axes is named with the shape."""
+    with layout():
+        with pytest.raises(ValueError, match=r"^shape must have 4 axes, got \[1, 2\]"):
+            cells.get_channel_dim([1, 2])
+        with pytest.raises(ValueError, match=r"^x must have rank 4, got shape \(1, 2\)"):
+            cells.global_avg_pool(tf.zeros([1, 2]))
+
+
+def test_factorized_reduction_takes_even_pixels_and_the_pixels_between_them():
     """One path sees every second pixel from 0, the other every second pixel from 1."""
     image = tf.reshape(tf.range(9.0), [1, 3, 3, 1])
     with (
+        layout(),
         slim.arg_scope([slim.conv2d], weights_initializer=tf.ones_initializer()),
         slim.arg_scope([slim.batch_norm], is_training=False),
     ):
-        halved = run(cells.halve(image, 2))
+        halved = run(cells.factorized_reduction(image, 2, 2))
     np.testing.assert_allclose(halved[0, :, :, 0], [[0, 2], [6, 8]], rtol=1e-3)
     np.testing.assert_allclose(halved[0, :, :, 1], [[4, 0], [0, 0]], rtol=1e-3)
 
 
-def test_halve_gives_an_odd_filter_to_the_second_path():
+@pytest.mark.parametrize("stride", [1, 2])
+def test_factorized_reduction_of_channels_first(stride):
+    """With channels first the map is halved along the other axes."""
+    with layout("NCHW"):
+        net = cells.factorized_reduction(tf.zeros([2, 3, 8, 6]), 4, stride)
+    assert net.shape.as_list() == [2, 4, 8 // stride, 6 // stride]
+
+
+def test_factorized_reduction_gives_an_odd_filter_to_the_second_path():
     """Five filters are two on the first path and three on the second."""
-    halved = cells.halve(tf.zeros([2, 8, 6, 3]), 5)
+    with layout():
+        halved = cells.factorized_reduction(tf.zeros([2, 8, 6, 3]), 5, 2)
     assert halved.shape.as_list() == [2, 4, 3, 5]
     widths = {v.op.name: v.shape.as_list()[-1] for v in tf.trainable_variables("path.*weights")}
     assert widths == {"path1_conv/weights": 2, "path2_conv/weights": 3}
 
 
-@pytest.mark.parametrize(
-    ("operation", "stride", "filters", "variables"),
-    [
-        pytest.param(cells.identity, 1, 4, 0, id="identity"),
-        pytest.param(cells.identity, 2, 4, 1, id="identity-halving"),
-        pytest.param(cells.identity, 1, 6, 1, id="identity-widening"),
-        pytest.param(cells.max_pool, 1, 4, 0, id="max_pool"),
-        pytest.param(cells.max_pool, 2, 6, 1, id="max_pool-halving-widening"),
-        pytest.param(cells.avg_pool, 2, 4, 0, id="avg_pool-halving"),
-        pytest.param(cells.avg_pool, 1, 6, 1, id="avg_pool-widening"),
-        pytest.param(cells.separable(3), 1, 4, 4, id="separable"),
-        pytest.param(cells.separable(5), 2, 6, 4, id="separable-halving-widening"),
-    ],
-)
-def test_operation(operation, stride, filters, variables):
-    """An operation makes the size and channels asked for, with weights only where it needs them."""
-    net = operation(tf.zeros([2, 7, 10, 4]), filters, stride)
-    assert net.shape.as_list() == [2, -(-7 // stride), -(-10 // stride), filters]
-    assert len(tf.trainable_variables(".*weights")) == variables
+def test_factorized_reduction_without_a_stride():
+    """With stride 1 there is one path."""
+    with layout():
+        net = cells.factorized_reduction(tf.zeros([2, 5, 5, 3]), 5, 1)
+    assert net.shape.as_list() == [2, 5, 5, 5]
+    assert [v.op.name for v in tf.trainable_variables(".*weights")] == ["path_conv/weights"]
 
 
-def test_identity_keeps_the_state():
-    """Identity of the right size and width is the state itself."""
-    state = tf.zeros([2, 4, 4, 3])
-    assert cells.identity(state, 3, 1) is state
+def small_cell(used=(1, 1, 0, 0), keep_prob=1.0, total=4):
+    """Returns a cell of two blocks with six filters."""
+    return cells.NasNetABaseCell(
+        num_conv_filters=3,
+        operations=["separable_3x3_2", "none", "none", "max_pool_3x3"],
+        used_hiddenstates=used,
+        hiddenstate_indices=[0, 1, 2, 0],
+        drop_path_keep_prob=keep_prob,
+        total_num_cells=total,
+        total_training_steps=100,
+    )
 
 
-_CELL = cells.Cell(
-    blocks=(
-        (cells.Input(cells.separable(3), 0), cells.Input(cells.identity, 1)),
-        (cells.Input(cells.identity, 2), cells.Input(cells.max_pool, 0)),
-    ),
-    outputs=(2, 3),
-)
+def build(cell, shape, previous=None, **keywords):
+    """Builds a cell twice as wide as its filters on zeros."""
+    previous = None if previous is None else tf.zeros(previous)
+    with layout():
+        return cell(
+            tf.zeros(shape), scope="cell", filter_scaling=2, prev_layer=previous, **keywords
+        )
 
 
 @pytest.mark.parametrize(
@@ -83,32 +158,64 @@ _CELL = cells.Cell(
 )
 def test_cell_matches_the_output_before_the_last(previous, stride, scopes):
     """The second input gets the size and channels of the cell; the cell halves with stride 2."""
-    previous = None if previous is None else tf.zeros(previous)
-    net = cells.build_cell(tf.zeros([2, 8, 8, 6]), previous, _CELL, 6, stride, lambda path: path)
+    net = build(small_cell(), [2, 8, 8, 6], previous, stride=stride)
     assert net.shape.as_list() == [2, 8 // stride, 8 // stride, 12]
-    matching = {v.op.name.split("/")[0] for v in tf.trainable_variables("pre|path")}
-    assert matching - {"prev_bn"} == scopes
+    assert net.op.name == "cell/cell_output/concat"
+    matching = {v.op.name.split("/")[1] for v in tf.trainable_variables("cell/(prev|path)")}
+    assert {scope for scope in matching if not scope.endswith("_bn")} == scopes
 
 
 def test_cell_projects_an_output_state_of_other_channels():
     """A first input that is part of the output gets the channels of the blocks."""
-    cell = _CELL._replace(outputs=(1, 3))
-    net = cells.build_cell(tf.zeros([2, 4, 4, 5]), None, cell, 6, 1, lambda path: path)
+    net = build(small_cell(used=(1, 0, 1, 0)), [2, 4, 4, 5])
     assert net.shape.as_list() == [2, 4, 4, 12]
-    assert tf.trainable_variables("cell_output/reduction_1/path_conv/weights")
+    assert tf.trainable_variables("cell/cell_output/reduction_1/path_conv/weights")
 
 
-def test_cell_drops_every_path_but_identities():
-    """Drop path is applied to the output of each operation that computes something."""
+def test_cell_drops_every_path_but_those_without_an_operation(monkeypatch):
+    """Drop path is applied to the output of each operation, as the cell's depth and step say."""
     dropped = []
 
-    def drop(path):
-        dropped.append(path)
+    def record(path, keep_prob):
+        dropped.append((path.op.name, keep_prob))
         return path
 
-    cells.build_cell(tf.zeros([2, 4, 4, 6]), None, _CELL, 6, 1, drop)
-    halves = ["/".join(path.op.name.split("/")[:2]) for path in dropped]
-    assert halves == ["comb_iter_0/left", "comb_iter_1/right"]
+    monkeypatch.setattr(cells, "drop_path", record)
+    step = tf.placeholder(tf.int64, [])
+    build(small_cell(keep_prob=0.6), [2, 4, 4, 6], cell_num=1, current_step=step)
+    assert ["/".join(name.split("/")[1:3]) for name, _ in dropped] == [
+        "comb_iter_0/left",
+        "comb_iter_1/right",
+    ]
+    with tf.Session() as sess:
+        keeps = [sess.run([keep for _, keep in dropped], {step: at}) for at in (0, 50, 100, 900)]
+    # The second of four cells drops half of what the last one does.
+    np.testing.assert_allclose(keeps, [[1, 1], [0.9, 0.9], [0.8, 0.8], [0.8, 0.8]], rtol=1e-6)
+
+
+def test_cell_without_a_number_drops_nothing():
+    """Where paths are dropped a cell must know how deep it is."""
+    with pytest.raises(ValueError, match=r"^cell_num must be at least 0 where .*, got -1"):
+        build(small_cell(keep_prob=0.6), [2, 4, 4, 6])
+
+
+@pytest.mark.parametrize(
+    ("cell_type", "stride", "outputs"),
+    [
+        pytest.param(cells.NasNetANormalCell, 1, 6, id="nasnet-normal"),
+        pytest.param(cells.NasNetAReductionCell, 2, 4, id="nasnet-reduction"),
+        pytest.param(pnasnet.PNasNetNormalCell, 1, 5, id="pnasnet"),
+        pytest.param(pnasnet.PNasNetNormalCell, 2, 5, id="pnasnet-halving"),
+    ],
+)
+def test_cells_that_were_found(cell_type, stride, outputs):
+    """A cell has five blocks; its output joins all states that no block reads."""
+    cell = cell_type(4, 1.0, 10, 100)
+    with layout():
+        net = cell(tf.zeros([1, 8, 8, 6]), scope="cell", stride=stride)
+    assert net.shape.as_list() == [1, 8 // stride, 8 // stride, outputs * 4]
+    scopes = {v.op.name.split("/")[1] for v in tf.trainable_variables("cell/comb")}
+    assert scopes <= {f"comb_iter_{index}" for index in range(5)}
 
 
 def test_drop_path_zeroes_whole_examples_and_scales_the_others():
@@ -127,16 +234,9 @@ def test_drop_path_that_keeps_all_changes_nothing():
     np.testing.assert_array_equal(run(cells.drop_path(tf.constant(net), 1.0)), net)
 
 
-@pytest.mark.parametrize(
-    ("keep_prob", "depth", "progress", "expected"),
-    [
-        pytest.param(0.6, 1.0, 1.0, 0.6, id="last-cell-at-the-end"),
-        pytest.param(0.6, 1.0, 0.0, 1.0, id="start"),
-        pytest.param(0.6, 0.5, 1.0, 0.8, id="middle-cell"),
-        pytest.param(0.6, 0.5, 0.5, 0.9, id="middle-of-training"),
-        pytest.param(1.0, 1.0, 1.0, 1.0, id="no-drops"),
-    ],
-)
-def test_scheduled_keep_prob(keep_prob, depth, progress, expected):
-    """Paths are dropped more often the deeper the cell and the further the training."""
-    assert cells.scheduled_keep_prob(keep_prob, depth, progress) == pytest.approx(expected)
+def test_drop_path_outside_of_training():
+    """Without training nothing is dropped; the arg scope may say so."""
+    net = tf.ones([4, 2, 2, 1])
+    assert cells.drop_path(net, 0.5, is_training=False) is net
+    with cells.arg_scope([cells.drop_path], is_training=False):
+        assert cells.drop_path(net, 0.5) is net

@@ -81,9 +81,9 @@ def test_any_number_of_channels():
         colourful(tf.placeholder(tf.float32, [1, 2, 2, None]))
 
 
-def test_preset():
+def test_wrapped_partial():
     """A preset is a new default: visible in the signature, and to be overruled."""
-    variant = network.preset(tiny, pool=True)
+    variant = network.wrapped_partial(tiny, pool=True)
     images = tf.zeros([1, 4, 4, 3])
     assert variant(images) == (images, None, True)
     assert variant(images, pool=False) == (images, None, False)
