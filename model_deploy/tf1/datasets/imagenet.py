@@ -115,4 +115,4 @@ def get_split(
         handlers=handlers,
         descriptions=_DESCRIPTIONS,
     )
-    return records.split_of(facts, split_name, dataset_dir, file_pattern, reader, _names)
+    return records.split_of(facts, split_name, dataset_dir, file_pattern, reader, read_names=_names)

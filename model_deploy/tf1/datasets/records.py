@@ -52,6 +52,7 @@ def split_of(
     dataset_dir: str,
     file_pattern: str | None,
     reader: Any,
+    *,
     read_names: Callable[[str], dict[int, str] | None] | None = None,
 ) -> Any:
     """One split as a `slim.dataset.Dataset`, for `slim.dataset_data_provider`.
