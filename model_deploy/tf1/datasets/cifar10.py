@@ -27,7 +27,7 @@ def get_split(
     Raises:
       ValueError: for an unknown split.
     """
-    label = tf.FixedLenFeature([], tf.int64, default_value=tf.zeros([], tf.int64))
+    label = tf.FixedLenFeature([], tf.int64, default_value=0)
     facts = records.Facts(
         name="cifar10",
         file_pattern="cifar10_%s.tfrecord",

@@ -27,7 +27,7 @@ def get_split(
     Raises:
       ValueError: for an unknown split.
     """
-    label = tf.FixedLenFeature([], tf.int64, default_value=tf.zeros([], tf.int64))
+    label = tf.FixedLenFeature([], tf.int64, default_value=0)
     facts = records.Facts(
         name="flowers",
         file_pattern="flowers_%s_*.tfrecord",

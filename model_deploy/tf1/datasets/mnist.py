@@ -27,7 +27,7 @@ def get_split(
     Raises:
       ValueError: for an unknown split.
     """
-    label = tf.FixedLenFeature([1], tf.int64, default_value=tf.zeros([1], tf.int64))
+    label = tf.FixedLenFeature([1], tf.int64, default_value=[0])
     facts = records.Facts(
         name="mnist",
         file_pattern="mnist_%s.tfrecord",
