@@ -92,8 +92,11 @@ class _PythonModule(OldModule):
     """A module of TensorFlow's own files; what has left it is in a public module, mostly."""
 
     def __init__(self, module: types.ModuleType) -> None:
-        public = (tf, tf.nn, tf.train)
-        super().__init__(module.__name__, (with_moved_names(module), *public))
+        # Such as `tf.graph_util` for `tensorflow.python.framework.graph_util`.
+        namesake = getattr(tf, module.__name__.rpartition(".")[2], None)
+        public = [namesake] if isinstance(namesake, types.ModuleType) else []
+        providers = (with_moved_names(module), *public, tf, tf.nn, tf.train)
+        super().__init__(module.__name__, providers)
         self.__dict__["_is_package"] = hasattr(module, "__path__")
 
     def _find(self, name: str) -> Any:
