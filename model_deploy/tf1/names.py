@@ -75,6 +75,15 @@ def find(name: str) -> Any:
     return _public_module(name)
 
 
+def link(name: str) -> None:
+    """Makes each module on the way to one an attribute of the one above it, as `import` does."""
+    parts = name.split(".")
+    for depth in range(1, len(parts)):
+        parent, below = find(".".join(parts[:depth])), parts[depth]
+        if isinstance(parent, OldModule) and not hasattr(parent, below):
+            setattr(parent, below, find(".".join(parts[: depth + 1])))
+
+
 def _public_module(name: str) -> Any:
     """One of TensorFlow's public modules, such as `tensorflow.train`, or one of its files."""
     parent, _, last = name.rpartition(".")
