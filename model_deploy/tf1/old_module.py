@@ -7,7 +7,6 @@ from typing import Any
 
 from model_deploy.tf1.gone import advice
 
-
 _VERSIONS = ("__version__", "__git_version__", "__compiler_version__")
 
 
