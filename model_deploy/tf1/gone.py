@@ -6,7 +6,6 @@ _TF_DATA = "use tf.data"
 # Name, or beginning of names -> the release without it, and what to use.
 _GONE: dict[str, tuple[str, str]] = {
     # TensorFlow 1.0 renamed what 0.x had.
-    "tensorflow.all_variables": ("2.0", "use tf.global_variables"),
     "tensorflow.audio_summary": ("1.0", "use tf.summary.audio"),
     "tensorflow.batch_matmul": ("1.0", "use tf.matmul"),
     "tensorflow.complex_abs": ("1.0", "use tf.abs"),

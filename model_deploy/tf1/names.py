@@ -52,7 +52,17 @@ def root() -> OldModule:
     below = ("contrib", "keras", "layers", "nn", "test", "python", "pywrap_tensorflow")
     extras = {name: functools.partial(find, f"tensorflow.{name}") for name in below}
     extras["pywrap_tensorflow"] = functools.partial(find, "tensorflow.python.pywrap_tensorflow")
-    return OldModule("tensorflow", [tf], extras)
+    return _Public("tensorflow", [tf], extras)
+
+
+class _Public(OldModule):
+    """A public module of TensorFlow; those below it are such modules, too, which know advice."""
+
+    def _find(self, name: str) -> Any:
+        value = super()._find(name)
+        if isinstance(value, types.ModuleType) and "._api." in value.__name__:
+            return _Public(f"{self.__name__}.{name}", [value])
+        return value
 
 
 @functools.cache

@@ -138,9 +138,7 @@ def test_unknown_names():
     [
         pytest.param(lambda h: h.add_hparam("rate", 1), "new one, got 'rate'", id="taken"),
         pytest.param(lambda h: h.add_hparam("parse", 1), "new one, got 'parse'", id="reserved"),
-        pytest.param(
-            lambda h: h.add_hparam("more", []), "value in its list", id="empty"
-        ),
+        pytest.param(lambda h: h.add_hparam("more", []), "value in its list", id="empty"),
         pytest.param(lambda h: h.get("rate", "x"), "rate must be of type float", id="default"),
         pytest.param(lambda h: h.get("sizes", 3), "default of sizes must be a list", id="list"),
         pytest.param(lambda _: HParams(object()), "hparam_def must be None", id="protocol"),
