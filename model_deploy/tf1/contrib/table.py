@@ -59,6 +59,7 @@ _PARTS = {
             "tf_slim.layers.summaries",
         ),
         "tf_slim.layers",
+        {"safe_embedding_lookup_sparse": lambda: tf.nn.safe_embedding_lookup_sparse},
     ),
     "framework": _Part(
         (
