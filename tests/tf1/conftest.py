@@ -11,10 +11,11 @@ def folder(tmp_path, monkeypatch):
     """An empty folder for a program; its modules and the search path are as before afterwards."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    root = os.path.realpath(tmp_path)
+    before = set(sys.modules)
     yield tmp_path
-    for name, module in list(sys.modules.items()):
-        if os.path.realpath(getattr(module, "__file__", None) or "").startswith(root + os.sep):
+    for name in set(sys.modules) - before:
+        file = getattr(sys.modules[name], "__file__", None) or ""
+        if os.path.realpath(file).startswith(os.path.realpath(tmp_path) + os.sep):
             del sys.modules[name]
     sys.path_importer_cache.clear()
 
