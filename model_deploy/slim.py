@@ -27,14 +27,30 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from model_deploy.moved_names import with_moved_names
 
 
+class _Six(types.ModuleType):
+    """`six` for which NumPy's integers are integers, as in Python 2, where they were `int`s."""
+
+    integer_types = (int, np.integer)
+
+    def __init__(self, module: types.ModuleType) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self.__dict__["_six"] = module
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.__dict__["_six"], name)
+
+
 def _give_views(module: types.ModuleType) -> None:
-    """Replaces each TensorFlow module in the globals of `module` by its view."""
+    """Replaces each TensorFlow module in the globals of `module` by its view, and `six`."""
     for name, value in list(vars(module).items()):
         if type(value) is types.ModuleType:
-            setattr(module, name, with_moved_names(value))
+            view = _Six(value) if value.__name__ == "six" else with_moved_names(value)
+            setattr(module, name, view)
 
 
 class _ViewingLoader(importlib.abc.Loader):

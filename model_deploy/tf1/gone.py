@@ -6,7 +6,6 @@ _TF_DATA = "use tf.data"
 # Name, or beginning of names -> the release without it, and what to use.
 _GONE: dict[str, tuple[str, str]] = {
     # TensorFlow 1.0 renamed what 0.x had.
-    "tensorflow.all_variables": ("2.0", "use tf.global_variables"),
     "tensorflow.audio_summary": ("1.0", "use tf.summary.audio"),
     "tensorflow.batch_matmul": ("1.0", "use tf.matmul"),
     "tensorflow.complex_abs": ("1.0", "use tf.abs"),
@@ -25,6 +24,7 @@ _GONE: dict[str, tuple[str, str]] = {
     "tensorflow.nn.rnn": ("1.0", "use tf.nn.static_rnn"),
     "tensorflow.nn.bidirectional_rnn": ("1.0", "use tf.nn.static_bidirectional_rnn"),
     "tensorflow.nn.seq2seq": ("1.0", "use tf.nn.dynamic_rnn and tf.while_loop"),
+    "tensorflow.python.ops.seq2seq": ("1.0", "use tf.nn.dynamic_rnn and tf.while_loop"),
     "tensorflow.train.SummaryWriter": ("1.0", "use tf.summary.FileWriter"),
     # What TensorFlow 2 left out.
     "tensorflow.estimator": ("2.16", _ESTIMATOR),
@@ -34,6 +34,8 @@ _GONE: dict[str, tuple[str, str]] = {
     "tensorflow.contrib.seq2seq": ("2.0", "use tf.nn.dynamic_rnn and tf.while_loop"),
     "tensorflow.contrib.legacy_seq2seq": ("2.0", "use tf.nn.static_rnn"),
     "tensorflow.contrib.data": ("2.0", f"{_TF_DATA} and tf.data.experimental"),
+    "tensorflow.contrib.lookup": ("2.0", "use tf.lookup"),
+    "tensorflow.contrib.distributions": ("2.0", "use tf.distributions"),
     "tensorflow.contrib.quantize": (
         "2.0",
         "export the model and use tf.lite.TFLiteConverter.from_saved_model",
@@ -47,9 +49,21 @@ _GONE: dict[str, tuple[str, str]] = {
     "tensorflow.contrib.crf": ("2.0", "use tfa.text.crf_log_likelihood of TensorFlow Addons"),
     "tensorflow.contrib.image": ("2.0", "use tf.image, or tf.raw_ops.ImageProjectiveTransformV3"),
     "tensorflow.contrib.opt": ("2.0", "use an optimizer of tf.train"),
+    "tensorflow.contrib.opt.LazyAdamOptimizer": (
+        "2.0",
+        "use tf.train.AdamOptimizer, which also updates moments of rows without gradients",
+    ),
+    "tensorflow.contrib.opt.MovingAverageOptimizer": (
+        "2.0",
+        "use tf.train.ExponentialMovingAverage beside the optimizer",
+    ),
     "tensorflow.contrib.cudnn_rnn": ("2.0", "use tf.keras.layers.LSTM or GRU"),
-    "tensorflow.contrib.rnn": ("2.0", "use a cell of tf.nn.rnn_cell"),
+    "tensorflow.contrib.rnn": (
+        "2.0",
+        "use a cell of tf.nn.rnn_cell, with tf.nn.dynamic_rnn or tf.nn.static_rnn",
+    ),
     "tensorflow.contrib.layers": ("2.0", "use tf.feature_column for columns, slim for layers"),
+    "tensorflow.contrib.layers.embed_sequence": ("2.0", "use tf.nn.embedding_lookup"),
     "tensorflow.contrib.training": ("2.0", _TF_DATA),
     "tensorflow.contrib.metrics": ("2.0", "use tf.metrics"),
     "tensorflow.contrib.framework": ("2.0", "use tf.train or slim"),

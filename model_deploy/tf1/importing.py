@@ -81,7 +81,9 @@ class OldProgram:
         top = name.partition(".")[0]
         if level == 0:
             if top == "tensorflow":
-                return self._given(name, names.find(name), names.root(), fromlist or ())
+                module = names.find(name)
+                names.link(name)
+                return self._given(name, module, names.root(), fromlist or ())
             if top == "numpy" and name == top:
                 return old_numpy(builtins.__import__(name, globals, locals, fromlist, level))
             if top in SUPPLIED and not self._has(top):

@@ -87,21 +87,29 @@ class DataSet:
           batch_size: how many.
           fake_data: whether to give made-up ones, if the data set is of such.
           shuffle: whether each epoch has an order of its own.
+
+        Raises:
+          ValueError: if there are no images.
         """
         if fake_data and self._fake is not None:
             image, label = self._fake
             return [image] * batch_size, [label] * batch_size
         if shuffle and self._epochs_completed == 0 and self._index == 0:
             self._random.shuffle(self._order)
-        taken = [self._order[self._index : self._index + batch_size]]
-        self._index += batch_size
-        if self._index > len(self._order):
+        if batch_size and not len(self._order):
+            raise ValueError(f"batch_size must be 0 of a data set without images, got {batch_size}")
+        taken, missing = [], batch_size
+        while True:
+            taken.append(self._order[self._index : self._index + missing])
+            self._index += len(taken[-1])
+            missing -= len(taken[-1])
+            if not missing:
+                break
             self._epochs_completed += 1
             self._order = self._order.copy()
             if shuffle:
                 self._random.shuffle(self._order)
-            self._index = batch_size - len(taken[0])
-            taken.append(self._order[: self._index])
+            self._index = 0
         places = np.concatenate(taken)
         return self._images[places], self._labels[places]
 

@@ -52,7 +52,17 @@ def root() -> OldModule:
     below = ("contrib", "keras", "layers", "nn", "test", "python", "pywrap_tensorflow")
     extras = {name: functools.partial(find, f"tensorflow.{name}") for name in below}
     extras["pywrap_tensorflow"] = functools.partial(find, "tensorflow.python.pywrap_tensorflow")
-    return OldModule("tensorflow", [tf], extras)
+    return _Public("tensorflow", [tf], extras)
+
+
+class _Public(OldModule):
+    """A public module of TensorFlow; those below it are such modules, too, which know advice."""
+
+    def _find(self, name: str) -> Any:
+        value = super()._find(name)
+        if isinstance(value, types.ModuleType) and "._api." in value.__name__:
+            return _Public(f"{self.__name__}.{name}", [value])
+        return value
 
 
 @functools.cache
@@ -75,6 +85,15 @@ def find(name: str) -> Any:
     return _public_module(name)
 
 
+def link(name: str) -> None:
+    """Makes each module on the way to one an attribute of the one above it, as `import` does."""
+    parts = name.split(".")
+    for depth in range(1, len(parts)):
+        parent, below = find(".".join(parts[:depth])), parts[depth]
+        if isinstance(parent, OldModule) and not hasattr(parent, below):
+            setattr(parent, below, find(".".join(parts[: depth + 1])))
+
+
 def _public_module(name: str) -> Any:
     """One of TensorFlow's public modules, such as `tensorflow.train`, or one of its files."""
     parent, _, last = name.rpartition(".")
@@ -92,8 +111,11 @@ class _PythonModule(OldModule):
     """A module of TensorFlow's own files; what has left it is in a public module, mostly."""
 
     def __init__(self, module: types.ModuleType) -> None:
-        public = (tf, tf.nn, tf.train)
-        super().__init__(module.__name__, (with_moved_names(module), *public))
+        # Such as `tf.graph_util` for `tensorflow.python.framework.graph_util`.
+        namesake = getattr(tf, module.__name__.rpartition(".")[2], None)
+        public = [namesake] if isinstance(namesake, types.ModuleType) else []
+        providers = (with_moved_names(module), *public, tf, tf.nn, tf.train)
+        super().__init__(module.__name__, providers)
         self.__dict__["_is_package"] = hasattr(module, "__path__")
 
     def _find(self, name: str) -> Any:

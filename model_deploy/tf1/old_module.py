@@ -7,6 +7,8 @@ from typing import Any
 
 from model_deploy.tf1.gone import advice
 
+_VERSIONS = ("__version__", "__git_version__", "__compiler_version__")
+
 
 class GoneError(AttributeError):
     """A name that TensorFlow 1 had and that is nowhere today; the message says what to use."""
@@ -34,7 +36,7 @@ class OldModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
             return [each for each in dir(self) if not each.startswith("_")]
-        if name.startswith("__"):  # `__path__`, say: this is no package of files
+        if name.startswith("__") and name not in _VERSIONS:  # `__path__`: it is no package
             raise AttributeError(name)
         value = self._find(name)
         self.__dict__[name] = value

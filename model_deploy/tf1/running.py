@@ -19,10 +19,16 @@ from model_deploy.tf1.importing import OldProgram
 from model_deploy.tf1.old_module import GoneError
 from model_deploy.tf1.old_source import compiled
 
-# What only Python 2 has: names, methods of dicts, modules.
+# What `gone.advice` says.
+_GONE = re.compile(r" is gone since TensorFlow | is in no release of TensorFlow ")
+# What only Python 2 has: names, methods of dicts, modules, lists in place of views and iterators.
 _PYTHON_2 = re.compile(
     r"name '(basestring|cmp|execfile|file|long|raw_input|reduce|reload|unichr|unicode|xrange)' is"
-    r"|has no attribute '(has_key|iteritems|iterkeys|itervalues)'"
+    r"|has no attribute '(has_key|iteritems|iterkeys|itervalues|next)'"
+    r"|'(dict_\w+|filter|map|range|zip)' object (has no attribute '(append|sort)'|is not subscript)"
+    r"|of type '(filter|map|zip)' has no len|for \+: '(dict_\w+|filter|map|range|zip)' and"
+    r"|module '(itertools|os|string|sys|types)' has no attribute '(i(filter|map|zip)|getcwdu|join"
+    r"|letters|lowercase|uppercase|maketrans|maxint|(String|List|Int|Float|Dict)Type)'"
     r"|No module named '(ConfigParser|Queue|StringIO|cPickle|cStringIO|urllib2|urlparse)'"
 )
 
@@ -96,7 +102,7 @@ def run(program: Program, say: Callable[[str], Any]) -> None:
     with old, names.calling_before_main(tell):
         try:
             _run_main(program, old)
-        except (SyntaxError, GoneError, ImportError, NameError, AttributeError) as error:
+        except (SyntaxError, ImportError, NameError, AttributeError, TypeError) as error:
             _explain(error, old)
             raise
         finally:
@@ -148,5 +154,5 @@ def _explain(error: BaseException, old: OldProgram) -> None:
     place = f"{frames[-1].filename}, line {frames[-1].lineno}"
     if _PYTHON_2.search(str(error)):
         raise ProgramError(f"{place}: Python 2 is not run: {error}") from error
-    if isinstance(error, GoneError) or " is gone since TensorFlow " in str(error):
+    if isinstance(error, GoneError) or _GONE.search(str(error)):
         raise ProgramError(f"{place}: {error}") from error

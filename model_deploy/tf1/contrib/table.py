@@ -33,6 +33,14 @@ def _hparams() -> Any:
     return importlib.import_module("model_deploy.tf1.contrib.hparams").HParams
 
 
+def _input_data() -> Any:
+    return importlib.import_module("model_deploy.tf1.input_data")
+
+
+def _learn_datasets() -> Any:
+    return OldModule("tensorflow.contrib.learn.datasets", extras={"mnist": _input_data})
+
+
 def _module(name: str) -> Callable[[], Any]:
     return functools.partial(importlib.import_module, name)
 
@@ -51,11 +59,12 @@ _PARTS = {
             "tf_slim.layers.summaries",
         ),
         "tf_slim.layers",
+        {"safe_embedding_lookup_sparse": lambda: tf.nn.safe_embedding_lookup_sparse},
     ),
     "framework": _Part(
         (
+            "tf_slim.ops.arg_scope",  # before files that import it as a module
             "tf_slim.ops.variables",
-            "tf_slim.ops.arg_scope",
             "tf_slim.ops.framework_ops",
             "tf_slim.training.evaluation",  # checkpoints_iterator
             "tensorflow.compat.v1.train",
@@ -81,9 +90,19 @@ _PARTS = {
     ),
     "losses": _Part(("tf_slim.losses", "tf_slim.losses.loss_ops"), "tf_slim.losses"),
     "opt": _Part(()),
-    "data": _Part(("tensorflow.compat.v1.data.experimental",)),
-    "lookup": _Part(("tensorflow.compat.v1.lookup", "tensorflow.compat.v1")),
-    "util": _Part(("tensorflow.compat.v1",)),
+    "data": _Part(("tensorflow.compat.v1.data.experimental", "tensorflow.compat.v1.data")),
+    "distributions": _Part(("tensorflow.compat.v1.distributions",)),
+    "learn": _Part((), extras={"datasets": _learn_datasets, "datasets.mnist": _input_data}),
+    "lookup": _Part(
+        ("tensorflow.compat.v1.lookup", "tensorflow.python.ops.lookup_ops"),
+        extras={"HashTable": lambda: tf.lookup.StaticHashTable},
+    ),
+    "saved_model": _Part(("tensorflow.compat.v1.saved_model",)),
+    "signal": _Part(("tensorflow.compat.v1.signal",)),
+    "staging": _Part(("tensorflow.python.ops.data_flow_ops",)),  # StagingArea
+    "util": _Part(
+        ("tensorflow.compat.v1",), extras={"constant_value": lambda: tf.get_static_value}
+    ),
     "tensorboard": _Part(("tensorboard",), "tensorboard"),
 }
 # `layers.python.layers.initializers`: the part, and the file in the folder of its files.

@@ -43,10 +43,9 @@ def distort_color(
     Raises:
       ValueError: for an unknown order.
     """
+    order: tuple[str, ...] = ("brightness", "saturation")
     if fast_mode:
-        order = (
-            ("brightness", "saturation") if color_ordering == 0 else ("saturation", "brightness")
-        )
+        order = order if color_ordering == 0 else order[::-1]
     elif color_ordering in range(len(_inception.COLOUR_ORDERS)):
         order = _inception.COLOUR_ORDERS[color_ordering]
     else:

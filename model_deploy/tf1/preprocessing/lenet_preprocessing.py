@@ -8,7 +8,7 @@ from model_deploy.inputs import preprocessing
 from model_deploy.tf1.preprocessing.arguments import as_image, as_size
 
 
-def preprocess_image(  # noqa: PLR0917 - the arguments are TF-Slim's
+def preprocess_image(
     image: Any,
     output_height: int,
     output_width: int,

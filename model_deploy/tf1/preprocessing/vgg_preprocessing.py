@@ -47,7 +47,7 @@ def preprocess_for_train(  # noqa: PLR0917 - the arguments are TF-Slim's
     )
 
 
-def preprocess_for_eval(  # noqa: PLR0917 - as above
+def preprocess_for_eval(
     image: Any,
     output_height: int,
     output_width: int,

@@ -1,0 +1,1 @@
+"""`datasets` of TF-Slim: `from datasets import dataset_factory`."""

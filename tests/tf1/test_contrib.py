@@ -1,0 +1,183 @@
+"""`tf.contrib`: what TF-Slim, tf-slim or TensorFlow still have of it."""
+
+import importlib
+import types
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+from model_deploy.tf1 import contrib
+from model_deploy.tf1.contrib import contrib_module, table
+
+# Part -> names that programs used, all of them functions or classes.
+_USED = {
+    "data": "Dataset TFRecordDataset map_and_batch shuffle_and_repeat",
+    "distributions": "Normal Categorical",
+    "framework": (
+        "add_arg_scope add_model_variable arg_scope assign_from_checkpoint "
+        "assign_from_checkpoint_fn checkpoints_iterator create_global_step filter_variables "
+        "get_global_step get_model_variables get_name_scope get_or_create_global_step "
+        "get_trainable_variables get_unique_variable get_variables get_variables_by_name "
+        "get_variables_to_restore has_arg_scope init_from_checkpoint is_tensor list_variables "
+        "load_checkpoint load_variable local_variable model_variable variable zero_initializer"
+    ),
+    "layers": (
+        "apply_regularization avg_pool2d batch_norm bias_add conv2d conv2d_in_plane "
+        "conv2d_transpose convolution2d dropout elu flatten fully_connected instance_norm "
+        "l1_regularizer l2_regularizer layer_norm linear max_pool2d one_hot_encoding "
+        "optimize_loss relu repeat safe_embedding_lookup_sparse separable_conv2d softmax stack "
+        "sum_regularizer summarize_activation unit_norm variance_scaling_initializer "
+        "xavier_initializer xavier_initializer_conv2d"
+    ),
+    "losses": "absolute_difference add_loss get_total_loss log_loss softmax_cross_entropy",
+    "lookup": "HashTable KeyValueTensorInitializer index_table_from_tensor MutableHashTable",
+    "metrics": "accuracy aggregate_metric_map streaming_accuracy streaming_mean_iou",
+    "rnn": (
+        "BasicLSTMCell BasicRNNCell DropoutWrapper GRUCell LSTMCell LSTMStateTuple MultiRNNCell "
+        "RNNCell static_bidirectional_rnn static_rnn"
+    ),
+    "signal": "stft",
+    "slim": (
+        "arg_scope assign_from_checkpoint_fn batch_norm conv2d create_global_step dropout flatten "
+        "fully_connected get_model_variables get_or_create_global_step get_variables_to_restore "
+        "l2_regularizer max_pool2d one_hot_encoding repeat separable_conv2d stack "
+        "variance_scaling_initializer xavier_initializer"
+    ),
+    "staging": "StagingArea",
+    "training": "HParams clip_gradient_norms create_train_op evaluate_once evaluate_repeatedly",
+    "util": "constant_value make_tensor_proto make_ndarray",
+}
+_MODULES = {
+    "slim": "dataset dataset_data_provider evaluation learning losses metrics nets queues "
+    "tfexample_decoder",
+    "framework": "nest",
+    "learn": "datasets",
+}
+
+
+@pytest.mark.parametrize("part", _USED)
+def test_functions_of_each_part(part):
+    """What programs call is there, and no module of the same name stands in its place."""
+    module = contrib_module(f"tensorflow.contrib.{part}")
+    found = {name: getattr(module, name, None) for name in _USED[part].split()}
+    assert [name for name, value in found.items() if not callable(value)] == []
+    assert [name for name, value in found.items() if isinstance(value, types.ModuleType)] == []
+
+
+@pytest.mark.parametrize("part", _MODULES)
+def test_modules_of_each_part(part):
+    """What programs take further names from is a module."""
+    module = contrib_module(f"tensorflow.contrib.{part}")
+    for name in _MODULES[part].split():
+        assert isinstance(getattr(module, name), types.ModuleType), name
+
+
+@pytest.mark.parametrize("part", table._PARTS)
+def test_each_entry_of_the_table_resolves(part):
+    """Providers can be imported, packages too, and extras have values."""
+    entry = table._PARTS[part]
+    if part == "tensorboard":
+        pytest.importorskip("tensorboard")
+    for name in filter(None, [*entry.providers, entry.package]):
+        assert importlib.import_module(name)
+    for make in entry.extras.values():
+        assert make() is not None
+    assert getattr(contrib_module("tensorflow.contrib"), part).__name__.endswith(part)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("tensorflow.contrib.slim.nets", "alexnet inception resnet_v1 resnet_v2 vgg"),
+        ("tensorflow.contrib.slim.python.slim.nets", "resnet_utils vgg"),
+        ("tensorflow.contrib.slim.python.slim.nets.resnet_v1", "resnet_v1_50"),
+        ("tensorflow.contrib.slim.python.slim.learning", "train train_step"),
+        ("tensorflow.contrib.slim.python.slim.data", "dataset tfexample_decoder"),
+        ("tensorflow.contrib.layers.python.layers", "initializers layers regularizers utils"),
+        ("tensorflow.contrib.layers.python.layers.utils", "collect_named_outputs smart_cond"),
+        ("tensorflow.contrib.layers.python.layers.layers", "batch_norm conv2d"),
+        ("tensorflow.contrib.framework.python.ops", "add_arg_scope variables"),
+        ("tensorflow.contrib.framework.python.ops.arg_scope", "add_arg_scope arg_scope"),
+        ("tensorflow.contrib.framework.python.ops.variables", "model_variable variable"),
+        ("tensorflow.contrib.learn.python.learn.datasets.mnist", "read_data_sets"),
+        ("tensorflow.contrib.losses.python.losses.loss_ops", "softmax_cross_entropy"),
+        ("tensorflow.contrib.metrics.python.ops.metric_ops", "streaming_accuracy"),
+        ("tensorflow.contrib.rnn.python.ops.rnn_cell", "BasicLSTMCell"),
+        ("tensorflow.contrib.training.python.training.hparam", "HParams parse_values"),
+        ("tensorflow.contrib.training.python.training.training", "create_train_op"),
+    ],
+)
+def test_paths_of_files(name, wanted):
+    """Programs import from the files of a part by their paths in TensorFlow 1."""
+    module = contrib_module(name)
+    assert [each for each in wanted.split() if not hasattr(module, each)] == []
+
+
+def test_a_file_comes_before_the_function_of_its_name():
+    """`arg_scope` of the folder of files is the file, and of the part the function."""
+    folder = contrib_module("tensorflow.contrib.framework.python.ops")
+    assert isinstance(folder.arg_scope, types.ModuleType)
+    assert contrib_module("tensorflow.contrib.framework").arg_scope is slim.arg_scope
+
+
+def test_slim_is_ours():
+    """Arg scopes of one reach the layers of the other."""
+    assert contrib_module("tensorflow.contrib.slim").conv2d is slim.conv2d
+    assert contrib_module("tensorflow.contrib.layers").conv2d is slim.conv2d
+    assert contrib.slim is contrib_module("tensorflow.contrib.slim")
+    assert contrib.layers.l2_regularizer is slim.l2_regularizer
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tensorflow.contrib.seq2seq", "gone since TensorFlow 2.0: use tf.nn.dynamic_rnn"),
+        ("tensorflow.contrib.never.files", "contrib.never.files is gone since .* has no contrib"),
+    ],
+)
+def test_what_is_gone(name, message):
+    """Importing what is nowhere is an error that says what to use."""
+    with pytest.raises(ImportError, match=message):
+        contrib_module(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("LazyAdamOptimizer", "use tf.train.AdamOptimizer"),
+        ("MovingAverageOptimizer", "use tf.train.ExponentialMovingAverage"),
+        ("NadamOptimizer", "use an optimizer of tf.train"),
+    ],
+)
+def test_optimizers_of_contrib_are_gone(name, advice):
+    """TensorFlow has none of `tf.contrib.opt`; the error names the nearest that it has."""
+    with pytest.raises(AttributeError, match=f"contrib.opt.{name} is gone since .*: {advice}"):
+        getattr(contrib.opt, name)
+    assert not hasattr(contrib, "__path_of_nothing__")
+
+
+def test_lookup_table_of_contrib_looks_up():
+    """A table of `tf.contrib.lookup` gives places, and a default."""
+    lookup = contrib_module("tensorflow.contrib.lookup")
+    strings = lookup.index_table_from_tensor(tf.constant(["a", "b"]), default_value=-1)
+    numbers = lookup.HashTable(lookup.KeyValueTensorInitializer(["x", "y"], [5, 6]), 0)
+    with tf.Session() as session:
+        session.run(tf.tables_initializer())
+        assert session.run(strings.lookup(tf.constant(["b", "z"]))).tolist() == [1, -1]
+        assert session.run(numbers.lookup(tf.constant(["y", "z"]))).tolist() == [6, 0]
+
+
+def test_train_op_of_contrib_training_trains():
+    """`tf.contrib.training.create_train_op` and `tf.contrib.losses` work together."""
+    module = contrib_module("tensorflow.contrib.training")
+    weight = tf.get_variable("weight", [], initializer=tf.constant_initializer(4.0))
+    contrib_module("tensorflow.contrib.losses").add_loss(tf.square(weight))
+    loss = contrib_module("tensorflow.contrib.losses").get_total_loss()
+    step = contrib_module("tensorflow.contrib.framework").get_or_create_global_step()
+    train = module.create_train_op(loss, tf.train.GradientDescentOptimizer(0.25), step)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert [float(session.run(train)) for _ in range(3)] == [16.0, 4.0, 1.0]
+        np.testing.assert_allclose(session.run([weight, step]), [0.5, 3])
