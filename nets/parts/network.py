@@ -61,13 +61,11 @@ class Images:
         if channels is None or not (self.other_channels or channels in self.channels):
             counts = " or ".join(map(str, self.channels))
             allowed = "a known number of" if self.other_channels else counts
-            raise ValueError(
-                f"{name} must have {allowed} channels, got {channels} in {shape}"
-            )
+            raise ValueError(f"{name} must have {allowed} channels, got {channels} in {shape}")
         smallest = self.smallest_for(arguments)
         if any(side is not None and side < smallest for side in shape[-3:-1]):
             raise ValueError(
-                f"{name} must be at least {smallest} pixels high and wide, got shape {tuple(shape)}"
+                f"{name} must be at least {smallest} pixels high and wide, got shape {shape}"
             )
 
 
@@ -90,7 +88,7 @@ class Tokens:
             raise ValueError(f"{name} must be of an integer type, got {tokens.dtype.name}")
         shape = tuple(tokens.shape.as_list())
         if shape[1] is not None and shape[1] < 1:
-            raise ValueError(f"{name} must hold at least 1 token, got shape {tuple(shape)}")
+            raise ValueError(f"{name} must hold at least 1 token, got shape {shape}")
 
 
 def takes(inputs: Images | Tokens) -> Callable[[Function], Function]:
