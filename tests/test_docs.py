@@ -65,4 +65,5 @@ def test_readme_commands_are_those_of_the_gate():
     assert main == "pip install . && train_image_classifier --train_dir=digits_run"
     install, run = test.split(" && ")
     assert f"\n{install}\n" in gate.replace(" --quiet", "")
-    assert f"\n{run}\n" in gate
+    for mode in ("", " --v1"):  # slow tests by turns in one of the modes
+        assert f"\n{run}{mode} --slow=" in gate
