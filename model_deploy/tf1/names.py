@@ -60,7 +60,7 @@ class _Public(OldModule):
 
     def _find(self, name: str) -> Any:
         value = super()._find(name)
-        if isinstance(value, types.ModuleType) and "._api." in value.__name__:
+        if isinstance(value, types.ModuleType) and not isinstance(value, OldModule):
             return _Public(f"{self.__name__}.{name}", [value])
         return value
 

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -190,3 +191,14 @@ def test_files_of_the_program(write):
         assert not program.holds(str(folder / path))
     assert not program.holds(None)
     assert not OldProgram(["/"]).holds(dataset_factory.__file__)
+
+
+def test_a_program_in_a_working_copy_of_this_project():
+    """Our own packages beside it are ours, not the program's."""
+    root = Path(__file__).parents[2]
+    if root not in Path(dataset_factory.__file__).parents:
+        pytest.skip("the package is installed elsewhere")
+    program = OldProgram([str(root)])
+    assert not program.holds(str(root / "nets" / "lenet.py"))
+    assert program.holds(str(root / "tests" / "tf1" / "programs" / "lstm_texts.py"))
+    assert not program._has("nets")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from model_deploy import slim, tf1
 from model_deploy.tf1 import importing
 
 _FACTS = json.loads((Path(__file__).parent / "data" / "slim_modules.json").read_text())
@@ -55,3 +56,12 @@ def test_every_other_name_is_there(name):
     """So are tables, constants and classes."""
     module = _module(name)
     assert [each for each in _FACTS[name]["names"] if not hasattr(module, each)] == []
+
+
+def test_modules_for_programs_that_change_their_imports():
+    """`model_deploy.tf1` has the factories and `contrib` under its own name."""
+    assert tf1.dataset_factory is _module("datasets.dataset_factory")
+    assert tf1.preprocessing_factory is _module("preprocessing.preprocessing_factory")
+    assert tf1.contrib.slim.conv2d is slim.conv2d
+    with pytest.raises(AttributeError, match=r"'model_deploy.tf1' has no attribute 'never'"):
+        tf1.never  # noqa: B018 - asks for it
