@@ -161,12 +161,29 @@ def test_what_was_supplied_is_noted_in_order(write):
 
 
 @pytest.mark.parametrize(
+    ("statement", "use"),
+    [
+        ("import tensorflow.contrib.seq2seq as part", "part.BasicDecoder"),
+        ("from tensorflow.contrib import seq2seq as part", "part.BasicDecoder"),
+        ("import tensorflow.contrib.seq2seq.python.ops as part", "part.BasicDecoder"),
+        ("from tensorflow.contrib.image.python.ops import image_ops as part", "part.rotate"),
+        ("from tensorflow.contrib.tpu.python.tpu import tpu_config as part", "part.TPUConfig"),
+    ],
+)
+def test_modules_that_are_gone(statement, use, write):
+    """A module of `tf.contrib` that is nowhere can be imported; what it had says what to use."""
+    folder = write({"old_main.py": f"{statement}\ndef use(): return {use}\n"})
+    with OldProgram([str(folder)]):
+        module = _import("old_main")
+        with pytest.raises(AttributeError, match=r"is gone since TensorFlow 2\.0: use"):
+            module.use()
+
+
+@pytest.mark.parametrize(
     "statement",
     [
-        "import tensorflow.contrib.seq2seq",
-        "from tensorflow.contrib import seq2seq",
         "from tensorflow.contrib.seq2seq import BasicDecoder",
-        "import tensorflow.contrib.seq2seq as seq2seq",
+        "from tensorflow.contrib.seq2seq.python.ops.decoder import BasicDecoder",
     ],
 )
 def test_imports_of_what_is_gone(statement, write):

@@ -104,7 +104,25 @@ _PARTS = {
         ("tensorflow.compat.v1",), extras={"constant_value": lambda: tf.get_static_value}
     ),
     "tensorboard": _Part(("tensorboard",), "tensorboard"),
+    "tpu": _Part(("tensorflow.compat.v1.tpu",)),
+    "autograph": _Part(("tensorflow.compat.v1.autograph",)),
+    "cluster_resolver": _Part(("tensorflow.compat.v1.distribute.cluster_resolver",)),
+    "feature_column": _Part(("tensorflow.compat.v1.feature_column",)),
+    "summary": _Part(("tensorflow.compat.v1.summary",)),
 }
+# The other parts of TensorFlow 1.15.  Programs import them and may never use them: what they had
+# is an error where it is used.
+_GONE_PARTS = (
+    "all_reduce batching bayesflow bigtable boosted_trees checkpoint cloud compiler "
+    "constrained_optimization copy_graph crf cudnn_rnn decision_trees deprecated distribute eager "
+    "estimator factorization ffmpeg gan graph_editor grid_rnn hadoop hooks image input_pipeline "
+    "integrate keras kernel_methods labeled_tensor layers legacy_seq2seq libsvm linear_optimizer "
+    "lite memory_stats meta_graph_transform mixed_precision model_pruning nccl nn optimizer_v2 "
+    "periodic_resample predictor proto quantization quantize recurrent reduce_slice_ops "
+    "remote_fused_graph resampler rpc seq2seq solvers sparsemax specs stat_summary stateless "
+    "tensor_forest tensorrt testing text tfprof timeseries tpu"
+).split()
+_PARTS = {**dict.fromkeys(_GONE_PARTS, _Part(())), **_PARTS}
 # `layers.python.layers.initializers`: the part, and the file in the folder of its files.
 _FILES = re.compile(r"(?P<part>\w+)\.python(?:\.\w+(?:\.(?P<file>[\w.]+))?)?$")
 
@@ -117,8 +135,14 @@ class _Folder(OldModule):
         self.__dict__["_part"] = part
 
     def _find(self, name: str) -> Any:
-        file = _file_of(self.__dict__["_part"], name)
-        return super()._find(name) if file is None else file
+        part = self.__dict__["_part"]
+        file = _file_of(part, name)
+        if file is not None:
+            return file
+        match = _FILES.match(self.__name__.removeprefix("tensorflow.contrib."))
+        if match and match["part"] in _GONE_PARTS and not match["file"] and name.islower():
+            return _Folder(f"{self.__name__}.{name}", part)  # a file, of which nothing is used yet
+        return super()._find(name)
 
 
 @functools.cache
@@ -143,7 +167,7 @@ def contrib_module(name: str) -> Any:
             return _Folder(name, _PARTS[part])
         return OldModule(name, _PARTS[part].providers, _PARTS[part].extras)
     found = _file_of(_PARTS[part], file)
-    # Where files were cut otherwise, what they had is in the part.
+    # Where files were cut otherwise, what they had is in the part, if anywhere.
     return _Folder(name, _PARTS[part]) if found is None else found
 
 
