@@ -55,8 +55,8 @@ def i3d(
     """Builds I3D.
 
     Args:
-      inputs: `[batch, frames, height, width, channels]` float32, with 3 channels (or 1 for
-        grey, 2 for optical flow); designed for 64 frames of 224 x 224.
+      inputs: `[batch, frames, height, width, channels]` float32, of 3 channels (1 for
+        grey, 2 for optical flow, or any other number); designed for 64 frames of 224 x 224.
       num_classes: width of the logits; 0 or None returns the features before them.
       dropout_keep_prob: share of the features that dropout keeps.
       is_training: whether dropout is active and batch normalization uses the batch.
@@ -74,7 +74,7 @@ def i3d(
       `MaxPool_5a_2x2`, `Mixed_5b`, `Mixed_5c`, and with classes `Logits`, `Predictions`.
 
     Raises:
-      ValueError: if `inputs` has another rank or channel count, `num_classes` is negative,
+      ValueError: if `inputs` has another rank or unknown channels, `num_classes` is negative,
         or `spatial_squeeze` cannot be done.
     """
     with (

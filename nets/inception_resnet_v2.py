@@ -12,29 +12,94 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.parts.branches import (
-    Layer,
-    avg_pool,
-    branches,
-    chain,
-    conv,
-    in_scope,
-    max_pool,
-    run_steps,
-)
+from nets.parts.branches import Layer, branches, chain, conv, in_scope, max_pool, run_steps
 from nets.parts.inception_heads import auxiliary_head, classification_head, smallest_image
+from nets.parts.inception_resnet_blocks import mixed_5b, mixed_6a, mixed_7a
 from nets.parts.network import Images, Network, check_choice, takes
-from nets.parts.residual_blocks import Activation, block8, block17, block35
+
+Activation = Callable[..., Any] | None
 
 
-def _mixed_5b() -> Layer:
-    """Inception-v3's first block: 35 x 35 x 192 to 35 x 35 x 320."""
-    return branches(
-        conv("", 1, 1, 96),
-        chain(conv("0a", 1, 1, 48), conv("0b", 5, 5, 64)),
-        chain(conv("0a", 1, 1, 64), conv("0b", 3, 3, 96), conv("0c", 3, 3, 96)),
-        chain(avg_pool(), conv("0b", 1, 1, 64)),
+def block35(
+    net: Any,
+    scale: float = 1.0,
+    activation_fn: Activation = tf.nn.relu,
+    scope: str | None = None,
+    reuse: bool | None = None,
+) -> Any:
+    """Inception-ResNet-A, which has 35 x 35 x 320 in the network (figure 16).
+
+    Args:
+      net: `[batch, height, width, channels]` float32.
+      scale: factor of the residual.
+      activation_fn: after the addition; None for none. With `tf.nn.relu6` the residual is cut to
+        -6 to 6 before it is added.
+      scope: variable scope, `Block35` if None.
+      reuse: whether to take existing variables.
+
+    Returns:
+      The shape of `net`.
+    """
+    mixed = branches(
+        conv("", 1, 1, 32),
+        chain(conv("0a", 1, 1, 32), conv("0b", 3, 3, 32)),
+        chain(conv("0a", 1, 1, 32), conv("0b", 3, 3, 48), conv("0c", 3, 3, 64)),
     )
+    with tf.variable_scope(scope, "Block35", [net], reuse=reuse):
+        return _residual(mixed, scale, activation_fn)(net)
+
+
+def block17(
+    net: Any,
+    scale: float = 1.0,
+    activation_fn: Activation = tf.nn.relu,
+    scope: str | None = None,
+    reuse: bool | None = None,
+) -> Any:
+    """Inception-ResNet-B, which has 17 x 17 x 1088 in the network (figure 17).
+
+    Arguments and result are those of `block35`; `scope` is `Block17` if None.
+    """
+    mixed = branches(
+        conv("", 1, 1, 192),
+        chain(conv("0a", 1, 1, 128), conv("0b", 1, 7, 160), conv("0c", 7, 1, 192)),
+    )
+    with tf.variable_scope(scope, "Block17", [net], reuse=reuse):
+        return _residual(mixed, scale, activation_fn)(net)
+
+
+def block8(
+    net: Any,
+    scale: float = 1.0,
+    activation_fn: Activation = tf.nn.relu,
+    scope: str | None = None,
+    reuse: bool | None = None,
+) -> Any:
+    """Inception-ResNet-C, which has 8 x 8 x 2080 in the network (figure 19).
+
+    Arguments and result are those of `block35`; `scope` is `Block8` if None.
+    """
+    mixed = branches(
+        conv("", 1, 1, 192),
+        chain(conv("0a", 1, 1, 192), conv("0b", 1, 3, 224), conv("0c", 3, 1, 256)),
+    )
+    with tf.variable_scope(scope, "Block8", [net], reuse=reuse):
+        return _residual(mixed, scale, activation_fn)(net)
+
+
+def _residual(mixed: Layer, scale: float, activation_fn: Activation) -> Layer:
+    """Adds `scale` times a linear 1x1 convolution of the branches to the input (section 3.3)."""
+
+    def layer(net: Any) -> Any:
+        up = conv("", 1, 1, net.shape.as_list()[3], normalizer_fn=None, activation_fn=None)
+        residual = scale * up(mixed(net))
+        if activation_fn is tf.nn.relu6:
+            # What is trained for fixed-point numbers has all values in the range of a relu6.
+            residual = tf.clip_by_value(residual, -6.0, 6.0)
+        net += residual
+        return activation_fn(net) if activation_fn else net
+
+    return layer
 
 
 def _repeat(scope: str, times: int, block: Callable[..., Any], *settings: Any) -> Layer:
@@ -47,27 +112,6 @@ def _repeat(scope: str, times: int, block: Callable[..., Any], *settings: Any) -
             return net
 
     return layer
-
-
-def _mixed_6a(stride: int, padding: str) -> Layer:
-    """Reduction-A: 35 x 35 x 320 to 17 x 17 x 1088 (figure 7)."""
-    halving: dict[str, Any] = {"stride": stride, "padding": padding}
-    return branches(
-        conv("1a", 3, 3, 384, **halving),
-        chain(conv("0a", 1, 1, 256), conv("0b", 3, 3, 256), conv("1a", 3, 3, 384, **halving)),
-        max_pool("1a", **halving),
-    )
-
-
-def _mixed_7a(padding: str) -> Layer:
-    """Reduction-B: 17 x 17 x 1088 to 8 x 8 x 2080 (figure 18)."""
-    halving: dict[str, Any] = {"stride": 2, "padding": padding}
-    return branches(
-        chain(conv("0a", 1, 1, 256), conv("1a", 3, 3, 384, **halving)),
-        chain(conv("0a", 1, 1, 256), conv("1a", 3, 3, 288, **halving)),
-        chain(conv("0a", 1, 1, 256), conv("0b", 3, 3, 288), conv("1a", 3, 3, 320, **halving)),
-        max_pool("1a", **halving),
-    )
 
 
 def _dilated(layer: Layer, rate: int) -> Layer:
@@ -93,13 +137,13 @@ def _steps(output_stride: int, padding: str, activation_fn: Activation) -> dict[
         "Conv2d_3b_1x1": conv("3b", 1, 1, 80, padding=padding),
         "Conv2d_4a_3x3": conv("4a", 3, 3, 192, padding=padding),
         "MaxPool_5a_3x3": max_pool("5a", **halving),
-        "Mixed_5b": in_scope("Mixed_5b", _mixed_5b()),
+        "Mixed_5b": in_scope("Mixed_5b", mixed_5b()),
         "Mixed_6a": chain(
             _repeat("Repeat", 10, block35, 0.17, activation_fn),
-            in_scope("Mixed_6a", _mixed_6a(1 if dense else 2, padding)),
+            in_scope("Mixed_6a", mixed_6a(1 if dense else 2, padding)),
         ),
         "PreAuxLogits": _dilated(block17s, 2) if dense else block17s,
-        "Mixed_7a": in_scope("Mixed_7a", _mixed_7a(padding)),
+        "Mixed_7a": in_scope("Mixed_7a", mixed_7a(padding)),
         "Conv2d_7b_1x1": chain(
             _repeat("Repeat_2", 9, block8, 0.20, activation_fn),
             functools.partial(block8, activation_fn=None, scope="Block8"),

@@ -108,8 +108,8 @@ def s3dg(
     """Builds S3D-G.
 
     Args:
-      inputs: `[batch, frames, height, width, channels]` float32, with 3 channels (or 1 for
-        grey, 2 for optical flow); designed for 64 frames of 224 x 224.
+      inputs: `[batch, frames, height, width, channels]` float32, of 3 channels (1 for
+        grey, 2 for optical flow, or any other number); designed for 64 frames of 224 x 224.
       num_classes: width of the logits; 0 or None returns the features before them.
       first_temporal_kernel_size: frames that the first convolution looks at: 1, 3, 5 or 7.
       temporal_conv_startat: the first layer that looks along time, `Conv2d_2c_3x3` or a
@@ -136,7 +136,7 @@ def s3dg(
       `MaxPool_5a_2x2`, `Mixed_5b`, `Mixed_5c`, and with classes `Logits`, `Predictions`.
 
     Raises:
-      ValueError: if `inputs` has another rank or channel count, `num_classes` is negative,
+      ValueError: if `inputs` has another rank or unknown channels, `num_classes` is negative,
         `depth_multiplier` or `min_depth` is not positive, `spatial_squeeze` cannot be done, or
         an argument has a value that is not named above.
     """

@@ -39,10 +39,11 @@ def auxiliary_head(
     Raises:
       ValueError: if height or width are unknown; the shape of a weight depends on them.
     """
-    if None in net.shape.as_list()[1:3]:
+    shape = tuple(net.shape.as_list())
+    if None in shape[1:3]:
         raise ValueError(
             "create_aux_logits must be False for images of unknown height or width, got True and"
-            f" a feature map of shape {net.shape}"
+            f" a feature map of shape {shape}"
         )
     with tf.variable_scope("AuxLogits"):
         net = slim.avg_pool2d(net, [5, 5], stride=3, padding="VALID", scope=pool_scope)

@@ -158,7 +158,7 @@ SLOW = [
         "inception_v4",
         "moving_statistics",
         "average pool",
-        layer("max_pool2d", "MaxPool_3x3", average),
+        layer("max_pool2d", "MaxPool_1a_3x3", average),
     ),
     (
         "inception_resnet_v2",
