@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.moved_names import with_moved_names
+from model_deploy.tf1 import lenient
 from model_deploy.tf1.contrib import contrib_module
 from model_deploy.tf1.gone import advice
 from model_deploy.tf1.old_module import OldModule
@@ -24,7 +25,6 @@ _CELLS = f"{_KERAS}.__internal__.legacy.rnn_cell"
 _MOVED: dict[str, tuple[str, ...]] = {
     "tensorflow.keras": (_KERAS,),
     "tensorflow.python.keras": (_KERAS,),
-    "tensorflow.layers": (_LAYERS,),
     "tensorflow.nn.rnn_cell": (_CELLS,),
     "tensorflow.python.ops.rnn_cell": (_CELLS, "tensorflow.python.ops.rnn_cell"),
     "tensorflow.python.ops.rnn_cell_impl": (_CELLS, "tensorflow.python.ops.rnn_cell_impl"),
@@ -49,9 +49,11 @@ _MOVED: dict[str, tuple[str, ...]] = {
 @functools.cache
 def root() -> OldModule:
     """`tensorflow` itself."""
-    below = ("contrib", "keras", "layers", "nn", "test", "python", "pywrap_tensorflow")
+    below = ("compat", "contrib", "keras", "layers", "nn", "test", "python", "pywrap_tensorflow")
     extras = {name: functools.partial(find, f"tensorflow.{name}") for name in below}
     extras["pywrap_tensorflow"] = functools.partial(find, "tensorflow.python.pywrap_tensorflow")
+    for function in (lenient.get_variable, lenient.name_scope, lenient.placeholder):
+        extras[function.__name__] = functools.partial(lambda each: each, function)
     return _Public("tensorflow", [tf], extras)
 
 
@@ -74,6 +76,8 @@ def find(name: str) -> Any:
     """
     if name.split(".")[:2] == ["tensorflow", "contrib"]:
         return contrib_module(name)
+    # Of a program that was being moved to TensorFlow 2.
+    name = f"{name}.".replace("tensorflow.compat.v1.", "tensorflow.", 1).rstrip(".")
     if name in _SPECIAL:
         return _SPECIAL[name]()
     if name in _MOVED:
@@ -149,6 +153,10 @@ def calling_before_main(function: Callable[[], Any]) -> Iterator[None]:
         del root().__dict__["app"]
 
 
+def _compat() -> OldModule:
+    return OldModule("tensorflow.compat", [tf.compat], {"v1": root})
+
+
 def _nn() -> OldModule:
     return OldModule("tensorflow.nn", [tf.nn], {"rnn_cell": lambda: find("tensorflow.nn.rnn_cell")})
 
@@ -176,6 +184,8 @@ def _parents_of_input_data(name: str, below: str) -> OldModule:
 
 _SPECIAL: dict[str, Callable[[], Any]] = {
     "tensorflow": root,
+    "tensorflow.compat": _compat,
+    "tensorflow.layers": lambda: lenient.WithIntegers("tensorflow.layers", [_LAYERS]),
     "tensorflow.nn": _nn,
     "tensorflow.test": _test,
     "tensorflow.examples": lambda: _parents_of_input_data("tensorflow.examples", "tutorials"),

@@ -119,7 +119,12 @@ _GONE = {
         3,
         "tf.train.SummaryWriter is gone since TensorFlow 1.0: use tf.summary.FileWriter",
     ),
-    "import": ("from tensorflow.contrib import tpu", 1, "tf.contrib.tpu is gone since"),
+    "import": ("from tensorflow.contrib import never", 1, "tf.contrib.never is gone since"),
+    "of_gone_part": (
+        "from tensorflow.contrib import seq2seq\nseq2seq.BasicDecoder",
+        2,
+        "tf.contrib.seq2seq.BasicDecoder is gone since TensorFlow 2.0: use tf.nn.dynamic_rnn",
+    ),
     "of_module": (
         "from tensorflow.contrib.layers import embed_sequence",
         1,
@@ -167,9 +172,9 @@ def test_programs_may_catch_what_is_gone(run, write):
         {
             "careful.py": (
                 "import tensorflow as tf\n"
-                "try:\n  from tensorflow.contrib import seq2seq\n"
-                "except ImportError:\n  seq2seq = None\n"
-                "print(seq2seq, hasattr(tf, 'mul'), tf.__version__)\n"
+                "try:\n  from tensorflow.contrib.seq2seq import BasicDecoder\n"
+                "except ImportError:\n  BasicDecoder = None\n"
+                "print(BasicDecoder, hasattr(tf, 'mul'), tf.__version__)\n"
             )
         }
     )

@@ -1,0 +1,68 @@
+"""Functions that take what TensorFlow 1 took and TensorFlow 2 refuses, though it means the same."""
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from model_deploy.tf1.old_module import OldModule
+
+
+def name_scope(name: Any = None, default_name: Any = None, values: Any = None) -> Any:
+    """`tf.name_scope`, which also takes the values in the place of the default name.
+
+    Args:
+      name: of the scope, or None.
+      default_name: of the scope if `name` is None; or the values.
+      values: tensors whose graph is the one to use.
+    """
+    if default_name is not None and not isinstance(default_name, str):
+        return tf.name_scope(name, None, default_name if values is None else values)
+    return tf.name_scope(name, default_name, values)
+
+
+@functools.wraps(tf.placeholder)
+def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Any:
+    return tf.placeholder(dtype, _whole(shape), name)
+
+
+@functools.wraps(tf.get_variable)
+def get_variable(name: str, shape: Any = None, *args: Any, **kwargs: Any) -> Any:
+    return tf.get_variable(name, _whole(shape), *args, **kwargs)
+
+
+class WithIntegers(OldModule):
+    """A module whose functions get Python's integers for NumPy's, which were `int`s in Python 2."""
+
+    def _find(self, name: str) -> Any:
+        value = super()._find(name)
+        return _with_integers(value) if isinstance(value, types.FunctionType) else value
+
+
+def _with_integers(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(_plain, args), **{key: _plain(each) for key, each in kwargs.items()})
+
+    return call
+
+
+def _plain(value: Any) -> Any:
+    """A value with Python's integers, on its own or in a list or tuple, in the place of NumPy's."""
+    if isinstance(value, np.integer):
+        return int(value)
+    if type(value) in (list, tuple):
+        return type(value)(map(_plain, value))
+    return value
+
+
+def _whole(shape: Any) -> Any:
+    """A shape with integers where it had whole floats, as a division gives them."""
+    if isinstance(shape, list | tuple):
+        return [_whole(size) for size in shape]
+    if isinstance(shape, float | np.floating) and float(shape).is_integer():
+        return int(shape)
+    return shape
