@@ -52,17 +52,18 @@ class Images:
 
         A height or width that is unknown until the graph runs is left to TensorFlow.
         """
-        if arguments[name].shape.rank != self.rank:
-            shape = arguments[name].shape
+        shape = arguments[name].shape
+        if shape.rank != self.rank:
             raise ValueError(f"{name} must have rank {self.rank}, got shape {shape}")
-        shape = arguments[name].shape.as_list()
-        channels = shape[-1]
+        # Integers also where `disable_v2_behavior` brought the old shapes back.
+        sides = shape.as_list()
+        channels = sides[-1]
         wanted = () if self.other_channels else self.channels
         if channels is None or (wanted and channels not in wanted):
             allowed = " or ".join(map(str, wanted)) or "a known number of"
             raise ValueError(f"{name} must have {allowed} channels, got {channels} in {shape}")
         smallest = self.smallest_for(arguments)
-        if any(side is not None and side < smallest for side in shape[-3:-1]):
+        if any(side is not None and side < smallest for side in sides[-3:-1]):
             raise ValueError(
                 f"{name} must be at least {smallest} pixels high and wide, got shape {shape}"
             )
@@ -85,9 +86,9 @@ class Tokens:
             raise ValueError(f"{name} must have rank 2 [batch, length], got shape {tokens.shape}")
         if not tokens.dtype.is_integer:
             raise ValueError(f"{name} must be of an integer type, got {tokens.dtype.name}")
-        shape = tokens.shape.as_list()
-        if shape[1] is not None and shape[1] < 1:
-            raise ValueError(f"{name} must hold at least 1 token, got shape {shape}")
+        length = tokens.shape.as_list()[1]
+        if length is not None and length < 1:
+            raise ValueError(f"{name} must hold at least 1 token, got shape {tokens.shape}")
 
 
 def takes(inputs: Images | Tokens) -> Callable[[Function], Function]:
