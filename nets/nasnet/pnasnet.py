@@ -9,7 +9,8 @@ from typing import Any
 
 from model_deploy import slim
 from nets.nasnet.cell_config import CellNetworkConfig
-from nets.nasnet.cell_networks import Architecture, build_network, cells_arg_scope, images_for
+from nets.nasnet.cell_networks import build_network, cells_arg_scope, images_for
+from nets.nasnet.cell_plan import Architecture
 from nets.nasnet.nasnet_utils import NasNetABaseCell
 from nets.parts.network import Network, takes
 

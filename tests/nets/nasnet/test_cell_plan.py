@@ -1,0 +1,96 @@
+"""The plan of the cells of a network."""
+
+import pytest
+
+from nets.nasnet import nasnet_utils
+from nets.nasnet.cell_config import CellNetworkConfig
+from nets.nasnet.cell_plan import Architecture, plan
+
+_CELL = nasnet_utils.NasNetANormalCell
+_FOUND = {
+    "cifar": Architecture(_CELL, _CELL, "cifar"),
+    "imagenet": Architecture(_CELL, _CELL, "imagenet"),
+    "halving in place": Architecture(_CELL, None, "imagenet"),
+}
+
+
+def small_config(**settings):
+    """Returns a config of three narrow cells."""
+    return CellNetworkConfig(**{"num_cells": 3, "num_conv_filters": 8, **settings})
+
+
+@pytest.mark.parametrize(
+    ("architecture", "expected"),
+    [
+        pytest.param(
+            "cifar",
+            ["cell_0 8", "reduction_cell_0 16", "cell_1 16", "reduction_cell_1 32", "cell_2 32"],
+            id="cifar",
+        ),
+        pytest.param(
+            "imagenet",
+            [
+                *["cell_stem_0 2", "cell_stem_1 4", "cell_0 8", "reduction_cell_0 16"],
+                *["cell_1 16", "reduction_cell_1 32", "cell_2 32"],
+            ],
+            id="imagenet",
+        ),
+        pytest.param(
+            "halving in place",
+            ["cell_stem_0 2", "cell_stem_1 4", "cell_0 8", "cell_1 16", "cell_2 32"],
+            id="halving-in-place",
+        ),
+    ],
+)
+def test_plan(architecture, expected):
+    """Reductions are spaced evenly, and each doubles the filters."""
+    steps = plan(small_config(), _FOUND[architecture])
+    assert [f"{step.scope} {step.filters}" for step in steps] == expected
+    halving = [step.scope for step in steps if step.stride == 2]
+    in_place = ["cell_1", "cell_2"]
+    assert [scope for scope in halving if scope.startswith("cell_stem") is False] == (
+        in_place if architecture == "halving in place" else ["reduction_cell_0", "reduction_cell_1"]
+    )
+
+
+@pytest.mark.parametrize(("skips", "previous"), [(False, -2), (True, -3)])
+def test_plan_of_the_cell_after_a_reduction(skips, previous):
+    """The cell after a reduction takes the last cell before it, or skips that one."""
+    steps = plan(small_config(skip_reduction_layer_input=skips), _FOUND["cifar"])
+    assert [step.previous for step in steps] == [-2, -2, previous, -2, previous]
+
+
+@pytest.mark.parametrize(
+    ("settings", "heads"),
+    [
+        pytest.param({}, ["aux_1"], id="before-the-second-reduction"),
+        pytest.param({"num_cells": 6}, ["aux_3"], id="six-cells"),
+        pytest.param({"use_aux_head": False}, [], id="switched-off"),
+        pytest.param({"num_reduction_layers": 1}, [], id="one-reduction"),
+    ],
+)
+def test_plan_of_the_auxiliary_head(settings, heads):
+    """The auxiliary head is on the last cell before the second reduction."""
+    steps = plan(small_config(**settings), _FOUND["cifar"])
+    assert [step.auxiliary_scope for step in steps if step.auxiliary_scope] == heads
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        pytest.param(
+            {"num_cells": 2},
+            r"num_cells must be greater than num_reduction_layers \(2\), got 2",
+            id="more-reductions-than-cells",
+        ),
+        pytest.param(
+            {"num_conv_filters": 7},
+            "num_conv_filters must leave each cell 2 filters .*, got 7",
+            id="too-narrow-for-the-stem",
+        ),
+    ],
+)
+def test_plan_rejects(settings, message):
+    """Settings that do not go together are named."""
+    with pytest.raises(ValueError, match=message):
+        plan(small_config(**settings), _FOUND["imagenet"])
