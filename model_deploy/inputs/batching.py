@@ -7,8 +7,8 @@ from typing import Any
 import tensorflow as tf
 
 from model_deploy.checks import check_at_least
+from model_deploy.inputs import chunks, decoding, reading, sources
 from model_deploy.inputs import dataset as dataset_lib
-from model_deploy.inputs import decoding, reading, sources
 from model_deploy.inputs import preprocessing as preprocessing_lib
 
 Example = dict[str, Any]
@@ -85,17 +85,22 @@ class Batching:
 
         Images in memory enter the graph here, once for all calls of the function.
         """
-        if isinstance(self.dataset.source, sources.ArraySource):
-            return self._pipeline_of_arrays(self.dataset.source)
-        return self._pipeline_of_encoded(self.dataset.source)
+        source = self.dataset.source
+        if isinstance(source, sources.ArraySource):
+            return self._pipeline_of_arrays(source)
+        if isinstance(source, sources.GraphSource):
+            return self._pipeline_of_graph(source)
+        return self._pipeline_of_encoded(source)
 
     def _pipeline_of_arrays(self, source: sources.ArraySource) -> Callable[[Any], Any]:
-        images, labels = _in_graph(source)
+        images, labels = chunks.in_graph(source.arrays)
 
         def make(number: Example) -> Example:
             index = number["index"]
-            seeds = self._seeds(number["position"])
-            return self._finish(tf.gather(images, index), tf.gather(labels, index), index, seeds)
+            image, label = tf.gather(images, index), tf.gather(labels, index)
+            return self._finish(number | {"image": image, "label": label})
+
+        make = self._plain(make)
 
         def batches(numbers: Any) -> Any:
             if self.family.batched:
@@ -105,32 +110,93 @@ class Batching:
         return batches
 
     def _pipeline_of_encoded(self, source: sources.EncodedSource) -> Callable[[Any], Any]:
+        read = self._by_python(source)
+
+        def batches(numbers: Any) -> Any:
+            examples = read(numbers.unbatch(), self.num_readers or tf.data.AUTOTUNE)
+            return self._batched(examples.map(self._plain(self._finish), self._calls))
+
+        return batches
+
+    def _pipeline_of_graph(self, source: sources.GraphSource) -> Callable[[Any], Any]:
+        tables = chunks.in_graph(source.tables())
+        by_python = self._by_python(source)
+        finish = self._plain(self._finish)
+        # Images of one size can wait for the rest of their batch.
+        finish_batches = self.family.batched and None not in self.dataset.image_shape
+
+        def read(number: Example) -> Example:
+            example = number | self._by_ops(source, tables, number)
+            return example if finish_batches else finish(example)
+
+        def read_again(numbers: Any) -> Any:
+            examples = by_python(numbers, None)
+            return examples if finish_batches else examples.map(finish)
+
+        pixels = self.size[0] * self.size[1] * (self.dataset.image_shape[-1] or 3)
+        readers = self.num_readers or chunks.usable_cores()
+        size = chunks.chunk_size(pixels * tf.float32.size, self.batch_size)
+        reading_chunks = chunks.Chunks(self._plain(read), read_again, size, readers)
+
+        def batches(numbers: Any) -> Any:
+            examples = reading_chunks.examples(numbers)
+            examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
+            return examples.map(finish, self._calls) if finish_batches else examples
+
+        return batches
+
+    def _by_ops(self, source: sources.GraphSource, tables: Any, number: Example) -> Example:
+        """Reads and decodes an example by TensorFlow's ops alone."""
         channels = self.dataset.image_shape[-1] or 0
-        crop = self._crop
+        contents, label = source.read_in_graph(tables, number["index"])
+        if self._crop:
+            image = self._crop(contents, self._seeds(number["position"]), channels)
+            image = tf.ensure_shape(image, [None, None, channels or None])
+        else:
+            image = tf.io.decode_image(contents, channels, expand_animations=False)
+            image = tf.ensure_shape(image, self.dataset.image_shape)
+        return {"image": image, "label": label}
+
+    def _by_python(self, source: sources.EncodedSource) -> Callable[[Any, int | None], Any]:
+        """A function from numbers and the number of parallel calls to decoded examples."""
+        channels = self.dataset.image_shape[-1] or 0
         reader = reading.Reader(
             source=source,
             num_examples=self.dataset.num_examples,
-            shape=(None, None, None) if crop else self.dataset.image_shape,
-            decode=decoding.Decoder(channels, crop),
+            shape=(None, None, None) if self._crop else self.dataset.image_shape,
+            decode=decoding.Decoder(channels, self._crop),
             replace=self.training,
         )
 
-        def read(number: Example) -> tuple[Any, ...]:
+        @tf.autograph.experimental.do_not_convert
+        def read(number: Example) -> tuple[Example, Any]:
             seed = self._seeds(number["position"])
             image, label, index, found = reader.in_graph(number["index"], seed)
-            image.set_shape([None, None, channels or None])
-            return image, label, index, found, seed
+            image.set_shape(
+                [None, None, channels or None] if self._crop else self.dataset.image_shape
+            )
+            return number | {"image": image, "label": label, "index": index}, found
 
-        def finish(image: Any, label: Any, index: Any, _: Any, seed: Any) -> Example:
-            return self._finish(image, label, index, seed)
+        @tf.autograph.experimental.do_not_convert
+        def was_found(_: Example, found: Any) -> Any:
+            return found
 
-        def batches(numbers: Any) -> Any:
-            examples = numbers.unbatch().map(read, self.num_readers or tf.data.AUTOTUNE)
-            if not self.training:
-                examples = examples.filter(lambda *example: example[3])
-            return self._batched(examples.map(finish, self._calls))
+        @tf.autograph.experimental.do_not_convert
+        def only_example(example: Example, _: Any) -> Example:
+            return example
 
-        return batches
+        def examples(numbers: Any, calls: int | None) -> Any:
+            found = numbers.map(read, calls)
+            return (found if self.training else found.filter(was_found)).map(only_example)
+
+        return examples
+
+    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function without AutoGraph, unless it calls functions that users have registered."""
+        family = self.family.train if self.training else self.family.evaluate
+        if family.__module__.startswith("model_deploy."):
+            return tf.autograph.experimental.do_not_convert(function)
+        return function
 
     def _batched(self, examples: Any) -> Any:
         return examples.batch(self.batch_size, drop_remainder=self.training)
@@ -142,6 +208,8 @@ class Batching:
     @property
     def _crop(self) -> Callable[..., Any] | None:
         """What crops while decoding, if that is possible."""
+        if isinstance(self.dataset.source, sources.ArraySource):
+            return None
         wanted = self.training and self.options.get("crop_image", True)
         return self.family.crop_encoded if wanted else None
 
@@ -149,7 +217,8 @@ class Batching:
         """int64 [2], or [n, 2] for n positions."""
         return tf.stack([tf.zeros_like(position) + self.seed, position], axis=-1)
 
-    def _finish(self, images: Any, labels: Any, index: Any, seeds: Any) -> Example:
+    def _finish(self, example: Example) -> Example:
+        images, seeds = example["image"], self._seeds(example["position"])
         lonely = images.shape.rank == 3 and self.family.batched
         if lonely:
             images, seeds = images[tf.newaxis], seeds[tf.newaxis]
@@ -157,23 +226,8 @@ class Batching:
         if not self.training:
             images = self.family.evaluate(images, *self.size, **options)
         else:
-            if self._crop and isinstance(self.dataset.source, sources.EncodedSource):
+            if self._crop:
                 options["crop_image"] = False
             images = self.family.train(images, *self.size, seeds, **options)
-        result = {"image": images[0] if lonely else images, "label": labels}
-        return result | ({"index": index} if self.include_index else {})
-
-
-def _in_graph(source: sources.ArraySource) -> tuple[Any, Any]:
-    """Tensors of all images, uint8 [n, h, w, c], and labels, int64 [n].
-
-    The arrays enter the graph through a function that runs when the iterator is
-    initialized, not as constants: a graph with CIFAR-10 in it would be 150 MB, in
-    every checkpoint's copy of it too.
-    """
-    tensors = []
-    for array in source.arrays:
-        tensor = tf.numpy_function(lambda array=array: array, [], array.dtype)
-        tensor.set_shape(array.shape)
-        tensors.append(tensor)
-    return tensors[0], tensors[1]
+        result = {"image": images[0] if lonely else images, "label": example["label"]}
+        return result | ({"index": example["index"]} if self.include_index else {})

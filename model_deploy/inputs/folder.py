@@ -3,7 +3,10 @@
 import hashlib
 import os
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+import tensorflow as tf
 from absl import logging
 
 from model_deploy.inputs import dataset
@@ -25,7 +28,7 @@ class FileSource:
     def __init__(self, paths: Sequence[str], labels: Sequence[int], tolerance: Tolerance) -> None:
         self.tolerance = tolerance
         self._paths = paths
-        self._labels = labels
+        self._labels = np.array(labels, np.int64)
 
     def read(self, index: int) -> tuple[bytes, int]:
         """The content of a file and its label.
@@ -35,9 +38,18 @@ class FileSource:
         """
         try:
             with open(self._paths[index], "rb") as file:
-                return file.read(), self._labels[index]
+                return file.read(), int(self._labels[index])
         except OSError as error:
             raise self.corrupt(index, f"cannot be read: {error}") from error
+
+    def tables(self) -> Sequence[np.ndarray]:
+        """The paths, bytes [n], and the labels, int64 [n]."""
+        return [np.array([os.fsencode(each) for each in self._paths], object), self._labels]
+
+    def read_in_graph(self, tables: Sequence[Any], index: Any) -> tuple[Any, Any]:
+        """The content of a file, string [], and its label, int64 []."""
+        paths, labels = tables
+        return tf.io.read_file(tf.gather(paths, index)), tf.gather(labels, index)
 
     def corrupt(self, index: int, reason: str) -> CorruptRecordError:
         """The error that says what is wrong with a file."""

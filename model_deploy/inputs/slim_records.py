@@ -9,6 +9,7 @@ import concurrent.futures
 import functools
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -67,6 +68,24 @@ class RecordSource:
             reason = f"label must be from 0 to {self._num_classes - 1}, got {label}"
             raise self.corrupt(index, reason)
         return encoded[0], label
+
+    def tables(self) -> Sequence[np.ndarray]:
+        """See `tfrecords.graph_tables`."""
+        return tfrecords.graph_tables(self._files)
+
+    def read_in_graph(self, tables: Sequence[Any], index: Any) -> tuple[Any, Any]:
+        """The encoded image, string [], and the label, int64 [], of an example."""
+        features = tf.io.parse_single_example(
+            tfrecords.read_in_graph(tables, index),
+            {
+                "image/encoded": tf.io.FixedLenFeature([], tf.string),
+                "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+            },
+        )
+        label = features["image/class/label"] - self._label_offset
+        # One op that fails for labels out of their range.
+        label = tf.gather(tf.range(self._num_classes, dtype=tf.int64), label)
+        return features["image/encoded"], label
 
     def corrupt(self, index: int, reason: str) -> CorruptRecordError:
         """The error that says what is wrong with an example, and in which file it is."""

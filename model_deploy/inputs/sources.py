@@ -1,8 +1,8 @@
 """Where examples come from: arrays in memory, or encoded images read by number."""
 
 import functools
-from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -60,6 +60,25 @@ class EncodedSource(Protocol):
 
     def corrupt(self, index: int, reason: str) -> CorruptRecordError:
         """The error that says what is wrong with an example, and in which file it is."""
+
+
+@runtime_checkable
+class GraphSource(EncodedSource, Protocol):
+    """An `EncodedSource` whose examples TensorFlow's ops can read, too, without any Python.
+
+    What the ops cannot read is read once more by `read`, which knows what to say about it.
+    """
+
+    def tables(self) -> Sequence[np.ndarray]:
+        """What the ops look things up in: they enter the graph once for all clones."""
+
+    def read_in_graph(self, tables: Sequence[Any], index: Any) -> tuple[Any, Any]:
+        """The encoded image, string [], and the label, int64 [], of an example.
+
+        Args:
+          tables: the tensors of `tables`.
+          index: int64 [], the number of the example.
+        """
 
 
 Source = ArraySource | EncodedSource

@@ -9,8 +9,11 @@ import dataclasses
 import mmap
 import os
 import struct
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from model_deploy.inputs.checksums import masked_crc32c
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
@@ -94,3 +97,36 @@ def _walk(data: mmap.mmap | bytes, size: int) -> tuple[list[int], str | None]:
             return starts, f"must end at byte {end}, but the file is truncated at {size}"
         starts.append(end)
     return starts, None
+
+
+def graph_tables(files: Sequence[RecordFile]) -> list[np.ndarray]:
+    """What `read_in_graph` needs to know of some files.
+
+    Returns:
+      The paths, bytes [files]; and of each record, over all files, the number of its file,
+      int32 [n], where it begins, int64 [n], and how many bytes it has, int64 [n].
+    """
+    return [
+        np.array([os.fsencode(file.path) for file in files], object),
+        np.repeat(np.arange(len(files), dtype=np.int32), [len(file.offsets) for file in files]),
+        np.concatenate([file.offsets for file in files]) - _HEADER.size,
+        np.concatenate([file.lengths for file in files]) + _HEADER.size + _FOOTER.size,
+    ]
+
+
+def read_in_graph(tables: Sequence[Any], index: Any) -> Any:
+    """The data of a record, string [], read by TensorFlow's ops, which check its checksum.
+
+    Args:
+      tables: the tensors of `graph_tables`.
+      index: int64 [], the number of the record over all files.
+    """
+    paths, files, begins, sizes = tables
+    reader = tf.raw_ops.TFRecordDatasetV2(
+        filenames=[tf.gather(paths, tf.gather(files, index))],
+        compression_type="",
+        buffer_size=tf.gather(sizes, index),  # so that each record is a single request
+        byte_offsets=[tf.gather(begins, index)],
+    )
+    record = tf.data.experimental.from_variant(reader, tf.TensorSpec([], tf.string))
+    return record.take(1).get_single_element()
