@@ -30,6 +30,8 @@ class Batching:
       num_preprocessing_threads: images, or batches of a batched family, that are
         preprocessed at the same time; None lets `tf.data` tune it.
       include_index: whether batches also carry "index", the numbers of their examples.
+      in_windows: whether the numbers come in windows of some steps, with neighbours among them
+        that are to be read together.
 
     Raises:
       ValueError: for a number below 1, and without an `image_size` for images that vary in size.
@@ -45,6 +47,7 @@ class Batching:
     num_readers: int | None = None
     num_preprocessing_threads: int | None = None
     include_index: bool = False
+    in_windows: bool = False
 
     def __post_init__(self) -> None:
         numbers = {"batch_size": self.batch_size, "num_readers": self.num_readers}
@@ -78,8 +81,8 @@ class Batching:
     def pipeline(self) -> Callable[[Any], Any]:
         """A function from example numbers to batches, both as a `tf.data.Dataset`.
 
-        What it is given has dicts of "index", the numbers of the examples of one batch,
-        and "position", their places in the training sequence; both int64 [batch_size],
+        What it is given has dicts of "index", the numbers of the examples of one batch or of some,
+        and "position", their places in the training sequence; both int64 [n * batch_size],
         or less in the last batch of an evaluation.  What it returns has dicts of
         "image" float32 [n, h, w, c] and "label" int64 [n].
 
@@ -104,6 +107,8 @@ class Batching:
 
         def batches(numbers: Any) -> Any:
             if self.family.batched:
+                if self.training:
+                    numbers = numbers.rebatch(self.batch_size, drop_remainder=True)
                 return numbers.map(make, self._calls)
             return self._batched(numbers.unbatch().map(make, self._calls))
 
@@ -126,7 +131,7 @@ class Batching:
         finish_batches = self.family.batched and None not in self.dataset.image_shape
 
         def read(number: Example) -> Example:
-            example = number | self._by_ops(source, tables, number)
+            example = self._by_ops(source, tables, number)
             return example if finish_batches else finish(example)
 
         def read_again(numbers: Any) -> Any:
@@ -139,6 +144,8 @@ class Batching:
         reading_chunks = chunks.Chunks(self._plain(read), read_again, size, readers)
 
         def batches(numbers: Any) -> Any:
+            if self.in_windows and isinstance(source, sources.RunSource):
+                numbers = chunks.read_windows(source, tables, numbers, readers)
             examples = reading_chunks.examples(numbers)
             examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
             return examples.map(finish, self._calls) if finish_batches else examples
@@ -148,18 +155,24 @@ class Batching:
     def _by_ops(self, source: sources.GraphSource, tables: Any, number: Example) -> Example:
         """Reads and decodes an example by TensorFlow's ops alone."""
         channels = self.dataset.image_shape[-1] or 0
-        contents, label = source.read_in_graph(tables, number["index"])
+        index = number["index"]
+        stored = number["stored"] if "stored" in number else source.read_in_graph(tables, index)
+        contents, label = source.parse_in_graph(tables, stored, index)
         if self._crop:
             image = self._crop(contents, self._seeds(number["position"]), channels)
             image = tf.ensure_shape(image, [None, None, channels or None])
         else:
             image = tf.io.decode_image(contents, channels, expand_animations=False)
             image = tf.ensure_shape(image, self.dataset.image_shape)
-        return {"image": image, "label": label}
+        return {
+            **{"image": image, "label": label},
+            **{"index": index, "position": number["position"]},
+        }
 
     def _by_python(self, source: sources.EncodedSource) -> Callable[[Any, int | None], Any]:
         """A function from numbers and the number of parallel calls to decoded examples."""
         channels = self.dataset.image_shape[-1] or 0
+        shape = (None, None, channels or None) if self._crop else self.dataset.image_shape
         reader = reading.Reader(
             source=source,
             num_examples=self.dataset.num_examples,
@@ -172,10 +185,9 @@ class Batching:
         def read(number: Example) -> tuple[Example, Any]:
             seed = self._seeds(number["position"])
             image, label, index, found = reader.in_graph(number["index"], seed)
-            image.set_shape(
-                [None, None, channels or None] if self._crop else self.dataset.image_shape
-            )
-            return number | {"image": image, "label": label, "index": index}, found
+            image.set_shape(shape)
+            example = {"image": image, "label": label}
+            return example | {"index": index, "position": number["position"]}, found
 
         @tf.autograph.experimental.do_not_convert
         def was_found(_: Example, found: Any) -> Any:
@@ -194,7 +206,7 @@ class Batching:
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function without AutoGraph, unless it calls functions that users have registered."""
         family = self.family.train if self.training else self.family.evaluate
-        if family.__module__.startswith("model_deploy."):
+        if str(getattr(family, "__module__", "")).startswith("model_deploy."):
             return tf.autograph.experimental.do_not_convert(function)
         return function
 

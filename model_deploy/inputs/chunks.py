@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from model_deploy.inputs import sources
+
 _MAX_BYTES = 2**22
 _MAX_EXAMPLES = 64  # from some 30 on, the start of a chunk takes no time
 
@@ -71,6 +73,45 @@ class Chunks:
             num_parallel_calls=self.readers,
             deterministic=True,
         )
+
+
+def read_windows(
+    source: sources.RunSource, tables: Sequence[Any], numbers: Any, readers: int
+) -> Any:
+    """What is stored of the examples of each window, neighbours by a single request.
+
+    Args:
+      source: where the examples are.
+      tables: the tensors of its tables.
+      numbers: a `tf.data.Dataset` of windows: dicts of tensors [n], "index" among them.
+      readers: requests at the same time.
+
+    Returns:
+      The windows with "stored", string [n], in addition: empty for all of a run that has an error.
+    """
+
+    @tf.autograph.experimental.do_not_convert
+    def read(first: Any, count: Any) -> Any:
+        return source.read_run_in_graph(tables, first, count)
+
+    @tf.autograph.experimental.do_not_convert
+    def read_run(first: Any, count: Any) -> Any:
+        good = tf.data.Dataset.from_tensors((first, count)).map(read).ignore_errors()
+        return good.concatenate(tf.data.Dataset.from_tensors(tf.fill([count], ""))).take(1)
+
+    @tf.autograph.experimental.do_not_convert
+    def read_window(window: Any) -> Any:
+        places = tf.argsort(window["index"])
+        in_order = tf.gather(window["index"], places)
+        runs = tf.data.Dataset.from_tensor_slices(source.runs_in_graph(tables, in_order))
+        stored = runs.interleave(
+            read_run, readers, 1, num_parallel_calls=readers, deterministic=True
+        )
+        count = tf.shape(places, out_type=tf.int64)[0]
+        stored = stored.rebatch(count).get_single_element()
+        return window | {"stored": tf.gather(stored, tf.argsort(places))}
+
+    return numbers.map(read_window).prefetch(1)
 
 
 def in_graph(arrays: Sequence[np.ndarray]) -> list[Any]:

@@ -46,10 +46,13 @@ class FileSource:
         """The paths, bytes [n], and the labels, int64 [n]."""
         return [np.array([os.fsencode(each) for each in self._paths], object), self._labels]
 
-    def read_in_graph(self, tables: Sequence[Any], index: Any) -> tuple[Any, Any]:
+    def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
+        """The content of a file, string []."""
+        return tf.io.read_file(tf.gather(tables[0], index))
+
+    def parse_in_graph(self, tables: Sequence[Any], stored: Any, index: Any) -> tuple[Any, Any]:
         """The content of a file, string [], and its label, int64 []."""
-        paths, labels = tables
-        return tf.io.read_file(tf.gather(paths, index)), tf.gather(labels, index)
+        return stored, tf.gather(tables[1], index)
 
     def corrupt(self, index: int, reason: str) -> CorruptRecordError:
         """The error that says what is wrong with a file."""

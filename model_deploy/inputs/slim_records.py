@@ -73,10 +73,23 @@ class RecordSource:
         """See `tfrecords.graph_tables`."""
         return tfrecords.graph_tables(self._files)
 
-    def read_in_graph(self, tables: Sequence[Any], index: Any) -> tuple[Any, Any]:
-        """The encoded image, string [], and the label, int64 [], of an example."""
+    def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
+        """The record of an example, string []."""
+        return tfrecords.read_in_graph(tables, index)
+
+    def runs_in_graph(self, tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
+        """See `tfrecords.runs_in_graph`."""
+        return tfrecords.runs_in_graph(tables, indices)
+
+    def read_run_in_graph(self, tables: Sequence[Any], first: Any, count: Any) -> Any:
+        """The records of neighbours, string [count]."""
+        return tfrecords.read_run_in_graph(tables, first, count)
+
+    def parse_in_graph(self, tables: Sequence[Any], stored: Any, index: Any) -> tuple[Any, Any]:
+        """The encoded image, string [], and the label, int64 [], of a record."""
+        del tables, index  # the record says it all
         features = tf.io.parse_single_example(
-            tfrecords.read_in_graph(tables, index),
+            stored,
             {
                 "image/encoded": tf.io.FixedLenFeature([], tf.string),
                 "image/class/label": tf.io.FixedLenFeature([], tf.int64),

@@ -20,6 +20,7 @@ from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 
 _HEADER = struct.Struct("<QI")
 _FOOTER = struct.Struct("<I")
+_MAX_REQUEST = 2**24
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,12 +122,46 @@ def read_in_graph(tables: Sequence[Any], index: Any) -> Any:
       tables: the tensors of `graph_tables`.
       index: int64 [], the number of the record over all files.
     """
-    paths, files, begins, sizes = tables
-    reader = tf.raw_ops.TFRecordDatasetV2(
-        filenames=[tf.gather(paths, tf.gather(files, index))],
+    # As large a buffer as the record: each is a single request.
+    return _records_from(tables, index, tf.gather(tables[3], index)).take(1).get_single_element()
+
+
+def runs_in_graph(tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
+    """Which of some records are neighbours in a file.
+
+    Args:
+      tables: the tensors of `graph_tables`.
+      indices: int64 [n], numbers over all files in ascending order; n is at least 1.
+
+    Returns:
+      The first number of each run and how many it has, int64 [runs] each.
+    """
+    files = tf.gather(tables[1], indices)
+    follows = tf.equal(indices[1:], indices[:-1] + 1) & tf.equal(files[1:], files[:-1])
+    begins = tf.concat([[0], tf.where(~follows)[:, 0] + 1], axis=0)
+    ends = tf.concat([begins[1:], tf.shape(indices, tf.int64)], axis=0)
+    return tf.gather(indices, begins), ends - begins
+
+
+def read_run_in_graph(tables: Sequence[Any], first: Any, count: Any) -> Any:
+    """The data of neighbours in a file, string [count], checked.
+
+    Args:
+      tables: the tensors of `graph_tables`.
+      first: int64 [], the number of the first record over all files.
+      count: int64 [].
+    """
+    size = tf.reduce_sum(tables[3][first : first + count])
+    records = _records_from(tables, first, tf.minimum(size, _MAX_REQUEST)).take(count)
+    return records.batch(count, drop_remainder=True).get_single_element()
+
+
+def _records_from(tables: Sequence[Any], first: Any, buffer_size: Any) -> Any:
+    paths, files, begins, _ = tables
+    records = tf.raw_ops.TFRecordDatasetV2(
+        filenames=[tf.gather(paths, tf.gather(files, first))],
         compression_type="",
-        buffer_size=tf.gather(sizes, index),  # so that each record is a single request
-        byte_offsets=[tf.gather(begins, index)],
+        buffer_size=buffer_size,
+        byte_offsets=[tf.gather(begins, first)],
     )
-    record = tf.data.experimental.from_variant(reader, tf.TensorSpec([], tf.string))
-    return record.take(1).get_single_element()
+    return tf.data.experimental.from_variant(records, tf.TensorSpec([], tf.string))

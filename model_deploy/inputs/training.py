@@ -93,17 +93,24 @@ class TrainBatches(Iterator[dict[str, Any]]):
         self._shard = shard
         self._given = 0
         pipeline = options.pipeline()
-        datasets = [
-            pipeline(_numbers(order, shard, clone, self.position, num_epochs))
-            for clone in range(shard.num_clones)
-        ]
-        iterators = [
-            _prefetching_iterator(each, clone_devices[clone] if clone_devices else None)
-            for clone, each in enumerate(datasets)
-        ]
+
+        def iterator(first_clone: int, num_clones: int, device: str | None) -> Any:
+            numbers = _numbers(
+                order, shard, first_clone, num_clones, start=self.position, num_epochs=num_epochs
+            )
+            return _prefetching_iterator(pipeline(numbers), num_clones, device)
+
+        if any("GPU" in device.upper() for device in clone_devices or ()):
+            # Each onto its device, while the step before it runs.
+            iterators = [iterator(clone, 1, each) for clone, each in enumerate(clone_devices or ())]
+            takers = iterators
+        else:
+            # One pipeline holds as much as eight would, divided by eight.
+            iterators = [iterator(0, shard.num_clones, None)]
+            takers = iterators * shard.num_clones
         self.initializer = tf.group(*[each.initializer for each in iterators], name="initializer")
         tf.compat.v1.add_to_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS, self.initializer)
-        self._elements, self.wait_secs = waiting.timed(iterators)
+        self._elements, self.wait_secs = waiting.timed(takers)
         self._advance = self.wait_secs
         if own_position is not None:
             one = tf.IndexedSlices(tf.ones([1], tf.int64), tf.constant([shard.shard_index]))
@@ -143,6 +150,7 @@ def train_batches(
     image_size: int | tuple[int, int] | None = None,
     position: Any = None,
     num_epochs: int | None = None,
+    shuffle_block: int | None = None,
     num_readers: int | None = None,
     num_preprocessing_threads: int | None = None,
     clone_devices: Sequence[str] | None = None,
@@ -174,7 +182,9 @@ def train_batches(
         By default the pipeline counts its steps itself, in an int64 [num_shards]
         variable that is saved with the others (added to `GLOBAL_VARIABLES`).
       num_epochs: how many epochs to go on for; by default without end.
-      num_readers: images read at the same time; by default `tf.data` tunes it.
+      shuffle_block: neighbours of a file that are read together, for slow storage; see `order`.
+      num_readers: reads at the same time; by default as many as there are cores, or more where
+        files are not on this machine.
       num_preprocessing_threads: calls of the preprocessing at the same time; by default
         `tf.data` tunes it.
       clone_devices: one device per clone; batches are prefetched to those that are GPUs.
@@ -197,7 +207,7 @@ def train_batches(
         dataset, and examples that cannot be read.
     """
     shard = Shard(num_shards, shard_index, num_clones, batch_size)
-    order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle)
+    order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle, shuffle_block)
     check_at_least("num_epochs", num_epochs, 1)
     options = batching.Batching(
         dataset=dataset,
@@ -210,6 +220,7 @@ def train_batches(
         num_readers=num_readers,
         num_preprocessing_threads=num_preprocessing_threads,
         include_index=include_index,
+        in_windows=order.steps_per_window > 1,
     )
     with (
         tf.compat.v1.device(inputs_device),
@@ -245,33 +256,53 @@ def _as_number(position: Any) -> Any:
     return tf.cast(tf.convert_to_tensor(position), tf.int64, name="start")
 
 
-def _numbers(order: Order, shard: Shard, clone: int, start: Any, num_epochs: int | None) -> Any:
-    """A `tf.data.Dataset` of the example numbers of each step of a clone, from `start` on."""
-    first_epoch = start // order.steps_per_epoch
-    first_step = start % order.steps_per_epoch
-    places = tf.range(shard.batch_size, dtype=tf.int64)
+def _numbers(
+    order: Order,
+    shard: Shard,
+    first_clone: int,
+    num_clones: int,
+    *,
+    start: Any,
+    num_epochs: int | None,
+) -> Any:
+    """A `tf.data.Dataset` of example numbers from step `start` on, a window in each element.
 
-    def steps_of_epoch(epoch: Any) -> Any:
+    In a window one step follows the other, and in a step the clones that share the pipeline.
+    """
+    num_steps, window = order.steps_per_epoch, order.steps_per_window
+    first_epoch = start // num_steps
+    first_step = start % num_steps
+    begin, count = shard.offset(first_clone), num_clones * shard.batch_size
+
+    @tf.autograph.experimental.do_not_convert
+    def windows_of_epoch(epoch: Any) -> Any:
         examples = order.epoch(epoch)
+        done = tf.where(tf.equal(epoch, first_epoch), first_step, 0)
 
-        def numbers_of_step(step: Any) -> dict[str, Any]:
-            in_epoch = step * shard.global_batch_size + shard.offset(clone) + places
+        @tf.autograph.experimental.do_not_convert
+        def numbers_of_window(number: Any) -> dict[str, Any]:
+            steps = tf.range(
+                tf.maximum(number * window, done), tf.minimum((number + 1) * window, num_steps)
+            )
+            places = begin + tf.range(count, dtype=tf.int64)
+            in_epoch = tf.reshape(steps[:, tf.newaxis] * shard.global_batch_size + places, [-1])
             return {
                 "index": tf.gather(examples, in_epoch),
                 "position": epoch * order.examples_per_epoch + in_epoch,
             }
 
-        begin = tf.where(tf.equal(epoch, first_epoch), first_step, 0)
-        return tf.data.Dataset.range(begin, order.steps_per_epoch).map(numbers_of_step)
+        num_windows = -(-num_steps // window)
+        return tf.data.Dataset.range(done // window, num_windows).map(numbers_of_window)
 
     end = _ENDLESS if num_epochs is None else num_epochs
-    return tf.data.Dataset.range(first_epoch, end).flat_map(steps_of_epoch)
+    return tf.data.Dataset.range(first_epoch, end).flat_map(windows_of_epoch)
 
 
-def _prefetching_iterator(batches: Any, device: str | None) -> Any:
-    """An initializable iterator that prefetches, onto the device if that is a GPU."""
+def _prefetching_iterator(batches: Any, num_clones: int, device: str | None) -> Any:
+    """An initializable iterator that prefetches a step, onto the device if that is a GPU."""
     if device is None or "GPU" not in device.upper():
-        return tf.compat.v1.data.make_initializable_iterator(batches.prefetch(tf.data.AUTOTUNE))
+        batches = batches.prefetch(num_clones + 1)
+        return tf.compat.v1.data.make_initializable_iterator(batches)
     batches = batches.apply(tf.data.experimental.prefetch_to_device(device))
     with tf.device(device):
         return tf.compat.v1.data.make_initializable_iterator(batches)
