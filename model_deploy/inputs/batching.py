@@ -139,7 +139,7 @@ class Batching:
             return examples if finish_batches else examples.map(finish)
 
         pixels = self.size[0] * self.size[1] * (self.dataset.image_shape[-1] or 3)
-        readers = self.num_readers or chunks.usable_cores()
+        readers = self.num_readers or chunks.default_readers(source.is_local)
         size = chunks.chunk_size(pixels * tf.float32.size, self.batch_size)
         reading_chunks = chunks.Chunks(self._plain(read), read_again, size, readers)
 
@@ -148,7 +148,8 @@ class Batching:
                 numbers = chunks.read_windows(source, tables, numbers, readers)
             examples = reading_chunks.examples(numbers)
             examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
-            return examples.map(finish, self._calls) if finish_batches else examples
+            examples = examples.map(finish, self._calls) if finish_batches else examples
+            return chunks.with_threads(examples, readers)
 
         return batches
 

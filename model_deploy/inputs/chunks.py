@@ -17,12 +17,27 @@ import tensorflow as tf
 from model_deploy.inputs import sources
 
 _MAX_BYTES = 2**22
+_REMOTE_READERS = 16
 _MAX_EXAMPLES = 64  # from some 30 on, the start of a chunk takes no time
 
 
 def chunk_size(example_bytes: int, batch_size: int) -> int:
     """How many examples a chunk has: no more than a batch, and about 4 MiB."""
     return max(1, min(_MAX_EXAMPLES, batch_size, _MAX_BYTES // max(1, example_bytes)))
+
+
+def default_readers(is_local: bool) -> int:
+    """How many reads there are at the same time: more where they wait for another machine."""
+    return usable_cores() if is_local else max(_REMOTE_READERS, usable_cores())
+
+
+def with_threads(examples: Any, readers: int) -> Any:
+    """The `tf.data.Dataset` with a thread for each reader, where those of the session are fewer."""
+    if readers <= usable_cores():
+        return examples
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = readers
+    return examples.with_options(options)
 
 
 def usable_cores() -> int:

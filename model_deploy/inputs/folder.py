@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from model_deploy import file_systems
 from model_deploy.inputs import dataset
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 
@@ -28,6 +29,7 @@ class FileSource:
     def __init__(self, paths: Sequence[str], labels: Sequence[int], tolerance: Tolerance) -> None:
         self.tolerance = tolerance
         self._paths = paths
+        self.is_local = all(map(file_systems.is_local, paths))
         self._labels = np.array(labels, np.int64)
 
     def read(self, index: int) -> tuple[bytes, int]:
@@ -37,8 +39,7 @@ class FileSource:
           CorruptRecordError: if the file cannot be read.
         """
         try:
-            with open(self._paths[index], "rb") as file:
-                return file.read(), int(self._labels[index])
+            return file_systems.read_bytes(self._paths[index]), int(self._labels[index])
         except OSError as error:
             raise self.corrupt(index, f"cannot be read: {error}") from error
 
@@ -110,7 +111,9 @@ def folder_dataset(
         raise ValueError(f"test_percent must be from 0 to 100, got {test_percent}")
     root = dataset.required_folder(name, data_dir)
     classes = tuple(
-        sorted(each.name for each in os.scandir(root) if each.is_dir() and each.name[0] not in "._")
+        each
+        for each in file_systems.names_in(root)
+        if each[0] not in "._" and file_systems.is_folder(os.path.join(root, each))
     )
     if not classes:
         raise ValueError(f"data_dir must have one sub-folder per class, got {root!r} with none")
@@ -141,7 +144,7 @@ def folder_dataset(
 
 
 def _image_names(class_folder: str) -> list[str]:
-    names = sorted(each for each in os.listdir(class_folder) if not each.startswith("."))
+    names = [each for each in file_systems.names_in(class_folder) if not each.startswith(".")]
     images = [each for each in names if each.lower().endswith(_SUFFIXES)]
     if len(images) < len(names):
         others = [each for each in names if each not in set(images)]

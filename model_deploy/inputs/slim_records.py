@@ -5,8 +5,6 @@ The files of a split are `<name>_<split>*.tfrecord` or `<split>-*-of-*`.  Each r
 `labels.txt` beside them names the classes, one `label:name` per line.
 """
 
-import concurrent.futures
-import functools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -15,8 +13,9 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from model_deploy import file_systems
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import dataset, memory, slim_files, sources, tfrecords
+from model_deploy.inputs import dataset, memory, records, slim_files, sources, tfrecords
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 
 
@@ -32,13 +31,14 @@ class RecordSource:
 
     def __init__(
         self,
-        files: Sequence[tfrecords.RecordFile],
+        files: Sequence[records.RecordFile],
         num_classes: int,
         label_offset: int,
         tolerance: Tolerance,
     ) -> None:
         self.tolerance = tolerance
         self._files = files
+        self.is_local = all(file_systems.is_local(file.path) for file in files)
         self._ends = np.cumsum([len(file.offsets) for file in files])
         self._num_classes = num_classes
         self._label_offset = label_offset
@@ -70,20 +70,20 @@ class RecordSource:
         return encoded[0], label
 
     def tables(self) -> Sequence[np.ndarray]:
-        """See `tfrecords.graph_tables`."""
-        return tfrecords.graph_tables(self._files)
+        """See `records.graph_tables`."""
+        return records.graph_tables(self._files)
 
     def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
         """The record of an example, string []."""
-        return tfrecords.read_in_graph(tables, index)
+        return records.read_in_graph(tables, index)
 
     def runs_in_graph(self, tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
-        """See `tfrecords.runs_in_graph`."""
-        return tfrecords.runs_in_graph(tables, indices)
+        """See `records.runs_in_graph`."""
+        return records.runs_in_graph(tables, indices)
 
     def read_run_in_graph(self, tables: Sequence[Any], first: Any, count: Any) -> Any:
         """The records of neighbours, string [count]."""
-        return tfrecords.read_run_in_graph(tables, first, count)
+        return records.read_run_in_graph(tables, first, count)
 
     def parse_in_graph(self, tables: Sequence[Any], stored: Any, index: Any) -> tuple[Any, Any]:
         """The encoded image, string [], and the label, int64 [], of a record."""
@@ -105,7 +105,7 @@ class RecordSource:
         file, record = self._place(index)
         return CorruptRecordError(file.path, record, reason)
 
-    def _place(self, index: int) -> tuple[tfrecords.RecordFile, int]:
+    def _place(self, index: int) -> tuple[records.RecordFile, int]:
         number = int(np.searchsorted(self._ends, index, side="right"))
         file = self._files[number]
         return file, int(index - self._ends[number] + len(file.offsets))
@@ -145,16 +145,15 @@ def slim_dataset(
     folder = dataset.required_folder(name, data_dir)
     tolerance = Tolerance(skip_corrupt_records)
     paths = slim_files.find_shards(folder, name, split)
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        files = list(pool.map(functools.partial(tfrecords.index_file, tolerance=tolerance), paths))
+    files = tfrecords.index_files(paths, tolerance)
     names = class_names or slim_files.read_class_names(folder)
-    records = RecordSource(files, len(names), label_offset, tolerance)
-    if not len(records):
+    encoded = RecordSource(files, len(names), label_offset, tolerance)
+    if not len(encoded):
         raise ValueError(f"files of dataset {name!r} must hold records, got none in {paths}")
-    source: sources.Source = records
-    num_examples = len(records)
+    source: sources.Source = encoded
+    num_examples = len(encoded)
     if shape := memory.fits(num_examples, image_shape):
-        arrays = memory.decode_all(records, num_examples, shape)
+        arrays = memory.decode_all(encoded, num_examples, shape)
         source = sources.ArraySource(lambda: arrays)
         num_examples = len(arrays[1])
     return dataset.Dataset(

@@ -67,7 +67,12 @@ class GraphSource(EncodedSource, Protocol):
     """An `EncodedSource` whose examples TensorFlow's ops can read, too, without any Python.
 
     What the ops cannot read is read once more by `read`, which knows what to say about it.
+
+    Attributes:
+      is_local: whether the files are on this machine; the others are waited for, many at a time.
     """
+
+    is_local: bool
 
     def tables(self) -> Sequence[np.ndarray]:
         """What the ops look things up in: they enter the graph once for all clones."""
