@@ -166,6 +166,39 @@ def replace(old: Path, new: Path) -> None:
             _gfile().rename(os.fspath(old), os.fspath(new), overwrite=True)
 
 
+def upload(source: str, target: Path, last: str) -> None:
+    """Copies a folder of this machine, or a file, onto another file system.
+
+    Args:
+      source: the folder or file.
+      target: what it is to be called there.
+      last: the name of the file in the folder without which the others are nothing to a reader: it
+        comes last, as folders cannot be moved as a whole everywhere.
+
+    Raises:
+      OSError: if it cannot be written.
+    """
+    names = [
+        os.path.relpath(os.path.join(folder, name), source)
+        for folder, _, files in os.walk(source)
+        for name in files
+    ]
+    for name in sorted(names, key=lambda name: (name == last, name)):
+        path = os.path.join(os.fspath(target), name)
+        make_folders(os.path.dirname(path))
+        _upload_file(os.path.join(source, name), path)
+    if not os.path.isdir(source):
+        make_folders(os.path.dirname(os.fspath(target)))
+        _upload_file(source, os.fspath(target))
+
+
+def _upload_file(source: str, target: str) -> None:
+    part = f"{target}.part"
+    with as_os_errors():
+        _gfile().copy(source, part, overwrite=True)
+    replace(part, target)
+
+
 def remove(path: Path) -> None:
     """Removes a file, or a folder with all that is in it, if it is there."""
     if is_local(path):

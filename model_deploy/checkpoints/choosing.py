@@ -6,12 +6,13 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import file_systems
 from model_deploy.checkpoints.files import describe_misfits, step_of
 
 
 def is_checkpoint(path: str) -> bool:
     """Whether there is a checkpoint of this name, in the newer format or the older one."""
-    return os.path.isfile(f"{path}.index") or os.path.isfile(path)
+    return file_systems.is_file(f"{path}.index") or file_systems.is_file(path)
 
 
 def checkpoints_in(folder: str | os.PathLike[str]) -> list[str]:

@@ -1,14 +1,12 @@
 """Checkpoints on disk: which there are, and whether one fits the model that is to restore it."""
 
-import glob
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import internals
+from model_deploy import file_systems, internals
 
 CHECKPOINT_NAME = "model.ckpt"
 _SHOWN = 3
@@ -22,7 +20,7 @@ def step_of(checkpoint: str) -> int | None:
 
 def steps_in(train_dir: str) -> list[int]:
     """The steps of all whole checkpoints in a folder, in rising order."""
-    names = glob.glob(os.path.join(glob.escape(train_dir), f"{CHECKPOINT_NAME}-*.index"))
+    names = file_systems.names_in(train_dir, f"{CHECKPOINT_NAME}-*.index")
     steps = [step_of(name.removesuffix(".index")) for name in names]
     return sorted(step for step in steps if step is not None)
 
@@ -52,7 +50,7 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
                 "another train_dir, or resume='auto' to go on"
             )
         return None
-    path = tf.train.latest_checkpoint(resume) if os.path.isdir(resume) else resume
+    path = tf.train.latest_checkpoint(resume) if file_systems.is_folder(resume) else resume
     if path is None or not tf.train.checkpoint_exists(path):
         raise ValueError(
             f"resume must be 'auto', 'never' or the path of a checkpoint, got {resume!r}"

@@ -6,6 +6,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+from model_deploy import file_systems
+
 
 @contextlib.contextmanager
 def replaced_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[Any]:
@@ -14,9 +16,19 @@ def replaced_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[Any
     After an error (a full disk, say) the old file is still there, and nothing else.
 
     Args:
-      path: the file to replace, or one that is not there yet.
+      path: the file to replace, or one that is not there yet; on any file system.
       mode: "w" for text (UTF-8, lines end as written), or "wb".
     """
+    if not file_systems.is_local(path):
+        part = f"{os.fspath(path)}.{os.getpid()}.part"
+        try:
+            with file_systems.as_os_errors(), file_systems.open_file(part, mode) as file:
+                yield file
+        except BaseException:
+            file_systems.remove(part)
+            raise
+        file_systems.replace(part, path)
+        return
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "")
     folder = os.path.dirname(os.fspath(path)) or "."
     name = f".{os.path.basename(path)}."

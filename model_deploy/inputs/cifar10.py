@@ -46,7 +46,7 @@ def cifar10(
     if file_systems.is_folder(os.path.join(folder, _SUBFOLDER)):
         folder = os.path.join(folder, _SUBFOLDER)
     paths = [os.path.join(folder, name) for name in _FILES[split]]
-    if not any(map(file_systems.exists, paths)):
+    if not any(map(file_systems.is_file, paths)):
         return slim_records.slim_dataset(
             name="cifar10",
             split=split,

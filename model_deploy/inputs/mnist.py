@@ -97,7 +97,7 @@ fashion_mnist = _register("fashion_mnist")
 def _find(folder: str, name: str) -> str | None:
     for suffix in ("", ".gz"):
         path = os.path.join(folder, name + suffix)
-        if file_systems.exists(path):
+        if file_systems.is_file(path):
             return path
     return None
 

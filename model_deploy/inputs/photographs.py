@@ -63,7 +63,7 @@ def imagenet(
       CorruptRecordError: if more files are truncated than may be skipped.
     """
     root = dataset.required_folder("imagenet", data_dir)
-    has_names = file_systems.exists(os.path.join(root, "labels.txt"))
+    has_names = file_systems.is_file(os.path.join(root, "labels.txt"))
     return slim_records.slim_dataset(
         name="imagenet",
         split=split,

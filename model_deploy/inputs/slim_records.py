@@ -120,6 +120,7 @@ def slim_dataset(
     image_shape: tuple[int | None, int | None, int | None] = (None, None, 3),
     class_names: tuple[str, ...] | None = None,
     label_offset: int = 0,
+    keep_in_memory: bool = True,
     skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
     """A split of a TFRecord dataset in the format of TF-Slim.
@@ -135,6 +136,7 @@ def slim_dataset(
       image_shape: (height, width, channels); None where it varies.
       class_names: by default from `labels.txt`.
       label_offset: subtracted from the labels in the files.
+      keep_in_memory: whether images of one small size are kept there.
       skip_corrupt_records: how many corrupt records are skipped, and reported.
 
     Raises:
@@ -152,7 +154,7 @@ def slim_dataset(
         raise ValueError(f"files of dataset {name!r} must hold records, got none in {paths}")
     source: sources.Source = encoded
     num_examples = len(encoded)
-    if shape := memory.fits(num_examples, image_shape):
+    if keep_in_memory and (shape := memory.fits(num_examples, image_shape)):
         arrays = memory.decode_all(encoded, num_examples, shape)
         source = sources.ArraySource(lambda: arrays)
         num_examples = len(arrays[1])
@@ -178,6 +180,7 @@ def tfrecord(
     image_size: int | None = None,
     channels: int = 3,
     label_offset: int = 0,
+    keep_in_memory: bool = True,
     skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
     """Any TFRecord dataset in the format of TF-Slim.
@@ -191,6 +194,7 @@ def tfrecord(
         decoded once and kept in memory.
       channels: of the images, 1 or 3.
       label_offset: subtracted from the labels in the files.
+      keep_in_memory: whether images of one small size are kept there.
       skip_corrupt_records: how many corrupt records are skipped, and reported.
 
     Raises:
@@ -206,5 +210,6 @@ def tfrecord(
         image_shape=(image_size, image_size, channels),
         class_names=None if num_classes is None else slim_files.numbered_classes(num_classes),
         label_offset=label_offset,
+        keep_in_memory=keep_in_memory,
         skip_corrupt_records=skip_corrupt_records,
     )
