@@ -18,6 +18,11 @@ def step_of(checkpoint: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def is_checkpoint(path: str) -> bool:
+    """Whether there is a checkpoint of this name, in the newer format or the older one."""
+    return file_systems.is_file(f"{path}.index") or file_systems.is_file(path)
+
+
 def steps_in(train_dir: str) -> list[int]:
     """The steps of all whole checkpoints in a folder, in rising order."""
     names = file_systems.names_in(train_dir, f"{CHECKPOINT_NAME}-*.index")
@@ -50,12 +55,13 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
                 "another train_dir, or resume='auto' to go on"
             )
         return None
-    path = tf.train.latest_checkpoint(resume) if file_systems.is_folder(resume) else resume
+    is_folder = not is_checkpoint(resume) and file_systems.is_folder(resume)
+    path = tf.train.latest_checkpoint(resume) if is_folder else resume
     if path is None or not tf.train.checkpoint_exists(path):
         raise ValueError(
             f"resume must be 'auto', 'never' or the path of a checkpoint, got {resume!r}"
         )
-    reader = tf.train.load_checkpoint(path)
+    reader = tf.train.NewCheckpointReader(path)
     if not reader.has_tensor(tf.GraphKeys.GLOBAL_STEP):
         raise ValueError(f"resume must be a checkpoint with a global_step, got {path} without")
     step = int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
@@ -113,7 +119,7 @@ def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:
       path: name of the checkpoint.
       variables: variables, or parts of one, of any shapes, by their names in the checkpoint.
     """
-    shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+    shapes = tf.train.NewCheckpointReader(path).get_variable_to_shape_map()
     wrong = []
     for name, variable in variables.items():
         if internals.slice_of(variable) is not None:

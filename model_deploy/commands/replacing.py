@@ -1,6 +1,7 @@
 """Files that are replaced as a whole, so that a reader never sees half of one."""
 
 import contextlib
+import io
 import os
 import tempfile
 from collections.abc import Iterator
@@ -20,13 +21,12 @@ def replaced_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[Any
       mode: "w" for text (UTF-8, lines end as written), or "wb".
     """
     if not file_systems.is_local(path):
+        # TensorFlow's files lack much of what Python's can do.
+        content = io.BytesIO() if "b" in mode else io.StringIO(newline="")
+        yield content
         part = f"{os.fspath(path)}.{os.getpid()}.part"
-        try:
-            with file_systems.as_os_errors(), file_systems.open_file(part, mode) as file:
-                yield file
-        except BaseException:
-            file_systems.remove(part)
-            raise
+        with file_systems.as_os_errors(), file_systems.open_file(part, mode) as file:
+            file.write(content.getvalue())
         file_systems.replace(part, path)
         return
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "")
