@@ -141,7 +141,9 @@ class Batching:
         pixels = self.size[0] * self.size[1] * (self.dataset.image_shape[-1] or 3)
         readers = self.num_readers or chunks.default_readers(source.is_local)
         size = chunks.chunk_size(pixels * tf.float32.size, self.batch_size)
-        reading_chunks = chunks.Chunks(self._plain(read), read_again, size, readers)
+        reading_chunks = chunks.Chunks(
+            self._plain(read), read_again, size, readers, autograph=self._is_users
+        )
 
         def batches(numbers: Any) -> Any:
             if self.in_windows and isinstance(source, sources.RunSource):
@@ -206,10 +208,13 @@ class Batching:
 
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function without AutoGraph, unless it calls functions that users have registered."""
+        return function if self._is_users else tf.autograph.experimental.do_not_convert(function)
+
+    @property
+    def _is_users(self) -> bool:
+        """Whether the family is one that a user has registered."""
         family = self.family.train if self.training else self.family.evaluate
-        if str(getattr(family, "__module__", "")).startswith("model_deploy."):
-            return tf.autograph.experimental.do_not_convert(function)
-        return function
+        return not str(getattr(family, "__module__", "")).startswith("model_deploy.")
 
     def _batched(self, examples: Any) -> Any:
         return examples.batch(self.batch_size, drop_remainder=self.training)
@@ -244,3 +249,16 @@ class Batching:
             images = self.family.train(images, *self.size, seeds, **options)
         result = {"image": images[0] if lonely else images, "label": example["label"]}
         return result | ({"index": example["index"]} if self.include_index else {})
+
+
+def required_preprocessing(
+    preprocessing: preprocessing_lib.Preprocessing | str | None,
+) -> preprocessing_lib.Preprocessing | str:
+    """The preprocessing, which images need.
+
+    Raises:
+      ValueError: if it is None.
+    """
+    if preprocessing is None:
+        raise ValueError("preprocessing must be given for a dataset of images, got None")
+    return preprocessing

@@ -56,12 +56,14 @@ class Chunks:
       read_again: from a `tf.data.Dataset` of such numbers to one of examples, by whatever way.
       size: examples to a chunk.
       readers: chunks that are read at the same time.
+      autograph: whether AutoGraph goes through these functions, for what users wrote.
     """
 
     read: Callable[[Any], Any]
     read_again: Callable[[Any], Any]
     size: int
     readers: int
+    autograph: bool = False
 
     def examples(self, numbers: Any) -> Any:
         """Examples in the order of their numbers.
@@ -73,7 +75,6 @@ class Chunks:
           A `tf.data.Dataset` of examples, `size` of them or less in each element.
         """
 
-        @tf.autograph.experimental.do_not_convert
         def chunk(part: Any) -> Any:
             each = tf.data.Dataset.from_tensor_slices(part)
             count = tf.shape(tf.nest.flatten(part)[0], out_type=tf.int64)[0]
@@ -82,7 +83,7 @@ class Chunks:
             return good.concatenate(self.read_again(each).batch(count)).take(1)
 
         return numbers.rebatch(self.size).interleave(
-            chunk,
+            chunk if self.autograph else tf.autograph.experimental.do_not_convert(chunk),
             cycle_length=self.readers,
             block_length=1,
             num_parallel_calls=self.readers,

@@ -163,7 +163,7 @@ def _find_records(path: str, size: int) -> tuple[np.ndarray, str | None]:
         else:
             data = _Slices(file)
         lengths, problem = _walk(data, size)
-        if problem and not lengths and _is_compressed(data[0:2]):
+        if problem and not lengths and _compression(data[0:2]):
             raise ValueError(
                 f"{path}: must not be compressed, as its records are read in any order; "
                 "`python -m model_deploy.inputs.convert --uncompress` writes such files"
@@ -200,6 +200,17 @@ def _walk(data: Any, size: int) -> tuple[list[int], str | None]:
     return lengths, None
 
 
-def _is_compressed(start: bytes) -> bool:
-    """Whether a file that begins with these two bytes has the header of GZIP or ZLIB."""
-    return start == b"\x1f\x8b" or (start[0] == 0x78 and int.from_bytes(start, "big") % 31 == 0)
+def compression_of(path: str) -> str:
+    """How a file is compressed by its first two bytes: "GZIP", "ZLIB", or "" if it is not.
+
+    Raises:
+      OSError: if it cannot be read.
+    """
+    with file_systems.as_os_errors(), file_systems.open_file(path, "rb") as file:
+        return _compression(file.read(2))
+
+
+def _compression(start: bytes) -> str:
+    if start == b"\x1f\x8b":
+        return "GZIP"
+    return "ZLIB" if start[:1] == b"x" and int.from_bytes(start, "big") % 31 == 0 else ""

@@ -11,6 +11,7 @@ from model_deploy.inputs import batching, waiting
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.order import Order
+from model_deploy.inputs.user_records import RecordBatching, RecordDataset
 
 _ENDLESS = 2**62
 
@@ -71,7 +72,7 @@ class TrainBatches(Iterator[dict[str, Any]]):
 
     def __init__(
         self,
-        options: batching.Batching,
+        options: batching.Batching | RecordBatching,
         shard: Shard,
         order: Order,
         *,
@@ -138,9 +139,9 @@ class TrainBatches(Iterator[dict[str, Any]]):
 
 
 def train_batches(
-    dataset: dataset_lib.Dataset,
+    dataset: dataset_lib.Dataset | RecordDataset,
     *,
-    preprocessing: preprocessing_lib.Preprocessing | str,
+    preprocessing: preprocessing_lib.Preprocessing | str | None = None,
     batch_size: int = 32,
     num_clones: int = 1,
     num_shards: int = 1,
@@ -168,8 +169,8 @@ def train_batches(
     is cut into clones and replicas changes neither its examples nor their augmentation.
 
     Args:
-      dataset: a training split.
-      preprocessing: a family, or the name of a family or a network.
+      dataset: a training split, or records of your own.
+      preprocessing: a family, or the name of a family or a network; none for your own records.
       batch_size: examples per clone per step.
       num_clones: clones of this replica; `next` is called once for each.
       num_shards: replicas that share the dataset.
@@ -197,7 +198,8 @@ def train_batches(
 
     Returns:
       An iterator over the batches of the clones: "image" float32 [batch_size, h, w, c] and
-      "label" int64 [batch_size].  Its `initializer` is added to `TABLE_INITIALIZERS`, so
+      "label" int64 [batch_size]; or the features of your own records, each with [batch_size] in
+      front of its shape.  Its `initializer` is added to `TABLE_INITIALIZERS`, so
       `slim.learning.train`, `Supervisor` and monitored sessions run it after a checkpoint was
       restored; a plain session runs `tf.compat.v1.tables_initializer()` after the variables
       are there.
@@ -209,19 +211,23 @@ def train_batches(
     shard = Shard(num_shards, shard_index, num_clones, batch_size)
     order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle, shuffle_block)
     check_at_least("num_epochs", num_epochs, 1)
-    options = batching.Batching(
-        dataset=dataset,
-        preprocessing=preprocessing,
-        batch_size=batch_size,
-        training=True,
-        image_size=image_size,
-        options=preprocessing_options or {},
-        seed=seed,
-        num_readers=num_readers,
-        num_preprocessing_threads=num_preprocessing_threads,
-        include_index=include_index,
-        in_windows=order.steps_per_window > 1,
-    )
+    options: batching.Batching | RecordBatching
+    if isinstance(dataset, RecordDataset):
+        options = RecordBatching(dataset, batch_size, True, seed, num_readers, include_index)
+    else:
+        options = batching.Batching(
+            dataset=dataset,
+            preprocessing=batching.required_preprocessing(preprocessing),
+            batch_size=batch_size,
+            training=True,
+            image_size=image_size,
+            options=preprocessing_options or {},
+            seed=seed,
+            num_readers=num_readers,
+            num_preprocessing_threads=num_preprocessing_threads,
+            include_index=include_index,
+            in_windows=order.steps_per_window > 1,
+        )
     with (
         tf.compat.v1.device(inputs_device),
         tf.compat.v1.device(variables_device),

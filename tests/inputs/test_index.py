@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from model_deploy import file_systems
-from model_deploy.inputs import index, tfrecords
+from model_deploy import file_systems, inputs
+from model_deploy.inputs import conversion, convert, index, tfrecords
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 from tests.inputs import files
 
@@ -128,3 +128,23 @@ def test_checksum_of_an_index_is_that_of_its_lengths(path):
     content = index_of(path).read_bytes()
     assert content[-320:] == np.full([40], 4000, "<i8").tobytes()
     assert zlib.crc32(content[-320:]).to_bytes(4, "little") == content[-324:-320]
+
+
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+def test_command_uncompresses(path, compression, tmp_path):
+    """`convert --uncompress` writes the same records into files that are read in any order."""
+    image = files.encode(files.noise([8, 8, 3]))
+    with tf.io.TFRecordWriter(str(path), compression) as writer:
+        for label in (2, 0, 1):
+            writer.write(files.example(image, label))
+    (path.parent / "labels.txt").write_text("0:a\n1:b\n2:c\n")
+    flags = [f"--data_dir={path.parent}", f"--output_dir={tmp_path / 'out'}", "--splits", "train"]
+    for _ in range(2):
+        convert.main(["--uncompress", *flags])
+    dataset = inputs.get_dataset("tfrecord", "train", tmp_path / "out", image_size=8)
+    assert dataset.source.arrays[1].tolist() == [2, 0, 1]
+    with pytest.raises(ValueError, match=r"x_train.tfrecord: must be compressed by GZIP or ZLIB"):
+        conversion.uncompress(tmp_path / "out", "train", tmp_path / "again", progress=False)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=r"x_train.tfrecord: must be whole, got"):
+        conversion.uncompress(path.parent, "train", tmp_path / "third", progress=False)
