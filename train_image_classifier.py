@@ -66,6 +66,9 @@ class TrainOptions(
         minimum=1,
         topic="inputs",
     )
+    fast_decode: bool = option(
+        False, "reduce large JPEGs while they are decoded, by 2, 4 or 8", topic="inputs"
+    )
     seed: int = option(0, "seed of initial values and of the order of images", minimum=0)
     quantize_delay: int = training.gone("quantize_delay")
     describe: bool = option(False, "print what is placed on which device, before training")
@@ -176,6 +179,7 @@ def build_inputs(
             batch_size=run.batch_size,
             seed=options.seed,
             shuffle_block=options.shuffle_block,
+            fast_decode=options.fast_decode,
             position=global_step if follow_step else None,
             **arguments
             | {

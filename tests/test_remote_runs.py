@@ -80,3 +80,6 @@ def test_checkpoint_is_fine_tuned(remote):
         target = f"{remote}/{place.replace('/', '_')}_tuned"
         train(target, 2, f"--checkpoint_path={remote}/{place}")
         assert sorted(losses(target)) == [1, 2]
+    tf.io.gfile.remove(f"{remote}/first/checkpoint")  # as a move that was cut off may leave it
+    train(f"{remote}/first", 3)
+    assert sorted(losses(f"{remote}/first")) == [1, 2, 3]

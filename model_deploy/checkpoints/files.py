@@ -1,5 +1,6 @@
 """Checkpoints on disk: which there are, and whether one fits the model that is to restore it."""
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +22,19 @@ def step_of(checkpoint: str) -> int | None:
 def is_checkpoint(path: str) -> bool:
     """Whether there is a checkpoint of this name, in the newer format or the older one."""
     return file_systems.is_file(f"{path}.index") or file_systems.is_file(path)
+
+
+def newest_checkpoint(folder: str) -> str | None:
+    """The newest checkpoint in a folder, or None.
+
+    That is the one that the file `checkpoint` names.  File systems that replace a file in more than
+    one move may lose that file: there the checkpoint with the highest step counts then.  Its index
+    is written last, so it is whole.
+    """
+    newest: str | None = tf.train.latest_checkpoint(folder)
+    if newest is None and not file_systems.is_local(folder) and steps_in(folder):
+        return os.path.join(folder, f"{CHECKPOINT_NAME}-{steps_in(folder)[-1]}")
+    return newest
 
 
 def steps_in(train_dir: str) -> list[int]:
@@ -45,7 +59,7 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
       ValueError: if there are checkpoints that the new run would overwrite, or if
         there is none where `resume` says.
     """
-    newest = tf.train.latest_checkpoint(train_dir)
+    newest = newest_checkpoint(train_dir)
     if resume == "auto":
         return newest
     if resume == "never":
@@ -56,7 +70,7 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
             )
         return None
     is_folder = not is_checkpoint(resume) and file_systems.is_folder(resume)
-    path = tf.train.latest_checkpoint(resume) if is_folder else resume
+    path = newest_checkpoint(resume) if is_folder else resume
     if path is None or not tf.train.checkpoint_exists(path):
         raise ValueError(
             f"resume must be 'auto', 'never' or the path of a checkpoint, got {resume!r}"

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals, slim
-from model_deploy.checkpoints.files import checkpoint_to_resume, is_checkpoint
+from model_deploy.checkpoints.files import checkpoint_to_resume, is_checkpoint, newest_checkpoint
 from model_deploy.commands import Options, option
 
 RESTORED, SKIPPED, MISSING, MIS_SHAPED = "restored", "skipped", "missing", "mis-shaped"
@@ -152,7 +152,7 @@ def find_checkpoint(checkpoint_path: str) -> str:
     """
     path = checkpoint_path.removesuffix(".index")
     if not is_checkpoint(path) and file_systems.is_folder(path):
-        newest = tf.train.latest_checkpoint(path)
+        newest = newest_checkpoint(path)
         if newest is None:
             raise ValueError(
                 f"checkpoint_path must be a folder with checkpoints and the file `checkpoint` "

@@ -1,6 +1,7 @@
 """From the numbers of examples to batches of preprocessed images."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,6 +33,7 @@ class Batching:
       include_index: whether batches also carry "index", the numbers of their examples.
       in_windows: whether the numbers come in windows of some steps, with neighbours among them
         that are to be read together.
+      fast_decode: whether a JPEG is reduced while it is decoded, where it is much too large.
 
     Raises:
       ValueError: for a number below 1, and without an `image_size` for images that vary in size.
@@ -48,6 +50,7 @@ class Batching:
     num_preprocessing_threads: int | None = None
     include_index: bool = False
     in_windows: bool = False
+    fast_decode: bool = False
 
     def __post_init__(self) -> None:
         numbers = {"batch_size": self.batch_size, "num_readers": self.num_readers}
@@ -55,6 +58,11 @@ class Batching:
         numbers |= {"image_size": self.image_size if isinstance(self.image_size, int) else None}
         for name, number in numbers.items():
             check_at_least(name, number, 1)
+        if self.fast_decode and self.family.crop_encoded is None:
+            raise ValueError(
+                "fast_decode must come with a preprocessing that cuts a part out while it decodes, "
+                f"such as inception, got True with {self.family.name!r}"
+            )
         if self.image_size is None and None in self.dataset.image_shape[:2]:
             raise ValueError(
                 f"image_size must be given for dataset {self.dataset.name!r}, whose images vary "
@@ -229,7 +237,10 @@ class Batching:
         if isinstance(self.dataset.source, sources.ArraySource):
             return None
         wanted = self.training and self.options.get("crop_image", True)
-        return self.family.crop_encoded if wanted else None
+        crop = self.family.crop_encoded if wanted else None
+        if crop is not None and self.fast_decode:
+            return functools.partial(crop, smallest=self.size)
+        return crop
 
     def _seeds(self, position: Any) -> Any:
         """int64 [2], or [n, 2] for n positions."""

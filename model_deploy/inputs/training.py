@@ -152,6 +152,7 @@ def train_batches(
     position: Any = None,
     num_epochs: int | None = None,
     shuffle_block: int | None = None,
+    fast_decode: bool = False,
     num_readers: int | None = None,
     num_preprocessing_threads: int | None = None,
     clone_devices: Sequence[str] | None = None,
@@ -184,6 +185,8 @@ def train_batches(
         variable that is saved with the others (added to `GLOBAL_VARIABLES`).
       num_epochs: how many epochs to go on for; by default without end.
       shuffle_block: neighbours of a file that are read together, for slow storage; see `order`.
+      fast_decode: reduces JPEGs by 2, 4 or 8 while it decodes them, where the part that is cut out
+        is larger than the image in the batch by as much; see docs/inputs.md.
       num_readers: reads at the same time; by default as many as there are cores, or more where
         files are not on this machine.
       num_preprocessing_threads: calls of the preprocessing at the same time; by default
@@ -227,6 +230,7 @@ def train_batches(
             num_preprocessing_threads=num_preprocessing_threads,
             include_index=include_index,
             in_windows=order.steps_per_window > 1,
+            fast_decode=fast_decode,
         )
     with (
         tf.compat.v1.device(inputs_device),
