@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
+from model_deploy import file_systems
 from model_deploy.commands import without_tensorflow_notices
 
 with without_tensorflow_notices():
@@ -158,7 +159,7 @@ def checkpoints_of(options: EvalOptions) -> Iterable[str]:
     if options.eval_interval_secs is None:
         with named_as(checkpoint_path=options.source_flag):
             return [training.find_checkpoint(options.source)]
-    if not os.path.isdir(options.source):
+    if not file_systems.is_folder(options.source):
         raise ValueError(
             f"{options.source_flag} must be a folder with eval_interval_secs="
             f"{options.eval_interval_secs:g}, got {options.source}"
@@ -181,7 +182,7 @@ def split_of(options: EvalOptions) -> inputs.Dataset:
 def default_eval_dir(options: EvalOptions, split: str) -> str:
     """`eval_<split>` in the train_dir, or else in the folder of the checkpoint."""
     folder = options.train_dir or options.checkpoint_path or ""
-    if not os.path.isdir(folder):
+    if not file_systems.is_folder(folder):
         folder = os.path.dirname(folder)
     return os.path.join(folder, f"eval_{split}")
 

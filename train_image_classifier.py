@@ -60,6 +60,15 @@ class TrainOptions(
         above=0,
         topic="optimizer",
     )
+    shuffle_block: int | None = option(
+        None,
+        "neighbours of a file that are read together, for slow storage; default: each by itself",
+        minimum=1,
+        topic="inputs",
+    )
+    fast_decode: bool = option(
+        False, "reduce large JPEGs while they are decoded, by 2, 4 or 8", topic="inputs"
+    )
     seed: int = option(0, "seed of initial values and of the order of images", minimum=0)
     quantize_delay: int = training.gone("quantize_delay")
     describe: bool = option(False, "print what is placed on which device, before training")
@@ -169,6 +178,8 @@ def build_inputs(
             run.dataset,
             batch_size=run.batch_size,
             seed=options.seed,
+            shuffle_block=options.shuffle_block,
+            fast_decode=options.fast_decode,
             position=global_step if follow_step else None,
             **arguments
             | {

@@ -19,6 +19,7 @@ MODULES = (
     "cifarnet",
     "inputs_training",
     "inputs_cifar10",
+    "inputs_files",
     "ps_training",
     "asynchronous_clones",
     "sparse_embedding",

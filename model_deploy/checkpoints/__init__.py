@@ -1,7 +1,7 @@
 """Checkpoints: which files there are, what is restored from them, and how they are saved."""
 
-from model_deploy.checkpoints.choosing import Restorer, checkpoints_in, is_checkpoint
-from model_deploy.checkpoints.files import fitting_checkpoint
+from model_deploy.checkpoints.choosing import Restorer, checkpoints_in
+from model_deploy.checkpoints.files import fitting_checkpoint, is_checkpoint
 from model_deploy.checkpoints.restoring import (
     RESTORED,
     FineTuneOptions,

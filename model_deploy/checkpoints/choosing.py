@@ -6,12 +6,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.checkpoints.files import describe_misfits, step_of
-
-
-def is_checkpoint(path: str) -> bool:
-    """Whether there is a checkpoint of this name, in the newer format or the older one."""
-    return os.path.isfile(f"{path}.index") or os.path.isfile(path)
+from model_deploy.checkpoints.files import describe_misfits, is_checkpoint, step_of
 
 
 def checkpoints_in(folder: str | os.PathLike[str]) -> list[str]:
@@ -34,7 +29,7 @@ def checkpoints_in(folder: str | os.PathLike[str]) -> list[str]:
 
 def checkpoint_step(path: str) -> int:
     """The global step in a checkpoint, or else the number in its name, or else 0."""
-    reader = tf.train.load_checkpoint(path)
+    reader = tf.train.NewCheckpointReader(path)
     if reader.has_tensor(tf.GraphKeys.GLOBAL_STEP):
         return int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
     return step_of(path) or 0

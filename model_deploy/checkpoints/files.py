@@ -1,6 +1,5 @@
 """Checkpoints on disk: which there are, and whether one fits the model that is to restore it."""
 
-import glob
 import os
 import re
 from collections.abc import Mapping
@@ -8,7 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import internals
+from model_deploy import file_systems, internals
 
 CHECKPOINT_NAME = "model.ckpt"
 _SHOWN = 3
@@ -20,9 +19,27 @@ def step_of(checkpoint: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def is_checkpoint(path: str) -> bool:
+    """Whether there is a checkpoint of this name, in the newer format or the older one."""
+    return file_systems.is_file(f"{path}.index") or file_systems.is_file(path)
+
+
+def newest_checkpoint(folder: str) -> str | None:
+    """The newest checkpoint in a folder, or None.
+
+    That is the one that the file `checkpoint` names.  File systems that replace a file in more than
+    one move may lose that file: there the checkpoint with the highest step counts then.  Its index
+    is written last, so it is whole.
+    """
+    newest: str | None = tf.train.latest_checkpoint(folder)
+    if newest is None and not file_systems.is_local(folder) and steps_in(folder):
+        return os.path.join(folder, f"{CHECKPOINT_NAME}-{steps_in(folder)[-1]}")
+    return newest
+
+
 def steps_in(train_dir: str) -> list[int]:
     """The steps of all whole checkpoints in a folder, in rising order."""
-    names = glob.glob(os.path.join(glob.escape(train_dir), f"{CHECKPOINT_NAME}-*.index"))
+    names = file_systems.names_in(train_dir, f"{CHECKPOINT_NAME}-*.index")
     steps = [step_of(name.removesuffix(".index")) for name in names]
     return sorted(step for step in steps if step is not None)
 
@@ -42,7 +59,7 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
       ValueError: if there are checkpoints that the new run would overwrite, or if
         there is none where `resume` says.
     """
-    newest = tf.train.latest_checkpoint(train_dir)
+    newest = newest_checkpoint(train_dir)
     if resume == "auto":
         return newest
     if resume == "never":
@@ -52,12 +69,13 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
                 "another train_dir, or resume='auto' to go on"
             )
         return None
-    path = tf.train.latest_checkpoint(resume) if os.path.isdir(resume) else resume
+    is_folder = not is_checkpoint(resume) and file_systems.is_folder(resume)
+    path = newest_checkpoint(resume) if is_folder else resume
     if path is None or not tf.train.checkpoint_exists(path):
         raise ValueError(
             f"resume must be 'auto', 'never' or the path of a checkpoint, got {resume!r}"
         )
-    reader = tf.train.load_checkpoint(path)
+    reader = tf.train.NewCheckpointReader(path)
     if not reader.has_tensor(tf.GraphKeys.GLOBAL_STEP):
         raise ValueError(f"resume must be a checkpoint with a global_step, got {path} without")
     step = int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
@@ -115,7 +133,7 @@ def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:
       path: name of the checkpoint.
       variables: variables, or parts of one, of any shapes, by their names in the checkpoint.
     """
-    shapes = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+    shapes = tf.train.NewCheckpointReader(path).get_variable_to_shape_map()
     wrong = []
     for name, variable in variables.items():
         if internals.slice_of(variable) is not None:

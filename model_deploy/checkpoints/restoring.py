@@ -12,8 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import internals, slim
-from model_deploy.checkpoints.files import checkpoint_to_resume
+from model_deploy import file_systems, internals, slim
+from model_deploy.checkpoints.files import checkpoint_to_resume, is_checkpoint, newest_checkpoint
 from model_deploy.commands import Options, option
 
 RESTORED, SKIPPED, MISSING, MIS_SHAPED = "restored", "skipped", "missing", "mis-shaped"
@@ -151,8 +151,8 @@ def find_checkpoint(checkpoint_path: str) -> str:
       ValueError: if there is none, in either of TensorFlow's formats.
     """
     path = checkpoint_path.removesuffix(".index")
-    if tf.io.gfile.isdir(path):
-        newest = tf.train.latest_checkpoint(path)
+    if not is_checkpoint(path) and file_systems.is_folder(path):
+        newest = newest_checkpoint(path)
         if newest is None:
             raise ValueError(
                 f"checkpoint_path must be a folder with checkpoints and the file `checkpoint` "
@@ -160,7 +160,7 @@ def find_checkpoint(checkpoint_path: str) -> str:
             )
         path = newest
     try:
-        tf.train.load_checkpoint(path)
+        tf.train.NewCheckpointReader(path)
     except (tf.errors.OpError, ValueError) as error:
         raise ValueError(
             f"checkpoint_path must be a checkpoint such as DIR/model.ckpt-1000, or a folder with "
@@ -180,7 +180,7 @@ def compare(
         checkpoint.
       excluded: names of those that are not to be restored.
     """
-    reader = tf.train.load_checkpoint(checkpoint)
+    reader = tf.train.NewCheckpointReader(checkpoint)
     shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
     rows = []
     for name, variable in variables.items():

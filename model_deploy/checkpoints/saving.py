@@ -1,6 +1,5 @@
 """Writes checkpoints so that the previous one stays usable whatever happens."""
 
-import glob
 import json
 import os
 import sys
@@ -8,6 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import file_systems
 from model_deploy.checkpoints.files import CHECKPOINT_NAME
 from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.commands import replaced_file
@@ -52,7 +52,7 @@ class CheckpointWriter:
         path = f"{self._path}-{step}"
         if step == self._saved_step:
             return path
-        before = set(glob.glob(glob.escape(path) + "*"))
+        before = set(file_systems.paths_starting_with(path))
         try:
             run_unless_refused(
                 lambda: self.saver.save(
@@ -62,8 +62,8 @@ class CheckpointWriter:
         except (tf.errors.OpError, OSError) as error:
             if is_lost_connection(error):
                 raise
-            for name in set(glob.glob(glob.escape(path) + "*")) - before:
-                _remove_part(name)
+            for name in set(file_systems.paths_starting_with(path)) - before:
+                file_systems.remove(name)
             raise OSError(
                 f"checkpoint {path} could not be written, the newest one is "
                 f"{self.newest or 'none'}: {_first_line(error)}"
@@ -98,9 +98,8 @@ class BestCheckpoint:
             self._saver = tf.train.Saver(max_to_keep=1, save_relative_paths=True)
         self.value: float | None = None
         record = os.path.join(self._folder, _BEST_FILE)
-        if os.path.exists(record):
-            with open(record, encoding="utf-8") as file:
-                self.value = json.load(file).get(metric)
+        if file_systems.is_file(record):
+            self.value = json.loads(file_systems.read_text(record)).get(metric)
 
     def offer(self, session: Any, step: int, value: float) -> None:
         """Saves the variables if `value` is higher than all before.
@@ -110,7 +109,7 @@ class BestCheckpoint:
         """
         if self.value is not None and value <= self.value:
             return
-        os.makedirs(self._folder, exist_ok=True)
+        file_systems.make_folders(self._folder)
         path = os.path.join(self._folder, CHECKPOINT_NAME)
         try:
             run_unless_refused(
@@ -129,19 +128,9 @@ class BestCheckpoint:
 
 def report_unfinished(train_dir: str) -> None:
     """Says which parts of a checkpoint a killed run has left; they are never read."""
-    pattern = os.path.join(glob.escape(train_dir), f"{CHECKPOINT_NAME}-*temp*")
-    for name in sorted(glob.glob(pattern)):
-        print(f"not used: {name}, left by a run that ended while it was saving", file=sys.stderr)
-
-
-def _remove_part(name: str) -> None:
-    """Removes a part of a checkpoint that this process failed to write."""
-    if os.path.isdir(name):
-        for part in os.listdir(name):
-            os.remove(os.path.join(name, part))
-        os.rmdir(name)
-    elif os.path.exists(name):
-        os.remove(name)
+    for name in file_systems.names_in(train_dir, f"{CHECKPOINT_NAME}-*temp*"):
+        path = os.path.join(train_dir, name)
+        print(f"not used: {path}, left by a run that ended while it was saving", file=sys.stderr)
 
 
 def is_lost_connection(error: BaseException) -> bool:

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
+from model_deploy import file_systems
 from model_deploy.checkpoints.choosing import checkpoint_step, checkpoints_in
 from model_deploy.commands import replaced_file
 
@@ -22,16 +23,13 @@ def mark_end(train_dir: str | os.PathLike[str], step: int) -> None:
 
 def clear_end(train_dir: str | os.PathLike[str]) -> None:
     """Takes the mark away, for a run that goes on."""
-    path = os.path.join(train_dir, END_FILE)
-    if os.path.exists(path):
-        os.remove(path)
+    file_systems.remove(os.path.join(train_dir, END_FILE))
 
 
 def read_end(train_dir: str | os.PathLike[str]) -> int | None:
     """The step after which the run in this folder has ended; None without a mark."""
     try:
-        with open(os.path.join(train_dir, END_FILE), encoding="utf-8") as file:
-            return int(file.read())
+        return int(file_systems.read_text(os.path.join(train_dir, END_FILE)))
     except FileNotFoundError:
         return None
 

@@ -62,7 +62,7 @@ class ClassifierOptions(Options):
     )
     num_readers: int | None = option(
         None,
-        "images read at the same time; default: tuned while it runs",
+        "reads at the same time; default: as many as cores, 16 of files elsewhere",
         minimum=1,
         topic="inputs",
     )

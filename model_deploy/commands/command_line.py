@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 from absl import flags
 
+from model_deploy import file_systems
 from model_deploy.commands.help_text import help_text
 from model_deploy.commands.naming import message_of, named_as
 from model_deploy.commands.options import Options, define_flags
@@ -135,7 +136,7 @@ def parse_options(
     elif saved_in is not None:
         folder = getattr(values, saved_in)
         path = os.path.join(folder, OPTIONS_FILE) if folder else ""
-        if os.path.exists(path):
+        if path and file_systems.is_file(path):
             reused = set(names) - set(options_class.not_reused)
             with named_as(config=f"{saved_in}/{OPTIONS_FILE}"):
                 saved = read_options(path)
@@ -151,12 +152,11 @@ def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
       ValueError: if the file is not such a mapping.
       OSError: if it cannot be read.
     """
-    with open(path, encoding="utf-8") as file:
-        try:
-            read = yaml.load(file, _Loader)  # a SafeLoader
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            place = " ".join(str(error).split())
-            raise ValueError(f"config must be a YAML file, got {path}: {place}") from error
+    try:
+        read = yaml.load(file_systems.read_text(path), _Loader)  # a SafeLoader
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        place = " ".join(str(error).split())
+        raise ValueError(f"config must be a YAML file, got {path}: {place}") from error
     if read is None:
         return {}
     if not isinstance(read, dict):

@@ -5,6 +5,8 @@ import os
 import re
 from collections.abc import Iterator
 
+from model_deploy import file_systems
+
 
 @contextlib.contextmanager
 def named_as(**flags: str) -> Iterator[None]:
@@ -58,8 +60,9 @@ def make_folder(field: str, path: str | os.PathLike[str]) -> None:
       OSError: naming the field, if it cannot be made.
     """
     try:
-        os.makedirs(path, exist_ok=True)
+        file_systems.make_folders(path)
     except OSError as error:
+        reason = error.strerror or error
         raise OSError(
-            f"{field} must be a folder that can be written, got {os.fspath(path)}: {error.strerror}"
+            f"{field} must be a folder that can be written, got {os.fspath(path)}: {reason}"
         ) from error

@@ -1,10 +1,13 @@
 """Files that are replaced as a whole, so that a reader never sees half of one."""
 
 import contextlib
+import io
 import os
 import tempfile
 from collections.abc import Iterator
 from typing import Any
+
+from model_deploy import file_systems
 
 
 @contextlib.contextmanager
@@ -14,9 +17,18 @@ def replaced_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[Any
     After an error (a full disk, say) the old file is still there, and nothing else.
 
     Args:
-      path: the file to replace, or one that is not there yet.
+      path: the file to replace, or one that is not there yet; on any file system.
       mode: "w" for text (UTF-8, lines end as written), or "wb".
     """
+    if not file_systems.is_local(path):
+        # TensorFlow's files lack much of what Python's can do.
+        content = io.BytesIO() if "b" in mode else io.StringIO(newline="")
+        yield content
+        part = f"{os.fspath(path)}.{os.getpid()}.part"
+        with file_systems.as_os_errors(), file_systems.open_file(part, mode) as file:
+            file.write(content.getvalue())
+        file_systems.replace(part, path)
+        return
     encoding, newline = (None, None) if "b" in mode else ("utf-8", "")
     folder = os.path.dirname(os.fspath(path)) or "."
     name = f".{os.path.basename(path)}."

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import file_systems
 from model_deploy.commands import replaced_file
 from model_deploy.evaluation.confusion import confusion_figure
 from model_deploy.evaluation.results import Evaluation
@@ -45,7 +46,7 @@ class EvaluationWriter:
         self._facts = dict(facts or {})
         self._events: Any = None
         try:
-            os.makedirs(self._folder, exist_ok=True)
+            file_systems.make_folders(self._folder)
         except OSError as error:
             raise OSError(
                 f"eval_dir must be a folder that can be written, got {folder}: {error}"
@@ -93,9 +94,8 @@ class EvaluationWriter:
     def _write_history(self, evaluation: Evaluation) -> None:
         path = self._path("evaluations.jsonl")
         lines = []
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                lines = file.read().splitlines()
+        if file_systems.is_file(path):
+            lines = file_systems.read_text(path).splitlines()
         others = [
             line for line in lines if json.loads(line)["global_step"] != evaluation.global_step
         ]

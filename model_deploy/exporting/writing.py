@@ -8,6 +8,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import file_systems
 from model_deploy.checkpoints import RESTORED, by_name, compare, few
 from model_deploy.exporting.serving import Signature
 from model_deploy.optimization import averages_to_restore
@@ -58,7 +59,7 @@ def write_saved_model(
     Raises:
       ValueError: if the folder exists.
     """
-    with _staged("output_dir", output_dir) as folder:
+    with _staged("output_dir", output_dir, last="saved_model.pb") as folder:
         builder = tf.saved_model.builder.SavedModelBuilder(folder)
         builder.add_meta_graph_and_variables(
             session,
@@ -107,14 +108,24 @@ def write_frozen_graph(
 
 def check_is_new(field: str, path: str | os.PathLike[str]) -> None:
     """Raises `ValueError` if there is something with this name."""
-    if os.path.lexists(path):
+    if os.path.lexists(path) or file_systems.exists(path):
         raise ValueError(f"{field} must not exist yet, got {os.fspath(path)}")
 
 
 @contextlib.contextmanager
-def _staged(field: str, path: str | os.PathLike[str]) -> Iterator[str]:
-    """Gives a path beside `path`; what has been written there becomes `path` in one move."""
+def _staged(field: str, path: str | os.PathLike[str], last: str = "") -> Iterator[str]:
+    """Gives a path beside `path`; what has been written there becomes `path` in one move.
+
+    Other file systems than this machine's get a copy, the file `last` of a folder after the others.
+    """
     check_is_new(field, path)
+    if not file_systems.is_local(path):
+        with tempfile.TemporaryDirectory() as folder:
+            staged = os.path.join(folder, "staged")
+            yield staged
+            check_is_new(field, path)
+            file_systems.upload(staged, path, last)
+        return
     parent, name = os.path.split(os.path.abspath(path))
     os.makedirs(parent, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent, prefix=f".{name}.") as folder:

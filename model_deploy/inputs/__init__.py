@@ -32,6 +32,7 @@ from model_deploy.inputs.preprocessing import (
 from model_deploy.inputs.sources import ArraySource, EncodedSource
 from model_deploy.inputs.texts import Corpus, Texts, read_texts
 from model_deploy.inputs.training import TrainBatches, train_batches
+from model_deploy.inputs.user_records import RecordDataset
 
 __all__ = [
     "ArraySource",
@@ -42,6 +43,7 @@ __all__ = [
     "EvalBatches",
     "Order",
     "Preprocessing",
+    "RecordDataset",
     "Texts",
     "TrainBatches",
     "convert_dataset",

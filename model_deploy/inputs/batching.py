@@ -1,14 +1,15 @@
 """From the numbers of examples to batches of preprocessed images."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from model_deploy.checks import check_at_least
+from model_deploy.inputs import chunks, decoding, reading, sources
 from model_deploy.inputs import dataset as dataset_lib
-from model_deploy.inputs import decoding, reading, sources
 from model_deploy.inputs import preprocessing as preprocessing_lib
 
 Example = dict[str, Any]
@@ -30,6 +31,9 @@ class Batching:
       num_preprocessing_threads: images, or batches of a batched family, that are
         preprocessed at the same time; None lets `tf.data` tune it.
       include_index: whether batches also carry "index", the numbers of their examples.
+      in_windows: whether the numbers come in windows of some steps, with neighbours among them
+        that are to be read together.
+      fast_decode: whether a JPEG is reduced while it is decoded, where it is much too large.
 
     Raises:
       ValueError: for a number below 1, and without an `image_size` for images that vary in size.
@@ -45,6 +49,8 @@ class Batching:
     num_readers: int | None = None
     num_preprocessing_threads: int | None = None
     include_index: bool = False
+    in_windows: bool = False
+    fast_decode: bool = False
 
     def __post_init__(self) -> None:
         numbers = {"batch_size": self.batch_size, "num_readers": self.num_readers}
@@ -52,6 +58,11 @@ class Batching:
         numbers |= {"image_size": self.image_size if isinstance(self.image_size, int) else None}
         for name, number in numbers.items():
             check_at_least(name, number, 1)
+        if self.fast_decode and self.family.crop_encoded is None:
+            raise ValueError(
+                "fast_decode must come with a preprocessing that cuts a part out while it decodes, "
+                f"such as inception, got True with {self.family.name!r}"
+            )
         if self.image_size is None and None in self.dataset.image_shape[:2]:
             raise ValueError(
                 f"image_size must be given for dataset {self.dataset.name!r}, whose images vary "
@@ -78,59 +89,140 @@ class Batching:
     def pipeline(self) -> Callable[[Any], Any]:
         """A function from example numbers to batches, both as a `tf.data.Dataset`.
 
-        What it is given has dicts of "index", the numbers of the examples of one batch,
-        and "position", their places in the training sequence; both int64 [batch_size],
+        What it is given has dicts of "index", the numbers of the examples of one batch or of some,
+        and "position", their places in the training sequence; both int64 [n * batch_size],
         or less in the last batch of an evaluation.  What it returns has dicts of
         "image" float32 [n, h, w, c] and "label" int64 [n].
 
         Images in memory enter the graph here, once for all calls of the function.
         """
-        if isinstance(self.dataset.source, sources.ArraySource):
-            return self._pipeline_of_arrays(self.dataset.source)
-        return self._pipeline_of_encoded(self.dataset.source)
+        source = self.dataset.source
+        if isinstance(source, sources.ArraySource):
+            return self._pipeline_of_arrays(source)
+        if isinstance(source, sources.GraphSource):
+            return self._pipeline_of_graph(source)
+        return self._pipeline_of_encoded(source)
 
     def _pipeline_of_arrays(self, source: sources.ArraySource) -> Callable[[Any], Any]:
-        images, labels = _in_graph(source)
+        images, labels = chunks.in_graph(source.arrays)
 
         def make(number: Example) -> Example:
             index = number["index"]
-            seeds = self._seeds(number["position"])
-            return self._finish(tf.gather(images, index), tf.gather(labels, index), index, seeds)
+            image, label = tf.gather(images, index), tf.gather(labels, index)
+            return self._finish(number | {"image": image, "label": label})
+
+        make = self._plain(make)
 
         def batches(numbers: Any) -> Any:
             if self.family.batched:
+                if self.training:
+                    numbers = numbers.rebatch(self.batch_size, drop_remainder=True)
                 return numbers.map(make, self._calls)
             return self._batched(numbers.unbatch().map(make, self._calls))
 
         return batches
 
     def _pipeline_of_encoded(self, source: sources.EncodedSource) -> Callable[[Any], Any]:
+        read = self._by_python(source)
+
+        def batches(numbers: Any) -> Any:
+            examples = read(numbers.unbatch(), self.num_readers or tf.data.AUTOTUNE)
+            return self._batched(examples.map(self._plain(self._finish), self._calls))
+
+        return batches
+
+    def _pipeline_of_graph(self, source: sources.GraphSource) -> Callable[[Any], Any]:
+        tables = chunks.in_graph(source.tables())
+        by_python = self._by_python(source)
+        finish = self._plain(self._finish)
+        # Images of one size can wait for the rest of their batch.
+        finish_batches = self.family.batched and None not in self.dataset.image_shape
+
+        def read(number: Example) -> Example:
+            example = self._by_ops(source, tables, number)
+            return example if finish_batches else finish(example)
+
+        def read_again(numbers: Any) -> Any:
+            examples = by_python(numbers, None)
+            return examples if finish_batches else examples.map(finish)
+
+        pixels = self.size[0] * self.size[1] * (self.dataset.image_shape[-1] or 3)
+        readers = self.num_readers or chunks.default_readers(source.is_local)
+        size = chunks.chunk_size(pixels * tf.float32.size, self.batch_size)
+        reading_chunks = chunks.Chunks(
+            self._plain(read), read_again, size, readers, autograph=self._is_users
+        )
+
+        def batches(numbers: Any) -> Any:
+            if self.in_windows and isinstance(source, sources.RunSource):
+                numbers = chunks.read_windows(source, tables, numbers, readers)
+            examples = reading_chunks.examples(numbers)
+            examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
+            examples = examples.map(finish, self._calls) if finish_batches else examples
+            return chunks.with_threads(examples, readers)
+
+        return batches
+
+    def _by_ops(self, source: sources.GraphSource, tables: Any, number: Example) -> Example:
+        """Reads and decodes an example by TensorFlow's ops alone."""
         channels = self.dataset.image_shape[-1] or 0
-        crop = self._crop
+        index = number["index"]
+        stored = number["stored"] if "stored" in number else source.read_in_graph(tables, index)
+        contents, label = source.parse_in_graph(tables, stored, index)
+        if self._crop:
+            image = self._crop(contents, self._seeds(number["position"]), channels)
+            image = tf.ensure_shape(image, [None, None, channels or None])
+        else:
+            image = tf.io.decode_image(contents, channels, expand_animations=False)
+            image = tf.ensure_shape(image, self.dataset.image_shape)
+        return {
+            **{"image": image, "label": label},
+            **{"index": index, "position": number["position"]},
+        }
+
+    def _by_python(self, source: sources.EncodedSource) -> Callable[[Any, int | None], Any]:
+        """A function from numbers and the number of parallel calls to decoded examples."""
+        channels = self.dataset.image_shape[-1] or 0
+        shape = (None, None, channels or None) if self._crop else self.dataset.image_shape
         reader = reading.Reader(
             source=source,
             num_examples=self.dataset.num_examples,
-            shape=(None, None, None) if crop else self.dataset.image_shape,
-            decode=decoding.Decoder(channels, crop),
+            shape=(None, None, None) if self._crop else self.dataset.image_shape,
+            decode=decoding.Decoder(channels, self._crop),
             replace=self.training,
         )
 
-        def read(number: Example) -> tuple[Any, ...]:
+        @tf.autograph.experimental.do_not_convert
+        def read(number: Example) -> tuple[Example, Any]:
             seed = self._seeds(number["position"])
             image, label, index, found = reader.in_graph(number["index"], seed)
-            image.set_shape([None, None, channels or None])
-            return image, label, index, found, seed
+            image.set_shape(shape)
+            example = {"image": image, "label": label}
+            return example | {"index": index, "position": number["position"]}, found
 
-        def finish(image: Any, label: Any, index: Any, _: Any, seed: Any) -> Example:
-            return self._finish(image, label, index, seed)
+        @tf.autograph.experimental.do_not_convert
+        def was_found(_: Example, found: Any) -> Any:
+            return found
 
-        def batches(numbers: Any) -> Any:
-            examples = numbers.unbatch().map(read, self.num_readers or tf.data.AUTOTUNE)
-            if not self.training:
-                examples = examples.filter(lambda *example: example[3])
-            return self._batched(examples.map(finish, self._calls))
+        @tf.autograph.experimental.do_not_convert
+        def only_example(example: Example, _: Any) -> Example:
+            return example
 
-        return batches
+        def examples(numbers: Any, calls: int | None) -> Any:
+            found = numbers.map(read, calls)
+            return (found if self.training else found.filter(was_found)).map(only_example)
+
+        return examples
+
+    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function without AutoGraph, unless it calls functions that users have registered."""
+        return function if self._is_users else tf.autograph.experimental.do_not_convert(function)
+
+    @property
+    def _is_users(self) -> bool:
+        """Whether the family is one that a user has registered."""
+        family = self.family.train if self.training else self.family.evaluate
+        return not str(getattr(family, "__module__", "")).startswith("model_deploy.")
 
     def _batched(self, examples: Any) -> Any:
         return examples.batch(self.batch_size, drop_remainder=self.training)
@@ -142,14 +234,20 @@ class Batching:
     @property
     def _crop(self) -> Callable[..., Any] | None:
         """What crops while decoding, if that is possible."""
+        if isinstance(self.dataset.source, sources.ArraySource):
+            return None
         wanted = self.training and self.options.get("crop_image", True)
-        return self.family.crop_encoded if wanted else None
+        crop = self.family.crop_encoded if wanted else None
+        if crop is not None and self.fast_decode:
+            return functools.partial(crop, smallest=self.size)
+        return crop
 
     def _seeds(self, position: Any) -> Any:
         """int64 [2], or [n, 2] for n positions."""
         return tf.stack([tf.zeros_like(position) + self.seed, position], axis=-1)
 
-    def _finish(self, images: Any, labels: Any, index: Any, seeds: Any) -> Example:
+    def _finish(self, example: Example) -> Example:
+        images, seeds = example["image"], self._seeds(example["position"])
         lonely = images.shape.rank == 3 and self.family.batched
         if lonely:
             images, seeds = images[tf.newaxis], seeds[tf.newaxis]
@@ -157,23 +255,21 @@ class Batching:
         if not self.training:
             images = self.family.evaluate(images, *self.size, **options)
         else:
-            if self._crop and isinstance(self.dataset.source, sources.EncodedSource):
+            if self._crop:
                 options["crop_image"] = False
             images = self.family.train(images, *self.size, seeds, **options)
-        result = {"image": images[0] if lonely else images, "label": labels}
-        return result | ({"index": index} if self.include_index else {})
+        result = {"image": images[0] if lonely else images, "label": example["label"]}
+        return result | ({"index": example["index"]} if self.include_index else {})
 
 
-def _in_graph(source: sources.ArraySource) -> tuple[Any, Any]:
-    """Tensors of all images, uint8 [n, h, w, c], and labels, int64 [n].
+def required_preprocessing(
+    preprocessing: preprocessing_lib.Preprocessing | str | None,
+) -> preprocessing_lib.Preprocessing | str:
+    """The preprocessing, which images need.
 
-    The arrays enter the graph through a function that runs when the iterator is
-    initialized, not as constants: a graph with CIFAR-10 in it would be 150 MB, in
-    every checkpoint's copy of it too.
+    Raises:
+      ValueError: if it is None.
     """
-    tensors = []
-    for array in source.arrays:
-        tensor = tf.numpy_function(lambda array=array: array, [], array.dtype)
-        tensor.set_shape(array.shape)
-        tensors.append(tensor)
-    return tensors[0], tensors[1]
+    if preprocessing is None:
+        raise ValueError("preprocessing must be given for a dataset of images, got None")
+    return preprocessing

@@ -9,6 +9,7 @@ import os
 
 import numpy as np
 
+from model_deploy import file_systems
 from model_deploy.inputs import dataset, slim_records, sources
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 
@@ -42,10 +43,10 @@ def cifar10(
     splits = tuple(_FILES)
     dataset.checked_split("cifar10", split, splits)
     folder = dataset.required_folder("cifar10", data_dir)
-    if os.path.isdir(os.path.join(folder, _SUBFOLDER)):
+    if file_systems.is_folder(os.path.join(folder, _SUBFOLDER)):
         folder = os.path.join(folder, _SUBFOLDER)
     paths = [os.path.join(folder, name) for name in _FILES[split]]
-    if not any(map(os.path.exists, paths)):
+    if not any(map(file_systems.is_file, paths)):
         return slim_records.slim_dataset(
             name="cifar10",
             split=split,
@@ -83,7 +84,7 @@ def read_binary(path: str, num_records: int, tolerance: Tolerance) -> tuple[np.n
       CorruptRecordError: if a label is no class.
     """
     try:
-        with open(path, "rb") as file:
+        with file_systems.as_os_errors(), file_systems.open_file(path, "rb") as file:
             # One byte more than wanted, to see whether there is more, however much.
             data = file.read(num_records * _RECORD_BYTES + 1)
     except OSError as error:

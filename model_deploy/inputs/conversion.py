@@ -8,17 +8,21 @@ import itertools
 import json
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from model_deploy.commands import make_folder
+from model_deploy import file_systems
+from model_deploy.commands import make_folder, replaced_file
 from model_deploy.inputs import dataset as dataset_lib
-from model_deploy.inputs import decoding, sources
+from model_deploy.inputs import decoding, slim_files, sources, tfrecords
 
 tf1 = tf.compat.v1
+
+_EITHER_HEADER = 47  # for zlib: that of GZIP or of ZLIB, whichever is there
 
 
 def convert(
@@ -72,6 +76,72 @@ def convert(
             else:
                 _write_shard(path, range(begin, end), read, bar)
     return paths
+
+
+def uncompress(
+    data_dir: str | os.PathLike[str],
+    split: str,
+    output_dir: str | os.PathLike[str],
+    *,
+    progress: bool = True,
+) -> list[str]:
+    """Writes compressed TFRecord files as such that can be read in any order.
+
+    Args:
+      data_dir: the folder of the files, and of `labels.txt` if there is one.
+      split: the files are those that the dataset `tfrecord` would read.
+      output_dir: the folder for files of the same names; those that are there are left alone.
+      progress: whether to show a progress bar.
+
+    Returns:
+      The paths of the files.
+
+    Raises:
+      ValueError: if there are no files, or one is not compressed or cannot be read.
+      OSError: if the folder cannot be written.
+    """
+    folder = dataset_lib.required_folder("tfrecord", data_dir)
+    make_folder("output_dir", output_dir)
+    labels = os.path.join(folder, "labels.txt")
+    if file_systems.is_file(labels):
+        with replaced_file(os.path.join(output_dir, "labels.txt"), "wb") as file:
+            file.write(file_systems.read_bytes(labels))
+    paths = []
+    for source in tqdm(
+        slim_files.find_shards(folder, "*", split), desc=split, disable=not progress
+    ):
+        paths.append(os.path.join(output_dir, os.path.basename(source)))
+        if file_systems.is_file(paths[-1]):
+            continue
+        part = f"{paths[-1]}.part"
+        with file_systems.as_os_errors(), file_systems.open_file(part, "wb") as file:
+            for piece in _uncompressed(source):
+                file.write(piece)
+        file_systems.replace(part, paths[-1])
+    return paths
+
+
+def _uncompressed(path: str) -> Iterator[bytes]:
+    """The content of a file that GZIP or ZLIB has compressed, in pieces.
+
+    Raises:
+      ValueError: if it is neither, or not whole.
+    """
+    if not tfrecords.compression_of(path):
+        raise ValueError(f"{path}: must be compressed by GZIP or ZLIB, and is not")
+    decompressor = zlib.decompressobj(_EITHER_HEADER)
+    with file_systems.as_os_errors(), file_systems.open_file(path, "rb") as file:
+        try:
+            while piece := file.read(2**20):
+                while piece:
+                    yield decompressor.decompress(piece)
+                    piece = decompressor.unused_data
+                    if decompressor.eof and piece:  # another compressed part follows
+                        decompressor = zlib.decompressobj(_EITHER_HEADER)
+        except zlib.error as error:
+            raise ValueError(f"{path}: must be whole, got {error}") from error
+    if not decompressor.eof:
+        raise ValueError(f"{path}: must be whole, got a file that is truncated")
 
 
 def _check_same_conversion(

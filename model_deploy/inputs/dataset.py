@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from model_deploy import file_systems
 from model_deploy.checks import check_at_least
 from model_deploy.inputs import sources
 
@@ -118,7 +119,7 @@ def required_folder(name: str, data_dir: str | os.PathLike[str] | None) -> str:
     if data_dir is None:
         raise ValueError(f"data_dir must name the folder of dataset {name!r}, got None")
     folder = os.path.expanduser(os.fspath(data_dir))
-    if not os.path.isdir(folder):
+    if not file_systems.is_folder(folder):
         raise ValueError(f"data_dir of dataset {name!r} must be a folder, got {folder!r}")
     return folder
 

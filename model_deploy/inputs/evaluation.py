@@ -8,6 +8,7 @@ import tensorflow as tf
 from model_deploy.inputs import batching
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
+from model_deploy.inputs.user_records import RecordBatching, RecordDataset
 
 
 class EvalBatches(Iterator[dict[str, Any]]):
@@ -19,7 +20,7 @@ class EvalBatches(Iterator[dict[str, Any]]):
       num_batches: how many batches there are, the last partial one included.
     """
 
-    def __init__(self, options: batching.Batching) -> None:
+    def __init__(self, options: batching.Batching | RecordBatching) -> None:
         num_examples, batch_size = options.dataset.num_examples, options.batch_size
         self.num_batches = -(-num_examples // batch_size)
         numbers = tf.data.Dataset.range(num_examples).batch(
@@ -43,9 +44,9 @@ class EvalBatches(Iterator[dict[str, Any]]):
 
 
 def eval_batches(
-    dataset: dataset_lib.Dataset,
+    dataset: dataset_lib.Dataset | RecordDataset,
     *,
-    preprocessing: preprocessing_lib.Preprocessing | str,
+    preprocessing: preprocessing_lib.Preprocessing | str | None = None,
     batch_size: int = 100,
     image_size: int | tuple[int, int] | None = None,
     num_readers: int | None = None,
@@ -57,8 +58,8 @@ def eval_batches(
     """Builds the input pipeline of an evaluation in the default graph.
 
     Args:
-      dataset: the split to evaluate on.
-      preprocessing: a family, or the name of a family or a network.
+      dataset: the split to evaluate on, or records of your own.
+      preprocessing: a family, or the name of a family or a network; none for your own records.
       batch_size: examples per batch; the last one has what is left.
       image_size: side of the images, or (height, width); by default the dataset's.
       num_readers: images read at the same time; by default `tf.data` tunes it.
@@ -75,16 +76,22 @@ def eval_batches(
     Raises:
       ValueError: for numbers out of their range, and examples that cannot be read.
     """
-    options = batching.Batching(
-        dataset=dataset,
-        preprocessing=preprocessing,
-        batch_size=batch_size,
-        training=False,
-        image_size=image_size,
-        options=preprocessing_options or {},
-        num_readers=num_readers,
-        num_preprocessing_threads=num_preprocessing_threads,
-        include_index=include_index,
-    )
+    options: batching.Batching | RecordBatching
+    if isinstance(dataset, RecordDataset):
+        options = RecordBatching(
+            dataset, batch_size, False, num_readers=num_readers, include_index=include_index
+        )
+    else:
+        options = batching.Batching(
+            dataset=dataset,
+            preprocessing=batching.required_preprocessing(preprocessing),
+            batch_size=batch_size,
+            training=False,
+            image_size=image_size,
+            options=preprocessing_options or {},
+            num_readers=num_readers,
+            num_preprocessing_threads=num_preprocessing_threads,
+            include_index=include_index,
+        )
     with tf.compat.v1.name_scope(name):
         return EvalBatches(options)

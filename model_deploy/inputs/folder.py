@@ -3,9 +3,13 @@
 import hashlib
 import os
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+import tensorflow as tf
 from absl import logging
 
+from model_deploy import file_systems
 from model_deploy.inputs import dataset
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 
@@ -25,7 +29,8 @@ class FileSource:
     def __init__(self, paths: Sequence[str], labels: Sequence[int], tolerance: Tolerance) -> None:
         self.tolerance = tolerance
         self._paths = paths
-        self._labels = labels
+        self.is_local = all(map(file_systems.is_local, paths))
+        self._labels = np.array(labels, np.int64)
 
     def read(self, index: int) -> tuple[bytes, int]:
         """The content of a file and its label.
@@ -34,10 +39,21 @@ class FileSource:
           CorruptRecordError: if the file cannot be read.
         """
         try:
-            with open(self._paths[index], "rb") as file:
-                return file.read(), self._labels[index]
+            return file_systems.read_bytes(self._paths[index]), int(self._labels[index])
         except OSError as error:
             raise self.corrupt(index, f"cannot be read: {error}") from error
+
+    def tables(self) -> Sequence[np.ndarray]:
+        """The paths, bytes [n], and the labels, int64 [n]."""
+        return [np.array([os.fsencode(each) for each in self._paths], object), self._labels]
+
+    def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
+        """The content of a file, string []."""
+        return tf.io.read_file(tf.gather(tables[0], index))
+
+    def parse_in_graph(self, tables: Sequence[Any], stored: Any, index: Any) -> tuple[Any, Any]:
+        """The content of a file, string [], and its label, int64 []."""
+        return stored, tf.gather(tables[1], index)
 
     def corrupt(self, index: int, reason: str) -> CorruptRecordError:
         """The error that says what is wrong with a file."""
@@ -95,7 +111,9 @@ def folder_dataset(
         raise ValueError(f"test_percent must be from 0 to 100, got {test_percent}")
     root = dataset.required_folder(name, data_dir)
     classes = tuple(
-        sorted(each.name for each in os.scandir(root) if each.is_dir() and each.name[0] not in "._")
+        each
+        for each in file_systems.names_in(root)
+        if each[0] not in "._" and file_systems.is_folder(os.path.join(root, each))
     )
     if not classes:
         raise ValueError(f"data_dir must have one sub-folder per class, got {root!r} with none")
@@ -126,7 +144,7 @@ def folder_dataset(
 
 
 def _image_names(class_folder: str) -> list[str]:
-    names = sorted(each for each in os.listdir(class_folder) if not each.startswith("."))
+    names = [each for each in file_systems.names_in(class_folder) if not each.startswith(".")]
     images = [each for each in names if each.lower().endswith(_SUFFIXES)]
     if len(images) < len(names):
         others = [each for each in names if each not in set(images)]

@@ -6,14 +6,18 @@ a magic number (0, 0, the type 8 for bytes, the rank), each dimension in 4 bytes
 big-endian, and the values.
 """
 
+import contextlib
 import gzip
+import io
 import os
 import struct
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from model_deploy import file_systems
 from model_deploy.inputs import dataset, slim_records, sources
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 
@@ -93,7 +97,7 @@ fashion_mnist = _register("fashion_mnist")
 def _find(folder: str, name: str) -> str | None:
     for suffix in ("", ".gz"):
         path = os.path.join(folder, name + suffix)
-        if os.path.exists(path):
+        if file_systems.is_file(path):
             return path
     return None
 
@@ -125,7 +129,12 @@ def read_idx(path: str, shape: tuple[int, ...]) -> np.ndarray:
     record_bytes = int(np.prod(shape, dtype=np.int64))
     header = struct.Struct(f">{2 + len(shape)}I")
     try:
-        with open(path, "rb") if not path.endswith(".gz") else gzip.open(path) as file:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(file_systems.as_os_errors())
+            file: Any = stack.enter_context(file_systems.open_file(path, "rb"))
+            if path.endswith(".gz"):
+                # `gzip` asks more of a file than TensorFlow's files can do.
+                file = stack.enter_context(gzip.open(io.BytesIO(file.read())))
             start = file.read(header.size)
             if len(start) < header.size:
                 raise CorruptRecordError(path, 0, f"header is truncated: got {len(start)} bytes")

@@ -9,6 +9,12 @@ example is left out equally often.
 Because nothing but the seed and the number of the epoch goes in, any place can be
 computed without going through the ones before it: that is what makes a resumed run
 see what an uninterrupted run would have seen.
+
+Where files are slow, neighbours are to be read together, in *blocks*.  Then blocks are permuted,
+not examples, and the sequence of blocks is cut into *windows* of some whole steps, inside of which
+examples are mixed.  A window has as many *streams* as the global batch can be divided into, up to
+8: each step takes as many examples of each stream, and a stream has blocks of its own.  So replicas
+that get whole streams read no block twice, and the number of replicas changes nothing in the order.
 """
 
 import dataclasses
@@ -16,8 +22,14 @@ from typing import Any
 
 import tensorflow as tf
 
+from model_deploy.checks import check_at_least
+
 # The permutation that the remainder rotates through: no epoch has this number.
 _ROTATION_EPOCH = -1
+_MAX_STREAMS = 8
+_BLOCKS_MIXED = 4  # of each stream, in a window
+# What distinguishes the permutation of blocks from that of examples in the same epoch.
+_BLOCKS_SALT = -(2**62)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,16 +41,18 @@ class Order:
       global_batch_size: examples per step, over all clones and replicas.
       seed: chooses the order; any integer of 64 bits.
       shuffle: without it, examples come in the order of the dataset.
+      shuffle_block: how many neighbours come in one block; by default each example is on its own.
 
     Raises:
-      ValueError: for a global batch that is larger than the dataset, and a seed of more than 64
-        bits.
+      ValueError: for a global batch that is larger than the dataset, a seed of more than 64
+        bits, and a block below 1.
     """
 
     num_examples: int
     global_batch_size: int
     seed: int = 0
     shuffle: bool = True
+    shuffle_block: int | None = None
 
     def __post_init__(self) -> None:
         if self.global_batch_size > self.num_examples:
@@ -48,6 +62,7 @@ class Order:
             )
         if not -(2**63) <= self.seed < 2**63:
             raise ValueError(f"seed must be an integer of 64 bits, got {self.seed}")
+        check_at_least("shuffle_block", self.shuffle_block, 1)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -58,6 +73,20 @@ class Order:
     def examples_per_epoch(self) -> int:
         """Examples that one epoch uses: all but the remainder."""
         return self.steps_per_epoch * self.global_batch_size
+
+    @property
+    def num_streams(self) -> int:
+        """Streams of blocks that each step takes as many examples of."""
+        streams = range(1, _MAX_STREAMS + 1)
+        return max(each for each in streams if self.global_batch_size % each == 0)
+
+    @property
+    def steps_per_window(self) -> int:
+        """Steps whose examples are read together and mixed; 1 without blocks."""
+        if self.shuffle_block is None or not self.shuffle:
+            return 1
+        wanted = _BLOCKS_MIXED * self.shuffle_block * self.num_streams
+        return min(self.steps_per_epoch, -(-wanted // self.global_batch_size))
 
     def epoch(self, epoch: Any) -> Any:
         """The numbers of the examples of an epoch, in order: int64 [examples_per_epoch].
@@ -70,12 +99,41 @@ class Order:
         places = tf.range(used, dtype=tf.int64)
         if not self.shuffle:
             return tf.math.floormod(places + epoch * remainder, self.num_examples)
+        if self.shuffle_block is not None:
+            blocks = _mixed_blocks(self, self.shuffle_block, epoch)
+            return tf.math.floormod(blocks + epoch * remainder, self.num_examples)
         if not remainder:
             return _permutation(self.num_examples, self.seed, epoch)
         rotation = _permutation(self.num_examples, self.seed, _ROTATION_EPOCH)
         first = tf.math.floormod((epoch + 1) * remainder, self.num_examples)
         kept = tf.gather(rotation, tf.math.floormod(places + first, self.num_examples))
         return tf.gather(kept, _permutation(used, self.seed, epoch))
+
+
+def _mixed_blocks(order: Order, block: int, epoch: Any) -> Any:
+    """Places 0 .. examples_per_epoch - 1 in the order of an epoch with blocks, int64."""
+    used, batch = order.examples_per_epoch, order.global_batch_size
+    places = tf.range(used, dtype=tf.int64)
+    ranks = _permutation(-(-used // block), order.seed, epoch + _BLOCKS_SALT)
+    keys = tf.gather(ranks, places // block) * block + places % block
+    in_blocks = tf.cast(tf.argsort(keys), tf.int64)
+    window, stream, steps = order.steps_per_window, order.num_streams, order.steps_per_epoch
+    per_stream = batch // stream  # of each step
+    # The last window has the steps that are left.
+    of_window = places // (window * batch)
+    its_steps = tf.minimum(tf.constant(window, tf.int64), steps - of_window * window)
+    in_window = places % (window * batch)
+    part = of_window * stream + in_window // (its_steps * per_stream)
+    mixed = tf.gather(in_blocks, _shuffled_within(part, order.seed, epoch))
+    in_step = places % batch
+    source = in_step // per_stream * its_steps + in_window // batch
+    return tf.gather(mixed, of_window * window * batch + source * per_stream + in_step % per_stream)
+
+
+def _shuffled_within(parts: Any, seed: int, epoch: Any) -> Any:
+    """A permutation that keeps each place within its part; `parts`, int64 [n], are in order."""
+    shuffled = _permutation(parts.shape[0], seed, epoch)
+    return tf.gather(shuffled, tf.argsort(tf.gather(parts, shuffled), stable=True))
 
 
 def _permutation(size: int, seed: int, epoch: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import os
 
+from model_deploy import file_systems
 from model_deploy.inputs import dataset, folder, slim_files, slim_records
 
 _SPLITS = ("train", "validation")
@@ -27,7 +28,7 @@ def flowers(
     dataset.checked_split("flowers", split, _SPLITS)
     root = dataset.required_folder("flowers", data_dir)
     photographs = os.path.join(root, _FLOWER_FOLDER)
-    if os.path.isdir(photographs):
+    if file_systems.is_folder(photographs):
         return folder.folder_dataset(
             "flowers",
             split,
@@ -62,7 +63,7 @@ def imagenet(
       CorruptRecordError: if more files are truncated than may be skipped.
     """
     root = dataset.required_folder("imagenet", data_dir)
-    has_names = os.path.exists(os.path.join(root, "labels.txt"))
+    has_names = file_systems.is_file(os.path.join(root, "labels.txt"))
     return slim_records.slim_dataset(
         name="imagenet",
         split=split,

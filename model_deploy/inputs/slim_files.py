@@ -4,6 +4,8 @@ import glob
 import os
 import re
 
+from model_deploy import file_systems
+
 _SHARD = re.compile(r"[-_](\d+)-of-(\d+)(\.tfrecord)?$")
 
 
@@ -18,11 +20,12 @@ def find_shards(folder: str, name: str, split: str) -> list[str]:
     Raises:
       ValueError: if there are none, or if their names say that some are missing.
     """
-    split = glob.escape(split)
+    split = glob.escape(split)  # of which `fnmatch` takes the same
     patterns = [f"{name}_{split}*.tfrecord", f"{split}-*-of-*"]
     paths: set[str] = set()
     for pattern in patterns:
-        paths.update(glob.glob(os.path.join(glob.escape(folder), pattern)))
+        names = file_systems.names_in(folder, pattern)
+        paths.update(os.path.join(folder, each) for each in names if not each.startswith("."))
     if not paths:
         raise ValueError(
             f"data_dir must have files {' or '.join(patterns)}, got {folder!r} with none"
@@ -47,8 +50,8 @@ def read_class_names(folder: str) -> tuple[str, ...]:
     """
     path = os.path.join(folder, "labels.txt")
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = [line.strip() for line in file if line.strip()]
+        content = file_systems.read_text(path)
+        lines = [line.strip() for line in content.split("\n") if line.strip()]
     except FileNotFoundError as error:
         raise ValueError(
             f"{path!r} must name the classes, or num_classes must be given: there is no such file"

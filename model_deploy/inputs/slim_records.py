@@ -5,17 +5,17 @@ The files of a split are `<name>_<split>*.tfrecord` or `<split>-*-of-*`.  Each r
 `labels.txt` beside them names the classes, one `label:name` per line.
 """
 
-import concurrent.futures
-import functools
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from model_deploy import file_systems
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import dataset, memory, slim_files, sources, tfrecords
+from model_deploy.inputs import dataset, memory, records, slim_files, sources, tfrecords
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 
 
@@ -31,13 +31,14 @@ class RecordSource:
 
     def __init__(
         self,
-        files: Sequence[tfrecords.RecordFile],
+        files: Sequence[records.RecordFile],
         num_classes: int,
         label_offset: int,
         tolerance: Tolerance,
     ) -> None:
         self.tolerance = tolerance
         self._files = files
+        self.is_local = all(file_systems.is_local(file.path) for file in files)
         self._ends = np.cumsum([len(file.offsets) for file in files])
         self._num_classes = num_classes
         self._label_offset = label_offset
@@ -68,12 +69,43 @@ class RecordSource:
             raise self.corrupt(index, reason)
         return encoded[0], label
 
+    def tables(self) -> Sequence[np.ndarray]:
+        """See `records.graph_tables`."""
+        return records.graph_tables(self._files)
+
+    def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
+        """The record of an example, string []."""
+        return records.read_in_graph(tables, index)
+
+    def runs_in_graph(self, tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
+        """See `records.runs_in_graph`."""
+        return records.runs_in_graph(tables, indices)
+
+    def read_run_in_graph(self, tables: Sequence[Any], first: Any, count: Any) -> Any:
+        """The records of neighbours, string [count]."""
+        return records.read_run_in_graph(tables, first, count)
+
+    def parse_in_graph(self, tables: Sequence[Any], stored: Any, index: Any) -> tuple[Any, Any]:
+        """The encoded image, string [], and the label, int64 [], of a record."""
+        del tables, index  # the record says it all
+        features = tf.io.parse_single_example(
+            stored,
+            {
+                "image/encoded": tf.io.FixedLenFeature([], tf.string),
+                "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+            },
+        )
+        label = features["image/class/label"] - self._label_offset
+        # One op that fails for labels out of their range.
+        label = tf.gather(tf.range(self._num_classes, dtype=tf.int64), label)
+        return features["image/encoded"], label
+
     def corrupt(self, index: int, reason: str) -> CorruptRecordError:
         """The error that says what is wrong with an example, and in which file it is."""
         file, record = self._place(index)
         return CorruptRecordError(file.path, record, reason)
 
-    def _place(self, index: int) -> tuple[tfrecords.RecordFile, int]:
+    def _place(self, index: int) -> tuple[records.RecordFile, int]:
         number = int(np.searchsorted(self._ends, index, side="right"))
         file = self._files[number]
         return file, int(index - self._ends[number] + len(file.offsets))
@@ -88,6 +120,7 @@ def slim_dataset(
     image_shape: tuple[int | None, int | None, int | None] = (None, None, 3),
     class_names: tuple[str, ...] | None = None,
     label_offset: int = 0,
+    keep_in_memory: bool = True,
     skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
     """A split of a TFRecord dataset in the format of TF-Slim.
@@ -103,6 +136,7 @@ def slim_dataset(
       image_shape: (height, width, channels); None where it varies.
       class_names: by default from `labels.txt`.
       label_offset: subtracted from the labels in the files.
+      keep_in_memory: whether images of one small size are kept there.
       skip_corrupt_records: how many corrupt records are skipped, and reported.
 
     Raises:
@@ -113,16 +147,15 @@ def slim_dataset(
     folder = dataset.required_folder(name, data_dir)
     tolerance = Tolerance(skip_corrupt_records)
     paths = slim_files.find_shards(folder, name, split)
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        files = list(pool.map(functools.partial(tfrecords.index_file, tolerance=tolerance), paths))
+    files = tfrecords.index_files(paths, tolerance)
     names = class_names or slim_files.read_class_names(folder)
-    records = RecordSource(files, len(names), label_offset, tolerance)
-    if not len(records):
+    encoded = RecordSource(files, len(names), label_offset, tolerance)
+    if not len(encoded):
         raise ValueError(f"files of dataset {name!r} must hold records, got none in {paths}")
-    source: sources.Source = records
-    num_examples = len(records)
-    if shape := memory.fits(num_examples, image_shape):
-        arrays = memory.decode_all(records, num_examples, shape)
+    source: sources.Source = encoded
+    num_examples = len(encoded)
+    if keep_in_memory and (shape := memory.fits(num_examples, image_shape)):
+        arrays = memory.decode_all(encoded, num_examples, shape)
         source = sources.ArraySource(lambda: arrays)
         num_examples = len(arrays[1])
     return dataset.Dataset(
@@ -147,6 +180,7 @@ def tfrecord(
     image_size: int | None = None,
     channels: int = 3,
     label_offset: int = 0,
+    keep_in_memory: bool = True,
     skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
     """Any TFRecord dataset in the format of TF-Slim.
@@ -160,6 +194,7 @@ def tfrecord(
         decoded once and kept in memory.
       channels: of the images, 1 or 3.
       label_offset: subtracted from the labels in the files.
+      keep_in_memory: whether images of one small size are kept there.
       skip_corrupt_records: how many corrupt records are skipped, and reported.
 
     Raises:
@@ -175,5 +210,6 @@ def tfrecord(
         image_shape=(image_size, image_size, channels),
         class_names=None if num_classes is None else slim_files.numbered_classes(num_classes),
         label_offset=label_offset,
+        keep_in_memory=keep_in_memory,
         skip_corrupt_records=skip_corrupt_records,
     )

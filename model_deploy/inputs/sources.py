@@ -1,8 +1,8 @@
 """Where examples come from: arrays in memory, or encoded images read by number."""
 
 import functools
-from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -60,6 +60,52 @@ class EncodedSource(Protocol):
 
     def corrupt(self, index: int, reason: str) -> CorruptRecordError:
         """The error that says what is wrong with an example, and in which file it is."""
+
+
+@runtime_checkable
+class GraphSource(EncodedSource, Protocol):
+    """An `EncodedSource` whose examples TensorFlow's ops can read, too, without any Python.
+
+    What the ops cannot read is read once more by `read`, which knows what to say about it.
+
+    Attributes:
+      is_local: whether the files are on this machine; the others are waited for, many at a time.
+    """
+
+    is_local: bool
+
+    def tables(self) -> Sequence[np.ndarray]:
+        """What the ops look things up in: they enter the graph once for all clones."""
+
+    def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
+        """What is stored of an example, string [].
+
+        Args:
+          tables: the tensors of `tables`.
+          index: int64 [], the number of the example.
+        """
+
+    def parse_in_graph(self, tables: Sequence[Any], stored: Any, index: Any) -> tuple[Any, Any]:
+        """The encoded image, string [], and the label, int64 [], of what `read_in_graph` gives."""
+
+
+@runtime_checkable
+class RunSource(GraphSource, Protocol):
+    """A `GraphSource` in which neighbours are read together by a single request."""
+
+    def runs_in_graph(self, tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
+        """Which of some examples are neighbours.
+
+        Args:
+          tables: the tensors of `tables`.
+          indices: int64 [n], in ascending order.
+
+        Returns:
+          The first number of each run and how many it has, int64 [runs] each.
+        """
+
+    def read_run_in_graph(self, tables: Sequence[Any], first: Any, count: Any) -> Any:
+        """What is stored of the examples of a run, string [count]."""
 
 
 Source = ArraySource | EncodedSource

@@ -1,96 +1,216 @@
-"""TFRecord files with random access: an index of the records, and reading one of them.
+"""Where the records of TFRecord files are: found once, and kept beside each file.
 
-A record is the length of its data (8 bytes, little-endian), a checksum of the length,
-the data and a checksum of the data: 4 bytes each, CRC-32C, rotated and offset
-("masked").  The index is made from the lengths alone, without reading the data.
+The lengths of a file's records, without their data, say where each of them is.  To find them the
+whole file has to be gone through, so they are kept in a file `.<name>.index`, or, if that cannot be
+written, in the user's cache folder.  It is taken for what it says only if it is whole and the file
+of the records has the size and time that it had then.
 """
 
-import dataclasses
+import concurrent.futures
+import contextlib
+import hashlib
 import mmap
 import os
 import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
+from model_deploy import file_systems
 from model_deploy.inputs.checksums import masked_crc32c
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.records import FOOTER, HEADER, RecordFile
 
-_HEADER = struct.Struct("<QI")
-_FOOTER = struct.Struct("<I")
+_MAGIC = b"records1"
+# Magic, size and time of the file, number of records, checksum of their lengths.
+_INDEX_HEADER = struct.Struct("<8sQqQI")
+_SMALL_BYTES = 2**16  # going through a file of this size takes no longer than reading its index
+_THREADS = 32  # that wait for files on other machines
+_SHOWN_AFTER_SECS = 2
 
 
-@dataclasses.dataclass(frozen=True)
-class RecordFile:
-    """Where the records of a file are.
+def index_files(paths: Sequence[str], tolerance: Tolerance) -> list[RecordFile]:
+    """The records of some files, of all at the same time; shows how far it is if it takes long.
 
-    Attributes:
-      path: the file.
-      offsets: where the data of each record begin, int64 [number of records].
-      lengths: how many bytes they are, int64 [number of records].
+    Raises:
+      CorruptRecordError: as `index_file`.
+      ValueError: as `index_file`.
     """
-
-    path: str
-    offsets: np.ndarray
-    lengths: np.ndarray
-
-    def read(self, record: int) -> bytes:
-        """The data of a record.
-
-        Raises:
-          CorruptRecordError: if the data cannot be read or do not match their checksum.
-        """
-        try:
-            with open(self.path, "rb", buffering=0) as file:
-                file.seek(self.offsets[record])
-                data = file.read(self.lengths[record] + _FOOTER.size)
-        except OSError as error:
-            raise CorruptRecordError(self.path, record, f"cannot be read: {error}") from error
-        content = data[: -_FOOTER.size]
-        if len(content) != self.lengths[record] or (
-            masked_crc32c(content) != _FOOTER.unpack(data[-_FOOTER.size :])[0]
-        ):
-            raise CorruptRecordError(self.path, record, "its data do not match their checksum")
-        return content
+    found: list[RecordFile] = []
+    records = 0
+    with (
+        concurrent.futures.ThreadPoolExecutor(_THREADS) as pool,
+        tqdm(total=len(paths), unit="file", desc="index", delay=_SHOWN_AFTER_SECS) as bar,
+    ):
+        for file in pool.map(lambda path: index_file(path, tolerance), paths):
+            found.append(file)
+            records += len(file.offsets)
+            bar.set_postfix_str(f"{records:,} records", refresh=False)
+            bar.update()
+    return found
 
 
-def index_file(path: str, tolerance: Tolerance) -> RecordFile:
-    """Finds the records of a TFRecord file.
+def index_file(path: str, tolerance: Tolerance, *, keep: bool | None = None) -> RecordFile:
+    """The records of a TFRecord file, from its index if that is there and valid.
 
     After a header that is truncated or corrupt, nothing in the file can be found any
     more: if tolerated, the records before it are what the file has.
 
+    Args:
+      path: the file.
+      tolerance: how many corrupt records are skipped.
+      keep: whether the index is written, if there is none; by default if the file is not small.
+
     Raises:
       CorruptRecordError: if that is one more than is tolerated.
-      ValueError: if the file cannot be read.
+      ValueError: if the file cannot be read, or is compressed.
     """
     try:
-        size = os.path.getsize(path)
-        with open(path, "rb") as file:
-            # An empty file cannot be mapped.
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        facts = file_systems.facts_of(path)
+        lengths = read_index(path, facts)
+        if lengths is not None:
+            return _record_file(path, lengths)
+        lengths, problem = _find_records(path, facts.size)
     except OSError as error:
         raise ValueError(f"file of a dataset must be readable, got {path!r}: {error}") from error
-    starts, problem = _walk(data, size)
     if problem:
-        tolerance.skip(CorruptRecordError(path, len(starts) - 1, problem))
-    offsets = np.array(starts[:-1], np.int64) + _HEADER.size
-    ends = np.array(starts[1:], np.int64) - _FOOTER.size
-    return RecordFile(path, offsets, ends - offsets)
+        tolerance.skip(CorruptRecordError(path, len(lengths), problem))
+    elif keep or (keep is None and facts.size > _SMALL_BYTES):
+        write_index(path, facts, lengths)
+    return _record_file(path, lengths)
 
 
-def _walk(data: mmap.mmap | bytes, size: int) -> tuple[list[int], str | None]:
-    """Where the records start, and the last one ends; and what is wrong after that, if anything."""
-    starts = [0]
-    while starts[-1] < size:
-        offset = starts[-1]
-        if offset + _HEADER.size > size:
-            return starts, f"its header is truncated at byte {size}"
-        header = data[offset : offset + _HEADER.size]
-        length, checksum = _HEADER.unpack(header)
+def _record_file(path: str, lengths: np.ndarray) -> RecordFile:
+    around = HEADER.size + FOOTER.size
+    return RecordFile(path, np.cumsum(lengths + around) - lengths - FOOTER.size, lengths)
+
+
+def read_index(path: str, facts: file_systems.FileFacts) -> np.ndarray | None:
+    """The lengths of the records of a file, int64 [records], if there is a valid index of it.
+
+    Args:
+      path: the file with the records.
+      facts: its size and time.
+    """
+    for place in _places(path):
+        with contextlib.suppress(OSError):
+            lengths = _lengths_in(file_systems.read_bytes(place), facts)
+            if lengths is not None:
+                return lengths
+    return None
+
+
+def _lengths_in(content: bytes, facts: file_systems.FileFacts) -> np.ndarray | None:
+    if len(content) < _INDEX_HEADER.size:
+        return None
+    magic, size, modified, count, checksum = _INDEX_HEADER.unpack_from(content)
+    data = content[_INDEX_HEADER.size :]
+    if magic != _MAGIC or len(data) != 8 * count or zlib.crc32(data) != checksum:
+        return None
+    return np.frombuffer(data, "<i8") if (size, modified) == facts else None
+
+
+def write_index(path: str, facts: file_systems.FileFacts, lengths: np.ndarray) -> str | None:
+    """Keeps the lengths of the records of a file; returns where, or None if nothing can be written.
+
+    Args:
+      path: the file with the records.
+      facts: its size and time, from before it was read.
+      lengths: int64 [records].
+    """
+    data = lengths.astype("<i8").tobytes()
+    header = _INDEX_HEADER.pack(_MAGIC, *facts, len(lengths), zlib.crc32(data))
+    for place in _places(path):
+        # Several processes may do the same; each has its own file until it is whole.
+        part = f"{place}.{os.getpid()}.part"
+        with contextlib.suppress(OSError):
+            file_systems.make_folders(os.path.dirname(place) or ".")
+            with file_systems.as_os_errors(), file_systems.open_file(part, "wb") as file:
+                file.write(header + data)
+            file_systems.replace(part, place)
+            return place
+    return None
+
+
+def _places(path: str) -> list[str]:
+    """Where the index of a file may be: beside it, or in the cache."""
+    folder, name = os.path.split(path)
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    whole = os.path.abspath(path) if file_systems.is_local(path) else path
+    digest = hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return [
+        os.path.join(folder, f".{name}.index"),
+        os.path.join(cache, "model_deploy", "records", f"{digest}.index"),
+    ]
+
+
+def _find_records(path: str, size: int) -> tuple[np.ndarray, str | None]:
+    """The lengths of the records, int64 [records], and what is wrong after them, if anything.
+
+    Raises:
+      ValueError: if the file is compressed.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(file_systems.as_os_errors())
+        file = stack.enter_context(file_systems.open_file(path, "rb"))
+        if size == 0:  # an empty file cannot be mapped
+            return np.zeros([0], np.int64), None
+        if file_systems.is_local(path):
+            data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        else:
+            data = _Slices(file)
+        lengths, problem = _walk(data, size)
+        if problem and not lengths and _compression(data[0:2]):
+            raise ValueError(
+                f"{path}: must not be compressed, as its records are read in any order; "
+                "`python -m model_deploy.inputs.convert --uncompress` writes such files"
+            )
+    return np.array(lengths, np.int64), problem
+
+
+class _Slices:
+    """Parts of a file that is not on this machine."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __getitem__(self, part: slice) -> bytes:
+        self._file.seek(part.start)
+        content: bytes = self._file.read(part.stop - part.start)
+        return content
+
+
+def _walk(data: Any, size: int) -> tuple[list[int], str | None]:
+    lengths: list[int] = []
+    offset = 0
+    while offset < size:
+        if offset + HEADER.size > size:
+            return lengths, f"its header is truncated at byte {size}"
+        header = data[offset : offset + HEADER.size]
+        length, checksum = HEADER.unpack(header)
         if masked_crc32c(header[:8]) != checksum:
-            return starts, f"the length at byte {offset} does not match its checksum"
-        end = offset + _HEADER.size + length + _FOOTER.size
-        if end > size:
-            return starts, f"must end at byte {end}, but the file is truncated at {size}"
-        starts.append(end)
-    return starts, None
+            return lengths, f"the length at byte {offset} does not match its checksum"
+        offset += HEADER.size + length + FOOTER.size
+        if offset > size:
+            return lengths, f"must end at byte {offset}, but the file is truncated at {size}"
+        lengths.append(length)
+    return lengths, None
+
+
+def compression_of(path: str) -> str:
+    """How a file is compressed by its first two bytes: "GZIP", "ZLIB", or "" if it is not.
+
+    Raises:
+      OSError: if it cannot be read.
+    """
+    with file_systems.as_os_errors(), file_systems.open_file(path, "rb") as file:
+        return _compression(file.read(2))
+
+
+def _compression(start: bytes) -> str:
+    if start == b"\x1f\x8b":
+        return "GZIP"
+    return "ZLIB" if start[:1] == b"x" and int.from_bytes(start, "big") % 31 == 0 else ""

@@ -1,6 +1,5 @@
 """Training batches for the clones of one replica, with a position that can be restored."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,46 +10,8 @@ from model_deploy.inputs import batching, waiting
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.order import Order
-
-_ENDLESS = 2**62
-
-
-@dataclasses.dataclass(frozen=True)
-class Shard:
-    """Which part of each global batch this replica takes.
-
-    Attributes:
-      num_shards: the number of replicas that share the dataset.
-      shard_index: the number of this one, from 0.
-      num_clones: clones per replica.
-      batch_size: examples per clone.
-
-    Raises:
-      ValueError: for a number below 1, or a `shard_index` that is not below `num_shards`.
-    """
-
-    num_shards: int
-    shard_index: int
-    num_clones: int
-    batch_size: int
-
-    def __post_init__(self) -> None:
-        for name in ("num_shards", "num_clones", "batch_size"):
-            check_at_least(name, getattr(self, name), 1)
-        if not 0 <= self.shard_index < self.num_shards:
-            raise ValueError(
-                f"shard_index must be from 0 to num_shards - 1 = {self.num_shards - 1}, "
-                f"got {self.shard_index}"
-            )
-
-    @property
-    def global_batch_size(self) -> int:
-        """Examples per step over all clones of all replicas."""
-        return self.num_shards * self.num_clones * self.batch_size
-
-    def offset(self, clone: int) -> int:
-        """Where the clone's examples start in the global batch."""
-        return (self.shard_index * self.num_clones + clone) * self.batch_size
+from model_deploy.inputs.shards import Shard, example_numbers
+from model_deploy.inputs.user_records import RecordBatching, RecordDataset
 
 
 class TrainBatches(Iterator[dict[str, Any]]):
@@ -71,7 +32,7 @@ class TrainBatches(Iterator[dict[str, Any]]):
 
     def __init__(
         self,
-        options: batching.Batching,
+        options: batching.Batching | RecordBatching,
         shard: Shard,
         order: Order,
         *,
@@ -93,17 +54,24 @@ class TrainBatches(Iterator[dict[str, Any]]):
         self._shard = shard
         self._given = 0
         pipeline = options.pipeline()
-        datasets = [
-            pipeline(_numbers(order, shard, clone, self.position, num_epochs))
-            for clone in range(shard.num_clones)
-        ]
-        iterators = [
-            _prefetching_iterator(each, clone_devices[clone] if clone_devices else None)
-            for clone, each in enumerate(datasets)
-        ]
+
+        def iterator(first_clone: int, num_clones: int, device: str | None) -> Any:
+            numbers = example_numbers(
+                order, shard, first_clone, num_clones, start=self.position, num_epochs=num_epochs
+            )
+            return _prefetching_iterator(pipeline(numbers), num_clones, device)
+
+        if any("GPU" in device.upper() for device in clone_devices or ()):
+            # Each onto its device, while the step before it runs.
+            iterators = [iterator(clone, 1, each) for clone, each in enumerate(clone_devices or ())]
+            takers = iterators
+        else:
+            # One pipeline holds as much as eight would, divided by eight.
+            iterators = [iterator(0, shard.num_clones, None)]
+            takers = iterators * shard.num_clones
         self.initializer = tf.group(*[each.initializer for each in iterators], name="initializer")
         tf.compat.v1.add_to_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS, self.initializer)
-        self._elements, self.wait_secs = waiting.timed(iterators)
+        self._elements, self.wait_secs = waiting.timed(takers)
         self._advance = self.wait_secs
         if own_position is not None:
             one = tf.IndexedSlices(tf.ones([1], tf.int64), tf.constant([shard.shard_index]))
@@ -131,9 +99,9 @@ class TrainBatches(Iterator[dict[str, Any]]):
 
 
 def train_batches(
-    dataset: dataset_lib.Dataset,
+    dataset: dataset_lib.Dataset | RecordDataset,
     *,
-    preprocessing: preprocessing_lib.Preprocessing | str,
+    preprocessing: preprocessing_lib.Preprocessing | str | None = None,
     batch_size: int = 32,
     num_clones: int = 1,
     num_shards: int = 1,
@@ -143,6 +111,8 @@ def train_batches(
     image_size: int | tuple[int, int] | None = None,
     position: Any = None,
     num_epochs: int | None = None,
+    shuffle_block: int | None = None,
+    fast_decode: bool = False,
     num_readers: int | None = None,
     num_preprocessing_threads: int | None = None,
     clone_devices: Sequence[str] | None = None,
@@ -160,8 +130,8 @@ def train_batches(
     is cut into clones and replicas changes neither its examples nor their augmentation.
 
     Args:
-      dataset: a training split.
-      preprocessing: a family, or the name of a family or a network.
+      dataset: a training split, or records of your own.
+      preprocessing: a family, or the name of a family or a network; none for your own records.
       batch_size: examples per clone per step.
       num_clones: clones of this replica; `next` is called once for each.
       num_shards: replicas that share the dataset.
@@ -174,7 +144,11 @@ def train_batches(
         By default the pipeline counts its steps itself, in an int64 [num_shards]
         variable that is saved with the others (added to `GLOBAL_VARIABLES`).
       num_epochs: how many epochs to go on for; by default without end.
-      num_readers: images read at the same time; by default `tf.data` tunes it.
+      shuffle_block: neighbours of a file that are read together, for slow storage; see `order`.
+      fast_decode: reduces JPEGs by 2, 4 or 8 while it decodes them, where the part that is cut out
+        is larger than the image in the batch by as much; see docs/inputs.md.
+      num_readers: reads at the same time; by default as many as there are cores, or more where
+        files are not on this machine.
       num_preprocessing_threads: calls of the preprocessing at the same time; by default
         `tf.data` tunes it.
       clone_devices: one device per clone; batches are prefetched to those that are GPUs.
@@ -187,7 +161,8 @@ def train_batches(
 
     Returns:
       An iterator over the batches of the clones: "image" float32 [batch_size, h, w, c] and
-      "label" int64 [batch_size].  Its `initializer` is added to `TABLE_INITIALIZERS`, so
+      "label" int64 [batch_size]; or the features of your own records, each with [batch_size] in
+      front of its shape.  Its `initializer` is added to `TABLE_INITIALIZERS`, so
       `slim.learning.train`, `Supervisor` and monitored sessions run it after a checkpoint was
       restored; a plain session runs `tf.compat.v1.tables_initializer()` after the variables
       are there.
@@ -197,20 +172,26 @@ def train_batches(
         dataset, and examples that cannot be read.
     """
     shard = Shard(num_shards, shard_index, num_clones, batch_size)
-    order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle)
+    order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle, shuffle_block)
     check_at_least("num_epochs", num_epochs, 1)
-    options = batching.Batching(
-        dataset=dataset,
-        preprocessing=preprocessing,
-        batch_size=batch_size,
-        training=True,
-        image_size=image_size,
-        options=preprocessing_options or {},
-        seed=seed,
-        num_readers=num_readers,
-        num_preprocessing_threads=num_preprocessing_threads,
-        include_index=include_index,
-    )
+    options: batching.Batching | RecordBatching
+    if isinstance(dataset, RecordDataset):
+        options = RecordBatching(dataset, batch_size, True, seed, num_readers, include_index)
+    else:
+        options = batching.Batching(
+            dataset=dataset,
+            preprocessing=batching.required_preprocessing(preprocessing),
+            batch_size=batch_size,
+            training=True,
+            image_size=image_size,
+            options=preprocessing_options or {},
+            seed=seed,
+            num_readers=num_readers,
+            num_preprocessing_threads=num_preprocessing_threads,
+            include_index=include_index,
+            in_windows=order.steps_per_window > 1,
+            fast_decode=fast_decode,
+        )
     with (
         tf.compat.v1.device(inputs_device),
         tf.compat.v1.device(variables_device),
@@ -245,33 +226,11 @@ def _as_number(position: Any) -> Any:
     return tf.cast(tf.convert_to_tensor(position), tf.int64, name="start")
 
 
-def _numbers(order: Order, shard: Shard, clone: int, start: Any, num_epochs: int | None) -> Any:
-    """A `tf.data.Dataset` of the example numbers of each step of a clone, from `start` on."""
-    first_epoch = start // order.steps_per_epoch
-    first_step = start % order.steps_per_epoch
-    places = tf.range(shard.batch_size, dtype=tf.int64)
-
-    def steps_of_epoch(epoch: Any) -> Any:
-        examples = order.epoch(epoch)
-
-        def numbers_of_step(step: Any) -> dict[str, Any]:
-            in_epoch = step * shard.global_batch_size + shard.offset(clone) + places
-            return {
-                "index": tf.gather(examples, in_epoch),
-                "position": epoch * order.examples_per_epoch + in_epoch,
-            }
-
-        begin = tf.where(tf.equal(epoch, first_epoch), first_step, 0)
-        return tf.data.Dataset.range(begin, order.steps_per_epoch).map(numbers_of_step)
-
-    end = _ENDLESS if num_epochs is None else num_epochs
-    return tf.data.Dataset.range(first_epoch, end).flat_map(steps_of_epoch)
-
-
-def _prefetching_iterator(batches: Any, device: str | None) -> Any:
-    """An initializable iterator that prefetches, onto the device if that is a GPU."""
+def _prefetching_iterator(batches: Any, num_clones: int, device: str | None) -> Any:
+    """An initializable iterator that prefetches a step, onto the device if that is a GPU."""
     if device is None or "GPU" not in device.upper():
-        return tf.compat.v1.data.make_initializable_iterator(batches.prefetch(tf.data.AUTOTUNE))
+        batches = batches.prefetch(num_clones + 1)
+        return tf.compat.v1.data.make_initializable_iterator(batches)
     batches = batches.apply(tf.data.experimental.prefetch_to_device(device))
     with tf.device(device):
         return tf.compat.v1.data.make_initializable_iterator(batches)

@@ -10,15 +10,20 @@ def timed(iterators: Sequence[Any]) -> tuple[list[dict[str, Any]], Any]:
     """The next elements of the iterators, and the time until all of them were there.
 
     Args:
-      iterators: give dicts of tensors of any shapes.
+      iterators: give dicts of tensors of any shapes.  One that is there several times gives its
+        elements in that order.
 
     Returns:
-      `(elements, wait_secs)`: one element per iterator, and the seconds, a float64 [].
+      `(elements, wait_secs)`: one element for each of them, and the seconds, a float64 [].
     """
     with tf.device("CPU:0"):
         start = tf.timestamp()
-    with tf.control_dependencies([start]):
-        elements = [iterator.get_next() for iterator in iterators]
+    elements: list[dict[str, Any]] = []
+    latest: dict[int, list[Any]] = {}
+    for iterator in iterators:
+        with tf.control_dependencies(latest.get(id(iterator), [start])):
+            elements.append(iterator.get_next())
+        latest[id(iterator)] = list(elements[-1].values())
     with (
         tf.control_dependencies([value for each in elements for value in each.values()]),
         tf.device("CPU:0"),

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from model_deploy import file_systems
 from model_deploy.checkpoints import (
     CheckpointWriter,
     clear_end,
@@ -15,6 +16,7 @@ from model_deploy.checkpoints import (
 )
 from model_deploy.checks import check_at_least
 from model_deploy.cluster import Cluster
+from model_deploy.commands import replaced_file
 from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import session_hooks
 from model_deploy.training.joining import Place, started
@@ -204,9 +206,13 @@ def check_writable(train_dir: str | os.PathLike[str]) -> None:
       OSError: naming the folder, if it cannot be made or written.
     """
     try:
-        os.makedirs(train_dir, exist_ok=True)
-        with tempfile.TemporaryFile(dir=train_dir):
-            pass
+        file_systems.make_folders(train_dir)
+        if file_systems.is_local(train_dir):
+            with tempfile.TemporaryFile(dir=train_dir):
+                pass
+        else:
+            with replaced_file(os.path.join(train_dir, ".writable")) as file:
+                file.write("\n")
     except OSError as error:
         raise OSError(
             f"train_dir must be a folder that can be written, got {train_dir}: {error}"

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from model_deploy import file_systems
+
 METRICS_FILE = "metrics.jsonl"
 
 
@@ -23,8 +25,10 @@ class MetricsLog:
     def add(self, values: Mapping[str, Any]) -> None:
         """Writes one object; numbers that are not finite, which JSON lacks, are null."""
         if self._file is None:
-            self._file = open(self._path, "a+b")  # noqa: SIM115 - closed by `close`
-            self._end_broken_line()
+            broken = self._ends_within_a_line()
+            self._file = file_systems.open_file(self._path, "ab")
+            if broken:  # the process was killed while it wrote
+                self._file.write(b"\n")
         known = {
             key: None if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in values.items()
@@ -37,25 +41,26 @@ class MetricsLog:
         if self._file is not None:
             self._file.close()
 
-    def _end_broken_line(self) -> None:
-        if self._file.seek(0, os.SEEK_END) > 0:
-            self._file.seek(-1, os.SEEK_END)
-            if self._file.read(1) != b"\n":
-                self._file.write(b"\n")  # the process was killed while it wrote
+    def _ends_within_a_line(self) -> bool:
+        if not file_systems.is_file(self._path):
+            return False
+        with file_systems.open_file(self._path, "rb") as file:
+            size = file_systems.facts_of(self._path).size
+            file.seek(max(0, size - 1))
+            return size > 0 and file.read(1) != b"\n"
 
 
 def read_metrics(train_dir: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """The objects in `metrics.jsonl`, without lines that a killed process left unfinished."""
     path = os.path.join(train_dir, METRICS_FILE)
-    if not os.path.exists(path):
+    if not file_systems.is_file(path):
         return []
     found = []
-    with open(path, encoding="utf-8", errors="replace") as file:
-        for line in file:
-            try:
-                value = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if isinstance(value, dict) and isinstance(value.get("step"), int):
-                found.append(value)
+    for line in file_systems.read_bytes(path).split(b"\n"):
+        try:
+            value = json.loads(line.decode("utf-8", "replace"))
+        except json.JSONDecodeError:
+            continue
+        if isinstance(value, dict) and isinstance(value.get("step"), int):
+            found.append(value)
     return found

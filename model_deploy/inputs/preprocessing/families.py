@@ -22,7 +22,8 @@ class Preprocessing:
         a seed int64 [2].  The result is float32 of the same rank.
       crop_encoded: for families that cut a part out first: `crop_encoded(contents,
         seed, channels)` decodes that part, uint8 [h, w, c], of a string [].
-        `train` is then called with `crop_image=False`.
+        `train` is then called with `crop_image=False`.  For `fast_decode` it takes a keyword
+        `smallest`, (height, width), to which it may reduce that part.
     """
 
     name: str

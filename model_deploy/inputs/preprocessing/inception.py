@@ -73,13 +73,17 @@ def evaluate(
     return centred(image)
 
 
-def crop_encoded(contents: Any, seed: Any, channels: int) -> Any:
+def crop_encoded(
+    contents: Any, seed: Any, channels: int, smallest: tuple[int, int] | None = None
+) -> Any:
     """The random part of an encoded image; of a JPEG, nothing else is decoded.
 
     Args:
       contents: string [], JPEG or PNG.
       seed: int64 [2].
       channels: 1 or 3, or 0 for as many as the image has.
+      smallest: height and width that the part of a JPEG may be reduced to while it is decoded, by
+        2, 4 or 8; by default it keeps its size.
 
     Returns:
       uint8 [h, w, channels]: what `train` would cut out of the decoded image.
@@ -88,13 +92,40 @@ def crop_encoded(contents: Any, seed: Any, channels: int) -> Any:
     def crop_jpeg() -> Any:
         begin, size = _random_part(tf.io.extract_jpeg_shape(contents), seed)
         window = tf.concat([begin[:2], size[:2]], axis=0)
-        return tf.io.decode_and_crop_jpeg(contents, window, channels)
+        if smallest is None:
+            return tf.io.decode_and_crop_jpeg(contents, window, channels)
+        return decode_reduced(contents, window, channels, smallest)
 
     def crop_other() -> Any:
         image = tf.io.decode_image(contents, channels, expand_animations=False)
         return tf.slice(image, *_random_part(tf.shape(image), seed))
 
     return tf.cond(tf.io.is_jpeg(contents), crop_jpeg, crop_other)
+
+
+def decode_reduced(contents: Any, window: Any, channels: int, smallest: tuple[int, int]) -> Any:
+    """A part of a JPEG, reduced by as much as leaves it no smaller than `smallest`.
+
+    Args:
+      contents: string [].
+      window: top, left, height and width, int32 [4], which are rounded to reduced pixels.
+      channels: 1 or 3, or 0 for as many as the image has.
+      smallest: height and width.
+
+    Returns:
+      uint8 [h, w, channels].
+    """
+    ratios = (1, 2, 4, 8)
+    times = tf.reduce_min(window[2:] // tf.constant(smallest))
+
+    def decode(ratio: int) -> Any:
+        return tf.raw_ops.DecodeAndCropJpeg(
+            contents=contents, crop_window=window // ratio, channels=channels, ratio=ratio
+        )
+
+    ways = [functools.partial(decode, ratio) for ratio in ratios]
+    place = tf.reduce_sum(tf.cast(times >= tf.constant(ratios[1:]), tf.int32))
+    return tf.switch_case(place, ways)
 
 
 @families.register_preprocessing(

@@ -1,0 +1,43 @@
+r"""`python -m model_deploy.inputs.index`: makes the indexes of TFRecord files beforehand.
+
+    python -m model_deploy.inputs.index --data_dir=records --splits train validation
+
+Reading a dataset does the same where an index is missing; made beforehand, it is there when many
+machines start at once.
+"""
+
+import argparse
+from collections.abc import Sequence
+
+from tqdm import tqdm
+
+from model_deploy.inputs import dataset, slim_files, tfrecords
+from model_deploy.inputs.corruption import Tolerance
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Makes the indexes that the command line says."""
+    parser = argparse.ArgumentParser(
+        prog="python -m model_deploy.inputs.index",
+        description="Makes the indexes of TFRecord files.",
+    )
+    parser.add_argument("--data_dir", required=True, help="the folder with the files")
+    parser.add_argument("--splits", nargs="+", default=["train"])
+    options = parser.parse_args(arguments)
+    try:
+        folder = dataset.required_folder("tfrecord", options.data_dir)
+        for split in options.splits:
+            paths = slim_files.find_shards(folder, "*", split)
+            records = 0
+            with tqdm(paths, unit="file", desc=split) as bar:
+                for path in bar:
+                    file = tfrecords.index_file(path, Tolerance(), keep=True)
+                    records += len(file.offsets)
+                    bar.set_postfix_str(f"{records:,} records", refresh=False)
+            print(f"{split}: {len(paths)} files, {records:,} records")
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Which examples of each step the clones of a replica take."""
+
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+
+from model_deploy.checks import check_at_least
+from model_deploy.inputs.order import Order
+
+_ENDLESS = 2**62
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """Which part of each global batch this replica takes.
+
+    Attributes:
+      num_shards: the number of replicas that share the dataset.
+      shard_index: the number of this one, from 0.
+      num_clones: clones per replica.
+      batch_size: examples per clone.
+
+    Raises:
+      ValueError: for a number below 1, or a `shard_index` that is not below `num_shards`.
+    """
+
+    num_shards: int
+    shard_index: int
+    num_clones: int
+    batch_size: int
+
+    def __post_init__(self) -> None:
+        for name in ("num_shards", "num_clones", "batch_size"):
+            check_at_least(name, getattr(self, name), 1)
+        if not 0 <= self.shard_index < self.num_shards:
+            raise ValueError(
+                f"shard_index must be from 0 to num_shards - 1 = {self.num_shards - 1}, "
+                f"got {self.shard_index}"
+            )
+
+    @property
+    def global_batch_size(self) -> int:
+        """Examples per step over all clones of all replicas."""
+        return self.num_shards * self.num_clones * self.batch_size
+
+    def offset(self, clone: int) -> int:
+        """Where the clone's examples start in the global batch."""
+        return (self.shard_index * self.num_clones + clone) * self.batch_size
+
+
+def example_numbers(
+    order: Order,
+    shard: Shard,
+    first_clone: int,
+    num_clones: int,
+    *,
+    start: Any,
+    num_epochs: int | None,
+) -> Any:
+    """A `tf.data.Dataset` of example numbers from step `start` on, a window in each element.
+
+    In a window one step follows the other, and in a step the clones that share the pipeline.
+    """
+    num_steps, window = order.steps_per_epoch, order.steps_per_window
+    first_epoch = start // num_steps
+    first_step = start % num_steps
+    begin, count = shard.offset(first_clone), num_clones * shard.batch_size
+
+    @tf.autograph.experimental.do_not_convert
+    def windows_of_epoch(epoch: Any) -> Any:
+        examples = order.epoch(epoch)
+        done = tf.where(tf.equal(epoch, first_epoch), first_step, 0)
+
+        @tf.autograph.experimental.do_not_convert
+        def numbers_of_window(number: Any) -> dict[str, Any]:
+            steps = tf.range(
+                tf.maximum(number * window, done), tf.minimum((number + 1) * window, num_steps)
+            )
+            places = begin + tf.range(count, dtype=tf.int64)
+            in_epoch = tf.reshape(steps[:, tf.newaxis] * shard.global_batch_size + places, [-1])
+            return {
+                "index": tf.gather(examples, in_epoch),
+                "position": epoch * order.examples_per_epoch + in_epoch,
+            }
+
+        num_windows = -(-num_steps // window)
+        return tf.data.Dataset.range(done // window, num_windows).map(numbers_of_window)
+
+    end = _ENDLESS if num_epochs is None else num_epochs
+    return tf.data.Dataset.range(first_epoch, end).flat_map(windows_of_epoch)

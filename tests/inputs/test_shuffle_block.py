@@ -1,0 +1,129 @@
+"""Order for slow storage: neighbours are read together, and still everything is as promised."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from model_deploy import inputs
+from tests.inputs import files, sessions
+
+tf1 = tf.compat.v1
+
+
+def order_of(epoch=0, num_examples=1000, global_batch_size=24, seed=3, block=16):
+    """The numbers of an epoch, int64 [examples_per_epoch]; and the order."""
+    order = inputs.Order(num_examples, global_batch_size, seed, shuffle_block=block)
+    with tf.Graph().as_default(), tf1.Session() as session:
+        return session.run(order.epoch(tf.constant(epoch, tf.int64))), order
+
+
+@pytest.mark.parametrize(
+    ("num_examples", "batch", "block"), [(1000, 24, 16), (997, 7, 10), (100, 100, 7), (50, 3, 200)]
+)
+def test_epoch_with_blocks_shows_each_example_once(num_examples, batch, block):
+    """Blocks of any size: an epoch has each example once, and the next one another order."""
+    numbers, order = order_of(0, num_examples, batch, block=block)
+    assert len(set(numbers.tolist())) == len(numbers) == order.examples_per_epoch
+    following, _ = order_of(1, num_examples, batch, block=block)
+    assert numbers.tolist() != following.tolist()
+
+
+def test_remainder_rotates_with_blocks():
+    """Each of 10 examples is left out exactly 3 times in 10 epochs of 7."""
+    counts = np.zeros([10], int)
+    for epoch in range(10):
+        counts[order_of(epoch, 10, 7, block=3)[0]] += 1
+    assert counts.tolist() == [7] * 10
+
+
+def test_window_is_read_in_few_runs():
+    """A window of 5,000 records in blocks of 32 is some 32 requests, not a thousand."""
+    numbers, order = order_of(0, 5000, 64, block=32)
+    window = np.sort(numbers[: order.steps_per_window * 64])
+    assert len(window) == 32 * 4 * 8  # blocks of each of 8 streams
+    assert 1 + np.count_nonzero(np.diff(window) != 1) <= 33
+
+
+def test_replicas_share_no_block():
+    """Each of 8 replicas reads blocks of its own: as many runs of neighbours as one replica."""
+    numbers, order = order_of(0, 5000, 64, block=32)
+    window = numbers[: order.steps_per_window * 64].reshape([-1, 8, 8])
+    for replica in range(8):
+        its = np.sort(window[:, replica].reshape(-1))
+        assert 1 + np.count_nonzero(np.diff(its) != 1) <= 5
+
+
+def test_neighbours_end_up_far_apart():
+    """Of two neighbours in the file, less than one in ten pairs is within ten places."""
+    numbers, _ = order_of(0, 5000, 64, block=32)
+    places = np.full([5000], 10**6)
+    places[numbers] = np.arange(len(numbers))
+    apart = np.abs(np.diff(places))
+    assert np.mean(apart < 10) < 0.1
+
+
+def records(folder):
+    """A dataset in three files that is not kept in memory."""
+    if not folder.exists():
+        files.write_examples(folder, [14, 30, 21])
+    return inputs.get_dataset("tfrecord", "train", folder)
+
+
+OPTIONS = {"image_size": 8, "shuffle_block": 4, "seed": 5, "preprocessing": "cifarnet"}
+
+
+@pytest.mark.parametrize(("num_clones", "num_shards"), [(2, 1), (1, 2), (3, 2)])
+def test_clones_and_replicas_cut_one_sequence_of_blocks(num_clones, num_shards, tmp_path):
+    """However a global batch of 12 is divided, its examples and their pixels are the same."""
+    dataset = records(tmp_path / "data")
+    whole = sessions.train_values(dataset, batch_size=12, num_epochs=2, **OPTIONS)
+    parts = [
+        sessions.train_values(
+            dataset,
+            batch_size=12 // num_clones // num_shards,
+            num_clones=num_clones,
+            num_shards=num_shards,
+            shard_index=shard,
+            num_epochs=2,
+            **OPTIONS,
+        )
+        for shard in range(num_shards)
+    ]
+    assert len(whole) == 10
+    for step, (expected,) in enumerate(whole):
+        for key in ("index", "label", "image"):
+            got = np.concatenate([batch[key] for part in parts for batch in part[step]])
+            np.testing.assert_array_equal(got, expected[key])
+
+
+@pytest.mark.parametrize("done", [1, 3, 4, 7])
+def test_blocks_go_on_at_any_step(done, tmp_path):
+    """From a position within a window on, the batches are those of an uninterrupted run."""
+    dataset = records(tmp_path / "data")
+    whole = sessions.train_indices(dataset, num_runs=9, batch_size=12, **OPTIONS)
+    rest = sessions.train_indices(
+        dataset, num_runs=9 - done, batch_size=12, position=done, **OPTIONS
+    )
+    assert rest == whole[done:]
+
+
+def test_corrupt_record_is_replaced_in_a_block(tmp_path):
+    """A record that does not match its checksum costs nothing but itself."""
+    good = records(tmp_path / "data")
+    options = OPTIONS | {"batch_size": 12, "num_epochs": 1}
+    expected = sessions.train_indices(good, **options)
+    path = sorted((tmp_path / "data").glob("*.tfrecord"))[1]
+    content = bytearray(path.read_bytes())
+    content[60] ^= 1  # in the data of its first record, example 14 of the dataset
+    path.write_bytes(content)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"{path.name}: record 0 .*checksum"):
+        sessions.train_indices(records(tmp_path / "data"), **options)
+    dataset = inputs.get_dataset("tfrecord", "train", tmp_path / "data", skip_corrupt_records=1)
+    steps = sessions.train_indices(dataset, **options)
+    assert steps == [[15 if number == 14 else number for number in step] for step in expected]
+
+
+def test_blocks_reject():
+    """A block below 1 is an error."""
+    with pytest.raises(ValueError, match="shuffle_block must be at least 1, got 0"):
+        inputs.Order(10, 2, shuffle_block=0)
