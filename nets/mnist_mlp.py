@@ -40,7 +40,8 @@ def mnist_mlp(
     """
     del is_training
     if not images.shape[1:].is_fully_defined():
-        raise ValueError(f"images must have a known height and width, got shape {images.shape}")
+        shape = tuple(images.shape.as_list())
+        raise ValueError(f"images must have a known height and width, got shape {shape}")
     end_points: dict[str, Any] = {}
     with tf.variable_scope(scope, "mnist_mlp", [images]):
         net = end_points["Flatten"] = slim.flatten(images)

@@ -17,7 +17,8 @@ def multiply_adds(graph: tf.Graph) -> int:
     not counted, as is usual in the papers.
 
     Raises:
-      ValueError: if the shape of such an operation is unknown, or how often a loop runs.
+      ValueError: if the shape of such an operation is unknown, or how often a loop runs, or if a
+        loop is one of TensorFlow 1's control flow.
     """
     definition = graph.as_graph_def(add_shapes=True)
     bodies = {body.signature.name: _nodes(body) for body in definition.library.function}
@@ -52,6 +53,10 @@ def _cost(node: Any, nodes: dict[str, Any], bodies: dict[str, Any]) -> int:
     if node.op in {"While", "StatelessWhile"}:
         body = _count(bodies[node.attr["body"].func.name], bodies)
         return body and body * _iterations(node, nodes)
+    if node.op == "Enter":
+        raise ValueError(
+            f"a loop must be made with tf.enable_control_flow_v2() to be counted, got {node.name}"
+        )
     return 0
 
 

@@ -1,7 +1,8 @@
 """The table of networks: what they take, how large they are and how much they compute."""
 
+import contextlib
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -66,10 +67,22 @@ def build(name: str, num_classes: int) -> tuple[int, ...]:
 def row(name: str, num_classes: int | None = None) -> Row:
     """Returns the row of one network, with its default number of classes if none is given."""
     num_classes = num_classes or default_classes(name)
-    with tf.Graph().as_default() as graph:
+    with tf.Graph().as_default() as graph, _countable_loops():
         shape = build(name, num_classes)
         parameters = sum(v.shape.num_elements() for v in tf.trainable_variables())
         return Row(name, shape, num_classes, parameters, multiply_adds(graph))
+
+
+@contextlib.contextmanager
+def _countable_loops() -> Iterator[None]:
+    """Builds loops as functions, also in a process after `tf.disable_v2_behavior()`."""
+    was_enabled = tf.control_flow_v2_enabled()
+    tf.enable_control_flow_v2()
+    try:
+        yield
+    finally:
+        if not was_enabled:
+            tf.disable_control_flow_v2()
 
 
 def text_table(rows: Iterable[Sequence[str]]) -> str:

@@ -94,7 +94,8 @@ def build_network(
         cells = [step.end_point for step in steps if step.end_point not in (None, "Stem")]
         check_choice("final_endpoint", final_endpoint, ["Stem", *cells, *heads])
     if not images.shape[1:3].is_fully_defined():
-        raise ValueError(f"images must have a known height and width, got shape {images.shape}")
+        shape = tuple(images.shape.as_list())
+        raise ValueError(f"images must have a known height and width, got shape {shape}")
     network = _end_points(
         images, num_classes, is_training, config, architecture.stem, steps, current_step
     )

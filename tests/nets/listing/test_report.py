@@ -21,6 +21,9 @@ PUBLISHED = {
 }
 
 
+_NEW_LOOPS = pytest.mark.not_v1("counts the loops of the new control flow")
+
+
 def table_of_document():
     """Returns name -> cells of the table in the documentation."""
     lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("|")]
@@ -48,6 +51,7 @@ def test_published_sizes(name):
     assert row.multiply_adds / 1e6 == pytest.approx(millions, rel=0.005)
 
 
+@_NEW_LOOPS
 def test_multiply_adds_of_each_kind():
     """Convolutions, products and loops count as arithmetic says."""
     image = tf.zeros([1, 8, 8, 3])
@@ -72,11 +76,20 @@ def test_multiply_adds_of_an_unknown_shape():
         multiply_adds(tf.get_default_graph())
 
 
+@_NEW_LOOPS
 def test_multiply_adds_of_an_unknown_loop():
     """A loop of unknown length is named."""
     steps = tf.placeholder(tf.float32, [None])
     tf.scan(lambda row, _: tf.matmul(row, tf.zeros([5, 5])), steps, tf.zeros([1, 5]))
     with pytest.raises(ValueError, match=r"^a loop must run a known number of times, got scan/"):
+        multiply_adds(tf.get_default_graph())
+
+
+@pytest.mark.parametrize("variable_kind", ["reference"], indirect=True)  # with the old control flow
+def test_multiply_adds_of_an_old_loop(variable_kind):
+    """A loop of TensorFlow 1's control flow is named, not counted as one run of its body."""
+    tf.scan(lambda row, _: tf.matmul(row, tf.zeros([5, 5])), tf.zeros([11]), tf.zeros([1, 5]))
+    with pytest.raises(ValueError, match=r"^a loop must be made with .* to be counted, got scan/"):
         multiply_adds(tf.get_default_graph())
 
 
