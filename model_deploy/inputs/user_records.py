@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from model_deploy import file_systems
 from model_deploy.checks import check_at_least
 from model_deploy.inputs import chunks, records, tfrecords
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
@@ -146,7 +147,7 @@ class RecordBatching:
         def read_again(numbers: Any) -> Any:
             return numbers.map(by_python).filter(is_good).map(parse_again)
 
-        local = all(tfrecords.file_systems.is_local(file.path) for file in self.dataset.files)
+        local = all(file_systems.is_local(file.path) for file in self.dataset.files)
         readers = self.num_readers or chunks.default_readers(local)
         size = min(_RECORDS_AT_ONCE, self.batch_size)
         reading = chunks.Chunks(read, read_again, size, readers, autograph=True)
