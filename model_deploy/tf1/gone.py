@@ -30,6 +30,10 @@ _GONE: dict[str, tuple[str, str]] = {
     "tensorflow.estimator": ("2.16", _ESTIMATOR),
     "tensorflow.python.estimator": ("2.16", _ESTIMATOR),
     "tensorflow.contrib.learn": ("2.0", _ESTIMATOR),
+    "tensorflow.contrib.learn.preprocessing": (
+        "2.0",
+        "use tf.keras.preprocessing.text.Tokenizer, or model_deploy.inputs.read_texts",
+    ),
     "tensorflow.contrib.estimator": ("2.0", _ESTIMATOR),
     "tensorflow.contrib.seq2seq": ("2.0", "use tf.nn.dynamic_rnn and tf.while_loop"),
     "tensorflow.contrib.legacy_seq2seq": ("2.0", "use tf.nn.static_rnn"),
