@@ -376,6 +376,7 @@ def test_monitored_session_trains_it(tmp_path):
         assert [session.run(model.train_op) for _ in range(3)] == [1 / 2, 1 / 8, 1 / 32]
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_of_each_golden():
     """Every golden model learns something in 40 steps."""
     for golden in GOLDENS.values():

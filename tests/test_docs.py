@@ -42,6 +42,7 @@ def _blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
+@pytest.mark.slow
 def test_readme_example_trains(tmp_path, monkeypatch):
     """The example of the README trains to its last step, with or without four GPUs."""
     monkeypatch.chdir(tmp_path)

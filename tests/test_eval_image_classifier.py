@@ -67,6 +67,7 @@ LINE = (
 )
 
 
+@pytest.mark.slow
 def test_a_run_needs_nothing_else(trained, capsys):
     """`--train_dir` alone: settings, split and averages are those of the run; one line."""
     code, out, err = _main(capsys, f"--train_dir={trained}")
@@ -89,6 +90,7 @@ def test_a_run_needs_nothing_else(trained, capsys):
     assert sum(map(sum, found["confusion_matrix"])) == IMAGES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clones", [2, 3, 4])
 def test_clones_change_nothing(trained, tmp_path, capsys, clones):
     """Any number of clones, with batches that they do not divide, gives the same predictions."""
@@ -106,6 +108,7 @@ def test_clones_change_nothing(trained, tmp_path, capsys, clones):
     assert _json(several)["total_loss"] == pytest.approx(_json(one)["total_loss"], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_flags_describe_a_checkpoint(trained, tmp_path, capsys):
     """A checkpoint by its name needs no run: flags say what it is; a flag chooses the variables."""
     path = trained / "model.ckpt-20"
@@ -130,6 +133,7 @@ def test_size_and_number_of_images(trained, tmp_path, capsys):
     assert re.search(r"where LeNet/fc3/weights/ExponentialMovingAverage has shape", err), err
 
 
+@pytest.mark.slow
 def test_a_folder_is_watched(trained, tmp_path, capsys):
     """Each checkpoint is evaluated; the watch ends by itself at the last step of the run."""
     flags = (f"--train_dir={trained}", f"--eval_dir={tmp_path}", "--eval_interval_secs=0.01")
@@ -143,6 +147,7 @@ def test_a_folder_is_watched(trained, tmp_path, capsys):
     assert [json.loads(line)["global_step"] for line in history] == steps
 
 
+@pytest.mark.slow
 def test_a_watch_ends_after_a_timeout(trained, tmp_path, capsys):
     """A run that never reaches its last step is given up after the timeout."""
     going_on = tmp_path / "run"
@@ -386,6 +391,7 @@ def test_flags_keep_the_names_of_tf_slim():
     assert {name: getattr(options, name) for name in FLAGS_OF_SLIM} == FLAGS_OF_SLIM
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_documentation(trained, tmp_path, monkeypatch, capsys):
     """Every command in docs/evaluation.md runs in the folder of the run that it is about."""
     monkeypatch.chdir(tmp_path)
@@ -404,6 +410,7 @@ def test_the_commands_of_the_documentation(trained, tmp_path, monkeypatch, capsy
         assert re.fullmatch(LINE, out.splitlines()[0])
 
 
+@pytest.mark.slow
 def test_from_the_shell():
     """From the shell an error is one line and exit code 2, without TensorFlow's notices."""
     environment = {name: value for name, value in os.environ.items() if name[:3] != "TF_"}

@@ -202,6 +202,7 @@ def checkpoint(tmp_path):
     return tmp_path / "start" / "model.ckpt-7"
 
 
+@pytest.mark.slow
 def test_options_of_the_run(tmp_path, checkpoint, capsys):
     """The run's options are reused, but not those that mean another thing in an export."""
     options = train_image_classifier.TrainOptions(
@@ -371,6 +372,7 @@ def test_flags_keep_the_names_of_tf_slim():
     assert known <= set(script.ExportOptions.__dataclass_fields__)
 
 
+@pytest.mark.slow
 def test_the_command_without_arguments():
     """From the shell, too, an error is one line and exit code 2."""
     path = Path(script.__file__)

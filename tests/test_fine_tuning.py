@@ -77,6 +77,7 @@ def test_five_digits_help_with_ten(five_digits, tmp_path, capsys):
         assert (before.get_tensor(f"LeNet/{name}") == after.get_tensor(f"LeNet/{name}")).all()
 
 
+@pytest.mark.slow
 def test_refusals_of_the_command(tmp_path, capsys):
     """Mistakes are one line that says what to do, and train nothing."""
 

@@ -40,6 +40,7 @@ def test_dir_has_all_names():
     assert _run("-c", program) == "True\n"
 
 
+@pytest.mark.slow
 def test_modules_are_attributes():
     """`model_deploy.inputs` and the like need no import of their own."""
     program = "import model_deploy; print(model_deploy.inputs.__name__)"

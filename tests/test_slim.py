@@ -117,6 +117,7 @@ def test_tensorflow_is_left_alone():
     assert seen_by_slim.get_default_graph() is tf.get_default_graph()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "imports",
     [

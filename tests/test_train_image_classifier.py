@@ -73,6 +73,7 @@ def _main(capsys, *arguments):
     return code, captured.out, captured.err
 
 
+@pytest.mark.slow
 def test_a_run_goes_on(tmp_path, capsys):
     """A run to step 2 and then to step 3 does one step in the second run."""
     small = (f"--train_dir={tmp_path}", "--batch_size=4", "--log_every_n_steps=1")
@@ -83,6 +84,7 @@ def test_a_run_goes_on(tmp_path, capsys):
     assert "test accuracy at step 3: " in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clones", [1, 3])
 @pytest.mark.parametrize("optimizer", ["adadelta", "adagrad", "adam", "ftrl", "momentum", "sgd"])
 def test_optimizers_and_clones(tmp_path, capsys, optimizer, clones):
@@ -108,6 +110,7 @@ def test_optimizers_and_clones(tmp_path, capsys, optimizer, clones):
     assert "LeNet/conv1/weights/ExponentialMovingAverage" in names
 
 
+@pytest.mark.slow
 def test_a_label_below_the_offset(tmp_path, capsys):
     """A label that the offset makes negative stops the run, and is not trained as no class."""
     flags = ("--labels_offset=1", "--max_number_of_steps=1", f"--train_dir={tmp_path}")
@@ -119,6 +122,7 @@ def test_a_label_below_the_offset(tmp_path, capsys):
         _main(capsys, *flags, "--debug")
 
 
+@pytest.mark.slow
 def test_describe(tmp_path, capsys):
     """`--describe` prints the placement report before training."""
     flags = ("--describe", "--batch_size=2", "--max_number_of_steps=1")
@@ -255,6 +259,7 @@ def test_errors_name_the_flag(tmp_path, capsys, arguments, words):
     assert line.startswith(f"error: {words.format(tmp_path / 'data')}"), line
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_model(tmp_path, capsys):
     """Whichever of `--train_dir` and `--resume` names it is at fault."""
     small = ("--batch_size=4", "--max_number_of_steps=1", "--num_clones=1", "--clone_on_cpu")
@@ -284,6 +289,7 @@ def test_debug_shows_the_place(tmp_path):
         script.main(["train", "--debug", "--global_batch_size=7", "--num_clones=2"])
 
 
+@pytest.mark.slow
 def test_bad_flags_have_no_traceback():
     """From the shell, too, an error is one line and exit code 2."""
     code, out, err = _command("--num_clones=0")

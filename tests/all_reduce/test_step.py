@@ -179,6 +179,7 @@ def test_counters_that_are_not_trained_stay_equal():
         assert session.run(model.copies_difference) == 0
 
 
+@pytest.mark.slow
 def test_moving_averages_are_those_of_one_clone(workers):
     """Averages of variables see the updated values, and are equal on all replicas."""
 

@@ -134,6 +134,7 @@ def test_help(capsys):
     assert re.search(r"^  --count=N +a count", printed, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_no_last_collection():
     """At its end a command spares Python the collection of all its objects."""
     program = """

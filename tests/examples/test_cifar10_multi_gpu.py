@@ -30,6 +30,7 @@ def no_evaluation(monkeypatch):
     monkeypatch.setattr(script.training, "evaluate", lambda *_, **__: result)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_evaluation")
 def test_two_towers_are_one_with_the_whole_batch(tmp_path):
     """Losses and learning rates of two towers of 8 images are those of one of 16."""
@@ -47,6 +48,7 @@ def test_two_towers_are_one_with_the_whole_batch(tmp_path):
     assert rates == logged(one, "learning_rate")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_evaluation")
 def test_rates_are_those_of_all_towers(tmp_path):
     """Images per second times seconds per batch is the number of images of all towers."""
@@ -56,6 +58,7 @@ def test_rates_are_those_of_all_towers(tmp_path):
     assert [rates[step] * secs[step] for step in rates] == pytest.approx([48, 48])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_evaluation")
 def test_summaries(tmp_path):
     """There are summaries of loss, learning rate, variables and gradients every so many steps."""
@@ -70,6 +73,7 @@ def test_summaries(tmp_path):
     assert {"loss", "learning_rate", "conv1/weights/values", "conv1/weights/gradients"} <= tags[2]
 
 
+@pytest.mark.slow
 def test_checkpoints(tmp_path, capsys):
     """They come at intervals and at the end; a run goes on from the newest one."""
     assert run(tmp_path, max_steps=3, save_interval_steps=2) == 0
@@ -89,6 +93,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path, capsys):
     assert not list(tmp_path.glob("model*"))
 
 
+@pytest.mark.slow
 def test_cifar10_files(tmp_path, capsys):
     """With a folder of CIFAR-10's TFRecords, those are read."""
     data = tmp_path / "data"

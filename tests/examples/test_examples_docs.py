@@ -39,6 +39,7 @@ def test_every_example_has_its_command():
     assert set(re.findall(r"`examples/(\w+\.py)`", DOCUMENT)) == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", PROGRAMS, ids=names(PROGRAMS))
 def test_commands_train(command, tmp_path, monkeypatch, capsys):
     """Each program ends with a checkpoint in its folder and a test accuracy above 0.9."""

@@ -36,6 +36,7 @@ def run_cluster(num_workers, *flags):
     return codes
 
 
+@pytest.mark.slow
 def test_cluster_by_flags(tmp_path, capsys):
     """All tasks end; the workers' local steps make the global step; the chief writes its files."""
     files.write_mnist(tmp_path / "data", count=40)

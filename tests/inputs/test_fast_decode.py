@@ -60,6 +60,7 @@ def test_part_is_that_of_the_reduced_image(ratio):
     np.testing.assert_array_equal(part[1:-1, 1:-1], expected[1:-1, 1:-1])
 
 
+@pytest.mark.slow
 def test_batches_look_alike(tmp_path):
     """With `fast_decode` a batch has the same examples, and pixels that differ little."""
     (tmp_path / "a").mkdir()

@@ -36,6 +36,7 @@ def same_batches(first, second):
             np.testing.assert_array_equal(one[key], other[key])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shuffle_block", [None, 3])
 def test_records_are_read(shuffle_block, tmp_path, remote):
     """Training and evaluation see what they see of local files."""
@@ -48,6 +49,7 @@ def test_records_are_read(shuffle_block, tmp_path, remote):
     assert labels == [[number % 3 for number in range(13)]]
 
 
+@pytest.mark.slow
 def test_folders_are_read(tmp_path, remote):
     """A folder with sub-folders of images is the same dataset."""
     files.write_folder(tmp_path, count=6)

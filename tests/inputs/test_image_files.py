@@ -183,6 +183,7 @@ def test_folder_is_split_by_name(tmp_path):
     assert test <= new_test
 
 
+@pytest.mark.slow
 def test_folder_is_trained_on(tmp_path):
     """Images of several sizes and both formats become batches with the labels of their folders."""
     files.write_folder(tmp_path, count=6)

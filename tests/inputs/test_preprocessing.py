@@ -188,6 +188,7 @@ def test_vgg_cuts_a_part_of_the_scaled_image():
     assert kinds == {False, True}
 
 
+@pytest.mark.slow
 def test_inception_stays_in_its_range():
     """Augmented images are within -1 and 1."""
     for options in ({}, {"fast_mode": False}):

@@ -68,6 +68,7 @@ def test_killed_run_sees_what_an_uninterrupted_run_sees(kind, runs):
     assert len(seen) >= NUM_STEPS
 
 
+@pytest.mark.slow
 def test_slim_training_goes_on_where_it_stopped(tmp_path):
     """`slim.learning.train` restores the position before it initializes the pipeline."""
     dataset = inputs.get_dataset("synthetic", "train", num_examples=20, image_size=4)

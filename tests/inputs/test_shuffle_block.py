@@ -72,6 +72,7 @@ def records(folder):
 OPTIONS = {"image_size": 8, "shuffle_block": 4, "seed": 5, "preprocessing": "cifarnet"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_clones", "num_shards"), [(2, 1), (1, 2), (3, 2)])
 def test_clones_and_replicas_cut_one_sequence_of_blocks(num_clones, num_shards, tmp_path):
     """However a global batch of 12 is divided, its examples and their pixels are the same."""
@@ -96,6 +97,7 @@ def test_clones_and_replicas_cut_one_sequence_of_blocks(num_clones, num_shards, 
             np.testing.assert_array_equal(got, expected[key])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", [1, 3, 4, 7])
 def test_blocks_go_on_at_any_step(done, tmp_path):
     """From a position within a window on, the batches are those of an uninterrupted run."""
@@ -107,6 +109,7 @@ def test_blocks_go_on_at_any_step(done, tmp_path):
     assert rest == whole[done:]
 
 
+@pytest.mark.slow
 def test_corrupt_record_is_replaced_in_a_block(tmp_path):
     """A record that does not match its checksum costs nothing but itself."""
     good = records(tmp_path / "data")

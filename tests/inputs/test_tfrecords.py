@@ -61,6 +61,7 @@ def test_memory_and_files_give_the_same_batches(family, tmp_path):
             np.testing.assert_allclose(one["image"], other["image"], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_shards", [1, 2, 3])
 @pytest.mark.parametrize("num_clones", [1, 4])
 def test_epoch_over_files_shows_each_example_once(num_clones, num_shards, tmp_path):

@@ -51,6 +51,7 @@ def test_features_belong_to_their_records(shuffle_block, tmp_path):
     assert len(seen) == len(set(seen)) == 20
 
 
+@pytest.mark.slow
 def test_order_is_that_of_images(tmp_path):
     """Records come in the order that images would, for any clones, and go on at any step."""
     paths = write(tmp_path)
@@ -101,6 +102,7 @@ def test_autograph_goes_through_the_function(tmp_path):
         np.testing.assert_array_equal(batch["number"], np.where(index > 10, -index, index))
 
 
+@pytest.mark.slow
 def test_corrupt_records_are_named_or_replaced(tmp_path):
     """A record that does not match its checksum is named; tolerated, the next one comes."""
     paths = write(tmp_path)

@@ -35,6 +35,7 @@ def made(name, path):
     return inputs.get_dataset(name, "train", path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_python")
 @pytest.mark.parametrize("preprocessing", ["inception", "cifarnet", "vgg"])
 @pytest.mark.parametrize("name", ["tfrecord", "flowers", "imagenet", "folder"])
@@ -59,6 +60,7 @@ def test_images_of_one_size_meet_no_python(tmp_path):
     assert sorted(itertools.chain(*steps)) == list(range(20))
 
 
+@pytest.mark.slow
 def test_a_vanished_file_ends_the_run(tmp_path):
     """A file that is gone is an error that names it, and no endless search."""
     files.write_examples(tmp_path, [20])

@@ -23,6 +23,7 @@ def names_of(name):
     return names[: names.index(ENDS[name]) + 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BASES)
 def test_final_endpoint(name):
     """A feature extractor stops at each of its end points, with those before it."""
@@ -78,6 +79,7 @@ def test_bad_depths(name, keywords, message):
             build(images, **keywords)
 
 
+@pytest.mark.slow
 def test_auxiliary_logits_are_optional():
     """Without its auxiliary head Inception v3 takes images down to 75 x 75."""
     images = tf.zeros([1, 75, 75, 3])
@@ -86,6 +88,7 @@ def test_auxiliary_logits_are_optional():
     assert "AuxLogits" not in end_points
 
 
+@pytest.mark.slow
 def test_auxiliary_kernel_follows_the_image():
     """The auxiliary head's second kernel is as large as its map, up to 5 x 5."""
     names = {}
@@ -97,6 +100,7 @@ def test_auxiliary_kernel_follows_the_image():
     assert names == {128: "Conv2d_2a_1x1", 299: "Conv2d_2a_5x5", 400: "Conv2d_2a_5x5"}
 
 
+@pytest.mark.slow
 def test_larger_images_need_pooling_or_no_squeeze():
     """Inception v1 has several logits for a larger image, which cannot be squeezed."""
     images = tf.zeros([1, 256, 288, 3])
@@ -108,6 +112,7 @@ def test_larger_images_need_pooling_or_no_squeeze():
         assert logits.shape.as_list() == [1, 2, 3, 10]
 
 
+@pytest.mark.slow
 def test_unknown_size():
     """Height and width may be unknown until the graph runs, with the kernels of large images."""
     images = tf.placeholder(tf.float32, [None, None, None, 3])

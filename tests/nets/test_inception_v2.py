@@ -120,6 +120,7 @@ def test_rejects(keywords, message):
     assert tf.global_variables() == []
 
 
+@pytest.mark.slow
 def test_last_block_pools_the_largest():
     """The last block has a max pool where the others have an average: it keeps what is largest."""
     with tf.variable_scope("", reuse=tf.AUTO_REUSE):

@@ -126,6 +126,7 @@ def test_train_and_evaluate(imagenet):
         np.testing.assert_array_equal(sess.run(weights), trained)
 
 
+@pytest.mark.slow
 def test_flags_of_a_script():
     """A script run by name takes its flags, and names one that it does not have."""
     command = [sys.executable, "-m", "nets.mobilenet_v1_train", "--batch_size=2", "--batch_sise=3"]

@@ -35,6 +35,7 @@ def run(*fetches):
         return sess.run(fetches)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output_stride", [4, 8, 16, 32])
 def test_finer_maps_hold_the_coarse_one(version, output_stride):
     """At a smaller output stride the features are those of the default, with more in between."""
@@ -67,6 +68,7 @@ def test_without_the_root(version):
     assert "tiny/conv1" not in end_points
 
 
+@pytest.mark.slow
 def test_logits_of_every_position(version):
     """Without global pooling there are logits for every position, which cannot be squeezed."""
     images = tf.zeros([1, 64, 96, 3])

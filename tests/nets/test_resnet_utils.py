@@ -136,6 +136,7 @@ def stacked(version, output_stride, collection=None, **keywords):
         )
 
 
+@pytest.mark.slow
 @both_versions
 def test_dense_blocks_hold_the_plain_ones(version):
     """The units one after the other give the blocks' dense output, subsampled."""
@@ -152,6 +153,7 @@ def test_dense_blocks_hold_the_plain_ones(version):
         np.testing.assert_allclose(value[:, ::every, ::every], plain, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @both_versions
 def test_stride_after_the_blocks(version):
     """What blocks give before their stride is, subsampled, what they give after it."""

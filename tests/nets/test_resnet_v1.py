@@ -18,6 +18,7 @@ def build(**keywords):
         )
 
 
+@pytest.mark.slow
 def test_store_non_strided_activations():
     """Blocks then end before their stride: a finer map that, subsampled, gives equal features."""
     plain, plain_points = build()
@@ -33,6 +34,7 @@ def test_store_non_strided_activations():
     np.testing.assert_allclose(kept, plain, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output_stride", [8, 16])
 def test_store_non_strided_activations_when_dilated(output_stride):
     """The two keywords together give the features of the output stride alone."""
@@ -44,6 +46,7 @@ def test_store_non_strided_activations_when_dilated(output_stride):
     np.testing.assert_allclose(kept, plain, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("min_base_depth", "width"), [(8, 32), (2, 12)])
 def test_min_base_depth(min_base_depth, width):
     """A bottleneck is no thinner than `min_base_depth`: here 64 * 0.05 = 3 would be."""

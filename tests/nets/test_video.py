@@ -38,6 +38,7 @@ def test_no_classes_means_features(network, num_classes):
     assert not [name for name in variable_names() if "Logits" in name]
 
 
+@pytest.mark.slow
 def test_logits_are_averaged_over_time(network):
     """Logits are those of the features of each frame, averaged."""
     inputs = images(1, 24, 64, 64, 3)
@@ -52,6 +53,7 @@ def test_logits_are_averaged_over_time(network):
     assert reference.relative_difference(logits, wanted) < 1e-5
 
 
+@pytest.mark.slow
 def test_frames_too_large_for_one_pixel(network):
     """Frames of 256 pixels have 8 x 8 features: more than the 7 x 7 that are pooled."""
     inputs = tf.zeros([1, 8, 256, 256, 3])
@@ -186,6 +188,7 @@ def test_depth(keywords, widths):
     assert [end_points[name].shape[4] for name in ("Conv2d_1a_7x7", "Conv2d_2c_3x3")] == widths
 
 
+@pytest.mark.slow
 def test_channels_first_gives_the_same_logits():
     """With `NCDHW` the logits are those of `NDHWC`, on the same variables."""
     inputs = images(1, 8, 32, 32, 3)
@@ -201,6 +204,7 @@ def test_channels_first_gives_the_same_logits():
     assert reference.relative_difference(first, last) < 1e-5
 
 
+@pytest.mark.slow
 def test_channels_first_has_the_same_variables():
     """With `NCDHW` the variables are those of `NDHWC`, and shapes have the channels in front."""
     shapes = {}

@@ -72,6 +72,7 @@ def test_output_stride_computes_the_same_features_more_densely(build, output_str
     assert reference.relative_difference(dense[:, ::step, ::step], usual) < 1e-5
 
 
+@pytest.mark.slow
 def test_explicit_padding_equals_symmetric_same_padding(build):
     """Padding by the kernel alone changes nothing where SAME padding is symmetric."""
     inputs = images(1, 33, 33, 3)

@@ -27,6 +27,7 @@ def types():
     return [op.type for op in tf.get_default_graph().get_operations()]
 
 
+@pytest.mark.slow
 def test_whole_network_of_v2():
     """Half of the convolutions are projections; the depthwise ones are end points."""
     _, end_points = mobilenet.mobilenet(images(1, 96, 96, 16), conv_defs=V2_DEF)

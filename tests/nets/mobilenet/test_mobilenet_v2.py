@@ -217,6 +217,7 @@ def test_logits_from_an_earlier_layer():
     assert end_points["global_pool"].shape.as_list() == [1, 1, 1, 16]
 
 
+@pytest.mark.slow
 def test_output_stride_of_the_whole_network():
     """An output stride of 8 keeps 28 x 28 pixels of 224 x 224."""
     net, _ = mobilenet_base(images(1, 224, 224, 3), 0.35, output_stride=8)

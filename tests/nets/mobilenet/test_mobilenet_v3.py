@@ -84,6 +84,7 @@ def test_own_conv_defs():
     assert "MobilenetV3/Conv_1/biases" in variable_names()
 
 
+@pytest.mark.slow
 def test_default_is_large():
     """Without `conv_defs` it is the large network."""
     _, end_points = mobilenet(images(1, 32, 32, 3), 10, 0.35)
