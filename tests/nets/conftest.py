@@ -1,8 +1,9 @@
 """Runs each conformance test over every network of `nets_factory`.
 
 A test that asks for `network_name` gets each name in turn; one that asks for `reference_name`
-each name that has reference numbers. All tests of one network in one file run one after the
-other in one process (`--dist loadfile`), because they share its graph.
+each name that has reference numbers; a file leaves out those that it lists as `TWINS`. All tests
+of one network in one file run one after the other in one process (`--dist loadfile`), because they
+share its graph.
 """
 
 import pytest
@@ -37,7 +38,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     }
     for argument, names in tables.items():
         if argument in metafunc.fixturenames:
-            metafunc.parametrize(argument, [_case(name) for name in names], scope="module")
+            twins = getattr(metafunc.module, "TWINS", {})
+            cases = [_case(name) for name in names if name not in twins]
+            metafunc.parametrize(argument, cases, scope="module")
 
 
 def _case(name: str) -> object:

@@ -1,4 +1,8 @@
-"""Every network trained for a step on two clones, saved, and restored into fresh graphs."""
+"""Networks trained for a step on two clones, saved, and restored into fresh graphs.
+
+One of those that are the same code with fewer layers or another width stands for its twins, whose
+variables and figures, in training too, `test_training.py` and `test_inference.py` compare.
+"""
 
 import dataclasses
 import inspect
@@ -70,7 +74,7 @@ def deployed(network_name, tmp_path_factory):
 
 # Number of variables. Less deep is Inception v3, which names a kernel after its size.
 DEEP = 400
-# Networks -> the same code with fewer layers or another width, which is evaluated in their place.
+# Networks -> the same code with fewer layers or another width, which is tested in their place.
 TWINS = {
     f"resnet_{v}_{layers}": f"resnet_{v}_50" for v in ("v1", "v2") for layers in (101, 152, 200)
 }
@@ -130,10 +134,10 @@ def test_dropout_is_active_in_training(network_name, deployed):
 def test_checkpoint_restores_into_a_fresh_training_graph(network_name, deployed):
     """A one-clone training graph restores every variable that two clones saved.
 
-    Of deep networks and those with a twin the names and shapes are compared, with those that a
-    one-clone graph has by `test_training.py`: to build them once more takes minutes.
+    Of deep networks the names and shapes are compared, with those that a one-clone graph has by
+    `test_training.py`: to build them once more takes minutes.
     """
-    if is_deep(network_name) or network_name in TWINS:
+    if is_deep(network_name):
         wanted = {**variables_of(network_name), "global_step": []}
         assert without_shape_of_head(shapes_of(deployed)) == without_shape_of_head(wanted)
         return
@@ -153,10 +157,10 @@ def shapes_of(deployed):
     return {name: list(value.shape) for name, value in deployed.variables.items()}
 
 
-def variables_of(network_name, left_out=()):
+def variables_of(network_name):
     """The shapes of the variables of a training graph by the reference, by name."""
     expected = reference.load(network_name)
-    left_out = {*left_out, *(name for name, _ in expected["non_float32_variables"])}
+    left_out = {name for name, _ in expected["non_float32_variables"]}
     return {name: shape for name, shape, *_ in expected["variables"] if name not in left_out}
 
 
@@ -167,12 +171,10 @@ def without_shape_of_head(shapes):
 
 @pytest.fixture(scope="module")
 def evaluated(network_name, deployed):
-    """Variables and logits of the evaluation graph, from the checkpoint; None if a twin has it.
+    """Variables and logits of the evaluation graph, from the checkpoint.
 
     It is for the smallest input, unless that has other variables than the one of the training.
     """
-    if network_name in TWINS:
-        return None
     with tf.Graph().as_default() as graph:
         sized = network_name in SIZED
         images = graphs.sample(network_name) if sized else smallest_input(network_name)
@@ -195,15 +197,7 @@ def smallest_input(network_name):
 
 
 def test_checkpoint_restores_into_the_evaluation_graph(network_name, evaluated, deployed):
-    """The evaluation graph finds all of its variables in the checkpoint, and runs with them.
-
-    Of a network with a twin, names and shapes are compared with those that an evaluation graph has
-    by `test_inference.py`.
-    """
-    if network_name in TWINS:
-        training_only = reference.load(network_name)["training_only_variables"]
-        assert variables_of(network_name, training_only).items() <= shapes_of(deployed).items()
-        return
+    """The evaluation graph finds all of its variables in the checkpoint, and runs with them."""
     restored, logits = evaluated
     for name, value in restored.items():
         np.testing.assert_array_equal(value, deployed.variables[name])
@@ -211,11 +205,14 @@ def test_checkpoint_restores_into_the_evaluation_graph(network_name, evaluated, 
 
 
 def test_smallest_input(network_name, evaluated):
-    """Images of the smallest size are enough for logits; those of a twin are as small."""
-    if network_name in TWINS:
-        assert smallest_input(network_name).shape == smallest_input(TWINS[network_name]).shape
-        return
+    """Images of the smallest size are enough for logits."""
     _, logits = evaluated
     if network_name in SIZED:
         logits, _ = graphs.build(network_name, smallest_input(network_name))
     assert logits.shape == (2, 10)
+
+
+@pytest.mark.parametrize(("network", "twin"), TWINS.items(), ids=list(TWINS))
+def test_smallest_input_of_twins(network, twin):
+    """The same code takes images as small."""
+    assert smallest_input(network).shape == smallest_input(twin).shape
