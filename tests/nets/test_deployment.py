@@ -17,6 +17,7 @@ from model_deploy.classification import losses as classification
 from nets import nets_factory
 from nets.parts.network import Images
 from tests.nets import graphs, reference
+from tests.nets.twins import TWINS
 
 
 class RecordingOptimizer(tf.train.GradientDescentOptimizer):
@@ -74,14 +75,6 @@ def deployed(network_name, tmp_path_factory):
 
 # Number of variables. Less deep is Inception v3, which names a kernel after its size.
 DEEP = 400
-# Networks -> the same code with fewer layers or another width, which is tested in their place.
-TWINS = {
-    f"resnet_{v}_{layers}": f"resnet_{v}_50" for v in ("v1", "v2") for layers in (101, 152, 200)
-}
-TWINS |= {f"{family}_large": f"{family}_mobile" for family in ("nasnet", "pnasnet")}
-TWINS |= {f"mobilenet_v1_{width}": "mobilenet_v1" for width in ("075", "050", "025")}
-TWINS |= {f"mobilenet_v2_{width}": "mobilenet_v2" for width in ("140", "035")}
-TWINS |= {"mobilenet_edgetpu_075": "mobilenet_edgetpu", "vgg_16": "vgg_a", "vgg_19": "vgg_a"}
 # The kernel of an auxiliary head that is as large as the feature map, of NASNet and Inception.
 HEAD = re.compile(rf"{graphs.WHOLE_MAP.pattern}|.*/AuxLogits/Conv2d_2a(_\d+x\d+)?/weights")
 # Networks whose first dense layer is as large as their images.

@@ -10,7 +10,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from nets import nets_factory
-from tests.nets import graphs, reference
+from tests.nets import graphs, reference, twins
 
 
 def parameters_of(function: Any) -> dict[str, Any]:
@@ -93,6 +93,13 @@ def variants(reference_name):
     return Variants(reference_name)
 
 
+@pytest.fixture
+def no_twin(variants):
+    """Skips networks that are the same code as another one: each build takes many seconds."""
+    if variants.name in twins.TWINS:
+        pytest.skip(f"{twins.TWINS[variants.name]} is the same code")
+
+
 def test_no_classes_means_features(variants):
     """With `num_classes=0` a network returns the features before the logits layer."""
     expected = variants.expected["num_classes_0"]
@@ -119,7 +126,7 @@ def test_small_images(variants):
     assert difference < reference.INFERENCE_TOLERANCE
 
 
-def test_none_means_no_classes_and_reuse_makes_no_variables(variants):
+def test_none_means_no_classes_and_reuse_makes_no_variables(variants, no_twin):
     """`num_classes=None` is 0, and `reuse=True` makes no variable."""
     logits = variants.logits
     before = variants.count_variables()
@@ -131,7 +138,7 @@ def test_none_means_no_classes_and_reuse_makes_no_variables(variants):
     assert variants.count_variables() == before
 
 
-def test_spatial_squeeze_and_global_pool(variants):
+def test_spatial_squeeze_and_global_pool(variants, no_twin):
     """`global_pool=True` makes one row of logits of an image of any size, and
     `spatial_squeeze=False` keeps its height and width.
     """
