@@ -23,9 +23,9 @@ def pytest_addoption(parser):
     parser.addoption("--v1", action="store_true", help="after tf.disable_v2_behavior()")
     parser.addoption(
         "--slow",
-        choices=["all", "even", "odd"],
+        choices=["all", "even", "odd", "none"],
         default="all",
-        help="one half of the slow tests: the other half can run in the other mode",
+        help="which half of the slow tests",
     )
 
 

@@ -12,6 +12,7 @@ TARGET = 300
 END_SECS = 10
 
 
+@pytest.mark.not_v1("a count that a reference variable returns may be that of the other worker")
 @pytest.mark.slow
 def test_cluster_starts_counts_and_ends(tmp_path):
     """Launched tasks find each other; every one, ps included, ends with 0 soon after."""
