@@ -1,7 +1,9 @@
 """Every test runs in graph mode, in a graph of its own."""
 
+import argparse
 import gc
 import os
+import re
 import zlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -22,11 +24,17 @@ def pytest_addoption(parser):
     """`--v1`: the process is one in which a program has called `tf.disable_v2_behavior()`."""
     parser.addoption("--v1", action="store_true", help="after tf.disable_v2_behavior()")
     parser.addoption(
-        "--slow",
-        choices=["all", "even", "odd", "none"],
-        default="all",
-        help="which half of the slow tests",
+        "--slow", type=_part, default=(1, 1), help='which of the slow tests: "3/4", "all", "none"'
     )
+
+
+def _part(text):
+    """The part and the number of parts that `--slow` names; part 0 is empty."""
+    named = {"all": "1/1", "none": "0/1"}.get(text, text)
+    match = re.fullmatch(r"(\d+)/(\d+)", named)
+    if not match or int(match[1]) > int(match[2]):
+        raise argparse.ArgumentTypeError(f'must be like "3/4", "all" or "none", got {text!r}')
+    return int(match[1]), int(match[2])
 
 
 def pytest_configure(config):
@@ -37,9 +45,9 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Skips with `--v1` what tests the new behavior itself, with the reason; halves slow ones."""
-    if config.getoption("--slow") != "all":
-        kept = [item for item in items if _is_wanted(item, config.getoption("--slow"))]
+    """Keeps the part of the slow tests that is asked for; skips `not_v1` with `--v1`."""
+    kept = [item for item in items if _is_wanted(item, *config.getoption("--slow"))]
+    if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
     if config.getoption("--v1"):
@@ -50,11 +58,12 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.skip(reason=f"with --v1: {reason}"))
 
 
-def _is_wanted(item, half):
-    """Whether a test is quick, or of this half. Those of a network in a file share its graph."""
+def _is_wanted(item, part, parts):
+    """Whether a test is quick, or of this part. Those of a network in a file share its graph."""
+    if item.get_closest_marker("slow") is None:
+        return True
     case = item.nodeid.partition("[")[2] or item.name
-    is_odd = zlib.crc32(f"{item.path.name} {case}".encode()) % 2
-    return item.get_closest_marker("slow") is None or half == ("odd" if is_odd else "even")
+    return zlib.crc32(f"{item.path.name} {case}".encode()) % parts + 1 == part
 
 
 def pytest_collection_finish():
