@@ -1,5 +1,6 @@
 """Clusters: their description, the servers of their tasks, their start and their end."""
 
+from model_deploy.cluster.closing import close_session
 from model_deploy.cluster.ending import (
     EndOps,
     build_end_ops,
@@ -29,6 +30,7 @@ __all__ = [
     "Resolved",
     "Task",
     "build_end_ops",
+    "close_session",
     "cluster_from_flags",
     "cluster_from_slurm",
     "cluster_from_tf_config",

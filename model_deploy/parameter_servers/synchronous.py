@@ -24,7 +24,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from absl import logging
 
-from model_deploy.cluster import run_unless_refused
+from model_deploy.cluster import close_session, run_unless_refused
 from model_deploy.fresh_reads import ops_after
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm
 from model_deploy.hooks import add_session_hook
@@ -279,4 +279,4 @@ class _SynchronousHook(tf.train.SessionRunHook):
             logging.warning("the chief cannot update the variables: %s", reason)
             coord.request_stop(error)
             # The chief's own step would wait for the update for ever.
-            session.close()
+            close_session(session)

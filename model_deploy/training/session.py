@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import CheckpointWriter
-from model_deploy.cluster import run_unless_refused
+from model_deploy.cluster import close_session, run_unless_refused
 from model_deploy.training.shared_variables import SharedVariables
 
 # Seconds between two looks at whether the chief has initialized the variables.
@@ -96,9 +96,7 @@ class SessionOpener:
             yield session, coordinator
         finally:
             coordinator.request_stop()
-            # A session of a cluster that has lost a process may not close in good order.
-            with contextlib.suppress(tf.errors.OpError):
-                session.close()
+            close_session(session)
             coordinator.join(threads, stop_grace_period_secs=10, ignore_live_threads=True)
 
     def _new_session(self) -> Any:

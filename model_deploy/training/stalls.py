@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from model_deploy.cluster import Task, connection_error
+from model_deploy.cluster import Task, close_session, connection_error
 
 # Seconds without a step after which a missing task is named, and between such lines.
 REPORT_SECS = 5.0
@@ -98,10 +98,10 @@ class StallWatch:
                 continue
             if now - began >= self._timeout:
                 self.error = self._describe(names_of(missing))
-                self._session.close()
+                close_session(self._session)
                 return
             if stops:
                 self._report(f"the step is given up, without {names_of(missing)}")
-                self._session.close()
+                close_session(self._session)
                 return
             self._report(f"waiting for {names_of(missing)}")

@@ -1,0 +1,50 @@
+"""Tests of `model_deploy.cluster.closing`."""
+
+import threading
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy.cluster import close_session
+
+
+class Closing:
+    """Stands for a session that is closed once `answer` is set."""
+
+    def __init__(self):
+        self.answer, self.closed = threading.Event(), threading.Event()
+
+    def close(self):
+        """Waits for the answer, as a session does for those of all processes."""
+        assert self.answer.wait(60)
+        self.closed.set()
+
+
+def test_session_is_closed():
+    """A session can run nothing once it was closed."""
+    session = tf.Session()
+    assert close_session(session)
+    with pytest.raises(RuntimeError, match="closed"):
+        session.run(tf.constant(1))
+
+
+def test_no_answer():
+    """An answer that does not come is waited for in the background, beyond the patience."""
+    session = Closing()
+    assert not close_session(session, patience_secs=0.1)
+    assert not session.closed.is_set()
+    session.answer.set()
+    assert session.closed.wait(60)
+
+
+def test_errors_of_a_lost_process():
+    """That a process was lost is no error when a session is closed."""
+
+    class Lost(Closing):
+        def close(self):
+            self.closed.set()
+            raise tf.errors.UnavailableError(None, None, "connection reset")
+
+    session = Lost()
+    assert close_session(session)
+    assert session.closed.is_set()
