@@ -80,8 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _size(text: str) -> int | tuple[int, int]:
-    sides = [int(side) for side in text.split(",")]
-    if len(sides) > 2:
+    sides = [int(side) for side in text.split(",") if side.isdecimal()]
+    if len(sides) != text.count(",") + 1 or len(sides) > 2:
         raise argparse.ArgumentTypeError(f"must be a side or height,width, got {text!r}")
     return sides[0] if len(sides) == 1 else (sides[0], sides[1])
 
