@@ -293,6 +293,7 @@ def test_records_are_in_order_and_a_corrupt_one_is_named(tmp_path):
     assert not list((tmp_path / "again").glob("*.tfrecord"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"max_side": 24}, {"raw": True, "image_size": (8, 10)}])
 def test_order_and_resume_are_those_of_the_source(options, tmp_path):
     """Positions give the same examples as in the dataset that was converted."""
