@@ -9,6 +9,7 @@ import contextlib
 import pathlib
 import tempfile
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -19,7 +20,7 @@ from model_deploy import inputs
 tf1 = tf.compat.v1
 ORIGINALS, FAST = "originals", "originals, --fast_decode"
 REDUCED, RAW = "--max_side=256", "--raw --image_size=256"
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     ORIGINALS: {},
     REDUCED: {"max_side": 256},
     RAW: {"raw": True, "image_size": 256},
@@ -58,7 +59,7 @@ def _start(settings: Settings, stack: contextlib.ExitStack) -> Mapping[str, Meas
         records = folder / str(number)
         inputs.convert_dataset(images, records, num_shards=2, progress=False, **options)
         datasets[name] = inputs.get_dataset("tfrecord", "train", records)
-    options = {"batch_size": 32, "image_size": 224, "preprocessing": "inception"}
+    options: dict[str, Any] = {"batch_size": 32, "image_size": 224, "preprocessing": "inception"}
     return contenders(
         stack,
         settings,
