@@ -19,10 +19,11 @@ from model_deploy import inputs
 
 tf1 = tf.compat.v1
 ORIGINALS, FAST = "originals", "originals, --fast_decode"
-REDUCED, RAW = "--max_side=256", "--raw --image_size=256"
+REDUCED, LESS, RAW = "--max_side=256", "--max_side=342", "--raw --image_size=256"
 SETTINGS: dict[str, dict[str, Any]] = {
     ORIGINALS: {},
     REDUCED: {"max_side": 256},
+    LESS: {"max_side": 342},
     RAW: {"raw": True, "image_size": 256},
 }
 LEAST = {FAST: 1.2, REDUCED: 1.6, RAW: 2}
@@ -55,9 +56,9 @@ def _start(settings: Settings, stack: contextlib.ExitStack) -> Mapping[str, Meas
     make_photographs(folder / "folder", settings.amount(512, 64), height=750, width=1000)
     images = inputs.get_dataset("folder", "train", folder / "folder", test_percent=0)
     datasets = {}
-    for number, (name, options) in enumerate(SETTINGS.items()):
+    for number, (name, how) in enumerate(SETTINGS.items()):
         records = folder / str(number)
-        inputs.convert_dataset(images, records, num_shards=2, progress=False, **options)
+        inputs.convert_dataset(images, records, num_shards=2, progress=False, **how)
         datasets[name] = inputs.get_dataset("tfrecord", "train", records)
     options: dict[str, Any] = {"batch_size": 32, "image_size": 224, "preprocessing": "inception"}
     return contenders(
@@ -68,6 +69,7 @@ def _start(settings: Settings, stack: contextlib.ExitStack) -> Mapping[str, Meas
             ORIGINALS: lambda: our_batches(datasets[ORIGINALS], **options),
             FAST: lambda: our_batches(datasets[ORIGINALS], fast_decode=True, **options),
             REDUCED: lambda: our_batches(datasets[REDUCED], **options),
+            LESS: lambda: our_batches(datasets[LESS], **options),
             RAW: lambda: our_batches(datasets[RAW], **options),
         },
     )
