@@ -20,6 +20,7 @@ MODULES = (
     "inputs_training",
     "inputs_cifar10",
     "inputs_files",
+    "inputs_prepared",
     "ps_training",
     "asynchronous_clones",
     "sparse_embedding",

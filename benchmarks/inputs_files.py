@@ -78,16 +78,16 @@ def _photographs(
     inputs.convert_dataset(images, folder / "records", num_shards=2, progress=False)
     records = inputs.get_dataset("tfrecord", "train", folder / "records")
     options = {"batch_size": 32, "image_size": 224, "preprocessing": family}
-    return _contenders(
+    return contenders(
         stack,
         settings,
         32,
         {
             PLAIN: lambda: plain_batches(folder / "records", family, 224, 32),
-            OURS: lambda: _ours(records, **options),
-            BLOCKS: lambda: _ours(records, shuffle_block=BLOCK, **options),
-            FOLDER: lambda: _ours(images, **options),
-            PYTHON: lambda: _ours(_in_python(records), **options),
+            OURS: lambda: our_batches(records, **options),
+            BLOCKS: lambda: our_batches(records, shuffle_block=BLOCK, **options),
+            FOLDER: lambda: our_batches(images, **options),
+            PYTHON: lambda: our_batches(_in_python(records), **options),
         },
     )
 
@@ -102,15 +102,15 @@ def _small_images(
         "tfrecord", "train", folder, file_prefix="cifar10", image_size=32, keep_in_memory=False
     )
     options = {"batch_size": 128, "preprocessing": "cifarnet"}
-    return _contenders(
+    return contenders(
         stack,
         settings,
         128,
         {
             PLAIN: lambda: plain_batches(pathlib.Path(folder), "cifarnet", 32, 128),
-            OURS: lambda: _ours(records, **options),
-            BLOCKS: lambda: _ours(records, shuffle_block=BLOCK, **options),
-            PYTHON: lambda: _ours(_in_python(records), **options),
+            OURS: lambda: our_batches(records, **options),
+            BLOCKS: lambda: our_batches(records, shuffle_block=BLOCK, **options),
+            PYTHON: lambda: our_batches(_in_python(records), **options),
             SLIM: lambda: slim_batches(folder, records.num_examples),
         },
     )
@@ -120,16 +120,25 @@ def _in_python(dataset: inputs.Dataset) -> inputs.Dataset:
     return inputs.Dataset(**vars(dataset) | {"source": InPython(dataset.source)})
 
 
-def _ours(dataset: inputs.Dataset, **options: Any) -> Any:
+def our_batches(dataset: inputs.Dataset, **options: Any) -> Any:
+    """The batch of a training pipeline; options as `inputs.train_batches`."""
     return next(inputs.train_batches(dataset, **options))
 
 
-def _contenders(
+def contenders(
     stack: contextlib.ExitStack,
     settings: Settings,
     batch_size: int,
     builders: Mapping[str, Callable[[], Any]],
 ) -> dict[str, Measure | Absent]:
+    """Starts each pipeline and gives what measures it: images per second, and of the processors.
+
+    Args:
+      stack: ends their sessions.
+      settings: of the benchmark.
+      batch_size: images in each run.
+      builders: functions that build the tensors of a batch.
+    """
     secs = 0.2 if settings.quick else 3.0
     return {name: _start(stack, build, batch_size, secs) for name, build in builders.items()}
 

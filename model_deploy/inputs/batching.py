@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import chunks, decoding, reading, sources
+from model_deploy.inputs import chunks, decoding, raw, reading, sources
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
 
@@ -173,7 +173,7 @@ class Batching:
             image = self._crop(contents, self._seeds(number["position"]), channels)
             image = tf.ensure_shape(image, [None, None, channels or None])
         else:
-            image = tf.io.decode_image(contents, channels, expand_animations=False)
+            image = decoding.whole_image(channels, raw.shape_of(source))(contents)
             image = tf.ensure_shape(image, self.dataset.image_shape)
         return {
             **{"image": image, "label": label},
@@ -188,7 +188,7 @@ class Batching:
             source=source,
             num_examples=self.dataset.num_examples,
             shape=(None, None, None) if self._crop else self.dataset.image_shape,
-            decode=decoding.Decoder(channels, self._crop),
+            decode=decoding.Decoder(channels, self._crop, raw.shape_of(source)),
             replace=self.training,
         )
 
@@ -234,8 +234,9 @@ class Batching:
     @property
     def _crop(self) -> Callable[..., Any] | None:
         """What crops while decoding, if that is possible."""
-        if isinstance(self.dataset.source, sources.ArraySource):
-            return None
+        source = self.dataset.source
+        if isinstance(source, sources.ArraySource) or raw.shape_of(source):
+            return None  # there is nothing to decode
         wanted = self.training and self.options.get("crop_image", True)
         crop = self.family.crop_encoded if wanted else None
         if crop is not None and self.fast_decode:

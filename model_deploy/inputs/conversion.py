@@ -4,12 +4,15 @@ Each shard is written under another name and renamed when it is complete, so a
 conversion that was killed leaves no file that reads as complete.
 """
 
+import collections
+import concurrent.futures
 import itertools
 import json
 import os
 import pathlib
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -17,11 +20,10 @@ from tqdm import tqdm
 
 from model_deploy import file_systems
 from model_deploy.commands import make_folder, replaced_file
+from model_deploy.inputs import chunks, preparation, slim_files, tfrecords
 from model_deploy.inputs import dataset as dataset_lib
-from model_deploy.inputs import decoding, slim_files, sources, tfrecords
 
-tf1 = tf.compat.v1
-
+_AHEAD = 64  # records that are made before their turn
 _EITHER_HEADER = 47  # for zlib: that of GZIP or of ZLIB, whichever is there
 
 
@@ -31,18 +33,30 @@ def convert(
     *,
     name: str | None = None,
     num_shards: int = 1,
+    max_side: int | None = None,
+    quality: int | None = None,
+    raw: bool = False,
+    image_size: int | tuple[int, int] | None = None,
     progress: bool = True,
 ) -> list[str]:
     """Writes one split; goes on where an earlier call with the same arguments stopped.
 
     Images in memory are written as PNG, encoded ones as they are, after a test that
-    they decode.
+    they decode; unless `max_side` or `raw` says that they are to be made smaller.
 
     Args:
       dataset: the split.
       output_dir: the folder for `<name>_<split>_<shard>-of-<shards>.tfrecord` and `labels.txt`.
       name: by default that of the dataset.
       num_shards: how many files.
+      max_side: an image with a longer side than so many pixels is reduced to that, by area, in
+        its proportions, and written as JPEG; the others keep their bytes.
+      quality: of those JPEGs, 1 to 100; by default 95.
+      raw: writes images of one size as their bytes, uint8 [height, width, channels], which are
+        not decoded when they are read.  The centre of the image that has the proportions of
+        `image_size` is scaled to it.
+      image_size: side of raw images, or (height, width); by default that of the images, where
+        it is the same for all.
       progress: whether to show a progress bar.
 
     Returns:
@@ -50,7 +64,8 @@ def convert(
 
     Raises:
       ValueError: if the number of shards is not from 1 to that of the examples, or the
-        folder has shards of another conversion.
+        folder has shards of another conversion; for a number out of its range, or
+        a setting without the one that it belongs to.
       CorruptRecordError: if an example cannot be read.
       OSError: if the folder cannot be written.
     """
@@ -58,23 +73,28 @@ def convert(
         raise ValueError(
             f"num_shards must be from 1 to the {dataset.num_examples} examples, got {num_shards}"
         )
+    prepared = preparation.Preparation(max_side, quality, raw, image_size)
+    read = prepared.reader(dataset)
     folder = pathlib.Path(output_dir)
     make_folder("output_dir", folder)
     stem = f"{name or dataset.name}_{dataset.split}"
-    _check_same_conversion(folder / f".{stem}.json", dataset, num_shards)
+    facts = _facts(dataset, num_shards) | prepared.facts(dataset)
+    _check_same_conversion(folder / f".{stem}.json", facts)
     labels = "".join(f"{label}:{each}\n" for label, each in enumerate(dataset.class_names))
     _write_atomically(folder / "labels.txt", labels.encode())
-    read = _reader(dataset)
     bounds = np.linspace(0, dataset.num_examples, num_shards + 1).astype(int).tolist()
     paths = []
-    with tqdm(total=dataset.num_examples, unit="image", desc=stem, disable=not progress) as bar:
+    with (
+        concurrent.futures.ThreadPoolExecutor(chunks.usable_cores()) as pool,
+        tqdm(total=dataset.num_examples, unit="image", desc=stem, disable=not progress) as bar,
+    ):
         for shard, (begin, end) in enumerate(itertools.pairwise(bounds)):
             path = folder / f"{stem}_{shard:05d}-of-{num_shards:05d}.tfrecord"
             paths.append(str(path))
             if path.exists():
                 bar.update(end - begin)
             else:
-                _write_shard(path, range(begin, end), read, bar)
+                _write_shard(path, _in_order(pool, read, range(begin, end)), bar)
     return paths
 
 
@@ -144,22 +164,23 @@ def _uncompressed(path: str) -> Iterator[bytes]:
         raise ValueError(f"{path}: must be whole, got a file that is truncated")
 
 
-def _check_same_conversion(
-    manifest: pathlib.Path, dataset: dataset_lib.Dataset, num_shards: int
-) -> None:
-    facts = {
+def _facts(dataset: dataset_lib.Dataset, num_shards: int) -> dict[str, Any]:
+    return {
         "dataset": dataset.name,
         "num_examples": dataset.num_examples,
         "class_names": list(dataset.class_names),
         "num_shards": num_shards,
     }
+
+
+def _check_same_conversion(manifest: pathlib.Path, facts: dict[str, Any]) -> None:
     if manifest.exists():
         found = json.loads(manifest.read_text(encoding="utf-8"))
         if found != facts:
-            different = next(key for key in facts if found.get(key) != facts[key])
+            different = next(key for key in facts | found if found.get(key) != facts.get(key))
             raise ValueError(
                 f"output_dir {str(manifest.parent)!r} must be empty or have the same conversion, "
-                f"got {different} {found.get(different)!r} instead of {facts[different]!r}"
+                f"got {different} {found.get(different)!r} instead of {facts.get(different)!r}"
             )
     else:
         _write_atomically(manifest, json.dumps(facts).encode())
@@ -171,13 +192,11 @@ def _write_atomically(path: pathlib.Path, content: bytes) -> None:
     part.replace(path)
 
 
-def _write_shard(
-    path: pathlib.Path, indices: Sequence[int], read: Callable[[int], bytes], bar: tqdm
-) -> None:
+def _write_shard(path: pathlib.Path, made: Iterable[bytes], bar: tqdm) -> None:
     part = path.with_name(f"{path.name}.part")  # matches no pattern of a dataset
     with tf.io.TFRecordWriter(str(part)) as writer:
-        for index in indices:
-            writer.write(read(index))
+        for record in made:
+            writer.write(record)
             bar.update()
     # After a power cut, too, the name must not be there without the content.
     with part.open("rb") as file:
@@ -185,46 +204,14 @@ def _write_shard(
     part.replace(path)
 
 
-def _reader(dataset: dataset_lib.Dataset) -> Callable[[int], bytes]:
-    """A function from the number of an example to its record."""
-    source = dataset.source
-    if isinstance(source, sources.ArraySource):
-        images, labels = source.arrays
-        encode = _png_encoder()
-        return lambda index: _record(
-            encode(images[index]), b"png", int(labels[index]), images.shape[1:]
-        )
-    decode = decoding.Decoder(0)
-
-    def read(index: int) -> bytes:
-        contents, label = source.read(index)
-        image, _ = decoding.read_image(source, index, decode)
-        kind = b"png" if contents.startswith(b"\x89PNG") else b"jpeg"
-        return _record(contents, kind, label, image.shape)
-
-    return read
-
-
-def _png_encoder() -> Callable[[np.ndarray], bytes]:
-    with tf.Graph().as_default() as graph:
-        image = tf1.placeholder(tf.uint8, [None, None, None])
-        encoded = tf.io.encode_png(image)
-        session = tf1.Session(graph=graph, config=tf1.ConfigProto(device_count={"GPU": 0}))
-        return session.make_callable(encoded, [image])
-
-
-def _record(contents: bytes, kind: bytes, label: int, shape: Sequence[int]) -> bytes:
-    def numbers(value: int) -> tf.train.Feature:
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
-
-    def text(value: bytes) -> tf.train.Feature:
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
-
-    features = {
-        "image/encoded": text(contents),
-        "image/format": text(kind),
-        "image/class/label": numbers(label),
-        "image/height": numbers(shape[0]),
-        "image/width": numbers(shape[1]),
-    }
-    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+def _in_order(
+    pool: concurrent.futures.Executor, read: Callable[[int], bytes], indices: Iterable[int]
+) -> Iterator[bytes]:
+    """What `read` gives, in order: some at the same time, and not many before they are taken."""
+    waiting: collections.deque[concurrent.futures.Future[bytes]] = collections.deque()
+    for index in indices:
+        waiting.append(pool.submit(read, index))
+        if len(waiting) > _AHEAD:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

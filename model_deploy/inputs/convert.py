@@ -3,6 +3,8 @@ r"""`python -m model_deploy.inputs.convert`: writes a dataset as TFRecords in th
     python -m model_deploy.inputs.convert --dataset_name=folder \
         --data_dir=photos --output_dir=records
 
+`--max_side=256` writes smaller JPEGs, `--raw --image_size=256` pixels that need no decoding.
+
 A conversion that was killed leaves no file that reads as complete.  The same command
 goes on with the shards that are missing.
 """
@@ -31,11 +33,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
         action="store_true",
         help="write compressed TFRecords of data_dir as ones that can be read in any order",
     )
+    parser.add_argument(
+        "--max_side",
+        type=int,
+        help="pixels: images whose longer side has more are reduced to that, by area, and "
+        "written as JPEG; the others keep their bytes (default: all keep them)",
+    )
+    parser.add_argument(
+        "--quality", type=int, help="of the JPEGs that --max_side writes, 1 to 100 (default: 95)"
+    )
+    parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="write images of one size as their bytes, which are not decoded when they are read; "
+        "the centre with the proportions of --image_size is scaled to it, by area",
+    )
+    parser.add_argument(
+        "--image_size",
+        type=_size,
+        help="side of --raw images, or height,width; needed where the images vary in size",
+    )
     options = parser.parse_args(arguments)
     if not (options.dataset_name or options.uncompress):
         parser.error("the following arguments are required: --dataset_name")
     try:
         if options.uncompress:
+            _check_alone(options)
             for split in options.splits:
                 uncompress(options.data_dir, split, options.output_dir)
             return
@@ -47,9 +70,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 options.output_dir,
                 name=options.output_name,
                 num_shards=options.num_shards,
+                max_side=options.max_side,
+                quality=options.quality,
+                raw=options.raw,
+                image_size=options.image_size,
             )
     except (ValueError, OSError) as error:
         parser.error(str(error))
+
+
+def _size(text: str) -> int | tuple[int, int]:
+    sides = [int(side) for side in text.split(",") if side.isdecimal()]
+    if len(sides) != text.count(",") + 1 or len(sides) > 2:
+        raise argparse.ArgumentTypeError(f"must be a side or height,width, got {text!r}")
+    return sides[0] if len(sides) == 1 else (sides[0], sides[1])
+
+
+def _check_alone(options: argparse.Namespace) -> None:
+    """Checks that nothing is asked of images that `uncompress` does not look at."""
+    for name in ("max_side", "quality", "raw", "image_size"):
+        value = getattr(options, name)
+        if value not in (None, False):
+            raise ValueError(f"{name} must not come with uncompress, got {value}")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,23 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from model_deploy.inputs import raw
 from model_deploy.inputs.sources import EncodedSource
 
 tf1 = tf.compat.v1
+
+
+def whole_image(channels: int, raw_shape: raw.Shape | None = None) -> Callable[[Any], Any]:
+    """A function from an image as it is stored, string [], to uint8 [h, w, channels].
+
+    Args:
+      channels: 1 or 3, or 0 for as many as the image has.
+      raw_shape: (height, width, channels) of images that are stored as their bytes; None for ones
+        that are encoded.
+    """
+    if raw_shape is not None:
+        return raw.image_reader(raw_shape, channels)
+    return lambda contents: tf.io.decode_image(contents, channels, expand_animations=False)
 
 
 class Decoder:
@@ -23,23 +37,29 @@ class Decoder:
       channels: 1 or 3, or 0 for as many as the image has.
       crop: decodes only a part, `crop(contents, seed, channels)`, of a string [] and with a seed
         int64 [2]: uint8 [h, w, channels]; see `Preprocessing.crop_encoded`.
+      raw_shape: see `whole_image`.
     """
 
-    def __init__(self, channels: int, crop: Callable[..., Any] | None = None) -> None:
+    def __init__(
+        self,
+        channels: int,
+        crop: Callable[..., Any] | None = None,
+        raw_shape: raw.Shape | None = None,
+    ) -> None:
         with tf.Graph().as_default() as graph:
             contents = tf1.placeholder(tf.string, [])
             seed = tf1.placeholder(tf.int64, [2])
             if crop is None:
-                image = tf.io.decode_image(contents, channels, expand_animations=False)
+                image = whole_image(channels, raw_shape)(contents)
             else:
                 image = crop(contents, seed, channels)
-            self._run = _session(graph).make_callable(image, [contents, seed])
+            self._run = session(graph).make_callable(image, [contents, seed])
 
     def __call__(self, contents: bytes, seed: np.ndarray | None = None) -> np.ndarray:
         """The image, uint8 [h, w, channels].
 
         Args:
-          contents: JPEG or PNG.
+          contents: JPEG or PNG, or the bytes of a raw image.
           seed: int64 [2], for a decoder that crops; by default zeros.
 
         Raises:
@@ -80,29 +100,38 @@ def read_image(
     return image, label
 
 
-def decode_many(contents: Sequence[bytes], shape: tuple[int, int, int]) -> np.ndarray:
+def decode_many(
+    contents: Sequence[bytes],
+    shape: tuple[int, int, int],
+    raw_shape: raw.Shape | None = None,
+) -> np.ndarray:
     """Decodes images that must all have the same shape, in one go: uint8 [n, *shape].
+
+    Args:
+      contents: the images as they are stored.
+      shape: (height, width, channels).
+      raw_shape: see `whole_image`.
 
     Raises:
       ValueError: if one does not decode or has another shape; it does not say which.
     """
     with tf.Graph().as_default() as graph:
         encoded = tf1.placeholder(tf.string, [None])
+        decode_one = whole_image(shape[-1], raw_shape)
 
         def decode(one: Any) -> Any:
-            return tf.ensure_shape(
-                tf.io.decode_image(one, shape[-1], expand_animations=False), shape
-            )
+            return tf.ensure_shape(decode_one(one), shape)
 
         images = tf.map_fn(decode, encoded, fn_output_signature=tf.TensorSpec(shape, tf.uint8))
-        with _session(graph) as session:
+        with session(graph) as running:
             try:
-                return session.run(images, {encoded: np.array(contents, dtype=object)})
+                return running.run(images, {encoded: np.array(contents, dtype=object)})
             except tf.errors.InvalidArgumentError as error:
                 raise ValueError(f"an image does not decode: {_first_line(error)}") from error
 
 
-def _session(graph: Any) -> Any:
+def session(graph: Any) -> Any:
+    """A session whose ops run in the threads that call it, without a GPU."""
     # A negative number runs everything in the calling thread: the thread pool, which
     # all sessions share, may be full of pipelines that wait for this very decoder.
     config = tf1.ConfigProto(inter_op_parallelism_threads=-1, device_count={"GPU": 0})

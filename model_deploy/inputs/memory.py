@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model_deploy.inputs import decoding
+from model_deploy.inputs import decoding, raw
 from model_deploy.inputs.corruption import CorruptRecordError
 from model_deploy.inputs.sources import EncodedSource
 
@@ -57,7 +57,9 @@ def _decode_some(
 ) -> tuple[np.ndarray, np.ndarray]:
     try:
         encoded, labels = zip(*[source.read(index) for index in indices], strict=True)
-        return decoding.decode_many(encoded, shape), np.array(labels, np.int64)
+        return decoding.decode_many(encoded, shape, raw.shape_of(source)), np.array(
+            labels, np.int64
+        )
     except ValueError:
         return _decode_one_by_one(source, indices, shape)
 
@@ -66,7 +68,7 @@ def _decode_one_by_one(
     source: EncodedSource, indices: Sequence[int], shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Slower, but knows which of the records are corrupt."""
-    decode = decoding.Decoder(shape[-1])
+    decode = decoding.Decoder(shape[-1], raw_shape=raw.shape_of(source))
     images, labels = [], []
     for index in indices:
         try:

@@ -1,12 +1,12 @@
 """TFRecord datasets in the format of TF-Slim, and the generic dataset `tfrecord`.
 
 The files of a split are `<name>_<split>*.tfrecord` or `<split>-*-of-*`.  Each record is a
-`tf.train.Example` with `image/encoded` (JPEG or PNG) and `image/class/label`.  A
-`labels.txt` beside them names the classes, one `label:name` per line.
+`tf.train.Example` with `image/encoded` (JPEG or PNG; or bytes, see `raw`) and `image/class/label`.
+A `labels.txt` beside them names the classes, one `label:name` per line.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 
 from model_deploy import file_systems
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import dataset, memory, records, slim_files, sources, tfrecords
+from model_deploy.inputs import dataset, memory, raw, records, slim_files, sources, tfrecords
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 
 
@@ -27,6 +27,9 @@ class RecordSource:
       num_classes: labels must be below it.
       label_offset: subtracted from the labels in the files.
       tolerance: how many corrupt records are skipped.
+
+    Attributes:
+      raw_shape: (height, width, channels) of the images if they are raw; None if encoded.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class RecordSource:
         self.tolerance = tolerance
         self._files = files
         self.is_local = all(file_systems.is_local(file.path) for file in files)
+        self.raw_shape = raw.find_shape(files, tolerance.limit + 1)
         self._ends = np.cumsum([len(file.offsets) for file in files])
         self._num_classes = num_classes
         self._label_offset = label_offset
@@ -67,7 +71,20 @@ class RecordSource:
         if not 0 <= label < self._num_classes:
             reason = f"label must be from 0 to {self._num_classes - 1}, got {label}"
             raise self.corrupt(index, reason)
+        self._check_kind(index, features, len(encoded[0]))
         return encoded[0], label
+
+    def _check_kind(self, index: int, features: Mapping[str, Any], num_bytes: int) -> None:
+        try:
+            shape = raw.checked_shape(features, num_bytes) if raw.is_raw(features) else None
+        except ValueError as error:
+            raise self.corrupt(index, str(error)) from error
+        if shape != self.raw_shape:
+            found, wanted = (
+                f"a raw image of {list(each)}" if each else "an encoded image"
+                for each in (shape, self.raw_shape)
+            )
+            raise self.corrupt(index, f"must be {wanted}, as the first good record, got {found}")
 
     def tables(self) -> Sequence[np.ndarray]:
         """See `records.graph_tables`."""
@@ -88,14 +105,15 @@ class RecordSource:
     def parse_in_graph(self, tables: Sequence[Any], stored: Any, index: Any) -> tuple[Any, Any]:
         """The encoded image, string [], and the label, int64 [], of a record."""
         del tables, index  # the record says it all
-        features = tf.io.parse_single_example(
-            stored,
-            {
-                "image/encoded": tf.io.FixedLenFeature([], tf.string),
-                "image/class/label": tf.io.FixedLenFeature([], tf.int64),
-            },
-        )
+        kinds = {
+            "image/encoded": tf.io.FixedLenFeature([], tf.string),
+            "image/class/label": tf.io.FixedLenFeature([], tf.int64),
+        }
+        kinds |= raw.features_in_graph() if self.raw_shape else {}
+        features = tf.io.parse_single_example(stored, kinds)
         label = features["image/class/label"] - self._label_offset
+        if self.raw_shape:
+            label = tf.where(raw.is_good(features, self.raw_shape), label, -1)
         # One op that fails for labels out of their range.
         label = tf.gather(tf.range(self._num_classes, dtype=tf.int64), label)
         return features["image/encoded"], label
@@ -158,6 +176,10 @@ def slim_dataset(
         arrays = memory.decode_all(encoded, num_examples, shape)
         source = sources.ArraySource(lambda: arrays)
         num_examples = len(arrays[1])
+    elif encoded.raw_shape:
+        known = zip(image_shape, encoded.raw_shape, strict=True)
+        height, width, channels = (size if size is not None else its for size, its in known)
+        image_shape = (height, width, channels)
     return dataset.Dataset(
         name=name,
         split=split,

@@ -78,12 +78,19 @@ def test_convert_rejects(num_examples, num_shards, message, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delay_secs", [0.0, 0.3])
-def test_killed_conversion_leaves_no_half_file(delay_secs, tmp_path):
+@pytest.mark.parametrize(
+    ("delay_secs", "more_flags"),
+    [
+        pytest.param(0.0, [], id="at once"),
+        pytest.param(0.3, [], id="later"),
+        pytest.param(0.0, ["--raw"], id="raw"),
+    ],
+)
+def test_killed_conversion_leaves_no_half_file(delay_secs, more_flags, tmp_path):
     """After a kill, every file that has its name is whole; the command then finishes."""
     command = [sys.executable, "-m", "model_deploy.inputs.convert"]
     flags = ["--dataset_name=digits", f"--output_dir={tmp_path}"]
-    flags += ["--splits", "train", "--num_shards=40"]
+    flags += ["--splits", "train", "--num_shards=40", *more_flags]
     process = subprocess.Popen([*command, *flags], stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 120

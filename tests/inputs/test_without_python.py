@@ -10,6 +10,8 @@ from model_deploy import inputs
 from model_deploy.inputs import folder, reading, slim_records
 from tests.inputs import files, sessions
 
+READ_FILE = folder.FileSource.read  # which a conversion needs
+
 
 @pytest.fixture
 def no_python(monkeypatch):
@@ -31,6 +33,15 @@ def made(name, path):
             content = files.encode(files.noise([20, 30, 3], number), "jpeg")
             (path / "cat" / f"photo_{number}.jpg").write_bytes(content)
         return inputs.get_dataset("folder", "train", path, test_percent=0)
+    if name == "raw":
+        made("folder", path / "images")
+        dataset = inputs.get_dataset("folder", "train", path / "images", test_percent=0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(folder.FileSource, "read", READ_FILE)
+            inputs.convert_dataset(
+                dataset, path / "raw", num_shards=2, raw=True, image_size=12, progress=False
+            )
+        return inputs.get_dataset("tfrecord", "train", path / "raw")
     files.write_examples(path, [11, 9], name=name)
     return inputs.get_dataset(name, "train", path)
 
@@ -38,7 +49,7 @@ def made(name, path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_python")
 @pytest.mark.parametrize("preprocessing", ["inception", "cifarnet", "vgg"])
-@pytest.mark.parametrize("name", ["tfrecord", "flowers", "imagenet", "folder"])
+@pytest.mark.parametrize("name", ["tfrecord", "flowers", "imagenet", "folder", "raw"])
 def test_examples_meet_no_python(name, preprocessing, tmp_path):
     """Training and evaluation read all examples by TensorFlow's ops."""
     dataset = made(name, tmp_path)

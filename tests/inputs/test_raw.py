@@ -1,0 +1,278 @@
+"""Raw images in TFRecords: read without decoding, like others in all else."""
+
+import contextlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from model_deploy import inputs, slim
+from model_deploy.inputs import decoding, raw, records, tfrecords
+from model_deploy.inputs.corruption import Tolerance
+from tests.inputs import files, sessions
+
+tf1 = tf.compat.v1
+SHAPE = (8, 8, 3)
+SLOW = pytest.mark.slow
+
+
+def get(folder, **options):
+    """The `tfrecord` dataset of a folder."""
+    return inputs.get_dataset("tfrecord", "train", folder, **options)
+
+
+def example(image, label, contents=None, leave_out=(), **sizes):
+    """A serialized raw image, or something like it."""
+    height, width, channels = image.shape
+    numbers = {"height": height, "width": width, "channels": channels, "class/label": label}
+    numbers |= sizes
+    features = {
+        f"image/{name}": tf.train.Feature(int64_list=tf.train.Int64List(value=[value]))
+        for name, value in numbers.items()
+        if name not in leave_out
+    }
+    texts = {"encoded": image.tobytes() if contents is None else contents, "format": b"raw"}
+    for name, value in texts.items():
+        if name not in leave_out:
+            bytes_list = tf.train.BytesList(value=[value])
+            features[f"image/{name}"] = tf.train.Feature(bytes_list=bytes_list)
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+
+
+def write(folder, examples):
+    """A dataset of 3 classes in one file."""
+    folder.mkdir(exist_ok=True)
+    (folder / "labels.txt").write_text("0:cat\n1:dog\n2:owl\n")
+    return files.write_records(folder / "x_train.tfrecord", examples)
+
+
+def both(folder, shape=(12, 10, 3), shards=(5, 6)):
+    """The same images as PNG, and as raw ones converted from those."""
+    files.write_examples(folder / "png", shards, shape)
+    encoded = get(folder / "png")
+    if shape[-1] == 1:
+        encoded = get(folder / "png", channels=1)
+    options = {"raw": True, "image_size": shape[:2], "num_shards": 2, "progress": False}
+    inputs.convert_dataset(encoded, folder / "raw", name="mine", **options)
+    return encoded, get(folder / "raw")
+
+
+@pytest.mark.parametrize(
+    "family",
+    ["lenet", *(pytest.param(each, marks=SLOW) for each in ("cifarnet", "inception", "vgg"))],
+)
+def test_batches_are_those_of_encoded_images(family, tmp_path):
+    """Training sees the same examples, labels and pixels, augmented alike, bit for bit."""
+    encoded, raws = both(tmp_path)
+    options = {"batch_size": 2, "num_clones": 2, "preprocessing": family, "num_epochs": 2}
+    expected = sessions.train_values(encoded, image_size=8, **options)
+    found = sessions.train_values(raws, image_size=8, **options)
+    assert len(found) == len(expected) == 4
+    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("family", ["lenet", "inception"])
+def test_evaluation_is_that_of_encoded_images(family, tmp_path):
+    """Evaluation sees each of them once, in order, with the same pixels."""
+    encoded, raws = both(tmp_path)
+    options = {"batch_size": 4, "preprocessing": family}
+    expected = sessions.eval_values(encoded, image_size=(12, 10), **options)
+    found = sessions.eval_values(raws, **options)
+    assert np.concatenate([each["index"] for each in found]).tolist() == list(range(11))
+    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"fast_decode": True}, {"shuffle_block": 2}])
+def test_options_of_reading(options, tmp_path):
+    """Blocks are those of encoded images; `fast_decode`, with nothing to decode, does no harm."""
+    encoded, raws = both(tmp_path)
+    work = {"batch_size": 2, "preprocessing": "inception", "image_size": 8, "num_epochs": 1}
+    # Images that are hardly larger than wanted are not reduced.
+    expected = sessions.train_values(encoded, **work, **options)
+    for one, other in zip(
+        tf.nest.flatten(sessions.train_values(raws, **work, **options)),
+        tf.nest.flatten(expected),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_size_is_known(tmp_path):
+    """The shape is that of the records, so no `image_size` is needed."""
+    _, raws = both(tmp_path)
+    assert raws.image_shape == (12, 10, 3)
+    (batch, *_) = sessions.eval_values(raws, batch_size=4)
+    assert batch["image"].shape == (4, 12, 10, 3)
+
+
+def test_images_of_a_size_that_is_given_are_kept_in_memory(tmp_path):
+    """As with encoded ones, `image_size` keeps small datasets in memory, and is checked."""
+    images = [files.noise(SHAPE, seed) for seed in range(4)]
+    write(tmp_path, [example(image, label % 3) for label, image in enumerate(images)])
+    dataset = get(tmp_path, image_size=8)
+    np.testing.assert_array_equal(dataset.source.arrays[0], images)
+    assert dataset.source.arrays[1].tolist() == [0, 1, 2, 0]
+    with pytest.raises(inputs.CorruptRecordError, match=r"must be \[9, 9, 3\], got \[8, 8, 3\]"):
+        get(tmp_path, image_size=9)
+
+
+@pytest.mark.parametrize(("stored", "channels"), [(1, 3), (3, 1), (1, 1)])
+def test_channels_are_those_asked_for(stored, channels, tmp_path):
+    """Grey images are read as colours, and the other way round, as encoded ones are."""
+    image = np.full([8, 8, stored], 77, np.uint8)
+    write(tmp_path, [example(image, 0)])
+    dataset = get(tmp_path, channels=channels)
+    assert dataset.image_shape == (8, 8, channels)
+    (batch,) = sessions.eval_values(dataset)
+    np.testing.assert_array_equal(batch["image"], np.full([1, 8, 8, channels], (77 - 128) / 128))
+
+
+def test_kept_and_written_again(tmp_path):
+    """A conversion of raw images, to other shards, keeps their bytes."""
+    _, raws = both(tmp_path)
+    inputs.convert_dataset(raws, tmp_path / "again", num_shards=4, progress=False)
+    again = get(tmp_path / "again")
+    assert again.image_shape == raws.image_shape
+    numbers = range(raws.num_examples)
+    assert [again.source.read(each) for each in numbers] == [
+        raws.source.read(each) for each in numbers
+    ]
+
+
+IMAGE = files.noise(SHAPE)
+BAD = {
+    "short": (
+        example(IMAGE, 1, IMAGE.tobytes()[:-1]),
+        r"a raw image of 8 x 8 x 3 must have 192 bytes, got 191",
+    ),
+    "long": (example(IMAGE, 1, bytes(193)), "must have 192 bytes, got 193"),
+    "empty": (example(IMAGE, 1, b""), "must have 192 bytes, got 0"),
+    "no height": (
+        example(IMAGE, 1, leave_out=["height"]),
+        "image/height of a raw image must have 1 value, got 0",
+    ),
+    "no channels": (
+        example(IMAGE, 1, leave_out=["channels"]),
+        "image/channels of a raw image must have 1 value, got 0",
+    ),
+    "sizes": (example(IMAGE, 1, height=-8, width=-8), r"at least 1 and 1 or 3 channels, got \[-8"),
+    "channels": (example(IMAGE, 1, height=48, width=2, channels=2), "or 3 channels, got .*2, 2"),
+    "other size": (
+        example(IMAGE.reshape([16, 4, 3]), 1),
+        r"must be a raw image of \[8, 8, 3\], as the first good record, got .* \[16, 4, 3\]",
+    ),
+    "png": (
+        files.example(files.encode(IMAGE), 1),
+        r"must be a raw image of \[8, 8, 3\], as the first good record, got an encoded image",
+    ),
+    "label": (example(IMAGE, 3), "label must be from 0 to 2, got 3"),
+}
+RAW_IN_PNG = "must be an encoded image, as the first good record, got a raw image of"
+
+
+def write_bad(folder, kind, place=2):
+    """Three good records and, in a place of its own, the bad one."""
+    good = [example(files.noise(SHAPE, seed), seed % 3) for seed in range(3)]
+    return write(folder, [*good[:place], BAD[kind][0], *good[place:]])
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("kind", BAD)
+def test_corrupt_records_are_named(kind, training, tmp_path):
+    """The error of the step names file, record and what is wrong with it."""
+    path = write_bad(tmp_path, kind)
+    values = sessions.train_values if training else sessions.eval_values
+    options = {"num_epochs": 1} if training else {}
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=rf"{path.name}: record 2 \(from 0\): .*{BAD[kind][1]}"
+    ):
+        values(get(tmp_path), batch_size=1, **options)
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_tolerated_records_are_replaced(kind, tmp_path):
+    """In training the next example takes the place of a corrupt one; evaluations go without."""
+    write_bad(tmp_path, kind)
+    dataset = get(tmp_path, skip_corrupt_records=1)
+    steps = sessions.train_indices(dataset, batch_size=2, num_epochs=2, shuffle=False)
+    assert steps == [[0, 1], [3, 3], [0, 1], [3, 3]]
+    batches = sessions.eval_values(dataset, batch_size=2)
+    assert [batch["index"].tolist() for batch in batches] == [[0, 1], [3]]
+    assert len(dataset.source.tolerance.skipped) == 1
+
+
+@pytest.mark.parametrize("kind", ["short", "no height", "sizes"])
+def test_first_record_may_be_corrupt(kind, tmp_path):
+    """The size is that of the first good record, if those before it are tolerated."""
+    path = write_bad(tmp_path, kind, place=0)
+    dataset = get(tmp_path, skip_corrupt_records=1)
+    assert dataset.image_shape == SHAPE
+    steps = sessions.train_indices(dataset, batch_size=2, num_epochs=1, shuffle=False)
+    assert steps == [[1, 1], [2, 3]]
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=rf"{path.name}: record 0 \(from 0\): .*{BAD[kind][1]}"
+    ):
+        sessions.eval_values(get(tmp_path), image_size=8)
+
+
+def test_raw_among_encoded_images_is_corrupt(tmp_path):
+    """A raw image in a dataset of encoded ones is named as that."""
+    png = files.example(files.encode(IMAGE), 1)
+    path = write(tmp_path, [png, example(IMAGE, 1)])
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=f"{path.name}: record 1 .*{RAW_IN_PNG}"
+    ):
+        sessions.eval_values(get(tmp_path), image_size=8)
+
+
+def test_find_shape_reads_no_more_than_it_may(tmp_path):
+    """Without a good record among the first ones, the shape is not known."""
+    bad = [BAD[kind][0] for kind in ("short", "no height")]
+    path = write(tmp_path, [*bad, example(IMAGE, 0)])
+    indexed = [tfrecords.index_file(str(path), Tolerance())]
+    assert isinstance(indexed[0], records.RecordFile)
+    assert [raw.find_shape(indexed, tries) for tries in (1, 2, 3)] == [None, None, SHAPE]
+
+
+def test_slim_reads_raw_images(tmp_path):
+    """`slim.dataset_data_provider` with TF-Slim's own decoder gives the images and labels."""
+    encoded, _ = both(tmp_path)
+    found = []
+    with tf.Graph().as_default(), tf1.Session() as session:
+        kinds = {
+            "image/encoded": tf1.FixedLenFeature([], tf.string, default_value=""),
+            "image/format": tf1.FixedLenFeature([], tf.string, default_value="jpeg"),
+            "image/class/label": tf1.FixedLenFeature([], tf.int64),
+        }
+        handlers = {
+            "image": slim.tfexample_decoder.Image(shape=[12, 10, 3]),
+            "label": slim.tfexample_decoder.Tensor("image/class/label"),
+        }
+        dataset = slim.dataset.Dataset(
+            data_sources=str(tmp_path / "raw" / "mine_train*"),
+            reader=tf1.TFRecordReader,
+            decoder=slim.tfexample_decoder.TFExampleDecoder(kinds, handlers),
+            num_samples=11,
+            items_to_descriptions={},
+        )
+        provider = slim.dataset_data_provider.DatasetDataProvider(
+            dataset, num_epochs=1, num_readers=1, shuffle=False
+        )
+        tensors = provider.get(["image", "label"])
+        session.run(tf1.local_variables_initializer())
+        coordinator = tf1.train.Coordinator()
+        threads = tf1.train.start_queue_runners(session, coordinator)
+        with contextlib.suppress(tf.errors.OutOfRangeError):
+            while True:
+                found.append(session.run(tensors))
+        coordinator.request_stop()
+        coordinator.join(threads, stop_grace_period_secs=30)
+    decode = decoding.Decoder(3)
+    expected = [encoded.source.read(index) for index in range(11)]
+    assert {(image.tobytes(), int(label)) for image, label in found} == {
+        (decode(contents).tobytes(), label) for contents, label in expected
+    }
+    assert len(found) == 11
