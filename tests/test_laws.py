@@ -17,7 +17,19 @@ from tests.goldens import (
     feed_clones,
 )
 
-OPTIMIZERS = ["adadelta", "adagrad", "adam", "ftrl", "momentum", "rmsprop", "sgd"]
+OPTIMIZERS = [
+    "adadelta",
+    "adagrad",
+    "adam",
+    "adamw",
+    "ftrl",
+    "lamb",
+    "lars",
+    "momentum",
+    "nesterov",
+    "rmsprop",
+    "sgd",
+]
 STEPS = 3
 _WEIGHTS = ("weights", "biases", "bias", "table")
 
