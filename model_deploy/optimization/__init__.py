@@ -9,7 +9,12 @@ from model_deploy.optimization.optimizers import (
     build_optimizer,
     weight_decay_note,
 )
-from model_deploy.optimization.schedules import LearningRateOptions, build_learning_rate
+from model_deploy.optimization.schedules import (
+    LearningRateOptions,
+    build_learning_rate,
+    learning_rate_note,
+    scaled_learning_rate,
+)
 
 __all__ = [
     "AdamWOptimizer",
@@ -20,6 +25,8 @@ __all__ = [
     "averages_to_restore",
     "build_learning_rate",
     "build_optimizer",
+    "learning_rate_note",
     "moving_average_update",
+    "scaled_learning_rate",
     "weight_decay_note",
 ]
