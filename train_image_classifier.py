@@ -96,6 +96,11 @@ class Run(NamedTuple):
         return splits[0] if splits else None
 
     @property
+    def update_batch_size(self) -> int:
+        """Images of one update of the variables, of all workers that take part in it."""
+        return self.batch_size * self.clones_in_update
+
+    @property
     def images_per_step(self) -> int:
         """Images of this worker in a step."""
         return self.batch_size * min(self.clones_in_update, self.config.num_clones)
@@ -131,7 +136,13 @@ def build(
         global_step = tf.train.get_or_create_global_step()
     batches, wait_secs = build_inputs(options, run, classifier, global_step)
     with tf.device(run.config.optimizer_device()):
-        rate = training.build_learning_rate(options, global_step, run.steps_per_epoch)
+        rate = training.build_learning_rate(
+            options,
+            global_step,
+            run.steps_per_epoch,
+            max_steps=run.max_steps,
+            update_batch_size=run.update_batch_size,
+        )
         optimizer = training.build_optimizer(rate, options)
         summaries = [tf.summary.scalar("learning_rate", rate, collections=[])]
     update_ops = []
@@ -333,7 +344,10 @@ def evaluate(options: TrainOptions, run: Run, evaluator: training.Evaluator) -> 
 
 
 def print_banner(options: TrainOptions, run: Run) -> None:
-    """Prints what is about to be trained, on what."""
+    """Prints what is about to be trained, on what.
+
+    Reads the collection `TRAINABLE_VARIABLES`.
+    """
     if run.config.clone_on_cpu and not options.clone_on_cpu:
         print("no GPU is visible: the clones run on the CPU (as with --clone_on_cpu)")
     devices = [run.config.clone_device(i) for i in range(run.config.num_clones)]
@@ -343,13 +357,16 @@ def print_banner(options: TrainOptions, run: Run) -> None:
         f"{run.config.num_clones} clone(s) on {', '.join(sorted(set(devices)))}, "
         f"{run.config.num_replicas} replica(s), {run.config.num_ps_tasks} ps; "
         f"{training.way_to_train(options)}\n"
-        f"batch size {run.batch_size} per clone, "
-        f"{run.batch_size * run.clones_in_update} global; "
+        f"batch size {run.batch_size} per clone, {run.update_batch_size} global; "
         f"{run.steps_per_epoch} steps per epoch, up to step {run.max_steps}\n"
-        f"{options.optimizer}, learning rate {options.learning_rate} "
-        f"({options.learning_rate_decay_type}); checkpoints in {options.train_dir}",
+        f"{options.optimizer}, {training.learning_rate_note(options, run.update_batch_size)}; "
+        f"checkpoints in {options.train_dir}",
         flush=True,
     )
+    trained = training.variables_to_train(options.trainable_scopes)
+    note = training.weight_decay_note(options, trained, options.weight_decay)
+    if note is not None:
+        print(note, flush=True)
 
 
 def main(argv: list[str]) -> int:

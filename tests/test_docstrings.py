@@ -36,7 +36,8 @@ WITH_TENSORS = _table(
         eval_batches read_idx read_texts register_preprocessing train_batches
     internals: add_loop_inputs add_outputs inline_callable is_reference partitioned_variable
         replace_input set_slice_of slice_of
-    optimization: averages_to_restore build_learning_rate build_optimizer moving_average_update
+    optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer averages_to_restore
+        build_learning_rate build_optimizer moving_average_update weight_decay_note
     parameter_servers: StepCounter SynchronousOptimizer pack_gradients pack_reads share_reads
     training: train
     model_deploy: Clone DeployedModel average_gradients deploy optimize_clones split_batch
@@ -69,7 +70,7 @@ WITHOUT_TENSORS = _table(
         in_old_control_flow is_partitioned is_resource_variable set_attribute set_device
         set_initializer slurm_step
     launch: LaunchOptions Launcher ReservedPorts
-    optimization: LearningRateOptions OptimizerOptions
+    optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
     training: LoopOptions Place TrainResult check_writable join join_cluster serve
     model_deploy: DeploymentConfig DeviceRow PlacementReport TransferRow create_clones current_clone

@@ -17,7 +17,22 @@ from tests.goldens import (
     feed_clones,
 )
 
-OPTIMIZERS = ["adadelta", "adagrad", "adam", "ftrl", "momentum", "rmsprop", "sgd"]
+OPTIMIZERS = [
+    "adadelta",
+    "adagrad",
+    "adam",
+    "adamw",
+    "ftrl",
+    "lamb",
+    "lars",
+    "momentum",
+    "nesterov",
+    "rmsprop",
+    "sgd",
+]
+# With a small epsilon a first step is the sign of the gradient, and where gradients all but cancel
+# that of a rounding error. With that of Adam's options the step is as exact as the gradient.
+SETTINGS = {"adamw_epsilon": 1.0, "lamb_epsilon": 1.0}
 STEPS = 3
 _WEIGHTS = ("weights", "biases", "bias", "table")
 
@@ -29,7 +44,7 @@ def _train(name, num_clones, optimizer="sgd", **deploy_options):
         model = deploy(
             LogicalDevices(num_clones=num_clones),
             feed_clones(GOLDENS[name], num_clones),
-            optimizer=build_optimizer(0.1, OptimizerOptions(optimizer=optimizer)),
+            optimizer=build_optimizer(0.1, OptimizerOptions(optimizer=optimizer, **SETTINGS)),
             **deploy_options,
         )
         with tf.Session(config=cpu_config(num_clones)) as session:

@@ -1,14 +1,32 @@
 """Optimizers, learning rates and moving averages as options name them."""
 
+from model_deploy.optimization.adamw import AdamWOptimizer
 from model_deploy.optimization.averages import averages_to_restore, moving_average_update
-from model_deploy.optimization.optimizers import OptimizerOptions, build_optimizer
-from model_deploy.optimization.schedules import LearningRateOptions, build_learning_rate
+from model_deploy.optimization.lamb import LAMBOptimizer
+from model_deploy.optimization.lars import LARSOptimizer
+from model_deploy.optimization.optimizers import (
+    OptimizerOptions,
+    build_optimizer,
+    weight_decay_note,
+)
+from model_deploy.optimization.schedules import (
+    LearningRateOptions,
+    build_learning_rate,
+    learning_rate_note,
+    scaled_learning_rate,
+)
 
 __all__ = [
+    "AdamWOptimizer",
+    "LAMBOptimizer",
+    "LARSOptimizer",
     "LearningRateOptions",
     "OptimizerOptions",
     "averages_to_restore",
     "build_learning_rate",
     "build_optimizer",
+    "learning_rate_note",
     "moving_average_update",
+    "scaled_learning_rate",
+    "weight_decay_note",
 ]

@@ -1,14 +1,22 @@
-"""The seven optimizers by name, with the settings of each."""
+"""The optimizers by name, with the settings of each."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy.commands import Options, option
+from model_deploy.optimization.adamw import AdamWOptimizer
+from model_deploy.optimization.lamb import LAMBOptimizer
+from model_deploy.optimization.lars import LARSOptimizer
+from model_deploy.optimization.weight_decay import NO_WEIGHT_DECAY, check_pattern, is_excluded
 
 train = tf.train
+
+# Those that decay the weights themselves, with the decay where none is given: what Keras has for
+# AdamW and the authors for LAMB, and that of the paper of LARS.
+_DECAYS = {"adamw": 0.01, "lamb": 0.01, "lars": 0.0005}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,14 +28,46 @@ class OptimizerOptions(Options):
     optimizer: str = option(
         "rmsprop",
         "name of the optimizer",
-        choices=("adadelta", "adagrad", "adam", "ftrl", "momentum", "rmsprop", "sgd"),
+        choices=(
+            "adadelta",
+            "adagrad",
+            "adam",
+            "adamw",
+            "ftrl",
+            "lamb",
+            "lars",
+            "momentum",
+            "nesterov",
+            "rmsprop",
+            "sgd",
+        ),
     )
     adadelta_rho: float = option(0.95, "decay rate of adadelta", minimum=0, maximum=1)
     adagrad_initial_accumulator_value: float = option(
         0.1, "starting value of adagrad's accumulators", above=0
     )
-    adam_beta1: float = option(0.9, "decay of adam's first moment", minimum=0, below=1)
-    adam_beta2: float = option(0.999, "decay of adam's second moment", minimum=0, below=1)
+    adam_beta1: float = option(
+        0.9, "decay of the first moment of adam, adamw and lamb", minimum=0, below=1
+    )
+    adam_beta2: float = option(
+        0.999, "decay of the second moment of adam, adamw and lamb", minimum=0, below=1
+    )
+    adamw_epsilon: float = option(1e-8, "epsilon in the divisor of adamw", above=0)
+    lamb_epsilon: float = option(1e-6, "epsilon in the divisor of lamb", above=0)
+    lars_coefficient: float = option(
+        0.001, "how far lars goes at rate 1, in lengths of the layer", above=0
+    )
+    optimizer_weight_decay: float | None = option(
+        None,
+        "weight decay that adamw, lamb and lars do themselves, in place of --weight_decay; "
+        "default: " + ", ".join(f"{name} {decay}" for name, decay in _DECAYS.items()),
+        minimum=0,
+    )
+    no_weight_decay: str = option(
+        NO_WEIGHT_DECAY,
+        "regular expression for names of variables that adamw, lamb and lars do not decay, and "
+        "lamb and lars do not scale",
+    )
     opt_epsilon: float = option(
         1.0, "epsilon in the divisor of adadelta, adam and rmsprop", above=0
     )
@@ -37,9 +77,22 @@ class OptimizerOptions(Options):
     )
     ftrl_l1: float = option(0.0, "L1 regularization of ftrl", minimum=0)
     ftrl_l2: float = option(0.0, "L2 regularization of ftrl", minimum=0)
-    momentum: float = option(0.9, "momentum of the momentum optimizer", minimum=0)
+    momentum: float = option(0.9, "momentum of lars, momentum and nesterov", minimum=0)
     rmsprop_momentum: float = option(0.9, "momentum of rmsprop", minimum=0)
     rmsprop_decay: float = option(0.9, "decay of rmsprop's mean square", minimum=0, below=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_pattern("no_weight_decay", self.no_weight_decay)
+
+    @property
+    def own_decay(self) -> float:
+        """The weight decay that the optimizer itself does; 0 where it does none."""
+        if self.optimizer not in _DECAYS:
+            return 0.0
+        if self.optimizer_weight_decay is None:
+            return _DECAYS[self.optimizer]
+        return self.optimizer_weight_decay
 
 
 _BUILDERS: dict[str, Callable[[Any, OptimizerOptions], Any]] = {
@@ -49,6 +102,14 @@ _BUILDERS: dict[str, Callable[[Any, OptimizerOptions], Any]] = {
     "adagrad": lambda rate, o: train.AdagradOptimizer(rate, o.adagrad_initial_accumulator_value),
     # Kingma and Ba, https://arxiv.org/abs/1412.6980
     "adam": lambda rate, o: train.AdamOptimizer(rate, o.adam_beta1, o.adam_beta2, o.opt_epsilon),
+    "adamw": lambda rate, o: AdamWOptimizer(
+        rate,
+        o.own_decay,
+        o.adam_beta1,
+        o.adam_beta2,
+        o.adamw_epsilon,
+        no_weight_decay=o.no_weight_decay,
+    ),
     # McMahan et al., https://doi.org/10.1145/2487575.2488200
     "ftrl": lambda rate, o: train.FtrlOptimizer(
         rate,
@@ -57,8 +118,24 @@ _BUILDERS: dict[str, Callable[[Any, OptimizerOptions], Any]] = {
         o.ftrl_l1,
         o.ftrl_l2,
     ),
+    "lamb": lambda rate, o: LAMBOptimizer(
+        rate,
+        o.own_decay,
+        o.adam_beta1,
+        o.adam_beta2,
+        o.lamb_epsilon,
+        no_weight_decay=o.no_weight_decay,
+    ),
+    "lars": lambda rate, o: LARSOptimizer(
+        rate, o.momentum, o.own_decay, o.lars_coefficient, no_weight_decay=o.no_weight_decay
+    ),
     # Polyak, https://doi.org/10.1016/0041-5553(64)90137-5
     "momentum": lambda rate, o: train.MomentumOptimizer(rate, o.momentum, name="Momentum"),
+    # Nesterov's momentum as Sutskever et al. write it, section 2 of
+    # https://proceedings.mlr.press/v28/sutskever13.html
+    "nesterov": lambda rate, o: train.MomentumOptimizer(
+        rate, o.momentum, use_nesterov=True, name="Nesterov"
+    ),
     # Tieleman and Hinton, lecture 6.5 of "Neural networks for machine learning"
     "rmsprop": lambda rate, o: train.RMSPropOptimizer(
         rate, o.rmsprop_decay, o.rmsprop_momentum, o.opt_epsilon
@@ -75,3 +152,28 @@ def build_optimizer(learning_rate: Any, options: OptimizerOptions) -> Any:
       options: name and settings; checked when they were made.
     """
     return _BUILDERS[options.optimizer](learning_rate, options)
+
+
+def weight_decay_note(
+    options: OptimizerOptions, variables: Sequence[Any], regularization: float
+) -> str | None:
+    """A sentence on the weight decay that the optimizer does; None where it does none.
+
+    Args:
+      options: name and settings.
+      variables: those to train, of any shapes.
+      regularization: weight of the L2 regularization that is part of the loss.
+    """
+    if not options.own_decay:
+        return None
+    left_out = [v for v in variables if is_excluded(v, options.no_weight_decay)]
+    note = (
+        f"{options.optimizer} decays {len(variables) - len(left_out)} of {len(variables)} "
+        f"variables by {options.own_decay:g} times the rate"
+    )
+    if options.no_weight_decay:
+        note += f", not those with {options.no_weight_decay!r} in their names"
+    if regularization:
+        note += f"; the loss has L2 regularization of {regularization:g} as well"
+        note += " (--weight_decay=0: none)"
+    return note

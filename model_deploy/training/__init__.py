@@ -36,12 +36,18 @@ from model_deploy.exporting import (
     write_saved_model,
 )
 from model_deploy.optimization import (
+    AdamWOptimizer,
+    LAMBOptimizer,
+    LARSOptimizer,
     LearningRateOptions,
     OptimizerOptions,
     averages_to_restore,
     build_learning_rate,
     build_optimizer,
+    learning_rate_note,
     moving_average_update,
+    scaled_learning_rate,
+    weight_decay_note,
 )
 from model_deploy.training.joining import Place, join, join_cluster, serve
 from model_deploy.training.loop import check_writable, train
@@ -49,6 +55,7 @@ from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.run import TrainResult
 
 __all__ = [
+    "AdamWOptimizer",
     "CheckpointWatch",
     "Classifier",
     "ClassifierOptions",
@@ -57,6 +64,8 @@ __all__ = [
     "EvaluationWriter",
     "Evaluator",
     "FineTuneOptions",
+    "LAMBOptimizer",
+    "LARSOptimizer",
     "LearningRateOptions",
     "LoopOptions",
     "OptimizerOptions",
@@ -86,14 +95,17 @@ __all__ = [
     "is_checkpoint",
     "join",
     "join_cluster",
+    "learning_rate_note",
     "mark_end",
     "moving_average_update",
     "restore_fn",
     "restore_to_export",
+    "scaled_learning_rate",
     "serve",
     "train",
     "variables_to_train",
     "way_to_train",
+    "weight_decay_note",
     "write_frozen_graph",
     "write_saved_model",
 ]

@@ -68,7 +68,8 @@ def test_momentum_is_kept():
     [
         (
             {"optimizer": "lion"},
-            "one of adadelta, adagrad, adam, ftrl, momentum, rmsprop, sgd, got 'lion'",
+            "one of adadelta, adagrad, adam, adamw, ftrl, lamb, lars, momentum, nesterov, "
+            "rmsprop, sgd, got 'lion'",
         ),
         ({"adam_beta1": 1.0}, "adam_beta1 must be less than 1, got 1.0"),
         ({"opt_epsilon": 0.0}, "opt_epsilon must be more than 0, got 0.0"),

@@ -6,9 +6,9 @@ import tensorflow.compat.v1 as tf
 from model_deploy.training import LearningRateOptions, build_learning_rate
 
 
-def _rates(options, steps, steps_per_epoch):
+def _rates(options, steps, steps_per_epoch, **more):
     step = tf.placeholder(tf.int64, [])
-    rate = build_learning_rate(options, step, steps_per_epoch)
+    rate = build_learning_rate(options, step, steps_per_epoch, **more)
     with tf.Session() as session:
         return [float(session.run(rate, {step: at})) for at in steps]
 
@@ -67,8 +67,8 @@ def test_rejects_no_steps(steps_per_epoch):
     [
         ({"learning_rate": 0.0}, "learning_rate must be more than 0, got 0.0"),
         (
-            {"learning_rate_decay_type": "cosine"},
-            "one of fixed, exponential, polynomial, got 'cosine'",
+            {"learning_rate_decay_type": "sine"},
+            "one of fixed, exponential, polynomial, cosine, one_cycle, piecewise, got 'sine'",
         ),
         ({"warmup_epochs": -1.0}, "warmup_epochs must be at least 0, got -1.0"),
         ({"num_epochs_per_decay": 0.0}, "num_epochs_per_decay must be more than 0, got 0.0"),

@@ -10,6 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy
 from model_deploy.hooks import session_hooks
+from model_deploy.optimization import AdamWOptimizer, LAMBOptimizer, LARSOptimizer
 from tests.clusters import start_cluster
 from tests.goldens import BATCH_LAW_GOLDENS, GOLDENS, LogicalDevices, cpu_config, feed_clones
 
@@ -156,12 +157,15 @@ def test_clones_of_replicas_train_as_one_on_the_whole_batch(cluster, name):
 
 
 @pytest.mark.parametrize("name", ["slim_mlp", "embedding"])
-@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+@pytest.mark.parametrize("optimizer", ["momentum", "adam", "adamw", "lamb", "lars"])
 def test_optimizers(two_ps, name, optimizer):
     """The optimizer's own state moves once per update, with clipping of the mean."""
     make = {
         "momentum": lambda: tf.train.MomentumOptimizer(0.1, 0.9),
         "adam": lambda: tf.train.AdamOptimizer(0.01),
+        "adamw": lambda: AdamWOptimizer(0.01, 0.1, epsilon=0.01),
+        "lamb": lambda: LAMBOptimizer(0.01, 0.1, epsilon=0.01),
+        "lars": lambda: LARSOptimizer(0.1, 0.9, 0.1, 0.1),
     }[optimizer]
     options = {"make": make, "clip_norm": 0.005}
     for replica in _train(*two_ps, name, **options):

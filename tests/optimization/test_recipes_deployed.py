@@ -1,0 +1,256 @@
+"""AdamW, LAMB and LARS in deployments: clones, parameter servers, cut variables, checkpoints."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import deploy
+from model_deploy.all_reduce import session_config
+from model_deploy.hooks import session_hooks
+from model_deploy.optimization import (
+    AdamWOptimizer,
+    LAMBOptimizer,
+    LARSOptimizer,
+    OptimizerOptions,
+    build_optimizer,
+    weight_decay_note,
+)
+from tests.clusters import start_cluster
+from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones, formula
+from tests.optimization import ten_steps
+
+# By an anchored pattern, which must find the copies of all-reduce and the parts, too.
+MAKERS = {
+    "adamw": lambda: AdamWOptimizer(0.05, 0.1, epsilon=1e-3, no_weight_decay="^logits"),
+    "lamb": lambda: LAMBOptimizer(0.05, 0.1, epsilon=1e-3, no_weight_decay="^logits"),
+    "lars": lambda: LARSOptimizer(0.5, 0.8, 0.1, 0.1, no_weight_decay="^logits"),
+}
+
+
+def _values(session):
+    return session.run({v.op.name: v for v in tf.global_variables()})
+
+
+def _assert_same(actual, expected):
+    assert actual.keys() == expected.keys()
+    for name in expected:
+        limit = 2e-6 * max(np.max(np.abs(expected[name])), 0.1)
+        np.testing.assert_allclose(actual[name], expected[name], rtol=0, atol=limit, err_msg=name)
+
+
+def _start(session):
+    """What `train` does with a new session."""
+    session.run(tf.global_variables_initializer())
+    session.run(tf.local_variables_initializer())
+    for hook in session_hooks():
+        hook.after_create_session(session, None)
+
+
+def _train(config, name, target="", steps=4):
+    """All variables after some steps, and what the copies of all-reduce differ by."""
+    with tf.Graph().as_default():
+        model_fn = feed_clones(GOLDENS["embedding"], config.num_clones)
+        model = deploy(config, model_fn, optimizer=MAKERS[name]())
+        proto = session_config(config, cpu_config(config.num_clones))
+        with tf.Session(target, config=proto) as session:
+            _start(session)
+            for _ in range(steps):
+                session.run(model.train_op)
+            difference = model.copies_difference
+            return _values(session), None if difference is None else session.run(difference)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MAKERS)
+def test_all_reduce(name, variable_kind):
+    """Two clones with copies of their own end where one on the whole batch ends, all alike."""
+    values, difference = _train(LogicalDevices(num_clones=2, all_reduce=True), name)
+    _assert_same(values, _train(LogicalDevices(), name)[0])
+    assert difference == 0
+
+
+@pytest.fixture(scope="module")
+def two_ps():
+    """The target of a worker with two parameter servers."""
+    [target] = start_cluster(num_workers=1, num_ps=2)
+    return target
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_parameter_servers(two_ps, name, variable_kind):
+    """With variables and slots on two servers two clones end where one alone ends."""
+    tf.Session.reset(two_ps)
+    config = LogicalDevices(num_clones=2, num_ps_tasks=2)
+    values, _ = _train(config, name, target=two_ps)
+    _assert_same(values, _train(LogicalDevices(), name)[0])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_asynchronous_clones(name, variable_kind):
+    """Each clone's update decays once, and moves the state once: two updates are two steps."""
+
+    def model_fn():
+        weight = tf.get_variable("weight", initializer=tf.constant([3.0, 4.0]))
+        tf.losses.add_loss(tf.reduce_sum(weight * [1.0, -2.0]))
+
+    optimizer = MAKERS[name]()
+    model = deploy(LogicalDevices(num_clones=2), model_fn, optimizer=optimizer, asynchronous=True)
+    with tf.Session(config=cpu_config(2)) as session:
+        _start(session)
+        for update in model.clone_updates:
+            session.run(update.train_op)
+        [value] = session.run(tf.trainable_variables())
+    settings = {
+        "adamw": {"rate": 0.05, "epsilon": 1e-3},
+        "lamb": {"rate": 0.05, "epsilon": 1e-3},
+        "lars": {"rate": 0.5, "momentum": 0.8, "coefficient": 0.1},
+    }[name]
+    reference = getattr(ten_steps, name)
+    gradients = [np.array([1.0, -2.0])] * 2
+    expected = reference(np.array([3.0, 4.0]), gradients, decay=0.1, **settings)[-1]
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+
+
+def _rows(shape, dtype=tf.float32, partition_info=None):
+    """An initializer that gives a part what the whole has there."""
+    first = 0 if partition_info is None else partition_info.var_offset[0]
+    values = formula([7, 3], dtype)
+    return values[first : first + int(shape[0])]
+
+
+def _cut_model(num_parts, is_sparse):
+    """Builds a table in parts; returns its gradients and variables, and its whole value."""
+    partitioner = tf.fixed_size_partitioner(num_parts) if num_parts else None
+    table = tf.get_variable("table", [7, 3], initializer=_rows, partitioner=partitioner)
+    # A cut table has its rows by turns among the parts unless told otherwise.
+    words = tf.nn.embedding_lookup(table, [0, 2, 2, 5, 6], partition_strategy="div")
+    if is_sparse:
+        loss = tf.reduce_sum(tf.square(words - 1))
+    else:
+        loss = tf.reduce_sum(tf.square(tf.convert_to_tensor(table) - 1))
+    tf.losses.add_loss(loss)
+    return table
+
+
+def _train_cut(name, num_parts, is_sparse, config, target=""):
+    with tf.Graph().as_default():
+        made = []
+        model = deploy(
+            config, lambda: made.append(_cut_model(num_parts, is_sparse)), optimizer=MAKERS[name]()
+        )
+        devices = {variable.device for variable in tf.trainable_variables()}
+        whole = tf.convert_to_tensor(made[0])
+        with tf.Session(target, config=cpu_config(1)) as session:
+            _start(session)
+            for _ in range(4):
+                session.run(model.train_op)
+            return session.run(whole), devices
+
+
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", MAKERS)
+def test_cut_variables(name, is_sparse, variable_kind):
+    """A variable in three parts makes the steps of the whole one: norms are of all parts."""
+    whole, _ = _train_cut(name, None, is_sparse, LogicalDevices())
+    parts, _ = _train_cut(name, 3, is_sparse, LogicalDevices())
+    np.testing.assert_allclose(parts, whole, rtol=2e-6, atol=2e-7)
+
+
+@pytest.mark.parametrize("name", ["lamb", "lars"])
+def test_cut_over_parameter_servers(two_ps, name):
+    """The norm is of all parts where they are on several servers, too."""
+    tf.Session.reset(two_ps)
+    parts, devices = _train_cut(name, 2, True, LogicalDevices(num_ps_tasks=2), two_ps)
+    assert len(devices) == 2
+    whole, _ = _train_cut(name, None, True, LogicalDevices())
+    np.testing.assert_allclose(parts, whole, rtol=2e-6, atol=2e-7)
+
+
+@pytest.mark.parametrize("make", [LAMBOptimizer, LARSOptimizer])
+def test_a_part_without_gradient(make):
+    """A layer of which only a part is trained has no norm: the message names it."""
+    table = tf.get_variable("table", [6, 2], partitioner=tf.fixed_size_partitioner(3))
+    message = r"all parts of table must have a gradient, .*got 1 part\(s\) with 4 of 12 values"
+    with pytest.raises(ValueError, match=message):
+        make(0.1).minimize(tf.reduce_sum(next(iter(table))))
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb", "lars"])
+def test_checkpoints_have_all_of_the_state(name, variable_kind, tmp_path):
+    """A run that is restored after two steps ends with the bits of one that went on."""
+
+    def run(steps, restore):
+        with tf.Graph().as_default():
+            table = tf.get_variable(
+                "table", [6, 4], initializer=formula, partitioner=tf.fixed_size_partitioner(2)
+            )
+            words = tf.nn.embedding_lookup(table, [0, 1, 4, 4])
+            bias = tf.get_variable("bias", [4], initializer=formula)
+            update = MAKERS[name]().minimize(tf.reduce_sum(tf.square(words + bias)))
+            saver = tf.train.Saver()
+            with tf.Session(config=cpu_config(1)) as session:
+                session.run(tf.global_variables_initializer())
+                if restore:
+                    saver.restore(session, str(tmp_path / "model.ckpt"))
+                for _ in range(steps):
+                    session.run(update)
+                saver.save(session, str(tmp_path / "model.ckpt"))
+                return _values(session)
+
+    straight = run(4, restore=False)
+    run(2, restore=False)
+    resumed = run(2, restore=True)
+    assert len(straight) == {"adamw": 11, "lamb": 11, "lars": 6}[name]
+    for key, value in straight.items():
+        np.testing.assert_array_equal(resumed[key], value, err_msg=key)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_constraints_hold(name, variable_kind):
+    """A variable's constraint is applied to what the step leaves."""
+    weight = tf.get_variable(
+        "w", initializer=tf.constant([1.0, 1.0]), constraint=lambda v: tf.clip_by_value(v, 0.9, 1.1)
+    )
+    update = MAKERS[name]().apply_gradients([(tf.constant([50.0, -50.0]), weight)])
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for _ in range(4):
+            session.run(update)
+        assert session.run(weight) == pytest.approx([0.9, 1.1])
+
+
+def test_weight_decay_note():
+    """The note counts what is decayed, and warns of a second decay in the loss."""
+    for name in ("conv/weights", "conv/biases", "BatchNorm/gamma", "BatchNorm/beta", "dense/bias"):
+        tf.get_variable(name, [2])
+    with tf.variable_scope("", partitioner=tf.fixed_size_partitioner(2)):
+        tf.get_variable("cut/biases", [4])
+    variables = tf.trainable_variables()
+    options = OptimizerOptions(optimizer="lamb", optimizer_weight_decay=0.5)
+    start = "lamb decays 1 of 7 variables by 0.5 times the rate, not those with "
+    assert weight_decay_note(options, variables, 0.0).startswith(start)
+    end = "; the loss has L2 regularization of 4e-05 as well (--weight_decay=0: none)"
+    assert weight_decay_note(options, variables, 4e-5).endswith(end)
+    every = OptimizerOptions(optimizer="adamw", no_weight_decay="")
+    expected = "adamw decays 7 of 7 variables by 0.01 times the rate"
+    assert weight_decay_note(every, variables, 0.0) == expected
+    for name in ("adam", "momentum"):
+        assert weight_decay_note(OptimizerOptions(optimizer=name), variables, 4e-5) is None
+    none = OptimizerOptions(optimizer="lars", optimizer_weight_decay=0.0)
+    assert weight_decay_note(none, variables, 4e-5) is None
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb", "lars"])
+def test_defaults(name):
+    """Without a decay each optimizer takes its own, and trains the golden model to a lower loss."""
+    options = OptimizerOptions(optimizer=name)
+    assert options.own_decay == {"adamw": 0.01, "lamb": 0.01, "lars": 0.0005}[name]
+    model = deploy(
+        LogicalDevices(),
+        feed_clones(GOLDENS["slim_mlp"], 1),
+        optimizer=build_optimizer({"adamw": 0.01, "lamb": 0.05, "lars": 5.0}[name], options),
+    )
+    with tf.Session(config=cpu_config(1)) as session:
+        session.run(tf.global_variables_initializer())
+        losses = [session.run(model.train_op) for _ in range(30)]
+    assert losses[-1] < losses[0]
