@@ -95,7 +95,7 @@ def test_with_both_each_example_has_one_of_them():
 def test_shares_have_the_distribution_of_beta(alpha):
     """Mean 1/2, variance 1 / (4 (2 alpha + 1)), and quantiles that SciPy's function gives."""
     draws = ((np.arange(4096) + 0.5) / 4096).astype(np.float32)
-    shares = run(lambda: mixing.beta(tf.constant(draws), alpha)).astype(float)
+    shares = run(lambda: mixing.beta(tf.constant(draws), tf.fill([4096], alpha))).astype(float)
     assert shares.mean() == pytest.approx(0.5, abs=1e-6)
     assert shares.var() == pytest.approx(1 / (4 * (2 * alpha + 1)), rel=5e-3)
     assert (np.diff(shares) >= 0).all()

@@ -35,9 +35,9 @@ def erase(images: Any, seeds: Any, probability: float) -> Any:
     draws = uniform_per_image(salted(seeds, _SALT), 5)
     shape = tf.shape(images)
     begin, end = random_boxes(draws[:, 1:], shape[1], shape[2])
-    erased = tf.where(draws[:, 0] < probability, 1.0, 0.0)
-    kept = 1.0 - boxes.inside(begin, end, shape) * erased[:, tf.newaxis, tf.newaxis, tf.newaxis]
-    return images * kept
+    # A box that ends where it begins is none.
+    end = tf.where(draws[:, :1] < probability, end, begin)
+    return images * (1.0 - boxes.inside(begin, end, shape))
 
 
 def random_boxes(draws: Any, height: Any, width: Any) -> tuple[Any, Any]:

@@ -73,18 +73,18 @@ class Mixing:
           its mean over each image, float32 [count].
         """
         draws = uniform_per_image(salted(seeds, _SALT), 4)
+        mixed_up = draws[:, 3] < (0.5 if self.mixup and self.cutmix else float(self.mixup > 0))
+        drawn = beta(draws[:, 0], tf.where(mixed_up, self.mixup or 1.0, self.cutmix or 1.0))
         if not self.cutmix:
-            shares = beta(draws[:, 0], self.mixup)
-            return shares[:, tf.newaxis], shares
-        begin, end = cut_boxes(beta(draws[:, 0], self.cutmix), draws[:, 1:3], shape[1], shape[2])
+            return drawn[:, tf.newaxis], drawn
+        begin, end = cut_boxes(drawn, draws[:, 1:3], shape[1], shape[2])
         weights = tf.reshape(1.0 - boxes.inside(begin, end, shape), [self.count, -1])
         cut = tf.cast(tf.reduce_prod(end - begin, axis=1), tf.float32)
         shares = 1.0 - cut / tf.cast(shape[1] * shape[2], tf.float32)
         if not self.mixup:
             return weights, shares
-        mixed_up, blended = draws[:, 3] < 0.5, beta(draws[:, 0], self.mixup)
-        weights = tf.where(mixed_up[:, tf.newaxis], blended[:, tf.newaxis], weights)
-        return weights, tf.where(mixed_up, blended, shares)
+        weights = tf.where(mixed_up[:, tf.newaxis], drawn[:, tf.newaxis], weights)
+        return weights, tf.where(mixed_up, drawn, shares)
 
 
 def cut_boxes(shares: Any, draws: Any, height: Any, width: Any) -> tuple[Any, Any]:
@@ -106,26 +106,29 @@ def cut_boxes(shares: Any, draws: Any, height: Any, width: Any) -> tuple[Any, An
     return tf.maximum(middle - half, 0), tf.minimum(middle + half, sides)
 
 
-def beta(draws: Any, alpha: float) -> Any:
-    """Numbers with the distribution Beta(alpha, alpha).
+def beta(draws: Any, alpha: Any) -> Any:
+    """Numbers with the distributions Beta(alpha, alpha).
 
     The quantile of a uniform number, found by bisection.  A ratio of gamma variables, the usual
     way, is 0 / 0 now and then for a small alpha, and needs an op for each seed.
 
     Args:
       draws: float32 [n], uniform from 0 to 1.
-      alpha: above 0.
+      alpha: above 0, float32 [n].
 
     Returns:
       float32 [n], from 0 to 1, to 2**-25.
     """
     draws = tf.cast(draws, tf.float64) + 2.0**-25  # the middle of what each float32 stands for
     tail = tf.minimum(draws, 1.0 - draws)  # the distribution is symmetric
-    low, high = tf.zeros_like(tail), tf.zeros_like(tail) + 0.5
-    parameter = tf.zeros_like(tail) + alpha
-    for _ in range(_BISECTIONS):
+    alpha = tf.cast(alpha, tf.float64)
+
+    def halve(step: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
         middle = (low + high) / 2
-        is_below = tf.math.betainc(parameter, parameter, middle) < tail
-        low, high = tf.where(is_below, middle, low), tf.where(is_below, high, middle)
+        is_below = tf.math.betainc(alpha, alpha, middle) < tail
+        return step + 1, tf.where(is_below, middle, low), tf.where(is_below, high, middle)
+
+    first = (tf.constant(0), tf.zeros_like(tail), tf.zeros_like(tail) + 0.5)
+    _, low, high = tf.while_loop(lambda step, *_: step < _BISECTIONS, halve, first)
     quantile = (low + high) / 2
     return tf.cast(tf.where(draws < 0.5, quantile, 1.0 - quantile), tf.float32)
