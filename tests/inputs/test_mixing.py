@@ -74,8 +74,8 @@ def test_cutmix_pastes_one_box_of_the_partner():
     boxes = pasted[..., 0]
     areas = boxes.any(axis=2).sum(axis=1) * boxes.any(axis=1).sum(axis=1)
     np.testing.assert_array_equal(boxes.sum(axis=(1, 2)), areas)
-    shares = 1 - areas.astype(np.float32) / np.float32(12 * 20)
-    np.testing.assert_array_equal(own_shares(batch), shares)
+    shares = 1 - areas / (12 * 20)
+    np.testing.assert_array_equal(own_shares(batch), shares.astype(np.float32))
 
 
 def test_with_both_each_example_has_one_of_them():

@@ -79,8 +79,9 @@ class Mixing:
             return drawn[:, tf.newaxis], drawn
         begin, end = cut_boxes(drawn, draws[:, 1:3], shape[1], shape[2])
         weights = tf.reshape(1.0 - boxes.inside(begin, end, shape), [self.count, -1])
-        cut = tf.cast(tf.reduce_prod(end - begin, axis=1), tf.float32)
-        shares = 1.0 - cut / tf.cast(shape[1] * shape[2], tf.float32)
+        # In float64, so that the float32 is the nearest one however the division is made.
+        cut = tf.cast(tf.reduce_prod(end - begin, axis=1), tf.float64)
+        shares = tf.cast(1.0 - cut / tf.cast(shape[1] * shape[2], tf.float64), tf.float32)
         if not self.mixup:
             return weights, shares
         weights = tf.where(mixed_up[:, tf.newaxis], drawn[:, tf.newaxis], weights)
