@@ -47,7 +47,7 @@ def own_shares(batch):
     return batch["label"][np.arange(count), np.arange(count) % 3]
 
 
-@pytest.mark.parametrize(("mixup", "cutmix"), [(0.2, 0), (0, 1), (0.8, 1)])
+@pytest.mark.parametrize(("mixup", "cutmix"), [(0.2, 0), (1, 0), (0, 1), (0.8, 1), (1, 0.5)])
 def test_labels_are_the_shares_of_the_pixels(mixup, cutmix):
     """Own share and partner's are 1 in sum, and what the pixels have of both."""
     batch = mixed(mixup, cutmix)

@@ -74,7 +74,9 @@ class Mixing:
         """
         draws = uniform_per_image(salted(seeds, _SALT), 4)
         mixed_up = draws[:, 3] < (0.5 if self.mixup and self.cutmix else float(self.mixup > 0))
-        drawn = beta(draws[:, 0], tf.where(mixed_up, self.mixup or 1.0, self.cutmix or 1.0))
+        # A parameter of 0 is that of none of the examples.
+        alphas = [float(each) or 1.0 for each in (self.mixup, self.cutmix)]
+        drawn = beta(draws[:, 0], tf.where(mixed_up, *alphas))
         if not self.cutmix:
             return drawn[:, tf.newaxis], drawn
         begin, end = cut_boxes(drawn, draws[:, 1:3], shape[1], shape[2])
