@@ -36,6 +36,7 @@ DEFAULT_EPOCHS = 20
 
 @dataclasses.dataclass(frozen=True)
 class TrainOptions(
+    inputs.Augmentation,
     ClusterOptions,
     training.DeploymentOptions,
     training.OptimizerOptions,
@@ -177,6 +178,7 @@ def build_inputs(
       one for each asynchronous clone.
     """
     arguments = run.config.input_arguments()
+    augmentation = inputs.Augmentation(**options.part(inputs.Augmentation))
     devices, num_shards = arguments.pop("clone_devices"), arguments.pop("num_shards")
     first_shard = arguments.pop("shard_index")
     parts = [[device] for device in devices] if options.asynchronous else [devices]
@@ -191,6 +193,7 @@ def build_inputs(
             seed=options.seed,
             shuffle_block=options.shuffle_block,
             fast_decode=options.fast_decode,
+            augmentation=augmentation,
             position=global_step if follow_step else None,
             **arguments
             | {

@@ -32,8 +32,8 @@ WITH_TENSORS = _table(
     copying: CopiedModel Twins
     evaluation: Evaluation Evaluator Predictions evaluate
     exporting: Serving Signature
-    inputs: ArraySource EvalBatches Order Preprocessing RecordDataset Texts TrainBatches
-        eval_batches read_idx read_texts register_preprocessing train_batches
+    inputs: ArraySource Augmentation EvalBatches Order Preprocessing RecordDataset Texts
+        TrainBatches eval_batches read_idx read_texts register_preprocessing train_batches
     internals: add_loop_inputs add_outputs inline_callable is_reference partitioned_variable
         replace_input set_slice_of slice_of
     optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer averages_to_restore

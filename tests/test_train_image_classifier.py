@@ -111,6 +111,25 @@ def test_optimizers_and_clones(tmp_path, capsys, optimizer, clones):
 
 
 @pytest.mark.slow
+def test_augmentation(tmp_path, capsys):
+    """A run with all augmentation trains; it is evaluated on images as they are."""
+    code, out, err = _main(
+        capsys,
+        f"--train_dir={tmp_path}",
+        "--randaugment_layers=2",
+        "--randaugment_magnitude=5",
+        "--random_erasing=0.25",
+        "--mixup=0.2",
+        "--cutmix=1",
+        "--label_smoothing=0.1",
+        "--max_number_of_steps=4",
+    )
+    assert code == 0, err
+    assert "test accuracy at step 4" in out
+    assert "randaugment_magnitude: 5.0" in (tmp_path / "options.yaml").read_text()
+
+
+@pytest.mark.slow
 def test_a_label_below_the_offset(tmp_path, capsys):
     """A label that the offset makes negative stops the run, and is not trained as no class."""
     flags = ("--labels_offset=1", "--max_number_of_steps=1", f"--train_dir={tmp_path}")

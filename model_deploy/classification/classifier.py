@@ -177,19 +177,26 @@ class Classifier(NamedTuple):
         """Labels of a batch, from 0 on; one below the offset stops the run.
 
         Args:
-          batch: has "label", int64 [batch].
+          batch: has "label", int64 [batch], or the shares of the dataset's classes, float32
+            [batch, classes].
 
         Returns:
-          int64 [batch], in [0, num_classes).
+          int64 [batch], in [0, num_classes); or float32 [batch, num_classes].
 
         Raises:
           tf.errors.InvalidArgumentError: when the graph runs, for a label below the offset.
         """
-        if not self.options.labels_offset:
-            return batch["label"]
-        labels = batch["label"] - self.options.labels_offset
-        message = f"labels must be at least labels_offset={self.options.labels_offset}"
-        with tf.control_dependencies([tf.debugging.assert_non_negative(labels, message=message)]):
+        labels, offset = batch["label"], self.options.labels_offset
+        if not offset:
+            return labels
+        message = f"labels must be at least labels_offset={offset}"
+        if labels.dtype.is_floating:
+            left_out = tf.debugging.assert_equal(labels[:, :offset], 0.0, message=message)
+            labels = labels[:, offset:]
+        else:
+            labels -= offset
+            left_out = tf.debugging.assert_non_negative(labels, message=message)
+        with tf.control_dependencies([left_out]):
             return tf.identity(labels)
 
     def train_batches(self, dataset: inputs.Dataset, **arguments: Any) -> inputs.TrainBatches:
@@ -212,7 +219,7 @@ class Classifier(NamedTuple):
 
         Args:
           batches: its next one has "image", float32 [batch, height, width, channels], and
-            "label", int64 [batch].
+            "label", int64 [batch] or, of mixed images, float32 [batch, classes].
         """
         self._apply(next(batches), is_training=True)
 

@@ -20,18 +20,35 @@ def add_classification_losses(
 
     Args:
       logits: float [batch, classes].
-      labels: int [batch], in [0, classes).
+      labels: int [batch], in [0, classes); or the shares of the classes, float [batch, classes],
+        which are 1 in sum.
       auxiliary_logits: those of an auxiliary head, float [batch, classes], which count
         0.4 times.
       label_smoothing: in [0, 1).
+
+    Raises:
+      ValueError: for shares of another number of classes than the logits have.
     """
-    one_hot = tf.one_hot(labels, logits.shape.as_list()[-1])
+    targets = _targets(tf.convert_to_tensor(labels), logits)
     if auxiliary_logits is not None:
         tf.losses.softmax_cross_entropy(
-            one_hot,
+            targets,
             auxiliary_logits,
             weights=AUXILIARY_WEIGHT,
             label_smoothing=label_smoothing,
             scope="aux_loss",
         )
-    tf.losses.softmax_cross_entropy(one_hot, logits, label_smoothing=label_smoothing)
+    tf.losses.softmax_cross_entropy(targets, logits, label_smoothing=label_smoothing)
+
+
+def _targets(labels: Any, logits: Any) -> Any:
+    """The shares of the classes, [batch, classes], of labels of either kind."""
+    classes = logits.shape.as_list()[-1]
+    if not labels.dtype.is_floating:
+        return tf.one_hot(labels, classes)
+    if labels.shape.rank != 2 or labels.shape.as_list()[-1] not in (classes, None):
+        raise ValueError(
+            f"labels must be [batch, {classes}], shares of the classes of the logits, "
+            f"got {labels.shape}"
+        )
+    return tf.cast(labels, logits.dtype)

@@ -16,6 +16,7 @@ from model_deploy.inputs import (  # noqa: F401 - all but one register themselve
     synthetic,
 )
 from model_deploy.inputs.archives import extract as extract_archive
+from model_deploy.inputs.augmentation import Augmentation
 from model_deploy.inputs.conversion import convert as convert_dataset
 from model_deploy.inputs.corruption import CorruptRecordError
 from model_deploy.inputs.dataset import Dataset, dataset_names, get_dataset, register_dataset
@@ -36,6 +37,7 @@ from model_deploy.inputs.user_records import RecordDataset
 
 __all__ = [
     "ArraySource",
+    "Augmentation",
     "Corpus",
     "CorruptRecordError",
     "Dataset",

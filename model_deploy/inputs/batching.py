@@ -11,6 +11,7 @@ from model_deploy.checks import check_at_least
 from model_deploy.inputs import chunks, decoding, raw, reading, sources
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
+from model_deploy.inputs.augmentation import Augmentation
 
 Example = dict[str, Any]
 
@@ -34,9 +35,12 @@ class Batching:
       in_windows: whether the numbers come in windows of some steps, with neighbours among them
         that are to be read together.
       fast_decode: whether a JPEG is reduced while it is decoded, where it is much too large.
+      augmentation: what comes on top of the family's training behaviour.  Where it mixes examples,
+        batches also carry "seed", int64 [n, 2].
 
     Raises:
-      ValueError: for a number below 1, and without an `image_size` for images that vary in size.
+      ValueError: for a number below 1, and without an `image_size` for images that vary in size,
+        and for RandAugment with a family that does not take it.
     """
 
     dataset: dataset_lib.Dataset
@@ -51,6 +55,7 @@ class Batching:
     include_index: bool = False
     in_windows: bool = False
     fast_decode: bool = False
+    augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
 
     def __post_init__(self) -> None:
         numbers = {"batch_size": self.batch_size, "num_readers": self.num_readers}
@@ -62,6 +67,11 @@ class Batching:
             raise ValueError(
                 "fast_decode must come with a preprocessing that cuts a part out while it decodes, "
                 f"such as inception, got True with {self.family.name!r}"
+            )
+        if self.augmentation.randaugment_layers and not self.family.takes_extra_augment:
+            raise ValueError(
+                "randaugment_layers must be 0 for a preprocessing without takes_extra_augment, "
+                f"got {self.augmentation.randaugment_layers} with {self.family.name!r}"
             )
         if self.image_size is None and None in self.dataset.image_shape[:2]:
             raise ValueError(
@@ -258,8 +268,14 @@ class Batching:
         else:
             if self._crop:
                 options["crop_image"] = False
+            extra = self.augmentation.before_normalization(seeds)
+            if extra is not None:
+                options["extra_augment"] = extra
             images = self.family.train(images, *self.size, seeds, **options)
+            images = self.augmentation.after_normalization(images, seeds)
         result = {"image": images[0] if lonely else images, "label": example["label"]}
+        if self.augmentation.mixes:
+            result["seed"] = self._seeds(example["position"])
         return result | ({"index": example["index"]} if self.include_index else {})
 
 

@@ -37,6 +37,21 @@ def uniform_per_image(seeds: Any, count: int) -> Any:
     return tf.cast(top, tf.float32) * 2.0**-24
 
 
+def salted(seeds: Any, salt: int) -> Any:
+    """Seeds for another purpose: their numbers are independent of those of `seeds`.
+
+    Args:
+      seeds: int64 [n, 2].
+      salt: a number of its own for each purpose.
+
+    Returns:
+      int64 [n, 2].
+    """
+    words = tf.bitcast(seeds, tf.uint64)
+    first = _mix(tf.bitwise.bitwise_xor(words[:, 0], _u64(salt * _GOLDEN % 2**64)))
+    return tf.bitcast(tf.stack([first, words[:, 1]], axis=1), tf.int64)
+
+
 def _mix(words: Any) -> Any:
     for shift, multiplier in zip(_SHIFTS, _MULTIPLIERS, strict=False):
         words = tf.bitwise.bitwise_xor(words, tf.bitwise.right_shift(words, _u64(shift)))

@@ -57,15 +57,20 @@ def example_numbers(
     *,
     start: Any,
     num_epochs: int | None,
+    num_following: int = 0,
 ) -> Any:
     """A `tf.data.Dataset` of example numbers from step `start` on, a window in each element.
 
-    In a window one step follows the other, and in a step the clones that share the pipeline.
+    In a window one step follows the other, and in a step the clones that share the pipeline; then
+    as many as `num_following` of the places behind theirs in the global batch, whose end its
+    beginning follows.
     """
     num_steps, window = order.steps_per_epoch, order.steps_per_window
     first_epoch = start // num_steps
     first_step = start % num_steps
     begin, count = shard.offset(first_clone), num_clones * shard.batch_size
+    wanted = tf.range(begin, begin + count + num_following, dtype=tf.int64)
+    places = wanted % shard.global_batch_size
 
     @tf.autograph.experimental.do_not_convert
     def windows_of_epoch(epoch: Any) -> Any:
@@ -77,7 +82,6 @@ def example_numbers(
             steps = tf.range(
                 tf.maximum(number * window, done), tf.minimum((number + 1) * window, num_steps)
             )
-            places = begin + tf.range(count, dtype=tf.int64)
             in_epoch = tf.reshape(steps[:, tf.newaxis] * shard.global_batch_size + places, [-1])
             return {
                 "index": tf.gather(examples, in_epoch),

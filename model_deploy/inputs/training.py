@@ -1,6 +1,7 @@
 """Training batches for the clones of one replica, with a position that can be restored."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -9,6 +10,7 @@ from model_deploy.checks import check_at_least
 from model_deploy.inputs import batching, waiting
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
+from model_deploy.inputs.augmentation import Augmentation, Mixing
 from model_deploy.inputs.order import Order
 from model_deploy.inputs.shards import Shard, example_numbers
 from model_deploy.inputs.user_records import RecordBatching, RecordDataset
@@ -53,15 +55,22 @@ class TrainBatches(Iterator[dict[str, Any]]):
         self.num_examples_per_epoch = order.examples_per_epoch
         self._shard = shard
         self._given = 0
-        pipeline = options.pipeline()
+        on_gpus = any("GPU" in device.upper() for device in clone_devices or ())
+        pipeline, num_following = _pipeline(options, shard, 1 if on_gpus else shard.num_clones)
 
         def iterator(first_clone: int, num_clones: int, device: str | None) -> Any:
             numbers = example_numbers(
-                order, shard, first_clone, num_clones, start=self.position, num_epochs=num_epochs
+                order,
+                shard,
+                first_clone,
+                num_clones,
+                start=self.position,
+                num_epochs=num_epochs,
+                num_following=num_following,
             )
             return _prefetching_iterator(pipeline(numbers), num_clones, device)
 
-        if any("GPU" in device.upper() for device in clone_devices or ()):
+        if on_gpus:
             # Each onto its device, while the step before it runs.
             iterators = [iterator(clone, 1, each) for clone, each in enumerate(clone_devices or ())]
             takers = iterators
@@ -80,6 +89,8 @@ class TrainBatches(Iterator[dict[str, Any]]):
 
     def __next__(self) -> dict[str, Any]:
         """Gives a clone its "image" float32 [batch_size, h, w, c] and "label" int64 [batch_size].
+
+        With mixup or cutmix, "label" is float32 [batch_size, classes].
 
         Whichever batch is fetched, the batches of all clones move on by one step, so
         that they stay disjoint.
@@ -120,6 +131,7 @@ def train_batches(
     variables_device: Any = "",
     include_index: bool = False,
     preprocessing_options: Mapping[str, Any] | None = None,
+    augmentation: Augmentation | None = None,
     name: str = "train_batches",
 ) -> TrainBatches:
     """Builds the input pipeline of one replica in the default graph.
@@ -157,25 +169,35 @@ def train_batches(
         outlives this process on a parameter server.
       include_index: adds "index", int64 [batch_size], the numbers of the examples.
       preprocessing_options: keyword arguments for the family.
+      augmentation: RandAugment, random erasing, mixup and cutmix; by default none of them.
       name: the name scope.
 
     Returns:
       An iterator over the batches of the clones: "image" float32 [batch_size, h, w, c] and
-      "label" int64 [batch_size]; or the features of your own records, each with [batch_size] in
-      front of its shape.  Its `initializer` is added to `TABLE_INITIALIZERS`, so
+      "label" int64 [batch_size], with mixup or cutmix float32 [batch_size, num_classes], the shares
+      of the classes; or the features of your own records, each with [batch_size] in front of its
+      shape.  Its `initializer` is added to `TABLE_INITIALIZERS`, so
       `slim.learning.train`, `Supervisor` and monitored sessions run it after a checkpoint was
       restored; a plain session runs `tf.compat.v1.tables_initializer()` after the variables
       are there.
 
     Raises:
       ValueError: for numbers out of their range, a global batch that is larger than the
-        dataset, and examples that cannot be read.
+        dataset, and examples that cannot be read; for augmentation of records of your own, of
+        images that a family does not give to it, and of pairs in a global batch of one example.
     """
+    augmentation = augmentation or Augmentation()
     shard = Shard(num_shards, shard_index, num_clones, batch_size)
     order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle, shuffle_block)
     check_at_least("num_epochs", num_epochs, 1)
     options: batching.Batching | RecordBatching
+    if augmentation.mixes and shard.global_batch_size == 1:
+        raise ValueError("global batch must be at least 2 examples for mixup and cutmix, got 1")
     if isinstance(dataset, RecordDataset):
+        if augmentation != Augmentation():
+            raise ValueError(
+                f"augmentation must be None for records of your own, got {augmentation}"
+            )
         options = RecordBatching(dataset, batch_size, True, seed, num_readers, include_index)
     else:
         options = batching.Batching(
@@ -191,6 +213,7 @@ def train_batches(
             include_index=include_index,
             in_windows=order.steps_per_window > 1,
             fast_decode=fast_decode,
+            augmentation=augmentation,
         )
     with (
         tf.compat.v1.device(inputs_device),
@@ -205,6 +228,41 @@ def train_batches(
             num_epochs=num_epochs,
             clone_devices=clone_devices,
         )
+
+
+def _pipeline(
+    options: batching.Batching | RecordBatching, shard: Shard, num_clones: int
+) -> tuple[Callable[[Any], Any], int]:
+    """What makes batches of numbers, and how many more numbers than examples it takes.
+
+    Args:
+      options: how examples become batches.
+      shard: the part of this replica.
+      num_clones: the clones that share a pipeline.
+
+    Returns:
+      A function from a `tf.data.Dataset` of numbers to one of clones' batches; and how many
+      examples it takes that follow those of the clones in the global batch.
+    """
+    if isinstance(options, RecordBatching) or not options.augmentation.mixes:
+        return options.pipeline(), 0
+    count = num_clones * shard.batch_size
+    # A whole global batch has all partners in it.
+    num_following = 0 if count == shard.global_batch_size else 1
+    pieces = dataclasses.replace(options, batch_size=count + num_following).pipeline()
+    mixing = Mixing(
+        options.augmentation.mixup,
+        options.augmentation.cutmix,
+        options.dataset.num_classes,
+        count,
+    )
+    mix = tf.autograph.experimental.do_not_convert(mixing.mix)
+
+    def batches(numbers: Any) -> Any:
+        mixed = pieces(numbers).map(mix, tf.data.AUTOTUNE)
+        return mixed if num_clones == 1 else mixed.rebatch(shard.batch_size, drop_remainder=True)
+
+    return batches, num_following
 
 
 def _own_position(num_shards: int) -> Any:

@@ -45,7 +45,7 @@ def test_commands_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     files.write_folder(tmp_path / "photos", count=20, shape=(30, 32, 3))
     lines = [line for block in blocks("bash") for line in block.splitlines()]
-    assert len(lines) == 3
+    assert len(lines) == 4
     for line in lines:
         assert run(line) == 0
     assert (tmp_path / "run" / "checkpoint").exists()

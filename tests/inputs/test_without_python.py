@@ -72,6 +72,26 @@ def test_images_of_one_size_meet_no_python(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_python")
+@pytest.mark.parametrize(("name", "preprocessing"), [("tfrecord", "cifarnet"), ("folder", "vgg")])
+def test_augmentation_meets_no_python(name, preprocessing, tmp_path):
+    """Neither does RandAugment, nor erasing, nor the partners of mixup and cutmix."""
+    everything = inputs.Augmentation(
+        randaugment_layers=1, random_erasing=0.5, mixup=0.2, cutmix=1.0
+    )
+    options = {"image_size": 16, "preprocessing": preprocessing, "augmentation": everything}
+    with tf.Graph().as_default() as graph:
+        inputs.train_batches(made(name, tmp_path / "graph"), batch_size=4, num_shards=2, **options)
+        functions = graph.as_graph_def().library.function
+        called = [node.op for function in functions for node in function.node_def]
+    assert "ImageProjectiveTransformV3" in called
+    steps = sessions.train_indices(
+        made(name, tmp_path / "data"), num_epochs=1, batch_size=4, num_shards=2, **options
+    )
+    assert len(steps) == 20 // 8
+
+
+@pytest.mark.slow
 def test_a_vanished_file_ends_the_run(tmp_path):
     """A file that is gone is an error that names it, and no endless search."""
     files.write_examples(tmp_path, [20])

@@ -7,6 +7,7 @@ in the pixels of a channel, with coefficients that follow from the means and
 variances of the channels.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -29,8 +30,16 @@ def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False
     return tf.image.per_image_standardization(part)
 
 
-@families.register_preprocessing("cifarnet", evaluate, batched=True)
-def train(batch: Any, height: int, width: int, seeds: Any, *, use_grayscale: bool = False) -> Any:
+@families.register_preprocessing("cifarnet", evaluate, batched=True, takes_extra_augment=True)
+def train(
+    batch: Any,
+    height: int,
+    width: int,
+    seeds: Any,
+    *,
+    use_grayscale: bool = False,
+    extra_augment: Callable[[Any], Any] | None = None,
+) -> Any:
     """Augments: shift by up to 4 pixels, mirror, brightness, contrast; then standardizes.
 
     Args:
@@ -39,6 +48,7 @@ def train(batch: Any, height: int, width: int, seeds: Any, *, use_grayscale: boo
       width: at most w + 8.
       seeds: int64 [n, 2].
       use_grayscale: turns colours into one grey channel first.
+      extra_augment: what is done to the images before they are normalized; see `Preprocessing`.
 
     Returns:
       float32 [n, height, width, c].
@@ -48,6 +58,7 @@ def train(batch: Any, height: int, width: int, seeds: Any, *, use_grayscale: boo
     """
     draws = uniform_per_image(seeds, 5)
     batch = shift_and_mirror(batch, height, width, draws[:, :3])
+    batch = batch if extra_augment is None else extra_augment(batch)
     return distort(batch, draws[:, 3:], use_grayscale=use_grayscale)
 
 

@@ -24,6 +24,10 @@ class Preprocessing:
         seed, channels)` decodes that part, uint8 [h, w, c], of a string [].
         `train` is then called with `crop_image=False`.  For `fast_decode` it takes a keyword
         `smallest`, (height, width), to which it may reduce that part.
+      takes_extra_augment: whether `train` takes a keyword `extra_augment`: None, or a function
+        that it applies to the images when they are cut and mirrored, and not yet normalized.  That
+        takes images of its rank with 1 or 3 channels, uint8 or float32 from 0 to 255, and gives
+        such of the same shape, uint8.
     """
 
     name: str
@@ -31,6 +35,7 @@ class Preprocessing:
     evaluate: Callable[..., Any]
     batched: bool = False
     crop_encoded: Callable[..., Any] | None = None
+    takes_extra_augment: bool = False
 
 
 def register_preprocessing(
@@ -40,6 +45,7 @@ def register_preprocessing(
     networks: tuple[str, ...] = (),
     batched: bool = False,
     crop_encoded: Callable[..., Any] | None = None,
+    takes_extra_augment: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator of the function that preprocesses for training.
 
@@ -50,6 +56,7 @@ def register_preprocessing(
       networks: names of networks that use it.
       batched: see `Preprocessing`.
       crop_encoded: see `Preprocessing`.
+      takes_extra_augment: see `Preprocessing`.
 
     Raises:
       ValueError: if the name of the family or of a network is taken.
@@ -68,7 +75,9 @@ def register_preprocessing(
             raise ValueError(f"preprocessing name must be new, got {key!r}, which is registered")
 
     def register(train: Callable[..., Any]) -> Callable[..., Any]:
-        _FAMILIES[name] = Preprocessing(name, train, evaluate, batched, crop_encoded)
+        _FAMILIES[name] = Preprocessing(
+            name, train, evaluate, batched, crop_encoded, takes_extra_augment
+        )
         for network in networks:
             _FAMILY_OF_NETWORK[network] = name
         return train

@@ -129,7 +129,7 @@ def decode_reduced(contents: Any, window: Any, channels: int, smallest: tuple[in
 
 
 @families.register_preprocessing(
-    "inception", evaluate, networks=_NETWORKS, crop_encoded=crop_encoded
+    "inception", evaluate, networks=_NETWORKS, crop_encoded=crop_encoded, takes_extra_augment=True
 )
 def train(
     image: Any,
@@ -140,6 +140,7 @@ def train(
     fast_mode: bool = True,
     crop_image: bool = True,
     use_grayscale: bool = False,
+    extra_augment: Callable[[Any], Any] | None = None,
 ) -> Any:
     """A random part, stretched, mirrored half of the time, in other colours.
 
@@ -152,6 +153,7 @@ def train(
         ways to scale and one of four orders of brightness, saturation, hue, contrast.
       crop_image: whether to cut out a random part.
       use_grayscale: turns colours into one grey channel at the end.
+      extra_augment: what is done to the image before its colours are changed; see `Preprocessing`.
 
     Returns:
       float32 [height, width, c], from -1 to 1.
@@ -164,6 +166,8 @@ def train(
     image = tf.image.convert_image_dtype(image, tf.float32)
     draws = uniform_per_image(seed[tf.newaxis], 7)[0]
     image = images.mirror(stretch(image, height, width, draws[0], fast_mode), draws[1])
+    if extra_augment is not None:
+        image = tf.image.convert_image_dtype(extra_augment(image * 255.0), tf.float32)
     image = distort_colours(image, draws[2:], fast_mode)
     return centred(images.to_grey(image) if use_grayscale else image)
 

@@ -4,6 +4,7 @@ K. Simonyan, A. Zisserman: "Very deep convolutional networks for large-scale ima
 recognition", 2014, section 3.1.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -44,7 +45,7 @@ def evaluate(
     return _cut(scaled, free // 2, height, width) - tf.constant(_MEAN_COLOUR)
 
 
-@families.register_preprocessing("vgg", evaluate, networks=_NETWORKS)
+@families.register_preprocessing("vgg", evaluate, networks=_NETWORKS, takes_extra_augment=True)
 def train(
     image: Any,
     height: int,
@@ -54,6 +55,7 @@ def train(
     resize_side_min: int = 256,
     resize_side_max: int = 512,
     use_grayscale: bool = False,
+    extra_augment: Callable[[Any], Any] | None = None,
 ) -> Any:
     """A random part of the randomly scaled image, mirrored half of the time.
 
@@ -65,6 +67,7 @@ def train(
       resize_side_min: see `augment`.
       resize_side_max: see `augment`.
       use_grayscale: not possible.
+      extra_augment: what is done to the part before the mean is subtracted; see `Preprocessing`.
 
     Returns:
       float32 [height, width, 3].
@@ -80,6 +83,7 @@ def train(
         resize_side_min=resize_side_min,
         resize_side_max=resize_side_max,
         use_grayscale=use_grayscale,
+        extra_augment=extra_augment,
     )
 
 
@@ -92,6 +96,7 @@ def augment(
     resize_side_min: int = 256,
     resize_side_max: int = 512,
     use_grayscale: bool = False,
+    extra_augment: Callable[[Any], Any] | None = None,
 ) -> Any:
     """`train` with random numbers in place of a seed.
 
@@ -104,6 +109,7 @@ def augment(
       resize_side_min: the smallest smaller side.
       resize_side_max: the largest smaller side.
       use_grayscale: not possible.
+      extra_augment: what is done to the part before the mean is subtracted; see `Preprocessing`.
 
     Returns:
       float32 [height, width, 3].
@@ -123,8 +129,10 @@ def augment(
     scaled = _scale_smaller_side(image, side)
     free = tf.shape(scaled)[:2] - [height, width]
     start = tf.cast(tf.floor(draws[1:3] * tf.cast(free + 1, tf.float32)), tf.int32)
-    part = _cut(scaled, start, height, width)
-    return images.mirror(part, draws[3]) - tf.constant(_MEAN_COLOUR)
+    part = images.mirror(_cut(scaled, start, height, width), draws[3])
+    if extra_augment is not None:
+        part = tf.cast(extra_augment(part), tf.float32)
+    return part - tf.constant(_MEAN_COLOUR)
 
 
 def _check(image: Any, height: int, width: int, resize_side_min: int, use_grayscale: bool) -> None:

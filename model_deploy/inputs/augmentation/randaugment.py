@@ -1,0 +1,76 @@
+"""RandAugment: some operations, drawn for each image, one after the other."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from model_deploy.inputs.augmentation.operations import OPERATIONS
+from model_deploy.inputs.randomness import salted, uniform_per_image
+
+LARGEST_MAGNITUDE = 10
+_SALT = 0x52414E44
+_SMALLEST_SIDE = 3  # a pixel and its neighbours
+
+
+def randaugment(images: Any, seeds: Any, layers: int, magnitude: float) -> Any:
+    """Applies operations to each image, each as likely as the others in each layer.
+
+    Args:
+      images: [n, h, w, c] or [h, w, c], uint8 or float32 from 0 to 255, with 1 or 3 channels.
+      seeds: int64 [n, 2] or [2].
+      layers: how many operations each image gets.
+      magnitude: from 0 to 10, a tenth of which is the strength of all operations; the direction
+        is drawn.
+
+    Returns:
+      uint8 of the same shape.
+
+    Raises:
+      ValueError: for images with another number of channels, or of less than 3 x 3 pixels.
+    """
+    height, width, channels = images.shape.as_list()[-3:]
+    if channels not in (1, 3):
+        raise ValueError(
+            f"randaugment_layers must be 0 for images without 1 or 3 channels, got {layers} with "
+            f"{channels} channels"
+        )
+    if min(height or _SMALLEST_SIDE, width or _SMALLEST_SIDE) < _SMALLEST_SIDE:
+        raise ValueError(
+            f"randaugment_layers must be 0 for images below {_SMALLEST_SIDE} x {_SMALLEST_SIDE}, "
+            f"got {layers} with {height} x {width}"
+        )
+    if images.dtype != tf.uint8:
+        images = tf.cast(tf.clip_by_value(tf.round(images), 0.0, 255.0), tf.uint8)
+    single = images.shape.rank == 3
+    if single:
+        images, seeds = images[tf.newaxis], seeds[tf.newaxis]
+    shape = images.shape
+    draws = uniform_per_image(salted(seeds, _SALT), 2 * layers)
+    strength = magnitude / LARGEST_MAGNITUDE
+    apply = _to_one if single else _to_each
+    for layer in range(layers):
+        chosen = tf.cast(draws[:, 2 * layer] * len(OPERATIONS), tf.int32)
+        strengths = tf.where(draws[:, 2 * layer + 1] < 0.5, strength, -strength)
+        images = tf.ensure_shape(apply(images, chosen, strengths), shape)
+    return images[0] if single else images
+
+
+def _to_one(images: Any, chosen: Any, strengths: Any) -> Any:
+    """A batch of one image: only its operation runs."""
+    ways: list[Callable[[], Any]] = [
+        functools.partial(operation, images, strengths) for operation in OPERATIONS.values()
+    ]
+    return tf.switch_case(chosen[0], ways)
+
+
+def _to_each(images: Any, chosen: Any, strengths: Any) -> Any:
+    """Each operation runs once, on the images of the batch that are to have it."""
+    count = tf.shape(images)[0]
+    places = tf.dynamic_partition(tf.range(count), chosen, len(OPERATIONS))
+    changed = [
+        operation(tf.gather(images, its), tf.gather(strengths, its))
+        for operation, its in zip(OPERATIONS.values(), places, strict=True)
+    ]
+    return tf.dynamic_stitch(places, changed)
