@@ -91,14 +91,12 @@ class Chunks:
         )
 
 
-def read_windows(
-    source: sources.RunSource, tables: Sequence[Any], numbers: Any, readers: int
-) -> Any:
+def read_windows(source: sources.Runs, tables: Sequence[Any], numbers: Any, readers: int) -> Any:
     """What is stored of the examples of each window, neighbours by a single request.
 
     Args:
       source: where the examples are.
-      tables: the tensors of its tables.
+      tables: the tensors that it looks things up in.
       numbers: a `tf.data.Dataset` of windows: dicts of tensors [n], "index" among them.
       readers: requests at the same time.
 

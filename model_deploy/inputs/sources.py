@@ -90,8 +90,8 @@ class GraphSource(EncodedSource, Protocol):
 
 
 @runtime_checkable
-class RunSource(GraphSource, Protocol):
-    """A `GraphSource` in which neighbours are read together by a single request."""
+class Runs(Protocol):
+    """How neighbours are read together by a single request; the module `records` has it."""
 
     def runs_in_graph(self, tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
         """Which of some examples are neighbours.
@@ -106,6 +106,11 @@ class RunSource(GraphSource, Protocol):
 
     def read_run_in_graph(self, tables: Sequence[Any], first: Any, count: Any) -> Any:
         """What is stored of the examples of a run, string [count]."""
+
+
+@runtime_checkable
+class RunSource(GraphSource, Runs, Protocol):
+    """A `GraphSource` in which neighbours are read together by a single request."""
 
 
 Source = ArraySource | EncodedSource

@@ -198,7 +198,15 @@ def train_batches(
             raise ValueError(
                 f"augmentation must be None for records of your own, got {augmentation}"
             )
-        options = RecordBatching(dataset, batch_size, True, seed, num_readers, include_index)
+        options = RecordBatching(
+            dataset,
+            batch_size,
+            training=True,
+            seed=seed,
+            num_readers=num_readers,
+            include_index=include_index,
+            in_windows=order.steps_per_window > 1,
+        )
     else:
         options = batching.Batching(
             dataset=dataset,

@@ -97,6 +97,7 @@ class RecordBatching:
       seed: first half of each record's seed.
       num_readers: reads at the same time; None for as many as cores.
       include_index: whether batches also carry "index", the numbers of their records.
+      in_windows: as that of `Batching`.
 
     Raises:
       ValueError: for a number below 1.
@@ -108,6 +109,7 @@ class RecordBatching:
     seed: int = 0
     num_readers: int | None = None
     include_index: bool = False
+    in_windows: bool = False
 
     def __post_init__(self) -> None:
         check_at_least("batch_size", self.batch_size, 1)
@@ -123,8 +125,19 @@ class RecordBatching:
             features = self.dataset.parse_fn(record, *seeds)
             return features | ({"index": number["index"]} if self.include_index else {})
 
+        @tf.autograph.experimental.do_not_convert
+        def stored(number: dict[str, Any]) -> Any:
+            def alone() -> Any:
+                return records.read_in_graph(tables, number["index"])
+
+            if not self.in_windows:
+                return alone()
+            # Empty ones, too, are of a run with an error, or so they look: nobody knows which.
+            together = number["stored"]
+            return tf.cond(tf.equal(together, ""), alone, lambda: together)
+
         def read(number: dict[str, Any]) -> dict[str, Any]:
-            return parse(records.read_in_graph(tables, number["index"]), number)
+            return parse(stored(number), number)
 
         @tf.autograph.experimental.do_not_convert
         def by_python(number: dict[str, Any]) -> dict[str, Any]:
@@ -153,6 +166,8 @@ class RecordBatching:
         reading = chunks.Chunks(read, read_again, size, readers, autograph=True)
 
         def batches(numbers: Any) -> Any:
+            if self.in_windows:
+                numbers = chunks.read_windows(records, tables, numbers, readers)
             examples = reading.examples(numbers)
             examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
             return chunks.with_threads(examples, readers)

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import inputs
+from model_deploy.inputs import records
 from tests.inputs import files, sessions
 
 
@@ -88,6 +89,32 @@ def test_seed_is_that_of_the_place(tmp_path):
     assert [b["seed"].tolist() for (b,) in whole[:1]] == [[[7, 0], [7, 1], [7, 2], [7, 3]]]
 
 
+def test_neighbours_are_read_together(tmp_path, monkeypatch):
+    """With blocks every record comes from a request for some, but empty ones: each from its own."""
+    alone = records.read_in_graph
+    read = []
+
+    def note(index):
+        read.append(int(index))
+        return index
+
+    def read_in_graph(tables, index):
+        return alone(tables, tf.ensure_shape(tf.numpy_function(note, [index], tf.int64), []))
+
+    monkeypatch.setattr(records, "read_in_graph", read_in_graph)
+    contents = [b"" if number == 5 else b"%d" % number for number in range(16)]
+    files.write_records(tmp_path / "a", contents)
+    options = {"parse_fn": lambda record: {"record": record}, "shuffle_block": 4}
+    steps = train([str(tmp_path / "a")], batch_size=4, num_epochs=1, **options)
+    got = {
+        index: record
+        for (batch,) in steps
+        for index, record in zip(batch["index"].tolist(), batch["record"].tolist(), strict=True)
+    }
+    assert [got[number] for number in range(16)] == contents
+    assert read == [5]
+
+
 def test_autograph_goes_through_the_function(tmp_path):
     """A Python `if` on a tensor works in what users write."""
 
@@ -103,13 +130,15 @@ def test_autograph_goes_through_the_function(tmp_path):
 
 
 @pytest.mark.slow
-def test_corrupt_records_are_named_or_replaced(tmp_path):
+@pytest.mark.parametrize("shuffle_block", [None, 4])
+def test_corrupt_records_are_named_or_replaced(shuffle_block, tmp_path):
     """A record that does not match its checksum is named; tolerated, the next one comes."""
     paths = write(tmp_path)
     content = bytearray((tmp_path / "b").read_bytes())
     content[13] ^= 1
     (tmp_path / "b").write_bytes(content)
     options = {"batch_size": 1, "shuffle": False, "num_epochs": 1}
+    options["shuffle_block"] = shuffle_block
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"b: record 0 .*checksum"):
         train(paths, **options)
     steps = train(paths, skip_corrupt_records=1, **options)
