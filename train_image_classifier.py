@@ -292,6 +292,8 @@ def train_model(
         print_banner(options, run)
         if options.describe:
             print(model_deploy.describe(model))
+            for held in inputs.held_in(tf.get_default_graph()):
+                print(held)
         return model_deploy.train(
             model,
             options.train_dir,

@@ -143,7 +143,7 @@ def test_a_label_below_the_offset(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_describe(tmp_path, capsys):
-    """`--describe` prints the placement report before training."""
+    """`--describe` prints, before training, the placement report and what the inputs hold."""
     flags = ("--describe", "--batch_size=2", "--max_number_of_steps=1")
     code, out, _ = _main(capsys, f"--train_dir={tmp_path}", *flags)
     assert code == 0
@@ -151,6 +151,7 @@ def test_describe(tmp_path, capsys):
     parameters = 5 * 5 * 32 + 32 + 5 * 5 * 32 * 64 + 64 + 3136 * 1024 + 1024 + 1024 * 10 + 10
     # Each with the two slots of RMSProp with momentum, and the int64 global step.
     assert row[1:] == (str(8 * 3 + 1), f"{parameters * 4 * 3 + 8:,}")
+    assert re.search(rf"^inputs hold at most .* examples of {28 * 28 * 4 + 8:,} bytes", out, re.M)
 
 
 BAD = {

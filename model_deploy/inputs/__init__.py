@@ -22,6 +22,7 @@ from model_deploy.inputs.corruption import CorruptRecordError
 from model_deploy.inputs.dataset import Dataset, dataset_names, get_dataset, register_dataset
 from model_deploy.inputs.downloading import download_dataset, download_file
 from model_deploy.inputs.evaluation import EvalBatches, eval_batches
+from model_deploy.inputs.holding import Held, held_in
 from model_deploy.inputs.mnist import read_idx
 from model_deploy.inputs.order import Order
 from model_deploy.inputs.preprocessing import (
@@ -43,6 +44,7 @@ __all__ = [
     "Dataset",
     "EncodedSource",
     "EvalBatches",
+    "Held",
     "Order",
     "Preprocessing",
     "RecordDataset",
@@ -56,6 +58,7 @@ __all__ = [
     "extract_archive",
     "get_dataset",
     "get_preprocessing",
+    "held_in",
     "preprocessing",
     "preprocessing_names",
     "read_idx",

@@ -2,13 +2,14 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import chunks, decoding, raw, reading, sources
+from model_deploy.inputs import chunks, decoding, holding, raw, reading, sources
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.augmentation import Augmentation
@@ -145,8 +146,7 @@ class Batching:
         tables = chunks.in_graph(source.tables())
         by_python = self._by_python(source)
         finish = self._plain(self._finish)
-        # Images of one size can wait for the rest of their batch.
-        finish_batches = self.family.batched and None not in self.dataset.image_shape
+        finish_batches = self._finishes_batches
 
         def read(number: Example) -> Example:
             example = self._by_ops(source, tables, number)
@@ -156,15 +156,13 @@ class Batching:
             examples = by_python(numbers, None)
             return examples if finish_batches else examples.map(finish)
 
-        pixels = self.size[0] * self.size[1] * (self.dataset.image_shape[-1] or 3)
-        readers = self.num_readers or chunks.default_readers(source.is_local)
-        size = chunks.chunk_size(pixels * tf.float32.size, self.batch_size)
+        readers, size = self._chunks_of(source)
         reading_chunks = chunks.Chunks(
             self._plain(read), read_again, size, readers, autograph=self._is_users
         )
 
         def batches(numbers: Any) -> Any:
-            if self.in_windows and isinstance(source, sources.RunSource):
+            if self.in_windows and isinstance(source, sources.RunSource):  # `reads_windows`
                 numbers = chunks.read_windows(source, tables, numbers, readers)
             examples = reading_chunks.examples(numbers)
             examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
@@ -172,6 +170,45 @@ class Batching:
             return chunks.with_threads(examples, readers)
 
         return batches
+
+    @property
+    def _finishes_batches(self) -> bool:
+        """Whether images wait for the rest of their batch: those of one size can."""
+        return self.family.batched and None not in self.dataset.image_shape
+
+    def _chunks_of(self, source: sources.GraphSource) -> tuple[int, int]:
+        """How many chunks are read at the same time, and the examples of each."""
+        pixels = self.size[0] * self.size[1] * (self.dataset.image_shape[-1] or 3)
+        readers = self.num_readers or chunks.default_readers(source.is_local)
+        return readers, chunks.chunk_size(pixels * tf.float32.size, self.batch_size)
+
+    @property
+    def tables(self) -> Sequence[np.ndarray]:
+        """The arrays that enter the graph, of any shapes."""
+        source = self.dataset.source
+        if isinstance(source, sources.ArraySource):
+            return source.arrays
+        return source.tables() if isinstance(source, sources.GraphSource) else []
+
+    @property
+    def reads_windows(self) -> bool:
+        """Whether neighbours are read together."""
+        return self.in_windows and isinstance(self.dataset.source, sources.RunSource)
+
+    @property
+    def work(self) -> holding.Work:
+        """What is being made at the same time."""
+        source = self.dataset.source
+        calls = self.num_preprocessing_threads or chunks.usable_cores()
+        in_batches = calls * self.batch_size
+        if isinstance(source, sources.GraphSource):
+            readers, size = self._chunks_of(source)
+            examples = holding.in_chunks(readers, size)
+            return holding.Work(examples + (in_batches if self._finishes_batches else 0), readers)
+        if isinstance(source, sources.ArraySource):
+            return holding.Work(in_batches if self.family.batched else calls, 0)
+        readers = self.num_readers or chunks.usable_cores()
+        return holding.Work(readers + calls, readers)
 
     def _by_ops(self, source: sources.GraphSource, tables: Any, number: Example) -> Example:
         """Reads and decodes an example by TensorFlow's ops alone."""

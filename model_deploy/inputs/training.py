@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import batching, waiting
+from model_deploy.inputs import batching, chunks, holding, waiting
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.augmentation import Augmentation, Mixing
@@ -25,6 +25,7 @@ class TrainBatches(Iterator[dict[str, Any]]):
       num_batches_per_epoch: steps per epoch.
       num_examples_per_epoch: examples per epoch, over all replicas.
       position: int64 [], the number of steps done, read by `initializer`.
+      held: what its pipelines hold at most.
       wait_secs: float64 [], how many seconds this step waited for its batches; fetch it
         together with the train op.
 
@@ -56,7 +57,8 @@ class TrainBatches(Iterator[dict[str, Any]]):
         self._shard = shard
         self._given = 0
         on_gpus = any("GPU" in device.upper() for device in clone_devices or ())
-        pipeline, num_following = _pipeline(options, shard, 1 if on_gpus else shard.num_clones)
+        sharing = 1 if on_gpus else shard.num_clones
+        pipeline, num_following, work = _pipeline(options, shard, sharing)
 
         def iterator(first_clone: int, num_clones: int, device: str | None) -> Any:
             numbers = example_numbers(
@@ -68,7 +70,17 @@ class TrainBatches(Iterator[dict[str, Any]]):
                 num_epochs=num_epochs,
                 num_following=num_following,
             )
-            return _prefetching_iterator(pipeline(numbers), num_clones, device)
+            batches = pipeline(numbers)
+            in_window = num_clones * shard.batch_size * order.steps_per_window
+            self.held = holding.held_by(
+                work,
+                batches.element_spec,
+                shard.batch_size,
+                num_clones,
+                tables=options.tables,
+                window=in_window if options.reads_windows else 0,
+            )
+            return _prefetching_iterator(batches, num_clones, device)
 
         if on_gpus:
             # Each onto its device, while the step before it runs.
@@ -78,6 +90,7 @@ class TrainBatches(Iterator[dict[str, Any]]):
             # One pipeline holds as much as eight would, divided by eight.
             iterators = [iterator(0, shard.num_clones, None)]
             takers = iterators * shard.num_clones
+        self.held = holding.note(self.held.times(len(iterators)))
         self.initializer = tf.group(*[each.initializer for each in iterators], name="initializer")
         tf.compat.v1.add_to_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS, self.initializer)
         self._elements, self.wait_secs = waiting.timed(takers)
@@ -240,7 +253,7 @@ def train_batches(
 
 def _pipeline(
     options: batching.Batching | RecordBatching, shard: Shard, num_clones: int
-) -> tuple[Callable[[Any], Any], int]:
+) -> tuple[Callable[[Any], Any], int, holding.Work]:
     """What makes batches of numbers, and how many more numbers than examples it takes.
 
     Args:
@@ -249,15 +262,16 @@ def _pipeline(
       num_clones: the clones that share a pipeline.
 
     Returns:
-      A function from a `tf.data.Dataset` of numbers to one of clones' batches; and how many
-      examples it takes that follow those of the clones in the global batch.
+      A function from a `tf.data.Dataset` of numbers to one of clones' batches; how many examples
+      it takes that follow those of the clones in the global batch; and what is on its way in it.
     """
     if isinstance(options, RecordBatching) or not options.augmentation.mixes:
-        return options.pipeline(), 0
+        return options.pipeline(), 0, options.work
     count = num_clones * shard.batch_size
     # A whole global batch has all partners in it.
     num_following = 0 if count == shard.global_batch_size else 1
-    pieces = dataclasses.replace(options, batch_size=count + num_following).pipeline()
+    pieces_options = dataclasses.replace(options, batch_size=count + num_following)
+    pieces = pieces_options.pipeline()
     mixing = Mixing(
         options.augmentation.mixup,
         options.augmentation.cutmix,
@@ -270,7 +284,10 @@ def _pipeline(
         mixed = pieces(numbers).map(mix, tf.data.AUTOTUNE)
         return mixed if num_clones == 1 else mixed.rebatch(shard.batch_size, drop_remainder=True)
 
-    return batches, num_following
+    work = pieces_options.work
+    # Pieces that wait, and that are mixed.
+    mixed = (1 + chunks.usable_cores()) * pieces_options.batch_size
+    return batches, num_following, work._replace(examples=work.examples + mixed)
 
 
 def _own_position(num_shards: int) -> Any:

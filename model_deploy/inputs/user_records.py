@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from model_deploy import file_systems
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import chunks, records, tfrecords
+from model_deploy.inputs import chunks, holding, records, tfrecords
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 
 _RECORDS_AT_ONCE = 32
@@ -115,9 +115,31 @@ class RecordBatching:
         check_at_least("batch_size", self.batch_size, 1)
         check_at_least("num_readers", self.num_readers, 1)
 
+    @property
+    def _chunks(self) -> tuple[int, int]:
+        """How many chunks are read at the same time, and the records of each."""
+        local = all(file_systems.is_local(file.path) for file in self.dataset.files)
+        readers = self.num_readers or chunks.default_readers(local)
+        return readers, min(_RECORDS_AT_ONCE, self.batch_size)
+
+    @property
+    def tables(self) -> Sequence[np.ndarray]:
+        """The arrays that enter the graph, of any shapes."""
+        return records.graph_tables(self.dataset.files)
+
+    @property
+    def reads_windows(self) -> bool:
+        """Whether neighbours are read together."""
+        return self.in_windows
+
+    @property
+    def work(self) -> holding.Work:
+        """What is being made at the same time."""
+        return holding.Work(holding.in_chunks(*self._chunks), 0)
+
     def pipeline(self) -> Callable[[Any], Any]:
         """A function from record numbers to batches of features; see `Batching.pipeline`."""
-        tables = chunks.in_graph(records.graph_tables(self.dataset.files))
+        tables = chunks.in_graph(self.tables)
 
         def parse(record: Any, number: dict[str, Any]) -> dict[str, Any]:
             seed = tf.stack([tf.constant(self.seed, tf.int64), number["position"]])
@@ -160,9 +182,7 @@ class RecordBatching:
         def read_again(numbers: Any) -> Any:
             return numbers.map(by_python).filter(is_good).map(parse_again)
 
-        local = all(file_systems.is_local(file.path) for file in self.dataset.files)
-        readers = self.num_readers or chunks.default_readers(local)
-        size = min(_RECORDS_AT_ONCE, self.batch_size)
+        readers, size = self._chunks
         reading = chunks.Chunks(read, read_again, size, readers, autograph=True)
 
         def batches(numbers: Any) -> Any:
