@@ -380,6 +380,34 @@ def test_update_counts_clones_and_synchronous_replicas(arguments, clones, way):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "batch_size", "in_update", "per_step"),
+    [
+        pytest.param(["--batch_size=8"], 8, 64, 64, id="together"),
+        pytest.param(["--global_batch_size=32"], 4, 32, 32, id="global"),
+        pytest.param(["--batch_size=8", "--asynchronous"], 8, 32, 32, id="asynchronous"),
+        pytest.param(
+            ["--batch_size=8", "--all_reduce", "--worker_replicas=3"], 8, 192, 64, id="all-reduce"
+        ),
+    ],
+)
+def test_plan_counts_accumulated_batches(arguments, batch_size, in_update, per_step):
+    """Two clones with four batches each: an epoch of 1437 digits has fewer steps."""
+    run = script.plan(parse(["train", "--num_clones=2", "--accumulate_steps=4", *arguments]))
+    assert run.batch_size == batch_size
+    assert run.batch_size * run.batches_in_update == in_update
+    assert run.steps_per_epoch == 1437 // in_update
+    assert run.images_per_step == per_step
+
+
+def test_global_batch_size_is_that_of_all_accumulated_batches():
+    """A global batch that cannot be divided names both numbers that divide it."""
+    options = parse(["train", "--num_clones=2", "--accumulate_steps=4", "--global_batch_size=12"])
+    message = "must be a multiple of num_clones=2 \\* accumulate_steps=4, got 12"
+    with pytest.raises(ValueError, match=message):
+        script.plan(options)
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         pytest.param(

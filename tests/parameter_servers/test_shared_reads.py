@@ -81,14 +81,15 @@ def _layers():
     tf.losses.sparse_softmax_cross_entropy(tf.zeros([8], tf.int32), logits)
 
 
-@pytest.mark.parametrize("num_clones", [1, 3])
+@pytest.mark.parametrize(("num_clones", "parts"), [(1, 1), (3, 1), (1, 3)])
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["together", "asynchronous"])
-def test_each_variable_moves_once_per_step(num_clones, asynchronous, variable_kind):
+def test_each_variable_moves_once_per_step(num_clones, parts, asynchronous, variable_kind):
     """Both ways the big weights move by themselves, and all that is small in one pack.
 
+    So they do for clones that take several batches, one after the other.
     After the update the global step comes back, and with asynchronous clones the staleness.
     """
-    config = LogicalDevices(num_clones=num_clones, num_ps_tasks=1)
+    config = LogicalDevices(num_clones=num_clones, num_ps_tasks=1, accumulate_steps=parts)
     model = deploy(config, _layers, optimizer=SGD(0.1), asynchronous=asynchronous)
     train_op = model.clone_updates[-1].train_op if asynchronous else model.train_op
     big, small = 4 * 256 * 100, 4 * (100 + 100 * NUM_CLASSES + NUM_CLASSES)
