@@ -74,7 +74,7 @@ class Replica:
         return coordinator
 
 
-def _train(targets, num_ps, name, num_clones=1, steps=STEPS, accumulate_steps=1, **options):
+def _train(targets, num_ps, name, num_clones=1, *, steps=STEPS, accumulate_steps=1, **options):
     """Trains two replicas to the end; returns them, with steps and values."""
     for target in targets:
         tf.Session.reset(target)  # servers keep variables of earlier sessions
