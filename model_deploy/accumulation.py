@@ -23,12 +23,14 @@ class PartGradients(NamedTuple):
 
     Attributes:
       clone: the part.
+      losses: what the gradients are of, scalars.
       gradients: `(gradient, variable)` pairs; a gradient has the variable's shape, is an
         `IndexedSlices` over its rows, or None.
       ops: what belongs to this part alone: its ops, and those of its gradients.
     """
 
     clone: Clone
+    losses: Sequence[Any]
     gradients: list[GradientAndVariable]
     ops: Sequence[Any]
 
@@ -48,7 +50,7 @@ def accumulate(parts: Sequence[PartGradients]) -> list[GradientAndVariable]:
     total = _RunningSum(parts[0])
     before: set[Any] = set()
     for part in parts[1:]:
-        last = total.newest_ops()
+        last = total.newest
         before |= graph_walk.ancestors(last, control_inputs=True, known=before)
         with (
             tf.device(part.clone.device),
@@ -62,34 +64,38 @@ def accumulate(parts: Sequence[PartGradients]) -> list[GradientAndVariable]:
 
 
 class _RunningSum:
-    """The sum of the gradients of parts so far: dense ones as one tensor, sparse ones as rows."""
+    """The sum of the gradients of parts so far: dense ones as one tensor, sparse ones as rows.
+
+    Attributes:
+      newest: the ops after which the last part has been added.
+    """
 
     def __init__(self, first: PartGradients) -> None:
         self._clone = first.clone
         self._variables = [variable for _, variable in first.gradients]
         self._dense: list[Any] = [None for _ in self._variables]
         self._rows: list[list[Any]] = [[] for _ in self._variables]
+        self.newest: list[Any] = []
         self.add(first)
 
     def add(self, part: PartGradients) -> None:
+        # Also the loss, of which gradients need not take anything.
+        self.newest = [loss.op for loss in part.losses]
         for i, (gradient, variable) in enumerate(part.gradients):
+            if gradient is None:
+                continue
             if isinstance(gradient, tf.IndexedSlices):
                 self._rows[i].append(gradient)
-            elif gradient is not None and self._dense[i] is not None:
+                self.newest += [gradient.values.op, gradient.indices.op]
+                continue
+            if self._dense[i] is not None:
                 # A sum of two can take the place of one of them; that of all keeps all until then.
                 with tf.device(gradient.device), tf.name_scope(part.clone.scope):
                     name = f"{variable.op.name}/accumulated"
                     self._dense[i] = tf.add(self._dense[i], gradient, name=name)
-            elif gradient is not None:
+            else:
                 self._dense[i] = gradient
-
-    def newest_ops(self) -> list[Any]:
-        """The ops after which everything so far has been added."""
-        tensors = [dense for dense in self._dense if dense is not None]
-        tensors += [
-            part for rows in self._rows if rows for part in (rows[-1].values, rows[-1].indices)
-        ]
-        return list(dict.fromkeys(tensor.op for tensor in tensors))
+            self.newest.append(self._dense[i].op)
 
     def result(self) -> list[GradientAndVariable]:
         """`(gradient, variable)` pairs, see `accumulate`."""
@@ -113,7 +119,7 @@ def _begin_after(done: Any, part: PartGradients, before: set[Any]) -> None:
       part: the part.
       before: ops that are not to wait, as `done` needs them.
     """
-    values = [g for g, _ in part.gradients if g is not None]
+    values = [*part.losses, *(g for g, _ in part.gradients if g is not None)]
     flat = tf.nest.flatten(values, expand_composites=True)
     needed = graph_walk.ancestors((tensor.op for tensor in flat), known=before)
     own = needed.intersection(part.ops) - before

@@ -58,7 +58,7 @@ def _part_gradients(
 ) -> PartGradients:
     with graph_walk.new_ops() as ops:
         pairs = gradients_of_clone(clone, terms, optimizer, kwargs)
-    return PartGradients(clone, pairs, [*_forward_ops(clone), *ops])
+    return PartGradients(clone, terms, pairs, [*_forward_ops(clone), *ops])
 
 
 def _forward_ops(clone: Clone) -> Sequence[Any]:
@@ -133,7 +133,8 @@ def _copied_gradients(
         own: list[Any] = []
         if forward := _forward_ops(clones[i]):
             own = [*forward, *(twins.op(op) for op in ops if op.name in twins.ops)]
-        found[i] = PartGradients(clones[i], list(zip(gradients, variables, strict=True)), own)
+        pairs = list(zip(gradients, variables, strict=True))
+        found[i] = PartGradients(clones[i], [losses.clones[i]], pairs, own)
     return found
 
 
