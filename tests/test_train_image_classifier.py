@@ -85,6 +85,26 @@ def test_a_run_goes_on(tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("way", "size"), [(None, 24), ("--all_reduce", 24), ("--asynchronous", 12)]
+)
+def test_accumulated_batches(tmp_path, capsys, way, size):
+    """Each way trains two clones with three batches of 4, and says what an update is made of."""
+    options = [f"--train_dir={tmp_path}", "--num_clones=2", "--batch_size=4", "--clone_on_cpu"]
+    options += [
+        "--accumulate_steps=3",
+        "--max_number_of_steps=2",
+        "--describe",
+        *filter(None, [way]),
+    ]
+    code, out, err = _main(capsys, *options)
+    assert code == 0, err
+    assert f"batch size 4 per clone x 3 accumulated (accumulate_steps), {size} global" in out
+    assert f"accumulate_steps 3: an update of {size // 4} batches, 3 of each clone" in out
+    assert "test accuracy at step 2" in out
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("clones", [1, 3])
 @pytest.mark.parametrize("optimizer", ["adadelta", "adagrad", "adam", "ftrl", "momentum", "sgd"])
 def test_optimizers_and_clones(tmp_path, capsys, optimizer, clones):
