@@ -88,7 +88,7 @@ class Run(NamedTuple):
     batch_size: int
     steps_per_epoch: int
     max_steps: int
-    clones_in_update: int
+    batches_in_update: int
 
     @property
     def held_out(self) -> str | None:
@@ -99,12 +99,12 @@ class Run(NamedTuple):
     @property
     def update_batch_size(self) -> int:
         """Images of one update of the variables, of all workers that take part in it."""
-        return self.batch_size * self.clones_in_update
+        return self.batch_size * self.batches_in_update
 
     @property
     def images_per_step(self) -> int:
         """Images of this worker in a step."""
-        return self.batch_size * min(self.clones_in_update, self.config.num_clones)
+        return self.batch_size * min(self.batches_in_update, self.config.batches_per_step)
 
 
 def plan(options: TrainOptions) -> Run:
@@ -118,11 +118,12 @@ def plan(options: TrainOptions) -> Run:
     batch_size = training.clone_batch_size(options, config.num_clones)
     dataset = training.get_dataset(options, options.dataset_split_name)
     clones = training.clones_in_update(options, config.num_clones)
+    batches = clones * config.accumulate_steps
     # Checks, before anything is built, that the dataset is large enough for the pipelines.
-    inputs.Order(dataset.num_examples, batch_size * config.num_clones * config.num_replicas)
-    steps_per_epoch = dataset.num_examples // (batch_size * clones)
+    inputs.Order(dataset.num_examples, batch_size * config.batches_per_step * config.num_replicas)
+    steps_per_epoch = dataset.num_examples // (batch_size * batches)
     max_steps = options.max_number_of_steps or DEFAULT_EPOCHS * steps_per_epoch
-    return Run(config, dataset, batch_size, steps_per_epoch, max_steps, clones)
+    return Run(config, dataset, batch_size, steps_per_epoch, max_steps, batches)
 
 
 def build(
@@ -174,14 +175,15 @@ def build_inputs(
     """Builds the batches of all clones; for asynchronous ones a pipeline each.
 
     Returns:
-      An iterator that `next` advances by a clone, and how long a step has waited: a tensor, or
+      An iterator that `next` advances by a batch, and how long a step has waited: a tensor, or
       one for each asynchronous clone.
     """
     arguments = run.config.input_arguments()
     augmentation = inputs.Augmentation(**options.part(inputs.Augmentation))
     devices, num_shards = arguments.pop("clone_devices"), arguments.pop("num_shards")
     first_shard = arguments.pop("shard_index")
-    parts = [[device] for device in devices] if options.asynchronous else [devices]
+    size = run.config.accumulate_steps if options.asynchronous else len(devices)
+    parts = [devices[i : i + size] for i in range(0, len(devices), size)]
     # Where all make the same steps, the batches follow from the step; else each counts its own.
     follow_step = not options.asynchronous and (
         num_shards == 1 or options.all_reduce or options.sync_replicas
@@ -207,7 +209,8 @@ def build_inputs(
     ]
     if not options.asynchronous:
         return pipelines[0], pipelines[0].wait_secs
-    return (next(each) for each in pipelines), [each.wait_secs for each in pipelines]
+    batches = (next(each) for each in pipelines for _ in range(size))
+    return batches, [each.wait_secs for each in pipelines]
 
 
 def run_task(options: TrainOptions) -> float | None:
@@ -356,13 +359,15 @@ def print_banner(options: TrainOptions, run: Run) -> None:
     if run.config.clone_on_cpu and not options.clone_on_cpu:
         print("no GPU is visible: the clones run on the CPU (as with --clone_on_cpu)")
     devices = [run.config.clone_device(i) for i in range(run.config.num_clones)]
+    steps = run.config.accumulate_steps
+    accumulated = f" x {steps} accumulated (accumulate_steps)" if steps > 1 else ""
     print(
         f"{options.model_name} on {run.dataset.name} ({run.dataset.num_examples} images, "
         f"{run.dataset.num_classes} classes)\n"
         f"{run.config.num_clones} clone(s) on {', '.join(sorted(set(devices)))}, "
         f"{run.config.num_replicas} replica(s), {run.config.num_ps_tasks} ps; "
         f"{training.way_to_train(options)}\n"
-        f"batch size {run.batch_size} per clone, {run.update_batch_size} global; "
+        f"batch size {run.batch_size} per clone{accumulated}, {run.update_batch_size} global; "
         f"{run.steps_per_epoch} steps per epoch, up to step {run.max_steps}\n"
         f"{options.optimizer}, {training.learning_rate_note(options, run.update_batch_size)}; "
         f"checkpoints in {options.train_dir}",

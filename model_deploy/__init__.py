@@ -11,7 +11,8 @@ from model_deploy import slim
 
 if TYPE_CHECKING:
     from model_deploy.batches import split_batch
-    from model_deploy.clones import Clone, create_clones, current_clone
+    from model_deploy.clone_scopes import current_clone
+    from model_deploy.clones import Clone, create_clones
     from model_deploy.config import DeploymentConfig
     from model_deploy.deployment import DeployedModel, deploy, optimize_clones
     from model_deploy.gradients import average_gradients
@@ -49,7 +50,7 @@ _MODULES = {
     "TransferRow": "placement_report",
     "average_gradients": "gradients",
     "create_clones": "clones",
-    "current_clone": "clones",
+    "current_clone": "clone_scopes",
     "deploy": "deployment",
     "describe": "placement_report",
     "optimize_clones": "deployment",

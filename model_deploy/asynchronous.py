@@ -28,7 +28,7 @@ class CloneUpdate(NamedTuple):
     global_step: Any
 
 
-def clone_regularization(clones: Sequence[Clone], clone_index: int) -> list[Any]:
+def clone_regularization(clones: Sequence[Clone], parts: Sequence[int]) -> list[Any]:
     """The regularization losses that count in one clone's update.
 
     Those that this clone made, those made outside of `model_fn`, and those of shared
@@ -36,14 +36,18 @@ def clone_regularization(clones: Sequence[Clone], clone_index: int) -> list[Any]
 
     Reads the collection `REGULARIZATION_LOSSES`.
 
+    Args:
+      clones: all clones of the deployment.
+      parts: places in `clones` of the one clone; several where it has parts.
+
     Returns:
       Scalars.
     """
     members = collect_members(tf.GraphKeys.REGULARIZATION_LOSSES, clones)
-    own = members.clones[clone_index]
-    first = members.clones[0] if clone_index > 0 else []
+    own = [loss for i in parts for loss in members.clones[i]]
+    first = members.clones[0] if 0 not in parts else []
     # A loss of the first clone's activations has a counterpart among the clone's own.
-    names = {_name_in_clone(loss, clones[clone_index]) for loss in own}
+    names = {_name_in_clone(loss, clones[i]) for i in parts for loss in members.clones[i]}
     of_variables = [loss for loss in first if _name_in_clone(loss, clones[0]) not in names]
     return [*of_variables, *own, *members.shared]
 

@@ -7,7 +7,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import gradients as gradients_lib
 from model_deploy import graph_walk, internals, placement
-from model_deploy.clones import Clone, origin_of
+from model_deploy.accumulation import PartGradients, accumulate
+from model_deploy.clones import Clone, origin_of, parts_by_clone
 from model_deploy.copying import calls_functions
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import Losses
@@ -20,32 +21,49 @@ def compute_clone_gradients(
 
     Gradients of what counts once are added to those of the first clone.  They are
     computed on their own where there are several clones, so that these are alike.
+    The parts of a clone run one after the other, and what counts once is then the last.
 
     Args:
-      clones: the clones.
+      clones: the clones, or their parts.
       losses: their losses, scalars.
       optimizer: a `tf.compat.v1.train.Optimizer`.
       kwargs: for its `compute_gradients`.
 
     Returns:
-      `(gradient, variable)` pairs for each clone that has a loss; see `gradients.sum_gradients`
-      for their shapes.
+      `(gradient, variable)` pairs for each clone that has a loss, the sum over its parts; see
+      `gradients.sum_gradients` for their shapes.
     """
     if len(clones) == 1:
         return [gradients_of_clone(clones[0], losses.terms_of_clone(0), optimizer, kwargs)]
-    found = {}
+    found: dict[int, PartGradients] = {}
     for i, (clone, loss) in enumerate(zip(clones, losses.clones, strict=True)):
         if loss is not None and i not in found:
-            with graph_walk.new_ops() as ops:
-                found[i] = gradients_of_clone(clone, [loss], optimizer, kwargs)
+            found[i] = _part_gradients(clone, [loss], optimizer, kwargs)
             if i == 0:
-                found.update(_copied_gradients(clones, losses, ops, found[0]))
+                found.update(_copied_gradients(clones, losses, found[0]))
+    groups = parts_by_clone(clones)
+    by_clone = [[found[i] for i in group if i in found] for group in groups]
     once = [term for term in losses.terms_of_clone(0) if term is not losses.clones[0]]
     if once:
-        pairs = gradients_of_clone(clones[0], once, optimizer, kwargs)
-        with tf.device(clones[0].device), tf.name_scope(clones[0].scope):
-            found[0] = _add(found[0], pairs) if 0 in found else pairs
-    return [found[i] for i in sorted(found)]
+        last = _part_gradients(clones[0], once, optimizer, kwargs)
+        if by_clone[0] and len(groups[0]) == 1:
+            with tf.device(clones[0].device), tf.name_scope(clones[0].scope):
+                last = last._replace(gradients=_add(by_clone[0].pop().gradients, last.gradients))
+        by_clone[0].append(last)
+    return [accumulate(parts) for parts in by_clone if parts]
+
+
+def _part_gradients(
+    clone: Clone, terms: Sequence[Any], optimizer: Any, kwargs: Mapping[str, Any]
+) -> PartGradients:
+    with graph_walk.new_ops() as ops:
+        pairs = gradients_of_clone(clone, terms, optimizer, kwargs)
+    return PartGradients(clone, terms, pairs, [*_forward_ops(clone), *ops])
+
+
+def _forward_ops(clone: Clone) -> Sequence[Any]:
+    origin = origin_of(clone)
+    return origin.ops if origin is not None else ()
 
 
 def gradients_of_clone(
@@ -95,10 +113,11 @@ def _holds_variable(op: Any) -> bool:
 
 
 def _copied_gradients(
-    clones: Sequence[Clone], losses: Losses, ops: Sequence[Any], gradients: Any
-) -> dict[int, list[GradientAndVariable]]:
+    clones: Sequence[Clone], losses: Losses, original: PartGradients
+) -> dict[int, PartGradients]:
     """Gradients of the clones that are copies of the first one, in what the loss needs too."""
     first = origin_of(clones[0])
+    ops = original.ops[len(_forward_ops(clones[0])) :]
     if first is None or first.model is None or any(placement.is_variable_op(op) for op in ops):
         return {}
     copies = {}
@@ -107,12 +126,16 @@ def _copied_gradients(
         twins = origin.twins if origin is not None and origin.model is first.model else None
         if twins is not None and loss is not None and twins.match(losses.clones[0], loss):
             copies[i] = twins
-    values = [gradient for gradient, _ in gradients]
-    copied = first.model.copy_gradients(ops, values, list(copies.values()))
-    return {
-        i: [(gradient, variable) for gradient, (_, variable) in zip(each, gradients, strict=True)]
-        for i, each in zip(copies, copied, strict=True)
-    }
+    values, variables = zip(*original.gradients, strict=True)
+    copied = first.model.copy_gradients(ops, list(values), list(copies.values()))
+    found = {}
+    for (i, twins), gradients in zip(copies.items(), copied, strict=True):
+        own: list[Any] = []
+        if forward := _forward_ops(clones[i]):
+            own = [*forward, *(twins.op(op) for op in ops if op.name in twins.ops)]
+        pairs = list(zip(gradients, variables, strict=True))
+        found[i] = PartGradients(clones[i], [losses.clones[i]], pairs, own)
+    return found
 
 
 def _add(

@@ -1,14 +1,13 @@
 """`create_clones`: one copy of the model per device; and what belongs to which copy."""
 
-import contextlib
-import contextvars
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import internals, placement, slim
-from model_deploy.config import DeploymentConfig, DeviceFunction
+from model_deploy import graph_walk, slim
+from model_deploy.clone_scopes import building_clone
+from model_deploy.config import DeploymentConfig
 from model_deploy.copying import CopiedModel, Twins
 from model_deploy.parameter_servers import share_reads
 
@@ -26,18 +25,14 @@ _CLONE_COLLECTIONS = (
     tf.GraphKeys.SUMMARIES,
 )
 
-# Types of summary ops end in one of these; they have no kernel for GPUs.
-_SUMMARY_OPS = ("Summary", "SummaryV2")
-
-_building: contextvars.ContextVar[int] = contextvars.ContextVar("clone that is being built")
-
 
 class Clone(NamedTuple):
-    """One copy of the model on one device.
+    """One copy of the model on one device; with `accumulate_steps` one part of it.
 
     Attributes:
       outputs: what `model_fn` returned: tensors of any shapes in any structure, or else.
-      scope: name scope of the clone, `clone_<i>/`; '' where there is just one.
+      scope: name scope, `clone_<i>/`; '' where there is just one.  That of a part is
+        `clone_<i>/part_<j>/`, or `part_<j>/`.
       device: device of the clone, such as `/device:GPU:0`.
     """
 
@@ -51,15 +46,17 @@ class Origin(NamedTuple):
 
     Attributes:
       config: the deployment.
-      number: of the clone, from 0 on.
+      number: of the clone, from 0 on; its parts have the same one.
       model: the model that is copied; None if `model_fn` was called for each clone.
       twins: what stands for what of the first clone, in a copy; None in the first one.
+      ops: what building it has added to the graph; only where clones have several parts.
     """
 
     config: DeploymentConfig
     number: int
     model: CopiedModel | None = None
     twins: Twins | None = None
+    ops: Sequence[Any] = ()
 
 
 class _Record(NamedTuple):
@@ -95,8 +92,9 @@ def create_clones(
 ) -> list[Clone]:
     """Calls `model_fn(*args, **kwargs)` once per clone, on the clone's device.
 
-    With `config.copy_clones` it calls it for the first clone, and copies what that has
-    built for the others.
+    With `config.accumulate_steps` it calls it for each part of each clone.  With
+    `config.copy_clones` it calls it for the first clone (and part), and copies what that
+    has built for the others.
 
     The first clone makes the variables, on `config.variables_device()`; the others
     reuse them.  Where `model_fn` names a device, or a part of one, for an op or a
@@ -114,7 +112,8 @@ def create_clones(
       kwargs: keyword arguments of `model_fn`.
 
     Returns:
-      One `Clone` per clone, in order.
+      One `Clone` per clone, in order; where clones have parts one per part, those of the
+      first clone first.
 
     Raises:
       RuntimeError: if TensorFlow executes eagerly.
@@ -124,23 +123,28 @@ def create_clones(
     variables_device = config.variables_device()
     arguments = (args or ()), (kwargs or {})
     model = None
-    if config.copy_clones and config.num_clones > 1:
+    if config.copy_clones and config.batches_per_step > 1:
         model = CopiedModel(config, model_fn, *arguments)
     num_ops = len(tf.get_default_graph().get_operations())
     clones = []
     with slim.arg_scope([slim.model_variable, slim.variable], device=variables_device):
-        for i in range(config.num_clones):
+        for number in range(config.batches_per_step):
+            i, part = divmod(number, config.accumulate_steps)
             before = _item_ids()
             twins = None
-            with _building_clone(config, i, variables_device) as scope:
+            with (
+                building_clone(config, i, part, variables_device) as scope,
+                graph_walk.new_ops() as ops,
+            ):
                 if model is None:
                     outputs = model_fn(*arguments[0], **arguments[1])
-                elif i == 0:
+                elif number == 0:
                     outputs = model.build(scope)
                 else:
-                    outputs, twins = model.copy(i, scope)
+                    outputs, twins = model.copy(number, scope)
             clones.append(Clone(outputs, scope, config.clone_device(i)))
-            _record(clones[-1], before, Origin(config, i, model, twins))
+            kept = ops if config.accumulate_steps > 1 else ()
+            _record(clones[-1], before, Origin(config, i, model, twins, kept))
     values = share_reads(config, tf.get_default_graph().get_operations()[num_ops:])
     tf.add_to_collection(_SHARED_VALUES, (clones, values))
     return clones
@@ -172,21 +176,6 @@ def shared_values(clones: Sequence[Clone]) -> list[Any]:
     return []
 
 
-def current_clone() -> int:
-    """Number of the clone that `model_fn` is building, from 0 on.
-
-    It is for placing stages, see `DeploymentConfig.stage_device`.  With `copy_clones`
-    a model that computes with it cannot be told from one that does not.
-
-    Raises:
-      RuntimeError: outside of `model_fn`.
-    """
-    try:
-        return _building.get()
-    except LookupError:
-        raise RuntimeError("current_clone is known only while model_fn is called") from None
-
-
 def origin_of(clone: Clone) -> Origin | None:
     """How `create_clones` made a clone of the default graph; None if it did not."""
     for record in tf.get_collection(_RECORDS):
@@ -194,6 +183,17 @@ def origin_of(clone: Clone) -> Origin | None:
             origin: Origin = record.origin
             return origin
     return None
+
+
+def parts_by_clone(clones: Sequence[Clone]) -> list[list[int]]:
+    """Places in `clones` of the parts of each clone, in order; of one each without parts."""
+    groups: dict[Any, list[int]] = {}
+    for place, clone in enumerate(clones):
+        origin = origin_of(clone)
+        has_parts = origin is not None and origin.config.accumulate_steps > 1
+        key = (id(origin.config), origin.number) if origin and has_parts else place
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())
 
 
 def stages_by_device(graph: tf.Graph, clones: Sequence[Clone] | None = None) -> dict[str, str]:
@@ -245,46 +245,5 @@ def claim_member(clone: Clone, key: str, item: Any) -> None:
     tf.add_to_collection(_RECORDS, _Record(clone, {key: frozenset([id(item)])}))
 
 
-@contextlib.contextmanager
-def _building_clone(
-    config: DeploymentConfig, clone_index: int, variables_device: str | DeviceFunction
-) -> Iterator[str]:
-    """Opens the name scope (which it gives), the device and the variable scope of a clone."""
-    device = _clone_device_function(config, clone_index, variables_device)
-    token = _building.set(clone_index)
-    try:
-        with (
-            tf.name_scope(config.clone_scope(clone_index)) as scope,
-            tf.device(device),
-            tf.variable_scope(tf.get_variable_scope(), reuse=True if clone_index > 0 else None),
-        ):
-            yield scope
-    finally:
-        _building.reset(token)
-
-
 def _item_ids() -> dict[str, frozenset[int]]:
     return {key: frozenset(map(id, tf.get_collection(key))) for key in _CLONE_COLLECTIONS}
-
-
-def _clone_device_function(
-    config: DeploymentConfig, clone_index: int, variables_device: str | DeviceFunction
-) -> DeviceFunction:
-    """Sends variables to their device, summaries to the CPU, all else to the clone's device."""
-    clone_device = config.clone_device(clone_index)
-    stages: list[str] = []
-    if config.devices_per_clone > 1:
-        stages = [config.stage_device(clone_index, i) for i in range(config.devices_per_clone)]
-
-    def device(op: Any) -> str:
-        if op.type.endswith(_SUMMARY_OPS):
-            return config.inputs_device()
-        if not placement.is_variable_op(op):
-            return placement.merge_devices(clone_device, op.device)
-        if op.device in stages:  # says where to compute, not where the weights live
-            internals.set_device(op, "")
-        if callable(variables_device):
-            return variables_device(op)
-        return placement.merge_devices(variables_device, op.device)
-
-    return device

@@ -48,6 +48,9 @@ class DeploymentConfig:
         it built, gradients too.  Building many clones takes much less time.  `model_fn`
         must get its batches by `next` on iterators that are its arguments, and may not
         depend on other Python state; what cannot be copied is a `ValueError`.
+      accumulate_steps: batches of each clone in an update.  They are *parts* of the clone,
+        which run one after the other, so that the memory is that of one; `model_fn` is called
+        (or copied) for each part.
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -65,10 +68,12 @@ class DeploymentConfig:
     all_reduce: bool = dataclasses.field(default=False, kw_only=True)
     devices_per_clone: int = dataclasses.field(default=1, kw_only=True)
     copy_clones: bool = dataclasses.field(default=False, kw_only=True)
+    accumulate_steps: int = dataclasses.field(default=1, kw_only=True)
 
     def __post_init__(self) -> None:
         check_whole("num_clones", self.num_clones, 1)
         check_whole("devices_per_clone", self.devices_per_clone, 1)
+        check_whole("accumulate_steps", self.accumulate_steps, 1)
         for field in ("clone_on_cpu", "copy_clones"):
             value = getattr(self, field)
             if not isinstance(value, bool):
@@ -200,6 +205,28 @@ class DeploymentConfig:
         self._check_clone(clone_index)
         return f"clone_{clone_index}" if self.num_clones > 1 else ""
 
+    def part_scope(self, clone_index: int, part: int) -> str:
+        """Name scope of a part: `clone_<i>/part_<j>`, or that of a clone with just one.
+
+        Raises:
+          ValueError: if `clone_index` is not in [0, num_clones), or `part` not in
+            [0, accumulate_steps).
+        """
+        scope = self.clone_scope(clone_index)
+        check_whole("part", part, 0)
+        if part >= self.accumulate_steps:
+            raise ValueError(
+                f"part must be less than accumulate_steps={self.accumulate_steps}, got {part}"
+            )
+        if self.accumulate_steps == 1:
+            return scope
+        return f"{scope}/part_{part}" if scope else f"part_{part}"
+
+    @property
+    def batches_per_step(self) -> int:
+        """How many batches this process takes in a step: one for each part of each clone."""
+        return self.num_clones * self.accumulate_steps
+
     def optimizer_device(self) -> str:
         """Device of the optimizer: the worker's CPU."""
         return f"{self.worker_device}/device:CPU:0"
@@ -211,15 +238,18 @@ class DeploymentConfig:
     def input_arguments(self) -> dict[str, Any]:
         """What `inputs.train_batches` needs to know of the deployment, as keyword arguments.
 
-        >>> arguments = DeploymentConfig(num_clones=2).input_arguments()
+        For the pipeline each part of a clone counts as one, as each has a batch of its own.
+
+        >>> arguments = DeploymentConfig(num_clones=2, accumulate_steps=3).input_arguments()
         >>> [arguments[name] for name in ("num_clones", "num_shards", "shard_index")]
-        [2, 1, 0]
+        [6, 1, 0]
         """
+        clones = [i for i in range(self.num_clones) for _ in range(self.accumulate_steps)]
         return {
-            "num_clones": self.num_clones,
+            "num_clones": self.batches_per_step,
             "num_shards": self.num_replicas,
             "shard_index": self.replica_id,
-            "clone_devices": [self.clone_device(i) for i in range(self.num_clones)],
+            "clone_devices": [self.clone_device(i) for i in clones],
             "inputs_device": self.inputs_device(),
             "variables_device": self.variables_device(),
         }

@@ -1,6 +1,6 @@
 """Which ops of a graph a value needs, and which ones are new."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -8,18 +8,21 @@ import tensorflow.compat.v1 as tf
 from model_deploy import placement
 
 
-def ancestors(ops: Iterable[Any], *, control_inputs: bool = False) -> set[Any]:
+def ancestors(
+    ops: Iterable[Any], *, control_inputs: bool = False, known: Collection[Any] = ()
+) -> set[Any]:
     """The given ops and all that they need, directly or not.
 
     Args:
       ops: operations of one graph.
       control_inputs: whether control inputs count, too.
+      known: ops that are left out, and what only they need.
     """
     found: set[Any] = set()
     waiting = list(ops)
     while waiting:
         op = waiting.pop()
-        if op in found:
+        if op in found or op in known:
             continue
         found.add(op)
         waiting.extend(tensor.op for tensor in op.inputs)

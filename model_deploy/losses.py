@@ -28,6 +28,11 @@ class Losses(NamedTuple):
         once = [self.shared, self.regularization] if index == 0 else []
         return [term for term in (self.clones[index], *once) if term is not None]
 
+    def of_clones(self, indices: Sequence[int]) -> "Losses":
+        """The terms of some of the clones; what counts once is with the first clone."""
+        once = (self.shared, self.regularization) if 0 in indices else (None, None)
+        return Losses([self.clones[i] for i in indices], *once)
+
     def total(self) -> Any:
         """The sum of all terms, a scalar named `total_loss`."""
         terms = [term for i in range(len(self.clones)) for term in self.terms_of_clone(i)]
@@ -39,9 +44,9 @@ def gather_losses(
 ) -> Losses:
     """Gathers the losses that count for `clones`.
 
-    Reads the collections `LOSSES` and `REGULARIZATION_LOSSES`.  With n clones each
-    clone's losses weigh 1 / n, so that equal parts of a batch give the mean over the
-    whole batch.  Regularization and losses made outside `model_fn` count once.
+    Reads the collections `LOSSES` and `REGULARIZATION_LOSSES`.  With n clones (or parts of
+    clones) each one's losses weigh 1 / n, so that equal parts of a batch give the mean over
+    the whole batch.  Regularization and losses made outside `model_fn` count once.
 
     Args:
       clones: the clones of one deployment.

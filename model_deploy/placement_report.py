@@ -55,10 +55,17 @@ class TransferRow:
 
 @dataclasses.dataclass(frozen=True)
 class PlacementReport:
-    """Devices and transfers, in the order of their names; `str` gives the table."""
+    """Devices and transfers, in the order of their names; `str` gives the table.
+
+    Attributes:
+      devices: what each holds.
+      transfers: what is sent.
+      accumulation: in words, how many batches make a step, if clones take more than one; else ''.
+    """
 
     devices: tuple[DeviceRow, ...]
     transfers: tuple[TransferRow, ...]
+    accumulation: str = ""
 
     def __str__(self) -> str:
         devices = [_cells("device", "ops", "variables", "bytes")]
@@ -71,7 +78,8 @@ class PlacementReport:
             transfers.append(_cells(name, sent.tensors, sent.known_bytes, sent.unknown))
         if not self.transfers:
             transfers.append(_cells("nothing crosses between devices", 0, 0, 0))
-        return _table([devices, transfers])
+        table = _table([devices, transfers])
+        return f"{self.accumulation}\n\n{table}" if self.accumulation else table
 
 
 def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
@@ -80,7 +88,8 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     Devices are those that the graph asks for, ops without one following the variable
     or op that they are tied to.  For a model, only what its train op (or else its
     total loss) needs is counted, and all transfers are those of one step.  Where clones
-    have several devices, these show which stages they are.
+    have several devices, these show which stages they are; where they accumulate
+    gradients, the report of a model says of how many batches.
 
     Args:
       graph_or_model: a graph, or what `deploy` returned.
@@ -88,6 +97,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     Raises:
       ValueError: if the argument is of another kind.
     """
+    accumulation = ""
     if isinstance(graph_or_model, tf.Graph):
         ops = graph_or_model.get_operations()
         stages = stages_by_device(graph_or_model)
@@ -95,6 +105,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
         end = graph_or_model.train_op
         end = graph_or_model.total_loss if end is None else end
         stages = stages_by_device(end.graph, graph_or_model.clones)
+        accumulation = _accumulation(graph_or_model)
         ops = sorted(
             graph_walk.ancestors([end.op], control_inputs=True), key=lambda op: str(op.name)
         )
@@ -104,7 +115,19 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
             f"got {type(graph_or_model).__name__}"
         )
     devices = _devices_of(ops)
-    return PlacementReport(_device_rows(ops, devices, stages), _transfer_rows(ops, devices))
+    rows = _device_rows(ops, devices, stages), _transfer_rows(ops, devices)
+    return PlacementReport(*rows, accumulation)
+
+
+def _accumulation(model: DeployedModel) -> str:
+    config = model.config
+    if config is None or config.accumulate_steps == 1:
+        return ""
+    num_batches = config.accumulate_steps if model.clone_updates else config.batches_per_step
+    return (
+        f"accumulate_steps {config.accumulate_steps}: an update of {num_batches} batches, "
+        f"{config.accumulate_steps} of each clone, one after the other"
+    )
 
 
 def _devices_of(ops: Iterable[Any]) -> dict[str, str]:

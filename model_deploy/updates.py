@@ -9,8 +9,8 @@ from model_deploy import all_reduce, asynchronous
 from model_deploy import gradients as gradients_lib
 from model_deploy.all_reduce import VariableCopies
 from model_deploy.asynchronous import CloneUpdate
-from model_deploy.clone_gradients import compute_clone_gradients, gradients_of_clone
-from model_deploy.clones import Clone, collect_members
+from model_deploy.clone_gradients import compute_clone_gradients
+from model_deploy.clones import Clone, collect_members, parts_by_clone
 from model_deploy.config import DeploymentConfig
 from model_deploy.fresh_reads import ops_after
 from model_deploy.gradients import GradientAndVariable
@@ -115,14 +115,15 @@ def update_by_each_clone(plan: Plan) -> Update:
     members = collect_members(tf.GraphKeys.UPDATE_OPS, plan.clones)
     updates: list[CloneUpdate] = []
     shown: list[GradientAndVariable] = []
-    for i, clone in enumerate(plan.clones):
+    for group in parts_by_clone(plan.clones):
+        parts = [plan.clones[i] for i in group]
         regularization = plan.regularization_losses
         if regularization is None:
-            regularization = asynchronous.clone_regularization(plan.clones, i)
-        update_ops = [*plan.update_ops, *members.clones[i], *members.shared]
-        with tf.name_scope(clone.scope):
-            losses = gather_losses([clone], regularization)
-            gradients = plan.clip(plan.gradients([clone], losses))
+            regularization = asynchronous.clone_regularization(plan.clones, group)
+        update_ops = [*plan.update_ops, *members.clones[group[0]], *members.shared]
+        with tf.name_scope(parts[0].scope):
+            losses = gather_losses(parts, regularization)
+            gradients = plan.clip(plan.gradients(parts, losses))
             updates.append(
                 asynchronous.update_by_clone(
                     pack_gradients(plan.config, gradients),
@@ -146,23 +147,25 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
     """
     config, clones = plan.config, plan.clones
     trained = plan.variables_to_train or tf.trainable_variables()
-    terms = [plan.losses.terms_of_clone(i) for i in range(len(clones))]
+    groups = parts_by_clone(clones)
+    terms = [[t for i in group for t in plan.losses.terms_of_clone(i)] for group in groups]
     copies.check_own_variables(terms, trained)
-    trained = [v for v in trained if copies.of_clone(v, len(clones) - 1) is not None]
+    trained = [v for v in trained if copies.of_clone(v, config.num_clones - 1) is not None]
     clone_gradients = []
-    for i, clone in enumerate(clones):
+    for i, group in enumerate(groups):
         own = [copies.of_clone(variable, i) for variable in trained]
-        clone_gradients.append(
-            gradients_of_clone(clone, terms[i], plan.optimizer, {"var_list": own})
-            if terms[i] and own
-            else [(None, variable) for variable in own]
-        )
+        gradients = [(None, variable) for variable in own]
+        if terms[i] and own:
+            parts, losses = [clones[j] for j in group], plan.losses.of_clones(group)
+            [gradients] = compute_clone_gradients(parts, losses, plan.optimizer, {"var_list": own})
+        clone_gradients.append(gradients)
     step = all_reduce.apply_gradients(
         config, copies, clone_gradients, plan.optimizer, plan.total_loss, clip_norm=plan.clip_norm
     )
     members = collect_members(tf.GraphKeys.UPDATE_OPS, clones)
     once = [op for op in (*plan.update_ops, *members.shared) if not callable(op)]
-    done = [[applied, *own] for applied, own in zip(step.applied, members.clones, strict=True)]
+    firsts = [members.clones[group[0]] for group in groups]
+    done = [[applied, *own] for applied, own in zip(step.applied, firsts, strict=True)]
     done[0] += once
     functions = [op for op in plan.update_ops if callable(op)]
     updates = _with_functions([all_reduce.average_state(step, copies, done), *functions])

@@ -59,7 +59,7 @@ def _function(name, functions):
             node.name,
             node.op,
             node.device,
-            [re.sub(r"clone_\d+", "clone", name) for name in node.input],  # names of arguments
+            [re.sub(r"(clone|part)_\d+", r"\1", name) for name in node.input],  # names of arguments
             {key: _attribute(value, functions) for key, value in node.attr.items()}
             | dict.fromkeys(("seed", "seed2")),
         )

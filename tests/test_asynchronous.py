@@ -8,15 +8,22 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy, graph_walk, slim
 from tests.clusters import start_cluster
-from tests.goldens import GOLDENS, NUM_EXAMPLES, LogicalDevices, cpu_config, feed_clones
+from tests.goldens import (
+    BATCH_LAW_GOLDENS,
+    GOLDENS,
+    NUM_EXAMPLES,
+    LogicalDevices,
+    cpu_config,
+    feed_clones,
+)
 
 
-def _deploy(name, num_clones, optimizer=None, **options):
+def _deploy(name, num_clones, optimizer=None, accumulate_steps=1, **options):
     optimizer = optimizer or tf.train.GradientDescentOptimizer(0.1)
-    config = LogicalDevices(num_clones=num_clones)
+    config = LogicalDevices(num_clones=num_clones, accumulate_steps=accumulate_steps)
     return deploy(
         config,
-        feed_clones(GOLDENS[name], num_clones),
+        feed_clones(GOLDENS[name], config.batches_per_step),
         optimizer=optimizer,
         asynchronous=True,
         **options,
@@ -29,14 +36,19 @@ def _session():
     return session
 
 
-@pytest.mark.parametrize("name", GOLDENS)
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [*((name, 1) for name in GOLDENS), *((name, 3) for name in BATCH_LAW_GOLDENS)],
+)
 @pytest.mark.parametrize("clip_norm", [None, 0.05], ids=["plain", "clipped"])
-def test_updates_in_turn_are_steps_of_one_clone(name, clip_norm, variable_kind):
+def test_updates_in_turn_are_steps_of_one_clone(name, parts, clip_norm, variable_kind):
     """Clones in turn train as one clone does that gets their batches one after the other.
 
-    That holds for the loss, regularization, batch-norm statistics and the global step.
+    That holds for the loss, regularization, batch-norm statistics and the global step; and for
+    clones that take their batch in three parts.
     """
-    model = _deploy(name, 2, clip_norm=clip_norm)
+    model = _deploy(name, 2, clip_norm=clip_norm, accumulate_steps=parts)
+    assert len(model.clone_updates) == 2
     with _session() as session:
         losses = [session.run(model.clone_updates[i].train_op) for i in (0, 1, 1, 0)]
         values = session.run({v.op.name: v for v in tf.global_variables()})

@@ -26,6 +26,7 @@ def test_fields_are_those_of_tf_slim_in_order():
         ("all_reduce", False, True),
         ("devices_per_clone", 1, True),
         ("copy_clones", False, True),
+        ("accumulate_steps", 1, True),
     ]
 
 
@@ -86,6 +87,38 @@ def test_clone_scopes():
     assert [config.clone_scope(i) for i in range(2)] == ["clone_0", "clone_1"]
 
 
+def test_part_scopes():
+    """A clone's parts are numbered in its scope; one part alone has the scope of the clone."""
+    assert DeploymentConfig(accumulate_steps=2).part_scope(0, 1) == "part_1"
+    config = DeploymentConfig(num_clones=2, accumulate_steps=3)
+    assert [config.part_scope(1, part) for part in (0, 2)] == ["clone_1/part_0", "clone_1/part_2"]
+    assert DeploymentConfig(num_clones=2).part_scope(1, 0) == "clone_1"
+    assert DeploymentConfig().part_scope(0, 0) == ""
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        (3, "part must be less than accumulate_steps=3, got 3"),
+        (-1, "part must be at least 0, got -1"),
+        (1.0, "part must be an integer, got 1.0"),
+    ],
+)
+def test_part_is_checked(part, message):
+    """A part that a clone does not have is an error, not a scope."""
+    with pytest.raises(ValueError, match=message):
+        DeploymentConfig(accumulate_steps=3).part_scope(0, part)
+
+
+def test_batches_per_step():
+    """Each part of each clone has a batch of its own, on the device of the clone."""
+    config = DeploymentConfig(num_clones=2, accumulate_steps=3)
+    assert config.batches_per_step == 6
+    arguments = config.input_arguments()
+    assert arguments["num_clones"] == 6
+    assert arguments["clone_devices"] == ["/device:GPU:0"] * 3 + ["/device:GPU:1"] * 3
+
+
 def test_without_ps():
     """Without ps tasks variables are on the CPU and are not cached elsewhere."""
     config = DeploymentConfig(num_clones=2)
@@ -144,6 +177,15 @@ def test_variables_device_starts_anew():
         ),
         pytest.param(
             {"devices_per_clone": 1.5}, "devices_per_clone must be an integer, got 1.5", id="half"
+        ),
+        pytest.param(
+            {"accumulate_steps": 0}, "accumulate_steps must be at least 1, got 0", id="no batch"
+        ),
+        pytest.param(
+            {"accumulate_steps": True}, "accumulate_steps must be an integer, got True", id="yes"
+        ),
+        pytest.param(
+            {"accumulate_steps": "4"}, "accumulate_steps must be an integer, got '4'", id="text"
         ),
         pytest.param({"replica_id": -1}, "replica_id must be at least 0, got -1", id="replica"),
         pytest.param(

@@ -54,7 +54,7 @@ WITHOUT_TENSORS = _table(
         is_lost_connection mark_end report_unfinished restore_fn
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
-    cluster: Cluster ClusterOptions Resolved Task build_end_ops cluster_from_flags
+    cluster: Cluster ClusterOptions Resolved Task build_end_ops close_session cluster_from_flags
         cluster_from_slurm cluster_from_tf_config connection_error end_servers is_refusal resolve
         run_unless_refused serve_until_done session_config signal_done start_server tasks_needed
         wait_for_tasks wait_for_workers
@@ -63,9 +63,9 @@ WITHOUT_TENSORS = _table(
     copying: calls_functions
     evaluation: EvaluationWriter
     exporting: check_is_new restore_to_export write_frozen_graph write_saved_model
-    inputs: Corpus CorruptRecordError Dataset EncodedSource convert_dataset dataset_names
-        download_dataset download_file extract_archive get_dataset get_preprocessing preprocessing
-        preprocessing_names register_dataset
+    inputs: Corpus CorruptRecordError Dataset EncodedSource Held convert_dataset dataset_names
+        download_dataset download_file extract_archive get_dataset get_preprocessing held_in
+        preprocessing preprocessing_names register_dataset
     internals: SlurmStep add_control_inputs clear_attribute forget_slots hide_deprecations
         in_old_control_flow is_partitioned is_resource_variable set_attribute set_device
         set_initializer slurm_step

@@ -37,13 +37,14 @@ STEPS = 3
 _WEIGHTS = ("weights", "biases", "bias", "table")
 
 
-def _train(name, num_clones, optimizer="sgd", **deploy_options):
+def _train(name, num_clones, optimizer="sgd", accumulate_steps=1, **deploy_options):
     """Losses of each step, and all variables at the end, by name."""
+    config = LogicalDevices(num_clones=num_clones, accumulate_steps=accumulate_steps)
     with tf.Graph().as_default():
         tf.set_random_seed(1)
         model = deploy(
-            LogicalDevices(num_clones=num_clones),
-            feed_clones(GOLDENS[name], num_clones),
+            config,
+            feed_clones(GOLDENS[name], config.batches_per_step),
             optimizer=build_optimizer(0.1, OptimizerOptions(optimizer=optimizer, **SETTINGS)),
             **deploy_options,
         )
@@ -78,6 +79,23 @@ def test_four_clones_train_as_one_does(name, optimizer, variable_kind):
     np.testing.assert_allclose(losses, one_losses, rtol=2e-6)
 
 
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
+def test_accumulated_gradients_train_as_a_whole_batch_does(name, optimizer, variable_kind):
+    """Two clones that take two quarters each end where one clone on the whole batch ends."""
+    one_losses, one = _train(name, 1, optimizer)
+    losses, many = _train(name, 2, optimizer, accumulate_steps=2)
+    _assert_close(many, one)
+    np.testing.assert_allclose(losses, one_losses, rtol=2e-6)
+
+
+@pytest.mark.parametrize(("num_clones", "steps"), [(1, 2), (1, 8), (2, 3), (4, 2)])
+@pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
+def test_any_number_of_parts_trains_as_one_does(name, num_clones, steps):
+    """n clones with k batches each end where one clone on the whole batch ends."""
+    _assert_close(_train(name, num_clones, accumulate_steps=steps)[1], _one_clone(name))
+
+
 @pytest.mark.parametrize("num_clones", [1, 2, 3, 8])
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_any_number_of_clones_trains_as_one_does(name, num_clones):
@@ -94,8 +112,10 @@ def _one_clone(name):
 @pytest.mark.parametrize("clip_norm", [0.05, 1000.0], ids=["clipping", "not clipping"])
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_clipped_gradients_do_not_depend_on_clones(name, clip_norm):
-    """The norm that is clipped is that of the whole batch's gradient."""
-    _assert_close(_train(name, 4, clip_norm=clip_norm)[1], _train(name, 1, clip_norm=clip_norm)[1])
+    """The norm that is clipped is that of the whole batch's gradient, summed over parts, too."""
+    expected = _train(name, 1, clip_norm=clip_norm)[1]
+    _assert_close(_train(name, 4, clip_norm=clip_norm)[1], expected)
+    _assert_close(_train(name, 2, clip_norm=clip_norm, accumulate_steps=2)[1], expected)
 
 
 def test_linear_model_by_hand(variable_kind):
@@ -143,12 +163,12 @@ def test_total_loss_is_mean_of_clones_plus_regularization(name, num_clones):
         assert sum(regularization) == pytest.approx(by_hand, rel=1e-6)
 
 
-@pytest.mark.parametrize("num_clones", [1, 2, 4])
-def test_batch_norm_statistics_are_the_first_clones(num_clones, variable_kind):
-    """Moving statistics move by the first clone's batch alone, as the documentation says."""
+@pytest.mark.parametrize(("num_clones", "steps"), [(1, 1), (2, 1), (4, 1), (1, 4), (2, 2)])
+def test_batch_norm_statistics_are_the_first_clones(num_clones, steps, variable_kind):
+    """Moving statistics move by the first clone's first batch alone, as the documentation says."""
     golden = GOLDENS["batch_norm"]
-    _, values = _train("batch_norm", num_clones)
-    first = golden.features[: NUM_EXAMPLES // num_clones]
+    _, values = _train("batch_norm", num_clones, accumulate_steps=steps)
+    first = golden.features[: NUM_EXAMPLES // (num_clones * steps)]
     mean, variance = np.zeros(3), np.ones(3)
     for _ in range(STEPS):  # decay 0.9; the fused kernel gives the unbiased variance
         mean = 0.9 * mean + 0.1 * first.mean(axis=0)
@@ -158,9 +178,9 @@ def test_batch_norm_statistics_are_the_first_clones(num_clones, variable_kind):
 
 
 @pytest.mark.parametrize("name", [n for n, golden in GOLDENS.items() if golden.sparse])
-@pytest.mark.parametrize("num_clones", [1, 4])
-def test_sparse_gradients_reach_the_optimizer_sparse(name, num_clones, variable_kind):
-    """A gradient that is sparse in each clone is sparse in the sum."""
+@pytest.mark.parametrize(("num_clones", "steps"), [(1, 1), (4, 1), (1, 4), (2, 2)])
+def test_sparse_gradients_reach_the_optimizer_sparse(name, num_clones, steps, variable_kind):
+    """A gradient that is sparse in each clone, and part, is sparse in the sum."""
     seen = {}
 
     class Spy(tf.train.GradientDescentOptimizer):
@@ -168,8 +188,9 @@ def test_sparse_gradients_reach_the_optimizer_sparse(name, num_clones, variable_
             seen.update({v.op.name: g for g, v in grads_and_vars})
             return super().apply_gradients(grads_and_vars, *args, **kwargs)
 
-    config = LogicalDevices(num_clones=num_clones)
-    deploy(config, feed_clones(GOLDENS[name], num_clones), optimizer=Spy(0.1))
+    config = LogicalDevices(num_clones=num_clones, accumulate_steps=steps)
+    model_fn = feed_clones(GOLDENS[name], config.batches_per_step)
+    deploy(config, model_fn, optimizer=Spy(0.1))
     kinds = {name: isinstance(gradient, tf.IndexedSlices) for name, gradient in seen.items()}
     assert kinds == {name: name in GOLDENS["embedding"].sparse for name in seen}
     assert any(kinds.values())

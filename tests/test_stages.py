@@ -54,13 +54,14 @@ MODELS = {
 }
 
 
-def _deploy(golden, num_clones, num_stages, copy=False):
+def _deploy(golden, num_clones, num_stages, copy=False, accumulate_steps=1):
     """A model on the devices of `cpu_config`: 2 clones x 2 stages use all four."""
     config = DeploymentConfig(
         num_clones=num_clones,
         clone_on_cpu=True,
         devices_per_clone=num_stages,
         copy_clones=copy,
+        accumulate_steps=accumulate_steps,
     )
 
     def stage(index):
@@ -69,15 +70,15 @@ def _deploy(golden, num_clones, num_stages, copy=False):
     return deploy(
         config,
         lambda batches: golden.model_fn(*next(batches), stage),
-        [copies.batches_of(golden, num_clones)],
+        [copies.batches_of(golden, config.batches_per_step)],
         optimizer=tf.train.AdamOptimizer(0.1),
         clip_norm=1.0,
     )
 
 
-def _train(golden, num_clones, num_stages, copy=False):
+def _train(golden, num_clones, num_stages, copy=False, accumulate_steps=1):
     with tf.Graph().as_default():
-        model = _deploy(golden, num_clones, num_stages, copy)
+        model = _deploy(golden, num_clones, num_stages, copy, accumulate_steps)
         with tf.Session(config=cpu_config(4)) as session:
             session.run(tf.global_variables_initializer())
             losses = [session.run(model.train_op) for _ in range(STEPS)]
@@ -101,6 +102,14 @@ def test_stages_train_as_one_device_does(name, copy, variable_kind):
     golden = MODELS[name]
     reference = _train(golden, 1 if golden.batch_law else 2, 1)
     _assert_close(_train(golden, 2, 2, copy), reference)
+
+
+@pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
+@pytest.mark.parametrize("name", list(MODELS))
+def test_stages_accumulate_as_clones_on_one_device_do(name, copy, variable_kind):
+    """Two clones of two stages, with two batches each, end where four clones end."""
+    expected = _train(MODELS[name], 4, 1)
+    _assert_close(_train(MODELS[name], 2, 2, copy, accumulate_steps=2), expected)
 
 
 @pytest.mark.parametrize("name", list(MODELS))
@@ -192,8 +201,10 @@ def test_devices_of_one_stage_are_not_named():
 
 
 def test_current_clone():
-    """`model_fn` can ask which clone it builds; elsewhere that is an error."""
+    """`model_fn` can ask which clone it builds, in each part; elsewhere that is an error."""
     clones = create_clones(DeploymentConfig(num_clones=3), current_clone)
     assert [clone.outputs for clone in clones] == [0, 1, 2]
+    clones = create_clones(DeploymentConfig(num_clones=2, accumulate_steps=2), current_clone)
+    assert [clone.outputs for clone in clones] == [0, 0, 1, 1]
     with pytest.raises(RuntimeError, match="known only while model_fn is called"):
         current_clone()

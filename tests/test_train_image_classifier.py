@@ -85,6 +85,26 @@ def test_a_run_goes_on(tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("way", "size"), [(None, 24), ("--all_reduce", 24), ("--asynchronous", 12)]
+)
+def test_accumulated_batches(tmp_path, capsys, way, size):
+    """Each way trains two clones with three batches of 4, and says what an update is made of."""
+    options = [f"--train_dir={tmp_path}", "--num_clones=2", "--batch_size=4", "--clone_on_cpu"]
+    options += [
+        "--accumulate_steps=3",
+        "--max_number_of_steps=2",
+        "--describe",
+        *filter(None, [way]),
+    ]
+    code, out, err = _main(capsys, *options)
+    assert code == 0, err
+    assert f"batch size 4 per clone x 3 accumulated (accumulate_steps), {size} global" in out
+    assert f"accumulate_steps 3: an update of {size // 4} batches, 3 of each clone" in out
+    assert "test accuracy at step 2" in out
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("clones", [1, 3])
 @pytest.mark.parametrize("optimizer", ["adadelta", "adagrad", "adam", "ftrl", "momentum", "sgd"])
 def test_optimizers_and_clones(tmp_path, capsys, optimizer, clones):
@@ -397,6 +417,34 @@ def test_update_counts_clones_and_synchronous_replicas(arguments, clones, way):
     options = parse(["train", *arguments])
     assert training.clones_in_update(options, num_clones=2) == clones
     assert training.way_to_train(options) == way
+
+
+@pytest.mark.parametrize(
+    ("arguments", "batch_size", "in_update", "per_step"),
+    [
+        pytest.param(["--batch_size=8"], 8, 64, 64, id="together"),
+        pytest.param(["--global_batch_size=32"], 4, 32, 32, id="global"),
+        pytest.param(["--batch_size=8", "--asynchronous"], 8, 32, 32, id="asynchronous"),
+        pytest.param(
+            ["--batch_size=8", "--all_reduce", "--worker_replicas=3"], 8, 192, 64, id="all-reduce"
+        ),
+    ],
+)
+def test_plan_counts_accumulated_batches(arguments, batch_size, in_update, per_step):
+    """Two clones with four batches each: an epoch of 1437 digits has fewer steps."""
+    run = script.plan(parse(["train", "--num_clones=2", "--accumulate_steps=4", *arguments]))
+    assert run.batch_size == batch_size
+    assert run.batch_size * run.batches_in_update == in_update
+    assert run.steps_per_epoch == 1437 // in_update
+    assert run.images_per_step == per_step
+
+
+def test_global_batch_size_is_that_of_all_accumulated_batches():
+    """A global batch that cannot be divided names both numbers that divide it."""
+    options = parse(["train", "--num_clones=2", "--accumulate_steps=4", "--global_batch_size=12"])
+    message = "must be a multiple of num_clones=2 \\* accumulate_steps=4, got 12"
+    with pytest.raises(ValueError, match=message):
+        script.plan(options)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals, placement
+from model_deploy.clone_scopes import current_clone
 from model_deploy.config import DeploymentConfig
 
 # The graph's one `_Registry`, for several deployments in a graph.  Not a string, see `hooks.py`.
@@ -79,16 +80,15 @@ class VariableCopies:
         return entry.others.get(clone_index) if entry else None
 
     def give_each_clone_its_own(self, model_fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Wraps `model_fn` for `create_clones`: its n-th call gets the n-th clone's variables.
+        """Wraps `model_fn` for `create_clones`: each call gets the variables of its clone.
 
         What `tf.get_variable` and layers make in the first call gets copies; later calls
         find these in place of the variables, in all graph collections too.  Variables that
         are not in `GLOBAL_VARIABLES` stay shared.
         """
-        indices = iter(range(self._config.num_clones))
 
         def model_fn_of_clone(*args: Any, **kwargs: Any) -> Any:
-            i = next(indices)
+            i = current_clone()
             scope = tf.variable_scope(
                 tf.get_variable_scope(),
                 custom_getter=lambda *a, **k: self._get_variable(i, *a, **k),

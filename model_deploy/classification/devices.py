@@ -58,6 +58,11 @@ class DeploymentOptions(Options):
     global_batch_size: int | None = option(
         None, "images per step over all clones, in place of --batch_size", minimum=1, topic="inputs"
     )
+    accumulate_steps: int = option(
+        1,
+        "batches of each clone in an update, one after the other in the memory of one",
+        minimum=1,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,6 +113,7 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
             num_ps_tasks=options.num_ps_tasks,
             all_reduce=options.all_reduce,
             ps_strategy=options.ps_strategy,
+            accumulate_steps=options.accumulate_steps,
             # Neither can be copied: each clone has variables, or batches, of its own.
             copy_clones=options.copy_clones and not (options.all_reduce or options.asynchronous),
         )
@@ -137,16 +143,20 @@ def clones_in_update(options: DeploymentOptions, num_clones: int) -> int:
 
 
 def clone_batch_size(options: DeploymentOptions, num_clones: int) -> int:
-    """Images per clone and step.
+    """Images in a batch of a clone, of which it takes `accumulate_steps` in a step.
 
     Raises:
-      ValueError: if the clones do not divide the global batch size.
+      ValueError: if the batches of all clones do not divide the global batch size.
     """
     if options.global_batch_size is None:
         return options.batch_size or DEFAULT_BATCH_SIZE
-    if options.global_batch_size % num_clones:
+    accumulated = ""
+    if options.accumulate_steps > 1:
+        accumulated = f" * accumulate_steps={options.accumulate_steps}"
+    num_batches = num_clones * options.accumulate_steps
+    if options.global_batch_size % num_batches:
         raise ValueError(
-            f"global_batch_size must be a multiple of num_clones={num_clones}, "
+            f"global_batch_size must be a multiple of num_clones={num_clones}{accumulated}, "
             f"got {options.global_batch_size}"
         )
-    return options.global_batch_size // num_clones
+    return options.global_batch_size // num_batches

@@ -80,11 +80,11 @@ class CopiedModel:
         self._forward = Prototype(copied, scope)
         return self._outputs
 
-    def copy(self, clone_index: int, scope: str) -> tuple[Any, Twins]:
+    def copy(self, number: int, scope: str) -> tuple[Any, Twins]:
         """Copies the first clone, and its items in collections.
 
         Args:
-          clone_index: the clone, at least 1.
+          number: of the copy, at least 1; those of a clone's parts follow each other.
           scope: its name scope; ends with `/`.
 
         Returns:
@@ -93,7 +93,8 @@ class CopiedModel:
         Raises:
           ValueError: if the model cannot be copied; the message says why.
         """
-        twins = Twins(scope, clone_index, _device_map(self._config, clone_index))
+        clone_index = number // self._config.accumulate_steps
+        twins = Twins(scope, number, _device_map(self._config, clone_index))
         for taken in self._taken:
             self._take(taken, twins)
         self._forward.stamp(twins)

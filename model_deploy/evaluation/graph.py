@@ -1,5 +1,6 @@
 """The graph of an evaluation: each batch divided over the clones, and what they predict."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -58,6 +59,7 @@ def build_evaluation(
     Raises:
       ValueError: if the number of classes is not known.
     """
+    config = dataclasses.replace(config, accumulate_steps=1)  # there is nothing to add up
     with tf.device(config.inputs_device()):
         parts = divide_batch(batches(), config.num_clones)
     clones = create_clones(config, _model_fn(predict, iter(parts)))

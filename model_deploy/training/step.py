@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.clones import collect_members
+from model_deploy.clones import collect_members, parts_by_clone
 from model_deploy.deployment import DeployedModel
 
 
@@ -46,8 +46,7 @@ def report_op(
       wait_secs: seconds, a float scalar tensor, or None.
       first_bad: an integer scalar tensor, or None.
     """
-    losses = collect_members(tf.GraphKeys.LOSSES, model.clones).clones
-    clone_losses = [tf.add_n(each) if each else None for each in losses]
+    clone_losses = _clone_losses(model)
     global_step = tf.train.get_global_step()
     with tf.device(model.train_op.device):
         # Outside of the control dependency: what is constant is computed only once.
@@ -72,7 +71,8 @@ def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -
       float64 [7] for each clone, as `report_op` gives it for a model of one clone.
     """
     reports = []
-    for i, (clone, update) in enumerate(zip(model.clones, model.clone_updates, strict=True)):
+    clones = [model.clones[group[0]] for group in parts_by_clone(model.clones)]
+    for i, (clone, update) in enumerate(zip(clones, model.clone_updates, strict=True)):
         waited = None if wait_secs is None else wait_secs[i]
         with tf.device(clone.device), tf.control_dependencies([update.train_op]):
             loss = tf.identity(update.train_op)
@@ -80,6 +80,17 @@ def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -
             parts = [update.global_step, loss, learning_rate, waited, -1, update.staleness, loss]
             reports.append(tf.stack(_numbers(*parts), name="step_report"))
     return reports
+
+
+def _clone_losses(model: DeployedModel) -> list[Any]:
+    """The sum of each clone's losses, the mean over its parts; None for a clone without."""
+    losses = collect_members(tf.GraphKeys.LOSSES, model.clones).clones
+    found = []
+    for group in parts_by_clone(model.clones):
+        own = [loss for i in group for loss in losses[i]]
+        total = tf.add_n(own) if own else None
+        found.append(total if total is None or len(group) == 1 else total / len(group))
+    return found
 
 
 def _numbers(*values: Any) -> list[Any]:

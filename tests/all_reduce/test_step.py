@@ -38,8 +38,8 @@ class Run:
         self.losses = []
         optimizer = (make_optimizer or (lambda: tf.train.GradientDescentOptimizer(0.1)))()
         with self.graph.as_default():
-            model_fn = feed_clones(GOLDENS[name], config.num_clones * config.num_replicas)
-            for _ in range(config.replica_id * config.num_clones):
+            model_fn = feed_clones(GOLDENS[name], config.batches_per_step * config.num_replicas)
+            for _ in range(config.replica_id * config.batches_per_step):
                 with tf.Graph().as_default():
                     model_fn()  # takes a part of the batch that is another replica's
             self.model = deploy(config, model_fn, optimizer=optimizer, **options)
@@ -77,10 +77,11 @@ def _config(num_clones, **options):
     return LogicalDevices(num_clones=num_clones, all_reduce=True, **options)
 
 
+@pytest.mark.parametrize(("num_clones", "parts"), [(3, 1), (2, 3), (1, 2)])
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
-def test_clones_train_as_one_on_the_whole_batch(name, variable_kind):
-    """Three clones end where one clone on the whole batch ends, with equal copies."""
-    run = Run(_config(3), name)()
+def test_clones_train_as_one_on_the_whole_batch(name, num_clones, parts, variable_kind):
+    """Clones, of parts or not, end where one clone on the whole batch ends, with equal copies."""
+    run = Run(_config(num_clones, accumulate_steps=parts), name)()
     _assert_same(run, Run(LogicalDevices(), name)())
     assert run.difference == 0
 

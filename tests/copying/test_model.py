@@ -68,11 +68,14 @@ _MORE = {
 ALL = GOLDENS | _MORE
 
 
-def _build(golden, copy, num_clones=3, **options):
+def _build(golden, copy, num_clones=3, accumulate_steps=1, **options):
+    config = LogicalDevices(
+        num_clones=num_clones, copy_clones=copy, accumulate_steps=accumulate_steps
+    )
     model = deploy(
-        LogicalDevices(num_clones=num_clones, copy_clones=copy),
+        config,
         lambda batches: golden.model_fn(*next(batches)),
-        [copies.batches_of(golden, num_clones)],
+        [copies.batches_of(golden, config.batches_per_step)],
         optimizer=tf.train.MomentumOptimizer(0.1, 0.9),
         **options,
     )
@@ -96,11 +99,14 @@ def _both(build):
     return results
 
 
+@pytest.mark.parametrize(
+    "clones", [(3, 1), (1, 3), (2, 2)], ids=["clones", "parts", "clones with parts"]
+)
 @pytest.mark.parametrize("name", list(ALL))
-def test_copies_are_what_calls_build(name, variable_kind):
+def test_copies_are_what_calls_build(name, clones, variable_kind):
     """The graphs and collections are the same, and so are losses and weights, to the last bit."""
     golden = ALL[name]
-    called, copied = _both(lambda copy: _build(golden, copy, summarize_gradients=True))
+    called, copied = _both(lambda copy: _build(golden, copy, *clones, summarize_gradients=True))
     assert copies.nodes(copied[0]) == copies.nodes(called[0])
     assert copies.collections(copied[0]) == copies.collections(called[0])
     if name != "dropout":

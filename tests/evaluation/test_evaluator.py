@@ -107,7 +107,7 @@ def test_every_example_once(tmp_path, clones, batch_size):
         _predict,
         _batches(batch_size),
         path,
-        config=LogicalDevices(num_clones=clones),
+        config=LogicalDevices(num_clones=clones, accumulate_steps=2),  # which says nothing here
         session_config=cpu_config(clones),
     )
     _check(found, WEIGHTS)

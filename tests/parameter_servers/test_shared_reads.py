@@ -1,5 +1,6 @@
 """What moves between parameter servers and a worker in a step, and that the numbers stay."""
 
+import dataclasses
 import functools
 import itertools
 
@@ -81,14 +82,15 @@ def _layers():
     tf.losses.sparse_softmax_cross_entropy(tf.zeros([8], tf.int32), logits)
 
 
-@pytest.mark.parametrize("num_clones", [1, 3])
+@pytest.mark.parametrize(("num_clones", "parts"), [(1, 1), (3, 1), (1, 3)])
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["together", "asynchronous"])
-def test_each_variable_moves_once_per_step(num_clones, asynchronous, variable_kind):
+def test_each_variable_moves_once_per_step(num_clones, parts, asynchronous, variable_kind):
     """Both ways the big weights move by themselves, and all that is small in one pack.
 
+    So they do for clones that take several batches, one after the other.
     After the update the global step comes back, and with asynchronous clones the staleness.
     """
-    config = LogicalDevices(num_clones=num_clones, num_ps_tasks=1)
+    config = LogicalDevices(num_clones=num_clones, num_ps_tasks=1, accumulate_steps=parts)
     model = deploy(config, _layers, optimizer=SGD(0.1), asynchronous=asynchronous)
     train_op = model.clone_updates[-1].train_op if asynchronous else model.train_op
     big, small = 4 * 256 * 100, 4 * (100 + 100 * NUM_CLASSES + NUM_CLASSES)
@@ -141,18 +143,23 @@ def _train(config, model_fn, target="", steps=STEPS, **options):
 
 
 @pytest.mark.parametrize("name", GOLDENS)
-@pytest.mark.parametrize("clip_norm", [None, 0.05], ids=["plain", "clipped"])
-def test_training_is_that_without_parameter_servers(name, clip_norm, variable_kind):
+@pytest.mark.parametrize(
+    ("clip_norm", "clones"),
+    [(None, (2, 1)), (0.05, (2, 1)), (0.05, (1, 3))],
+    ids=["plain", "clipped", "accumulated"],
+)
+def test_training_is_that_without_parameter_servers(name, clip_norm, clones, variable_kind):
     """Losses and all variables are those of the same clones in one process."""
     model_fn = GOLDENS[name]
+    config = LogicalDevices(num_clones=clones[0], accumulate_steps=clones[1])
     losses, values = _train(
-        LogicalDevices(num_clones=2, num_ps_tasks=2),
-        feed_clones(model_fn, 2),
+        dataclasses.replace(config, num_ps_tasks=2),
+        feed_clones(model_fn, config.batches_per_step),
         _target(),
         clip_norm=clip_norm,
     )
     expected_losses, expected = _train(
-        LogicalDevices(num_clones=2), feed_clones(model_fn, 2), clip_norm=clip_norm
+        config, feed_clones(model_fn, config.batches_per_step), clip_norm=clip_norm
     )
     assert losses == pytest.approx(expected_losses, rel=1e-5)
     assert values.keys() == expected.keys()

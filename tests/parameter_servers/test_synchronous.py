@@ -22,8 +22,8 @@ def _sgd():
 
 
 def _part_of_golden(name, config):
-    model_fn = feed_clones(GOLDENS[name], config.num_clones * config.num_replicas)
-    for _ in range(config.replica_id * config.num_clones):
+    model_fn = feed_clones(GOLDENS[name], config.batches_per_step * config.num_replicas)
+    for _ in range(config.replica_id * config.batches_per_step):
         with tf.Graph().as_default():
             model_fn()  # takes a part of the batch that is another replica's
     return model_fn
@@ -75,14 +75,18 @@ class Replica:
         return coordinator
 
 
-def _train(targets, num_ps, name, num_clones=1, steps=STEPS, **options):
+def _train(targets, num_ps, name, num_clones=1, *, steps=STEPS, accumulate_steps=1, **options):
     """Trains two replicas to the end; returns them, with steps and values."""
     for target in targets:
         tf.Session.reset(target)  # servers keep variables of earlier sessions
     replicas = [
         Replica(
             LogicalDevices(
-                num_clones=num_clones, replica_id=i, num_replicas=len(targets), num_ps_tasks=num_ps
+                num_clones=num_clones,
+                replica_id=i,
+                num_replicas=len(targets),
+                num_ps_tasks=num_ps,
+                accumulate_steps=accumulate_steps,
             ),
             name,
             **options,
@@ -154,6 +158,15 @@ def test_clones_of_replicas_train_as_one_on_the_whole_batch(cluster, name):
     """Two replicas of two clones end where one clone on the whole batch ends."""
     for replica in _train(*cluster, name, num_clones=2):
         _assert_same(replica.values, _one_clone(name))
+
+
+@pytest.mark.parametrize("name", ["slim_mlp", "embedding"])
+def test_replicas_that_accumulate_train_as_one_on_the_whole_batch(two_ps, name, variable_kind):
+    """Two replicas of two clones with three batches each: the mean of all is clipped, once."""
+    options = {"clip_norm": 0.05}
+    for replica in _train(*two_ps, name, num_clones=2, accumulate_steps=3, **options):
+        assert replica.steps == [1, 2, 3]
+        _assert_same(replica.values, _one_clone(name, **options))
 
 
 @pytest.mark.parametrize("name", ["slim_mlp", "embedding"])
@@ -233,11 +246,12 @@ def test_a_fast_replica_counts_once(cluster):
                 assert ahead.result(timeout=30) == step
 
 
-def test_a_backup_replaces_a_slow_replica(cluster):
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_backup_replaces_a_slow_replica(cluster, parts):
     """With one gradient per update a replica alone goes on; another joins at the newest step."""
     targets, num_ps = cluster
     tf.Session.reset(targets[0])
-    config = LogicalDevices(num_replicas=2, num_ps_tasks=num_ps)
+    config = LogicalDevices(num_replicas=2, num_ps_tasks=num_ps, accumulate_steps=parts)
     first, second = (
         Replica(dataclasses.replace(config, replica_id=i), "linear", replicas_to_aggregate=1)
         for i in (0, 1)

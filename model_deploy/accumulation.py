@@ -1,0 +1,150 @@
+"""Gradient accumulation: the parts of a clone run one after the other, and add up their gradients.
+
+A part begins when the gradients of the part before it have been added to the sum.  So the
+activations of one part, one gradient and the sum are in memory, and no more.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import gradients as gradients_lib
+from model_deploy import graph_walk, internals, placement
+from model_deploy.clones import Clone
+from model_deploy.gradients import GradientAndVariable
+
+# These compute nothing, or just what is there before the step.
+_SOURCES = ("Const", "NoOp", "Placeholder", "PlaceholderWithDefault")
+
+
+class PartGradients(NamedTuple):
+    """What a part of a clone, or a loss that counts once, gives to the sum.
+
+    Attributes:
+      clone: the part.
+      losses: what the gradients are of, scalars.
+      gradients: `(gradient, variable)` pairs; a gradient has the variable's shape, is an
+        `IndexedSlices` over its rows, or None.
+      ops: what belongs to this part alone: its ops, and those of its gradients.
+    """
+
+    clone: Clone
+    losses: Sequence[Any]
+    gradients: list[GradientAndVariable]
+    ops: Sequence[Any]
+
+
+def accumulate(parts: Sequence[PartGradients]) -> list[GradientAndVariable]:
+    """Lets parts run one after the other; returns the sums of their gradients.
+
+    Args:
+      parts: those of one clone, at least one, with the same variables in the same order.
+
+    Returns:
+      Pairs as in `PartGradients`, each the sum over the parts: None where all are, an
+      `IndexedSlices` with the rows of all where all are sparse.
+    """
+    if len(parts) == 1:
+        return parts[0].gradients
+    total = _RunningSum(parts[0])
+    before: set[Any] = set()
+    for part in parts[1:]:
+        last = total.newest
+        before |= graph_walk.ancestors(last, control_inputs=True, known=before)
+        with (
+            tf.device(part.clone.device),
+            tf.name_scope(part.clone.scope),
+            tf.control_dependencies(last),
+        ):
+            done = tf.no_op(name="part_before_is_done")
+        _begin_after(done, part, before)
+        total.add(part)
+    return total.result()
+
+
+class _RunningSum:
+    """The sum of the gradients of parts so far: dense ones as one tensor, sparse ones as rows.
+
+    Attributes:
+      newest: the ops after which the last part has been added.
+    """
+
+    def __init__(self, first: PartGradients) -> None:
+        self._clone = first.clone
+        self._variables = [variable for _, variable in first.gradients]
+        self._dense: list[Any] = [None for _ in self._variables]
+        self._rows: list[list[Any]] = [[] for _ in self._variables]
+        self.newest: list[Any] = []
+        self.add(first)
+
+    def add(self, part: PartGradients) -> None:
+        # Also the loss, of which gradients need not take anything.
+        self.newest = [loss.op for loss in part.losses]
+        for i, (gradient, variable) in enumerate(part.gradients):
+            if gradient is None:
+                continue
+            if isinstance(gradient, tf.IndexedSlices):
+                self._rows[i].append(gradient)
+                self.newest += [gradient.values.op, gradient.indices.op]
+                continue
+            if self._dense[i] is not None:
+                # A sum of two can take the place of one of them; that of all keeps all until then.
+                with tf.device(gradient.device), tf.name_scope(part.clone.scope):
+                    name = f"{variable.op.name}/accumulated"
+                    self._dense[i] = tf.add(self._dense[i], gradient, name=name)
+            else:
+                self._dense[i] = gradient
+            self.newest.append(self._dense[i].op)
+
+    def result(self) -> list[GradientAndVariable]:
+        """`(gradient, variable)` pairs, see `accumulate`."""
+        pairs: list[GradientAndVariable] = []
+        with tf.device(self._clone.device), tf.name_scope(self._clone.scope):
+            for dense, rows, variable in zip(self._dense, self._rows, self._variables, strict=True):
+                terms = [[(term, variable)] for term in (dense, *rows) if term is not None]
+                pairs += gradients_lib.sum_gradients(terms) if terms else [(None, variable)]
+        return pairs
+
+
+def _begin_after(done: Any, part: PartGradients, before: set[Any]) -> None:
+    """Lets the ops with which a part begins wait for `done`.
+
+    Those are the ops that get nothing from another op of the part.  What is no value, such as
+    a variable, a queue or a constant, waits for nothing: others than the step may need it.
+    Ops in a loop of TensorFlow 1 get something from where the loop begins.
+
+    Args:
+      done: an op.
+      part: the part.
+      before: ops that are not to wait, as `done` needs them.
+    """
+    values = [*part.losses, *(g for g, _ in part.gradients if g is not None)]
+    flat = tf.nest.flatten(values, expand_composites=True)
+    needed = graph_walk.ancestors((tensor.op for tensor in flat), known=before)
+    own = needed.intersection(part.ops) - before
+    sources: set[Any] = set()
+    new = {op for op in own if _is_source(op)}
+    while new:  # a source needs nothing but sources
+        found = {op for op in new if all(each in sources for each in _taken_from(op, own))}
+        sources |= found
+        new = (new - found) if found else set()
+    for op in own - sources:
+        if all(each in sources for each in _taken_from(op, own)):
+            internals.add_control_inputs(op, [done])
+
+
+def _taken_from(op: Any, ops: set[Any]) -> Iterable[Any]:
+    """Those of `ops` that an op waits for."""
+    needed = [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+    return [each for each in needed if each in ops]
+
+
+def _is_source(op: Any) -> bool:
+    if op.type in _SOURCES or placement.is_variable_op(op):
+        return True
+    if op.type == "Identity" and internals.is_reference(op.inputs[0]):
+        return True  # the read that a reference variable comes with
+    return any(
+        tensor.dtype == tf.resource or internals.is_reference(tensor) for tensor in op.outputs
+    )

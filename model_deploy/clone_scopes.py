@@ -1,0 +1,80 @@
+"""Where `model_fn` builds a clone: its name scope, its devices, its number, reuse of variables."""
+
+import contextlib
+import contextvars
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import internals, placement
+from model_deploy.config import DeploymentConfig, DeviceFunction
+
+# Types of summary ops end in one of these; they have no kernel for GPUs.
+_SUMMARY_OPS = ("Summary", "SummaryV2")
+
+_building: contextvars.ContextVar[int] = contextvars.ContextVar("clone that is being built")
+
+
+def current_clone() -> int:
+    """Number of the clone that `model_fn` is building, from 0 on.
+
+    It is for placing stages, see `DeploymentConfig.stage_device`.  With `copy_clones`
+    a model that computes with it cannot be told from one that does not.
+
+    Raises:
+      RuntimeError: outside of `model_fn`.
+    """
+    try:
+        return _building.get()
+    except LookupError:
+        raise RuntimeError("current_clone is known only while model_fn is called") from None
+
+
+@contextlib.contextmanager
+def building_clone(
+    config: DeploymentConfig, clone_index: int, part: int, variables_device: str | DeviceFunction
+) -> Iterator[str]:
+    """Opens the name scope (which it gives), the device and the variable scope of a part.
+
+    Args:
+      config: the deployment.
+      clone_index: the clone.
+      part: its part, 0 where it has just one.
+      variables_device: device, or device function, of the variables.
+    """
+    is_first = clone_index == part == 0
+    device = _clone_device_function(config, clone_index, variables_device)
+    token = _building.set(clone_index)
+    try:
+        with (
+            tf.name_scope(config.part_scope(clone_index, part)) as scope,
+            tf.device(device),
+            tf.variable_scope(tf.get_variable_scope(), reuse=None if is_first else True),
+        ):
+            yield scope
+    finally:
+        _building.reset(token)
+
+
+def _clone_device_function(
+    config: DeploymentConfig, clone_index: int, variables_device: str | DeviceFunction
+) -> DeviceFunction:
+    """Sends variables to their device, summaries to the CPU, all else to the clone's device."""
+    clone_device = config.clone_device(clone_index)
+    stages: list[str] = []
+    if config.devices_per_clone > 1:
+        stages = [config.stage_device(clone_index, i) for i in range(config.devices_per_clone)]
+
+    def device(op: Any) -> str:
+        if op.type.endswith(_SUMMARY_OPS):
+            return config.inputs_device()
+        if not placement.is_variable_op(op):
+            return placement.merge_devices(clone_device, op.device)
+        if op.device in stages:  # says where to compute, not where the weights live
+            internals.set_device(op, "")
+        if callable(variables_device):
+            return variables_device(op)
+        return placement.merge_devices(variables_device, op.device)
+
+    return device
