@@ -21,6 +21,7 @@ MODULES = (
     "inputs_cifar10",
     "inputs_files",
     "inputs_prepared",
+    "inputs_cores",
     "ps_training",
     "asynchronous_clones",
     "sparse_embedding",

@@ -7,6 +7,7 @@ takes no processor time, so that the rounds of several children can alternate.
 
 import contextlib
 import importlib
+import itertools
 import json
 import os
 import pathlib
@@ -55,6 +56,11 @@ def _peak_megabytes() -> float:
     status = pathlib.Path("/proc/self/status").read_text()
     [peak] = [line for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(peak.split()[1]) / 1024
+
+
+def use_cores(number: int) -> None:
+    """Keeps this process, and those that it starts, to so many of its processors."""
+    os.sched_setaffinity(0, set(itertools.islice(sorted(os.sched_getaffinity(0)), number)))
 
 
 class Child:

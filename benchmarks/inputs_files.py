@@ -120,9 +120,10 @@ def _in_python(dataset: inputs.Dataset) -> inputs.Dataset:
     return inputs.Dataset(**vars(dataset) | {"source": InPython(dataset.source)})
 
 
-def our_batches(dataset: inputs.Dataset, **options: Any) -> Any:
-    """The batch of a training pipeline; options as `inputs.train_batches`."""
-    return next(inputs.train_batches(dataset, **options))
+def our_batches(dataset: inputs.Dataset, num_clones: int = 1, **options: Any) -> Any:
+    """The batches of all clones."""
+    batches = inputs.train_batches(dataset, num_clones=num_clones, **options)
+    return [next(batches) for _ in range(num_clones)]
 
 
 def contenders(
@@ -140,12 +141,15 @@ def contenders(
       builders: functions that build the tensors of a batch.
     """
     secs = 0.2 if settings.quick else 3.0
-    return {name: _start(stack, build, batch_size, secs) for name, build in builders.items()}
+    return {
+        name: start_pipeline(stack, build, batch_size, secs) for name, build in builders.items()
+    }
 
 
-def _start(
+def start_pipeline(
     stack: contextlib.ExitStack, build: Callable[[], Any], batch_size: int, secs: float
 ) -> Measure:
+    """Measures how fast the batches come that `build` makes in a graph of their own."""
     with tf.Graph().as_default():
         ops = [tensor.op for tensor in tf.nest.flatten(build())]
         session = stack.enter_context(running_session())
