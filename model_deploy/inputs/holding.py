@@ -11,6 +11,7 @@ import tensorflow as tf
 _CHUNKS_PER_READER = 3
 # One that is made, one that waits, one of which the examples are taken.
 _WINDOWS = 3
+_EPOCHS, _NUMBER_BYTES = 2, 8
 _MB = 1e6
 # The graph's list of `Held`s.  Not a string: those collections go into checkpoints.
 _HELD = ("model_deploy", "held")
@@ -37,7 +38,8 @@ class Held:
       example_bytes: of each one of them.
       decoding: how many images are being decoded besides, each of as many bytes as it has pixels.
       stored_bytes: of records that were read together, as they are in their files.
-      table_bytes: of what stays as long as the pipeline: images in memory, or where records are.
+      table_bytes: of what stays as long as the pipeline: images in memory, or where records are;
+        and the order of two epochs.
     """
 
     examples: int
@@ -93,6 +95,7 @@ def held_by(
     num_clones: int,
     *,
     tables: Sequence[np.ndarray],
+    num_examples: int,
     window: int = 0,
 ) -> Held:
     """What one pipeline holds.
@@ -103,6 +106,7 @@ def held_by(
       batch_size: examples of a batch.
       num_clones: clones that take from it; a batch of each, and one, is in reserve, and one more
         is being made.
+      num_examples: those of an epoch, whose numbers are held in their order.
       tables: the arrays in the graph; with a window the last one has the bytes of each record.
       window: records of a window, or 0 where records are not read together.
     """
@@ -116,7 +120,7 @@ def held_by(
         example_bytes=sum(map(_bytes_of, tf.nest.flatten(batch_spec))),
         decoding=work.decoding,
         stored_bytes=stored,
-        table_bytes=sum(map(_table_bytes, tables)),
+        table_bytes=sum(map(_table_bytes, tables)) + _EPOCHS * _NUMBER_BYTES * num_examples,
     )
 
 

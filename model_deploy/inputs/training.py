@@ -78,6 +78,7 @@ class TrainBatches(Iterator[dict[str, Any]]):
                 shard.batch_size,
                 num_clones,
                 tables=options.tables,
+                num_examples=order.examples_per_epoch,
                 window=in_window if options.reads_windows else 0,
             )
             return _prefetching_iterator(batches, num_clones, device)

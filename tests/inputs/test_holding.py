@@ -105,9 +105,9 @@ def test_records_of_ones_own(tmp_path, monkeypatch):
 
 def test_bound_in_words():
     """A line has all parts of the bound: here 100 * 2,000 + 300,000 + 8 * 125,000 bytes."""
-    tables = [np.zeros(124_996, np.int64), np.array([b"ab", b"cdefgh"], object), np.arange(3)]
+    tables = [np.zeros(100_000, np.int64), np.array([b"ab", b"cdefgh"], object), np.arange(3)]
     spec = {"image": tf.TensorSpec([None, 25, 20], tf.float32)}
-    held = holding.held_by(holding.Work(60, 2), spec, 10, 1, tables=tables)
+    held = holding.held_by(holding.Work(60, 2), spec, 10, 1, tables=tables, num_examples=12_498)
     assert held == holding.Held(100, 2000, 2, 0, 1_000_000)
     line = "inputs hold at most 1.5 MB: 100 examples of 2,000 bytes, records of 0.3 MB, "
     line += "tables of 1.0 MB; and 2 images that are being decoded"
@@ -123,4 +123,5 @@ def test_gpus_have_a_pipeline_each(num_clones):
     batches = inputs.train_batches(digits, num_clones=num_clones, clone_devices=devices, **options)
     # 3 batches in the making, 1 that waits, 2 in reserve, 1 taken.
     assert batches.held.examples == num_clones * 7 * 4
-    assert batches.held.table_bytes == digits.num_examples * (28 * 28 + 8)
+    in_order = digits.num_examples // (4 * num_clones) * 4 * num_clones
+    assert batches.held.table_bytes == digits.num_examples * (28 * 28 + 8) + 2 * 8 * in_order
