@@ -38,6 +38,7 @@ def _deploy(golden, num_clones, parts, copy=False, **options):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 @pytest.mark.parametrize("name", list(ALL))
 def test_a_part_begins_when_the_one_before_is_added(name, copy, variable_kind):
@@ -129,6 +130,7 @@ def _peak_bytes(rows, parts, copy):
     return max(itertools.accumulate(size for _, size in changes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 def test_memory_is_that_of_one_part(copy, variable_kind):
     """Four batches need about the memory of one, not four times as much."""
@@ -201,6 +203,7 @@ def test_variables_can_be_initialized_in_any_part():
         assert session.run(tf.trainable_variables()) == [1.25, 1.25]
 
 
+@pytest.mark.slow
 def test_describe_says_how_many_batches():
     """The report of a model names the setting and the batches of an update; of one batch, none."""
     golden = GOLDENS["linear"]

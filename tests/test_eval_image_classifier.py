@@ -123,6 +123,7 @@ def test_flags_describe_a_checkpoint(trained, tmp_path, capsys):
     assert losses[True] != losses[False]
 
 
+@pytest.mark.slow
 def test_size_and_number_of_images(trained, tmp_path, capsys):
     """`--max_num_batches` ends early; `--eval_image_size` counts more than that of training."""
     flags = (f"--train_dir={trained}", f"--eval_dir={tmp_path}", "--batch_size=50")
@@ -182,6 +183,7 @@ def test_a_checkpoint_that_is_deleted_meanwhile(capsys):
         list(script.evaluations(Gone(), [__file__]))
 
 
+@pytest.mark.slow
 def test_a_server(trained, tmp_path, capsys):
     """`--master` evaluates on another TensorFlow server."""
     target = tf.train.Server.create_local_server().target

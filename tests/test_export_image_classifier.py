@@ -223,6 +223,7 @@ def test_options_of_the_run(tmp_path, checkpoint, capsys):
     assert lines[2].startswith("  encoded_images: encoded_images (encoded/input:0) string [None]")
 
 
+@pytest.mark.slow
 def test_text_and_fixed_batches(tmp_path, checkpoint, capsys):
     """A frozen graph can be text, with a batch size in it; a folder means its newest checkpoint."""
     path = tmp_path / "graph.pbtxt"

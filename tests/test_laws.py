@@ -79,6 +79,7 @@ def test_four_clones_train_as_one_does(name, optimizer, variable_kind):
     np.testing.assert_allclose(losses, one_losses, rtol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_accumulated_gradients_train_as_a_whole_batch_does(name, optimizer, variable_kind):
@@ -89,6 +90,7 @@ def test_accumulated_gradients_train_as_a_whole_batch_does(name, optimizer, vari
     np.testing.assert_allclose(losses, one_losses, rtol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_clones", "steps"), [(1, 2), (1, 8), (2, 3), (4, 2)])
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_any_number_of_parts_trains_as_one_does(name, num_clones, steps):
@@ -109,6 +111,7 @@ def _one_clone(name):
     return _train(name, 1)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip_norm", [0.05, 1000.0], ids=["clipping", "not clipping"])
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_clipped_gradients_do_not_depend_on_clones(name, clip_norm):

@@ -90,6 +90,7 @@ def test_round_robin_takes_turns(workers, graph):
     ]
 
 
+@pytest.mark.slow
 def test_replicas_share_variables(workers, variable_kind):
     """Two replicas train the same variables: steps of both count, and both see the weights."""
     sessions = []

@@ -104,6 +104,7 @@ def test_stages_train_as_one_device_does(name, copy, variable_kind):
     _assert_close(_train(golden, 2, 2, copy), reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 @pytest.mark.parametrize("name", list(MODELS))
 def test_stages_accumulate_as_clones_on_one_device_do(name, copy, variable_kind):

@@ -111,6 +111,7 @@ def _run_replicas(workers, name, num_clones, **options):
         return list(pool.map(lambda run, target: run(target), runs, workers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_clones", [1, 2])
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_replicas_train_as_one_on_the_whole_batch(workers, name, num_clones):
@@ -129,6 +130,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_optimizers_keep_their_state_by_clone(optimizer, variable_kind):
     """Slots and powers of beta are those of one clone, for dense and sparse gradients."""
@@ -138,6 +140,7 @@ def test_optimizers_keep_their_state_by_clone(optimizer, variable_kind):
     assert run.difference == 0
 
 
+@pytest.mark.slow
 def test_clipped_by_the_norm_of_the_whole_batch(workers):
     """The norm that is clipped is that of the mean over clones and replicas."""
     runs = _run_replicas(workers, "embedding", 2, clip_norm=0.005)
@@ -148,6 +151,7 @@ def test_clipped_by_the_norm_of_the_whole_batch(workers):
     assert not np.allclose(expected.values["table"], unclipped.values["table"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_clones", [1, 2])
 def test_batch_norm_statistics_are_the_mean_of_all_clones(workers, num_clones):
     """Moving statistics follow the batches of all clones of all replicas, and stay equal."""
@@ -244,6 +248,7 @@ def test_the_chief_gives_the_start_values(workers):
         np.testing.assert_array_equal(second, before)
 
 
+@pytest.mark.slow
 def test_monitored_sessions(workers):
     """Where each replica initializes its own variables, hooks make monitored sessions train."""
     runs = [Run(_config(2, num_replicas=2, replica_id=i), "slim_mlp") for i in (0, 1)]
@@ -275,6 +280,7 @@ def _names(path):
     return {name: tuple(shape) for name, shape in tf.train.list_variables(path)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["slim_mlp", "batch_norm", "embedding"])
 def test_checkpoints_are_those_without_all_reduce(name, tmp_path, variable_kind):
     """Names and shapes are the same, and a normal deployment's checkpoint starts all copies."""
@@ -339,6 +345,7 @@ def test_copies_are_on_their_clones_devices(variable_kind):
         assert len(tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)) == 2
 
 
+@pytest.mark.slow
 def test_sparse_gradients_stay_sparse(variable_kind):
     """Rows of different number, or none, reach each clone's optimizer as rows."""
     seen = []

@@ -221,6 +221,7 @@ def test_nothing_to_train():
         variables_to_train("fc4")
 
 
+@pytest.mark.slow
 def test_fine_tuning_a_deployment(tmp_path):
     """Two clones start from the checkpoint and change what is trained alone; then they resume."""
     start = _save(tmp_path / "m.ckpt", net__fc__weights=[3, 4], net__fc4__weights=[4, 2])

@@ -124,6 +124,7 @@ def test_resume_never(tmp_path):
         run_halving(tmp_path, 3, resume="never")
 
 
+@pytest.mark.slow
 def test_resume_a_path(tmp_path):
     """A run goes on from the checkpoint that it is told, into another folder."""
     run_halving(tmp_path / "a", 4, save_interval_steps=2)

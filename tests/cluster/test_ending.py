@@ -61,6 +61,7 @@ class Run:
         return sum(thread.is_alive() for thread in self.threads)
 
 
+@pytest.mark.slow
 def test_end_of_a_run():
     """The ps go on while only a worker has ended, and end with the chief."""
     run = Run()
@@ -74,6 +75,7 @@ def test_end_of_a_run():
     assert lines == run.lines == []
 
 
+@pytest.mark.slow
 def test_end_without_a_worker():
     """A worker that is gone for good holds the end up for the grace only, and is named."""
     run = Run()
@@ -122,6 +124,7 @@ class _LostSession:
         raise tf.errors.UnavailableError(None, None, "a server is gone")
 
 
+@pytest.mark.slow
 def test_servers_end_when_the_session_is_lost():
     """Each parameter server that is there hears of the end, by a session of its own if need be."""
     run = Run()

@@ -99,6 +99,7 @@ def _both(build):
     return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "clones", [(3, 1), (1, 3), (2, 2)], ids=["clones", "parts", "clones with parts"]
 )
@@ -292,6 +293,7 @@ def test_outputs_without_tensors_are_shared():
     assert all(clone.outputs is outputs for clone in clones)
 
 
+@pytest.mark.slow
 def test_training_batches_are_the_clones_own(variable_kind):
     """With the digits pipeline copies and calls see the same batches, and other attributes."""
 

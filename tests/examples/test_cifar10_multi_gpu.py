@@ -85,6 +85,7 @@ def test_checkpoints(tmp_path, capsys):
     assert "conv1/weights/ExponentialMovingAverage" in averaged
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path, capsys):
     """The error is one line, and nothing is saved."""
     assert run(tmp_path, learning_rate=1e20) == 1

@@ -79,6 +79,7 @@ def test_regularization_and_decay():
     }
 
 
+@pytest.mark.slow
 def test_without_a_cluster(tmp_path, monkeypatch, capsys):
     """Without the description of a cluster one process trains by itself."""
     for name in ("TF_CONFIG", "SLURM_STEP_NUM_TASKS"):

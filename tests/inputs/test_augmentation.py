@@ -154,6 +154,7 @@ def test_magnitude_0_changes_nothing(name):
     np.testing.assert_array_equal(found, images)
 
 
+@pytest.mark.slow
 def test_a_batch_is_augmented_as_its_images():
     """Images of a batch get what each of them gets alone, whatever else is in the batch."""
     images, seeds = some_images((16, 16, 3), 20), seeds_of(20)
@@ -172,6 +173,7 @@ def test_a_batch_is_augmented_as_its_images():
     np.testing.assert_array_equal(part, batch[7:])
 
 
+@pytest.mark.slow
 def test_each_operation_and_direction_is_as_likely():
     """Of 2,800 images with one layer, as many are what each operation and direction makes."""
     image = some_images((24, 24, 3))[0]
@@ -211,6 +213,7 @@ def erased_boxes(shape, count=3000, probability=1.0):
     return found[..., 0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(64, 64), (40, 100)])
 def test_erased_boxes_have_areas_and_aspects_of_the_range(shape):
     """Each is one box with 2 to 33 % of the image, evenly; 0.3 to 3.3 times as high as wide."""

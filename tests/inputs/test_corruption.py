@@ -88,6 +88,7 @@ def test_corrupt_headers_are_named_at_the_start(kind, message, tmp_path):
         get(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize(("kind", "message"), KINDS_IN_DATA.items())
 def test_corrupt_records_are_named_when_they_are_read(kind, message, training, tmp_path):
@@ -117,6 +118,7 @@ def test_tolerated_headers_end_their_file(kind, tmp_path):
     assert get(tmp_path, skip_corrupt_records=1).num_examples == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS_IN_DATA)
 def test_tolerated_records_are_replaced_in_training(kind, tmp_path):
     """The next example takes the place of a corrupt one, so all batches stay whole."""
@@ -136,6 +138,7 @@ def test_tolerated_records_are_left_out_of_evaluations(kind, tmp_path):
     assert [batch["index"].tolist() for batch in batches] == [[0, 1], [3]]
 
 
+@pytest.mark.slow
 def test_skipped_records_are_reported(tmp_path, monkeypatch):
     """Each skipped record is logged once, with its file, its number and its reason."""
     lines = []
@@ -149,6 +152,7 @@ def test_skipped_records_are_reported(tmp_path, monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_only_corrupt_records_end_a_training(tmp_path):
     """If no example can be read, that is an error and no endless search."""
     files.write_records(tmp_path / "x_train.tfrecord", [b"\xff"] * 3)

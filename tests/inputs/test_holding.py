@@ -114,6 +114,7 @@ def test_bound_in_words():
     assert str(holding.Held(100, 2000, 2, 300_000, 1_000_000)) == line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_clones", [1, 8])
 def test_gpus_have_a_pipeline_each(num_clones):
     """Clones on GPUs hold as much each; images in memory are there once."""

@@ -199,6 +199,7 @@ def test_folder_is_trained_on(tmp_path):
         assert sorted(batch["label"].tolist()) == [0] * 6 + [1] * 8
 
 
+@pytest.mark.slow
 def test_folder_names_a_file_that_is_no_image(tmp_path):
     """A file that does not decode is named by the error of the step."""
     files.write_folder(tmp_path, classes=("cat",), count=1)

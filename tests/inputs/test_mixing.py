@@ -179,6 +179,7 @@ def test_clones_replicas_and_resume_change_no_bit(kind, options, tmp_path):
     assert_same(steps_of(dataset, 4, 1, position=4, **options), whole[4:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_clones", "num_shards"), [(2, 1), (1, 2), (1, 8)])
 def test_other_cuts_change_no_bit(num_clones, num_shards):
     """A replica may have one example, or one clone; another seed makes other images."""
@@ -192,6 +193,7 @@ def test_other_cuts_change_no_bit(num_clones, num_shards):
     )
 
 
+@pytest.mark.slow
 def test_partner_is_the_next_example():
     """What is trained on is each example, as it is without mixing, and the next one."""
     dataset = inputs.get_dataset("synthetic", "train", num_examples=20, image_size=8)
@@ -232,6 +234,7 @@ def test_pieces_for_gpus_are_those_of_one_pipeline():
     assert names.count("IteratorGetNext") == 2
 
 
+@pytest.mark.slow
 def test_labels_stay_numbers_without_mixing():
     """RandAugment and erasing change images alone."""
     dataset = inputs.get_dataset("synthetic", "train", num_examples=20, image_size=8)

@@ -89,6 +89,7 @@ def test_networks_have_their_family(network, family):
     assert inputs.get_preprocessing(network).name == family
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "size", "options"),
     [

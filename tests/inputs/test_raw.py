@@ -57,6 +57,7 @@ def both(folder, shape=(12, 10, 3), shards=(5, 6)):
     return encoded, get(folder / "raw")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "family",
     ["lenet", *(pytest.param(each, marks=SLOW) for each in ("cifarnet", "inception", "vgg"))],
@@ -72,6 +73,7 @@ def test_batches_are_those_of_encoded_images(family, tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["lenet", "inception"])
 def test_evaluation_is_that_of_encoded_images(family, tmp_path):
     """Evaluation sees each of them once, in order, with the same pixels."""
@@ -192,6 +194,7 @@ def test_corrupt_records_are_named(kind, training, tmp_path):
         values(get(tmp_path), batch_size=1, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BAD)
 def test_tolerated_records_are_replaced(kind, tmp_path):
     """In training the next example takes the place of a corrupt one; evaluations go without."""
@@ -204,6 +207,7 @@ def test_tolerated_records_are_replaced(kind, tmp_path):
     assert len(dataset.source.tolerance.skipped) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["short", "no height", "sizes"])
 def test_first_record_may_be_corrupt(kind, tmp_path):
     """The size is that of the first good record, if those before it are tolerated."""

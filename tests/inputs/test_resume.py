@@ -106,6 +106,7 @@ def test_slim_training_goes_on_where_it_stopped(tmp_path):
     assert seen == expected
 
 
+@pytest.mark.slow
 def test_restored_session_continues_mid_epoch(tmp_path):
     """A plain session that restores a checkpoint and initializes goes on in the epoch."""
     dataset = inputs.get_dataset("synthetic", "train", num_examples=11, image_size=4)

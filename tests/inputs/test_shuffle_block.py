@@ -28,6 +28,7 @@ def test_epoch_with_blocks_shows_each_example_once(num_examples, batch, block):
     assert numbers.tolist() != following.tolist()
 
 
+@pytest.mark.slow
 def test_remainder_rotates_with_blocks():
     """Each of 10 examples is left out exactly 3 times in 10 epochs of 7."""
     counts = np.zeros([10], int)

@@ -46,6 +46,7 @@ def test_reads_all_shards_in_order(image_size, tmp_path):
     np.testing.assert_array_equal(read * 128 + 128, images)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["lenet", "cifarnet", "inception"])
 def test_memory_and_files_give_the_same_batches(family, tmp_path):
     """Whether images are kept decoded or read one by one changes nothing in training."""

@@ -19,6 +19,7 @@ def synthetic(num_examples, **options):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_shards", [1, 2, 3])
 @pytest.mark.parametrize("num_clones", [1, 2, 3, 4])
 def test_epoch_shows_each_example_once(num_clones, num_shards):
@@ -52,6 +53,7 @@ def test_remainder_rotates(shuffle):
     assert counts == dict.fromkeys(range(10), 7)
 
 
+@pytest.mark.slow
 def test_order_depends_on_seed_and_epoch():
     """The same seed gives the same order; other seeds and other epochs give others."""
     dataset = synthetic(num_examples=32)
@@ -82,6 +84,7 @@ def test_images_and_labels_belong_together():
         np.testing.assert_array_equal(batch["image"], expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_clones", "num_shards"), [(2, 1), (4, 1), (1, 2), (2, 2), (1, 4)])
 def test_clones_and_replicas_cut_one_sequence(num_clones, num_shards):
     """Clones and replicas get consecutive pieces of what one clone would get in one batch."""
@@ -102,6 +105,7 @@ def test_clones_and_replicas_cut_one_sequence(num_clones, num_shards):
     assert cut == whole
 
 
+@pytest.mark.slow
 def test_fetching_one_clone_moves_all():
     """A run that fetches the batch of one clone only moves the others on by a step too."""
     dataset = synthetic(num_examples=40)
@@ -118,6 +122,7 @@ def test_fetching_one_clone_moves_all():
     assert np.concatenate(seen).tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("done", [0, 1, 4, 5, 6, 13])
 def test_initializer_goes_to_the_given_position(done):
     """With `position`, the pipeline starts as if that many steps had been done."""
@@ -128,6 +133,7 @@ def test_initializer_goes_to_the_given_position(done):
     assert rest == whole[done:]
 
 
+@pytest.mark.slow
 def test_position_may_be_the_global_step():
     """A pipeline over the global step starts where the variable says and counts nothing itself."""
     dataset = synthetic(num_examples=12)

@@ -41,6 +41,7 @@ def train(paths, num_runs=None, parse_fn=parse, num_clones=1, **options):
     return sessions.collect(build, num_runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shuffle_block", [None, 3])
 def test_features_belong_to_their_records(shuffle_block, tmp_path):
     """Each batch has what the function makes of the records that it numbers, each once."""
@@ -74,6 +75,7 @@ def test_evaluation_has_each_record_once(tmp_path):
     np.testing.assert_array_equal(squares, np.arange(23.0) ** 2)
 
 
+@pytest.mark.slow
 def test_seed_is_that_of_the_place(tmp_path):
     """With `takes_seed`, what is drawn follows from the seed and the place alone."""
 
@@ -89,6 +91,7 @@ def test_seed_is_that_of_the_place(tmp_path):
     assert [b["seed"].tolist() for (b,) in whole[:1]] == [[[7, 0], [7, 1], [7, 2], [7, 3]]]
 
 
+@pytest.mark.slow
 def test_neighbours_are_read_together(tmp_path, monkeypatch):
     """With blocks every record comes from a request for some, but empty ones: each from its own."""
     alone = records.read_in_graph
@@ -148,6 +151,7 @@ def test_corrupt_records_are_named_or_replaced(shuffle_block, tmp_path):
     assert sum(len(batch["word"]) for batch in batches) == 22
 
 
+@pytest.mark.slow
 def test_record_datasets_reject(tmp_path):
     """Files without records, nothing but bad ones, and images without preprocessing are errors."""
     with pytest.raises(ValueError, match="number of records in paths must be at least 1, got 0"):

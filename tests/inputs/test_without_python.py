@@ -60,6 +60,7 @@ def test_examples_meet_no_python(name, preprocessing, tmp_path):
     assert np.concatenate([each["index"] for each in batches]).tolist() == list(range(20))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_python")
 def test_images_of_one_size_meet_no_python(tmp_path):
     """Nor do small images that are not kept in memory, whole batches of which are augmented."""
@@ -103,6 +104,7 @@ def test_a_vanished_file_ends_the_run(tmp_path):
             sessions.train_indices(dataset, batch_size=4, image_size=8, shuffle_block=block)
 
 
+@pytest.mark.slow
 def test_errors_of_a_users_preprocessing_are_raised(tmp_path):
     """What fails in a user's function is its own error, not one of the data."""
     files.write_examples(tmp_path, [8])

@@ -174,6 +174,7 @@ def test_block_is_four_branches_side_by_side():
     assert reference.relative_difference(net, wanted) < 1e-5
 
 
+@pytest.mark.slow
 def test_block_of_the_network():
     """The first block of S3D-G is the block of its widths, on the same variables."""
     inputs = images(1, 4, 16, 16, 3)

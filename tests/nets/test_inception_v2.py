@@ -60,6 +60,7 @@ def test_separable_convolution_of_few_channels():
     assert tf.global_variables()[0].shape.as_list() == [7, 7, 3, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use_batch_norm", [True, False])
 def test_channels_first(use_batch_norm):
     """With `NCHW` variables and values are those of `NHWC`, with the channels in front."""

@@ -74,6 +74,7 @@ def test_global_pool_equals_the_average_of_a_small_map():
     assert reference.relative_difference(overall, local) < 1e-5
 
 
+@pytest.mark.slow
 def test_larger_images_have_several_rows_of_logits():
     """Images of 288 pixels have 9 x 9 features, which 7 x 7 pooling of stride 2 makes 2 x 2."""
     inputs = images(1, 288, 288, 3)

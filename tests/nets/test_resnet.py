@@ -61,6 +61,7 @@ def test_unreachable_output_stride(version, output_stride, root):
     assert tf.global_variables() == []
 
 
+@pytest.mark.slow
 def test_without_the_root(version):
     """Without the root, blocks stand on any feature map, and the stride is theirs alone."""
     features, end_points = tiny(version, tf.zeros([1, 64, 64, 7]), include_root_block=False)
@@ -79,6 +80,7 @@ def test_logits_of_every_position(version):
         tiny(version, images, "other", num_classes=5)
 
 
+@pytest.mark.slow
 def test_stride_is_in_the_last_unit(version):
     """All units of a block but the last have the resolution of its input."""
     _, end_points = tiny(version, tf.zeros([1, 64, 64, 3]))

@@ -171,6 +171,7 @@ def test_stride_after_the_blocks(version):
             np.testing.assert_allclose(strided[block], value, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @both_versions
 def test_network_is_made_of_the_blocks(version):
     """A network without root and pooling is its blocks, and in version 2 a normalization."""

@@ -54,6 +54,7 @@ def test_min_base_depth(min_base_depth, width):
     assert end_points["resnet_v1_50/block1"].shape[-1] == width
 
 
+@pytest.mark.slow
 def test_all_bottlenecks_of_the_least_depth():
     """A multiplier of 0 leaves `min_base_depth` everywhere."""
     _, end_points = resnet_v1.resnet_v1_50(

@@ -13,6 +13,7 @@ def test_every_network_is_measured():
     assert sorted(reference.sensitivities()) == reference.names()
 
 
+@pytest.mark.slow
 def test_measured_again():
     """What the file says of a network is a property of it: measured anew, it is much the same."""
     found, written = sensitivity.measure("lenet"), reference.sensitivities()["lenet"]

@@ -29,6 +29,7 @@ def build_s3dg(inputs, **keywords):
         return s3dg(inputs, **{**SMALL, **keywords})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_classes", [0, None])
 def test_no_classes_means_features(network, num_classes):
     """Without classes a network returns the pooled features per frame, and no logits."""
@@ -64,12 +65,14 @@ def test_frames_too_large_for_one_pixel(network):
     assert logits.shape.as_list() == [1, 2, 2, 10]
 
 
+@pytest.mark.slow
 def test_one_frame_is_enough(network):
     """A single frame of one pixel goes through all poolings."""
     logits, _ = network(images(2, 1, 1, 1, 3), 10, is_training=False)
     assert logits.shape.as_list() == [2, 10]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channels", [2, 4])
 def test_any_number_of_channels(network, channels):
     """Optical flow has two channels, and with depth a picture has four."""
@@ -128,6 +131,7 @@ def layers_with(part):
     return list(dict.fromkeys(layers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keyword", ["temporal_conv_startat", "gating_startat"])
 @pytest.mark.parametrize(
     ("start", "expected"),
@@ -239,6 +243,7 @@ def test_channels_first_is_checked_like_channels_last():
         s3dg(images(8, 3, 32, 32), data_format="NCDHW")
 
 
+@pytest.mark.slow
 def test_prediction_fn_none_and_reuse():
     """Without a prediction function there are no predictions; `reuse` adds no variable."""
     inputs = images(1, 8, 32, 32, 3)

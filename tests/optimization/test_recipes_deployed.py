@@ -76,6 +76,7 @@ def two_ps():
     return target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_parameter_servers(two_ps, name, variable_kind):
     """With variables and slots on two servers two clones end where one alone ends."""
@@ -175,6 +176,7 @@ def test_a_part_without_gradient(make):
         make(0.1).minimize(tf.reduce_sum(next(iter(table))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["adamw", "lamb", "lars"])
 def test_checkpoints_have_all_of_the_state(name, variable_kind, tmp_path):
     """A run that is restored after two steps ends with the bits of one that went on."""

@@ -142,6 +142,7 @@ def two_ps():
     return start_cluster(num_workers=2, num_ps=2), 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_replicas_train_as_one_on_the_whole_batch(two_ps, name, variable_kind):
     """Two replicas on half batches end where one clone on the whole batch ends.
@@ -153,6 +154,7 @@ def test_replicas_train_as_one_on_the_whole_batch(two_ps, name, variable_kind):
         _assert_same(replica.values, _one_clone(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["slim_mlp", "embedding"])
 def test_clones_of_replicas_train_as_one_on_the_whole_batch(cluster, name):
     """Two replicas of two clones end where one clone on the whole batch ends."""
@@ -160,6 +162,7 @@ def test_clones_of_replicas_train_as_one_on_the_whole_batch(cluster, name):
         _assert_same(replica.values, _one_clone(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["slim_mlp", "embedding"])
 def test_replicas_that_accumulate_train_as_one_on_the_whole_batch(two_ps, name, variable_kind):
     """Two replicas of two clones with three batches each: the mean of all is clipped, once."""
@@ -169,6 +172,7 @@ def test_replicas_that_accumulate_train_as_one_on_the_whole_batch(two_ps, name, 
         _assert_same(replica.values, _one_clone(name, **options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["slim_mlp", "embedding"])
 @pytest.mark.parametrize("optimizer", ["momentum", "adam", "adamw", "lamb", "lars"])
 def test_optimizers(two_ps, name, optimizer):
@@ -228,6 +232,7 @@ def test_update_ops(cluster, variable_kind):
     }
 
 
+@pytest.mark.slow
 def test_a_fast_replica_counts_once(cluster):
     """A replica that is ahead waits: it cannot stand in for one that has no gradients yet."""
     targets, num_ps = cluster
@@ -266,6 +271,7 @@ def test_a_backup_replaces_a_slow_replica(cluster, parts):
             pass
 
 
+@pytest.mark.slow
 def test_monitored_sessions(cluster):
     """Monitored sessions train with the hooks of `session_hooks`, and end at once."""
     targets, num_ps = cluster

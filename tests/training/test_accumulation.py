@@ -58,6 +58,7 @@ def _run(folder, steps, **options):
     return {name: tf.train.load_variable(path, name) for name, _ in tf.train.list_variables(path)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 def test_a_resumed_run_is_one_that_was_not_stopped(tmp_path, copy):
     """A run that goes on from a checkpoint ends with the same bits; a step is an update."""
@@ -71,6 +72,7 @@ def test_a_resumed_run_is_one_that_was_not_stopped(tmp_path, copy):
         np.testing.assert_array_equal(resumed[name], value, err_msg=name)
 
 
+@pytest.mark.slow
 def test_checkpoints_are_those_of_one_batch(tmp_path):
     """Names and shapes in a checkpoint do not depend on the number of parts: a run can change."""
     one = _run(tmp_path, 2, parts=1)
@@ -80,6 +82,7 @@ def test_checkpoints_are_those_of_one_batch(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_parts_take_the_examples_of_one_batch():
     """Two clones with two batches of 4 get the 16 examples that one clone gets, in each step."""
 
@@ -120,6 +123,7 @@ def test_train_names_the_clone_of_a_bad_loss(tmp_path, asynchronous):
 
 
 # tf-slim closes the events while its summary thread may still be at work.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Attempting to use a closed FileWriter:UserWarning")
 def test_slim_trains_it(tmp_path):
     """`slim.learning.train` makes one update of all batches with each step."""

@@ -57,6 +57,7 @@ def test_every_update_counts_once(tmp_path, variable_kind, capsys):
     assert "local step 50  staleness " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_goes_on(tmp_path):
     """A second run starts at the step of the first one, and does the rest."""
     for last in (3, 8):

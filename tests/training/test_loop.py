@@ -11,6 +11,7 @@ from tests.goldens import LogicalDevices, cpu_config
 from tests.training.halving import halving_model, run_halving, square
 
 
+@pytest.mark.slow
 def test_a_run_and_its_continuation(tmp_path, variable_kind):
     """A second run goes on where the first one ended, and a third has nothing to do."""
     assert run_halving(tmp_path, 3) == (3, 1 / 32)
@@ -21,6 +22,7 @@ def test_a_run_and_its_continuation(tmp_path, variable_kind):
     assert reader.get_tensor("global_step") == 5
 
 
+@pytest.mark.slow
 def test_checkpoints_of_earlier_runs_stay(tmp_path):
     """Nothing that was in the folder before is deleted, however few checkpoints are kept."""
     (tmp_path / "notes.txt").write_text("mine")
@@ -137,6 +139,7 @@ def test_a_checkpoint_of_another_model(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("model.ckpt*")} == before
 
 
+@pytest.mark.slow
 def test_partitioned_variables_are_restored(tmp_path):
     """A run with variables in parts goes on from its checkpoint, which holds them whole."""
 

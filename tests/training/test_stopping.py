@@ -33,6 +33,7 @@ class SignalAt(tf.train.SessionRunHook):
         os.kill(os.getpid(), self._number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal(tmp_path, capsys, number, code):
     """The step is finished and saved; the exit code is that of the signal."""

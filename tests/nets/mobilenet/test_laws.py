@@ -106,6 +106,7 @@ def test_same_padding_depends_on_the_size(build):
     assert reference.relative_difference(even[:, :4, :4], odd[:, :4, :4]) > 0.1
 
 
+@pytest.mark.slow
 def test_final_endpoint_stops_there(build):
     """The network up to an end point has that output, and no later layer or variable."""
     inputs = images(1, 33, 33, 3)

@@ -39,6 +39,7 @@ def test_whole_network_of_v2():
     assert end_points["layer_18/output"].shape.as_list()[1:3] == [3, 3]
 
 
+@pytest.mark.slow
 def test_overrides():
     """Overrides come after the defaults: here each expansion is done in two parts."""
     conv_defs = copy.deepcopy(V2_DEF)
