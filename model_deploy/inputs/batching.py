@@ -109,13 +109,13 @@ class Batching:
         """
         source = self.dataset.source
         if isinstance(source, sources.ArraySource):
-            return self._pipeline_of_arrays(source)
+            return self._pipeline_of_arrays()
         if isinstance(source, sources.GraphSource):
             return self._pipeline_of_graph(source)
         return self._pipeline_of_encoded(source)
 
-    def _pipeline_of_arrays(self, source: sources.ArraySource) -> Callable[[Any], Any]:
-        images, labels = chunks.in_graph(source.arrays)
+    def _pipeline_of_arrays(self) -> Callable[[Any], Any]:
+        images, labels = chunks.in_graph(self.tables)
 
         def make(number: Example) -> Example:
             index = number["index"]
@@ -143,7 +143,7 @@ class Batching:
         return batches
 
     def _pipeline_of_graph(self, source: sources.GraphSource) -> Callable[[Any], Any]:
-        tables = chunks.in_graph(source.tables())
+        tables = chunks.in_graph(self.tables)
         by_python = self._by_python(source)
         finish = self._plain(self._finish)
         finish_batches = self._finishes_batches
@@ -162,8 +162,8 @@ class Batching:
         )
 
         def batches(numbers: Any) -> Any:
-            if self.in_windows and isinstance(source, sources.RunSource):  # `reads_windows`
-                numbers = chunks.read_windows(source, tables, numbers, readers)
+            if self.runs is not None:
+                numbers = chunks.read_windows(self.runs, tables, numbers, readers)
             examples = reading_chunks.examples(numbers)
             examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
             examples = examples.map(finish, self._calls) if finish_batches else examples
@@ -182,7 +182,7 @@ class Batching:
         readers = self.num_readers or chunks.default_readers(source.is_local)
         return readers, chunks.chunk_size(pixels * tf.float32.size, self.batch_size)
 
-    @property
+    @functools.cached_property
     def tables(self) -> Sequence[np.ndarray]:
         """The arrays that enter the graph, of any shapes."""
         source = self.dataset.source
@@ -191,9 +191,10 @@ class Batching:
         return source.tables() if isinstance(source, sources.GraphSource) else []
 
     @property
-    def reads_windows(self) -> bool:
-        """Whether neighbours are read together."""
-        return self.in_windows and isinstance(self.dataset.source, sources.RunSource)
+    def runs(self) -> sources.Runs | None:
+        """What reads neighbours together; None where each example is read by itself."""
+        source = self.dataset.source
+        return source if self.in_windows and isinstance(source, sources.RunSource) else None
 
     @property
     def work(self) -> holding.Work:

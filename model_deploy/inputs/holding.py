@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -13,7 +13,7 @@ _CHUNKS_PER_READER = 3
 _WINDOWS = 3
 _EPOCHS, _NUMBER_BYTES = 2, 8
 _MB = 1e6
-# The graph's list of `Held`s.  Not a string: those collections go into checkpoints.
+# The graph's list of pipelines.  Not a string: those collections go into checkpoints.
 _HELD = ("model_deploy", "held")
 
 
@@ -72,15 +72,25 @@ class Held:
         )
 
 
+class Holder(Protocol):
+    """A pipeline, or several.
+
+    Attributes:
+      held: what it holds, computed when somebody asks: a dataset may have millions of files.
+    """
+
+    @property
+    def held(self) -> Held: ...
+
+
 def held_in(graph: tf.Graph) -> list[Held]:
     """What the pipelines for training hold that were built in a graph, in order."""
-    return list(graph.get_collection(_HELD))
+    return [holder.held for holder in graph.get_collection(_HELD)]
 
 
-def note(held: Held) -> Held:
-    """Lets `held_in` of the default graph know of a pipeline; gives back the same."""
-    tf.compat.v1.add_to_collection(_HELD, held)
-    return held
+def note(holder: Holder) -> None:
+    """Lets `held_in` of the default graph know of what holds something."""
+    tf.compat.v1.add_to_collection(_HELD, holder)
 
 
 def in_chunks(readers: int, chunk_size: int) -> int:

@@ -1,8 +1,9 @@
 """Training batches for the clones of one replica, with a position that can be restored."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -58,7 +59,7 @@ class TrainBatches(Iterator[dict[str, Any]]):
         self._given = 0
         on_gpus = any("GPU" in device.upper() for device in clone_devices or ())
         sharing = 1 if on_gpus else shard.num_clones
-        pipeline, num_following, work = _pipeline(options, shard, sharing)
+        pipeline = _pipeline(options, shard, sharing)
 
         def iterator(first_clone: int, num_clones: int, device: str | None) -> Any:
             numbers = example_numbers(
@@ -68,20 +69,9 @@ class TrainBatches(Iterator[dict[str, Any]]):
                 num_clones,
                 start=self.position,
                 num_epochs=num_epochs,
-                num_following=num_following,
+                num_following=pipeline.num_following,
             )
-            batches = pipeline(numbers)
-            in_window = num_clones * shard.batch_size * order.steps_per_window
-            self.held = holding.held_by(
-                work,
-                batches.element_spec,
-                shard.batch_size,
-                num_clones,
-                tables=options.tables,
-                num_examples=order.examples_per_epoch,
-                window=in_window if options.reads_windows else 0,
-            )
-            return _prefetching_iterator(batches, num_clones, device)
+            return _prefetching_iterator(pipeline.make(numbers), num_clones, device)
 
         if on_gpus:
             # Each onto its device, while the step before it runs.
@@ -91,7 +81,10 @@ class TrainBatches(Iterator[dict[str, Any]]):
             # One pipeline holds as much as eight would, divided by eight.
             iterators = [iterator(0, shard.num_clones, None)]
             takers = iterators * shard.num_clones
-        self.held = holding.note(self.held.times(len(iterators)))
+        self._how_much = functools.partial(
+            _held, pipeline, order, shard, sharing, iterators[0].element_spec
+        )
+        holding.note(self)
         self.initializer = tf.group(*[each.initializer for each in iterators], name="initializer")
         tf.compat.v1.add_to_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS, self.initializer)
         self._elements, self.wait_secs = waiting.timed(takers)
@@ -100,6 +93,11 @@ class TrainBatches(Iterator[dict[str, Any]]):
             one = tf.IndexedSlices(tf.ones([1], tf.int64), tf.constant([shard.shard_index]))
             with tf.control_dependencies([self.wait_secs]):  # counts only steps that got data
                 self._advance = own_position.scatter_add(one)
+
+    @functools.cached_property
+    def held(self) -> holding.Held:
+        """See the class."""
+        return self._how_much()
 
     def __next__(self) -> dict[str, Any]:
         """Gives a clone its "image" float32 [batch_size, h, w, c] and "label" int64 [batch_size].
@@ -252,22 +250,34 @@ def train_batches(
         )
 
 
+class _Pipeline(NamedTuple):
+    """How batches of clones are made.
+
+    Attributes:
+      make: from a `tf.data.Dataset` of numbers to one of clones' batches.
+      options: how the examples are read.
+      work: what is on its way.
+      num_following: how many examples it takes that follow those of the clones in the global batch.
+    """
+
+    make: Callable[[Any], Any]
+    options: batching.Batching | RecordBatching
+    work: holding.Work
+    num_following: int = 0
+
+
 def _pipeline(
     options: batching.Batching | RecordBatching, shard: Shard, num_clones: int
-) -> tuple[Callable[[Any], Any], int, holding.Work]:
-    """What makes batches of numbers, and how many more numbers than examples it takes.
+) -> _Pipeline:
+    """The pipeline of some clones, which mixes examples if that is asked for.
 
     Args:
       options: how examples become batches.
       shard: the part of this replica.
       num_clones: the clones that share a pipeline.
-
-    Returns:
-      A function from a `tf.data.Dataset` of numbers to one of clones' batches; how many examples
-      it takes that follow those of the clones in the global batch; and what is on its way in it.
     """
     if isinstance(options, RecordBatching) or not options.augmentation.mixes:
-        return options.pipeline(), 0, options.work
+        return _Pipeline(options.pipeline(), options, options.work)
     count = num_clones * shard.batch_size
     # A whole global batch has all partners in it.
     num_following = 0 if count == shard.global_batch_size else 1
@@ -288,7 +298,25 @@ def _pipeline(
     work = pieces_options.work
     # Pieces that wait, and that are mixed.
     mixed = (1 + chunks.usable_cores()) * pieces_options.batch_size
-    return batches, num_following, work._replace(examples=work.examples + mixed)
+    work = work._replace(examples=work.examples + mixed)
+    return _Pipeline(batches, pieces_options, work, num_following)
+
+
+def _held(
+    pipeline: _Pipeline, order: Order, shard: Shard, num_clones: int, batch_spec: Any
+) -> holding.Held:
+    """What the pipelines hold, each for so many clones; see `holding.held_by`."""
+    per_step = num_clones * shard.batch_size + pipeline.num_following
+    one = holding.held_by(
+        pipeline.work,
+        batch_spec,
+        shard.batch_size,
+        num_clones,
+        tables=pipeline.options.tables,
+        num_examples=order.examples_per_epoch,
+        window=per_step * order.steps_per_window if pipeline.options.runs is not None else 0,
+    )
+    return one.times(shard.num_clones // num_clones)
 
 
 def _own_position(num_shards: int) -> Any:

@@ -1,6 +1,7 @@
 """A user's own TFRecords: a function of a record makes the features, whatever they are."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import tensorflow as tf
 
 from model_deploy import file_systems
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import chunks, holding, records, tfrecords
+from model_deploy.inputs import chunks, holding, records, sources, tfrecords
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 
 _RECORDS_AT_ONCE = 32
@@ -122,15 +123,15 @@ class RecordBatching:
         readers = self.num_readers or chunks.default_readers(local)
         return readers, min(_RECORDS_AT_ONCE, self.batch_size)
 
-    @property
+    @functools.cached_property
     def tables(self) -> Sequence[np.ndarray]:
         """The arrays that enter the graph, of any shapes."""
         return records.graph_tables(self.dataset.files)
 
     @property
-    def reads_windows(self) -> bool:
-        """Whether neighbours are read together."""
-        return self.in_windows
+    def runs(self) -> sources.Runs | None:
+        """What reads neighbours together; None where each record is read by itself."""
+        return records if self.in_windows else None
 
     @property
     def work(self) -> holding.Work:
@@ -152,7 +153,7 @@ class RecordBatching:
             def alone() -> Any:
                 return records.read_in_graph(tables, number["index"])
 
-            if not self.in_windows:
+            if self.runs is None:
                 return alone()
             # Empty ones, too, are of a run with an error, or so they look: nobody knows which.
             together = number["stored"]
@@ -186,8 +187,8 @@ class RecordBatching:
         reading = chunks.Chunks(read, read_again, size, readers, autograph=True)
 
         def batches(numbers: Any) -> Any:
-            if self.in_windows:
-                numbers = chunks.read_windows(records, tables, numbers, readers)
+            if self.runs is not None:
+                numbers = chunks.read_windows(self.runs, tables, numbers, readers)
             examples = reading.examples(numbers)
             examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
             return chunks.with_threads(examples, readers)

@@ -48,7 +48,7 @@ def autocontrast(images: Any, strengths: Any) -> Any:
     spread = tf.reduce_max(pixels, axis=[1, 2], keepdims=True) - least
     constant = spread <= 0
     gain = tf.where(constant, 1.0, 255.0 / tf.where(constant, 1.0, spread))
-    return _rounded((pixels - tf.where(constant, 0.0, least)) * gain)
+    return rounded((pixels - tf.where(constant, 0.0, least)) * gain)
 
 
 def equalize(images: Any, strengths: Any) -> Any:
@@ -160,7 +160,7 @@ def sharpness(images: Any, strengths: Any) -> Any:
     inner = pixels[:, 1:-1, 1:-1]
     detail = inner - (neighbours + 4 * inner) / 13
     change = tf.pad(_per_image(0.9 * strengths) * detail, [[0, 0], [1, 1], [1, 1], [0, 0]])
-    return _rounded(pixels + change)
+    return rounded(pixels + change)
 
 
 # In the order of the paper.
@@ -174,14 +174,15 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _away_from(zero: Any, pixels: Any, strengths: Any) -> Any:
-    return _rounded(pixels + _per_image(0.9 * strengths) * (pixels - zero))
+    return rounded(pixels + _per_image(0.9 * strengths) * (pixels - zero))
 
 
 def _per_image(values: Any) -> Any:
     return values[:, tf.newaxis, tf.newaxis, tf.newaxis]
 
 
-def _rounded(pixels: Any) -> Any:
+def rounded(pixels: Any) -> Any:
+    """The nearest values from 0 to 255, uint8 of the same shape as `pixels`, float32."""
     return tf.cast(tf.clip_by_value(tf.round(pixels), 0.0, 255.0), tf.uint8)
 
 

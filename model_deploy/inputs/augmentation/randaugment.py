@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from model_deploy.inputs.augmentation.operations import OPERATIONS
+from model_deploy.inputs.augmentation.operations import OPERATIONS, rounded
 from model_deploy.inputs.randomness import salted, uniform_per_image
 
 LARGEST_MAGNITUDE = 10
@@ -42,7 +42,7 @@ def randaugment(images: Any, seeds: Any, layers: int, magnitude: float) -> Any:
             f"got {layers} with {height} x {width}"
         )
     if images.dtype != tf.uint8:
-        images = tf.cast(tf.clip_by_value(tf.round(images), 0.0, 255.0), tf.uint8)
+        images = rounded(images)
     single = images.shape.rank == 3
     if single:
         images, seeds = images[tf.newaxis], seeds[tf.newaxis]
