@@ -1,6 +1,7 @@
 """The names of TensorFlow that are not public and that this project uses, each in one function."""
 
 from model_deploy.internals.notices import hide_deprecations
+from model_deploy.internals.op_creation import NewOp, making_ops_by
 from model_deploy.internals.ops import (
     add_control_inputs,
     add_loop_inputs,
@@ -25,6 +26,7 @@ from model_deploy.internals.variables import (
 )
 
 __all__ = [
+    "NewOp",
     "SlurmStep",
     "add_control_inputs",
     "add_loop_inputs",
@@ -37,6 +39,7 @@ __all__ = [
     "is_partitioned",
     "is_reference",
     "is_resource_variable",
+    "making_ops_by",
     "partitioned_variable",
     "replace_input",
     "set_attribute",

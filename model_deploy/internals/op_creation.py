@@ -1,0 +1,104 @@
+"""What is done while ops are being made; seen in TensorFlow 2.16 to 2.21."""
+
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+
+class NewOp(NamedTuple):
+    """An op that is about to be made.
+
+    Attributes:
+      type: such as `Conv2D`.
+      name: in full.
+      inputs: tensors of any shapes.
+      attrs: its attributes, as `tf.AttrValue`s.
+      op_def: the `OpDef` of its type.
+      make: makes such an op, of `name`, `inputs` and `attrs`.
+    """
+
+    type: str
+    name: str
+    inputs: Sequence[Any]
+    attrs: Mapping[str, Any]
+    op_def: Any
+    make: Callable[[str, Sequence[Any], Mapping[str, Any]], Any]
+
+
+# Makes an op in place of a new one, whose outputs are of the same types and shapes; or nothing.
+Rule = Callable[[NewOp], Any]
+
+_rules: contextvars.ContextVar[tuple[Rule, ...]] = contextvars.ContextVar("rules", default=())
+_blocks = 0
+_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def making_ops_by(rule: Rule) -> Iterator[None]:
+    """Lets a function make the ops that are new in a `with` block, those of functions too.
+
+    It is called for each op, and returns the one that takes its place, or None to leave it as it
+    is.  What it makes itself it is not called for, but functions of blocks within this one are.
+    Other threads go on as before.
+
+    Wraps `Graph._create_op_internal`, which all of TensorFlow's functions call, in loops and
+    conditions as well.
+
+    Args:
+      rule: the function.
+    """
+    token = _rules.set((*_rules.get(), rule))
+    _install(1)
+    try:
+        yield
+    finally:
+        _install(-1)
+        _rules.reset(token)
+
+
+_create_op = tf.Graph._create_op_internal
+
+
+def _install(change: int) -> None:
+    """Counts the `with` blocks, of all threads; without one TensorFlow is as it was."""
+    global _blocks
+    with _lock:
+        _blocks += change
+        tf.Graph._create_op_internal = _create_by_rules if _blocks else _create_op
+
+
+def _create_by_rules(
+    graph: Any,
+    op_type: str,
+    inputs: Sequence[Any],
+    dtypes: Any = None,
+    input_types: Any = None,
+    name: str | None = None,
+    attrs: Mapping[str, Any] | None = None,
+    op_def: Any = None,
+    compute_device: bool = True,
+) -> Any:
+    rules = _rules.get()
+    if rules and op_def is not None and name is not None and name.endswith("/"):
+
+        def make(its_name: str, its_inputs: Sequence[Any], its_attrs: Mapping[str, Any]) -> Any:
+            return _create_op(
+                graph, op_type, its_inputs, None, None, f"{its_name}/", its_attrs, op_def
+            )
+
+        new = NewOp(op_type, name[:-1], inputs, attrs or {}, op_def, make)
+        for i, rule in enumerate(rules):
+            token = _rules.set(rules[i + 1 :])
+            try:
+                op = rule(new)
+            finally:
+                _rules.reset(token)
+            if op is not None:
+                return op
+    return _create_op(
+        graph, op_type, inputs, dtypes, input_types, name, attrs, op_def, compute_device
+    )

@@ -1,0 +1,6 @@
+"""Models that compute in 16 bits, with variables of 32: each op is made in the type that suits it."""
+
+from model_deploy.precision.computing import computing_in
+from model_deploy.precision.op_types import PRECISIONS
+
+__all__ = ["PRECISIONS", "computing_in"]
