@@ -136,7 +136,7 @@ def build(
     """
     with tf.device(run.config.variables_device()):
         global_step = tf.train.get_or_create_global_step()
-    batches, wait_secs = build_inputs(options, run, classifier, global_step)
+    batches, wait_secs = build_inputs(options, run, classifier)
     with tf.device(run.config.optimizer_device()):
         rate = training.build_learning_rate(
             options,
@@ -170,7 +170,7 @@ def build(
 
 
 def build_inputs(
-    options: TrainOptions, run: Run, classifier: training.Classifier, global_step: Any
+    options: TrainOptions, run: Run, classifier: training.Classifier
 ) -> tuple[Iterator[Any], Any]:
     """Builds the batches of all clones; for asynchronous ones a pipeline each.
 
@@ -196,7 +196,7 @@ def build_inputs(
             shuffle_block=options.shuffle_block,
             fast_decode=options.fast_decode,
             augmentation=augmentation,
-            position=global_step if follow_step else None,
+            position=model_deploy.batches_taken(run.config) if follow_step else None,
             **arguments
             | {
                 "num_clones": len(part),

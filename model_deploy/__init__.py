@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from model_deploy.clone_scopes import current_clone
     from model_deploy.clones import Clone, create_clones
     from model_deploy.config import DeploymentConfig
-    from model_deploy.deployment import DeployedModel, deploy, optimize_clones
+    from model_deploy.deployment import (
+        DeployedModel,
+        batches_taken,
+        deploy,
+        optimize_clones,
+    )
     from model_deploy.gradients import average_gradients
     from model_deploy.placement_report import DeviceRow, PlacementReport, TransferRow, describe
     from model_deploy.randomness import random_by_step
@@ -28,6 +33,7 @@ __all__ = [
     "PlacementReport",
     "TransferRow",
     "average_gradients",
+    "batches_taken",
     "create_clones",
     "current_clone",
     "deploy",
@@ -49,6 +55,7 @@ _MODULES = {
     "PlacementReport": "placement_report",
     "TransferRow": "placement_report",
     "average_gradients": "gradients",
+    "batches_taken": "deployment",
     "create_clones": "clones",
     "current_clone": "clone_scopes",
     "deploy": "deployment",

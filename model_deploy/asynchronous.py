@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy.clones import Clone, collect_members
 from model_deploy.fresh_reads import ops_after
 from model_deploy.gradients import GradientAndVariable
+from model_deploy.guards import AlwaysOpen
 from model_deploy.parameter_servers import StepCounter
 
 
@@ -59,6 +60,7 @@ def update_by_clone(
     update_ops: Sequence[Any],
     *,
     is_remote: bool,
+    guard: AlwaysOpen,
 ) -> CloneUpdate:
     """Makes an update of one clone's own gradients.
 
@@ -69,19 +71,20 @@ def update_by_clone(
       optimizer: a `tf.compat.v1.train.Optimizer`.
       update_ops: ops, or functions that make ops, to run with each update.
       is_remote: whether the variables are on parameter servers.
+      guard: lets the update be made, or not.
     """
     counter = StepCounter(is_remote=is_remote)
     values = [g.values if isinstance(g, tf.IndexedSlices) else g for g, _ in gradients]
     step_at_update = counter.at_update([loss, *values])
-    with tf.control_dependencies([step_at_update]):
+    with tf.control_dependencies([step_at_update]), guard.passed():
         # Without the step: optimizers do not lock it, and two clones would count once.
         applied = optimizer.apply_gradients(gradients)
     global_step = tf.train.get_global_step()
     with tf.control_dependencies([applied]), tf.device(global_step.device):
         counted = tf.assign_add(global_step, 1, use_locking=True)
-    updates = [applied, counted, *(op for op in update_ops if not callable(op))]
+    updates = [applied, counted, *guard.held([op for op in update_ops if not callable(op)])]
     updates += ops_after(updates, filter(callable, update_ops))
-    staleness, step_after = counter.after(updates, step_at_update)
+    staleness, step_after = counter.after(guard.done(updates), step_at_update)
     with tf.control_dependencies([step_after]):
         return CloneUpdate(tf.identity(loss, name="train_op"), staleness, step_after)
 

@@ -10,6 +10,7 @@ from model_deploy.clone_scopes import building_clone
 from model_deploy.config import DeploymentConfig
 from model_deploy.copying import CopiedModel, Twins
 from model_deploy.parameter_servers import share_reads
+from model_deploy.precision import computing_in
 
 # The graph's list of `_Record`s, so that a second deployment in a graph can tell
 # what the first one made.  Not a string: those collections go into checkpoints.
@@ -134,6 +135,7 @@ def create_clones(
             twins = None
             with (
                 building_clone(config, i, part, variables_device) as scope,
+                computing_in(config.precision),
                 graph_walk.new_ops() as ops,
             ):
                 if model is None:

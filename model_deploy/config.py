@@ -9,6 +9,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import placement
 from model_deploy.checks import check_whole
+from model_deploy.loss_scale import DYNAMIC, check_loss_scale
+from model_deploy.precision import PRECISIONS
 
 # TensorFlow's own rule for job names, see `DeviceSpec.from_string`.
 _JOB_NAME = re.compile(r"[a-zA-Z][\w]*", re.ASCII)
@@ -51,6 +53,11 @@ class DeploymentConfig:
       accumulate_steps: batches of each clone in an update.  They are *parts* of the clone,
         which run one after the other, so that the memory is that of one; `model_fn` is called
         (or copied) for each part.
+      precision: what convolutions, matrix products and what lies between them are computed in:
+        `float32`, `bfloat16` or `float16`.  Variables, statistics, norms, softmax, losses,
+        gradients of variables and updates are float32.
+      loss_scale: what losses are multiplied by before gradients are taken: a number, or
+        `dynamic`; see `loss_scale`.  None is `dynamic` for float16, and no scale for others.
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -69,6 +76,8 @@ class DeploymentConfig:
     devices_per_clone: int = dataclasses.field(default=1, kw_only=True)
     copy_clones: bool = dataclasses.field(default=False, kw_only=True)
     accumulate_steps: int = dataclasses.field(default=1, kw_only=True)
+    precision: str = dataclasses.field(default="float32", kw_only=True)
+    loss_scale: float | str | None = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         check_whole("num_clones", self.num_clones, 1)
@@ -89,6 +98,14 @@ class DeploymentConfig:
         self._check_all_reduce()
         self._check_copies()
         self._check_names()
+        self._check_precision()
+
+    def _check_precision(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise ValueError(
+                f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}"
+            )
+        check_loss_scale(self.loss_scale)
 
     def _check_all_reduce(self) -> None:
         if not isinstance(self.all_reduce, bool):
@@ -226,6 +243,13 @@ class DeploymentConfig:
     def batches_per_step(self) -> int:
         """How many batches this process takes in a step: one for each part of each clone."""
         return self.num_clones * self.accumulate_steps
+
+    @property
+    def scales_losses_by(self) -> float | str | None:
+        """The loss scale, a number or `dynamic`; None where losses are not scaled."""
+        if self.loss_scale is None and self.precision == "float16":
+            return DYNAMIC
+        return self.loss_scale
 
     def optimizer_device(self) -> str:
         """Device of the optimizer: the worker's CPU."""

@@ -12,6 +12,7 @@ from model_deploy.asynchronous import CloneUpdate
 from model_deploy.clones import Clone, create_clones, shared_values
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
+from model_deploy.loss_scale import LossScale
 from model_deploy.losses import gather_losses
 from model_deploy.parameter_servers import pack_reads
 from model_deploy.updates import (
@@ -57,6 +58,8 @@ class DeployedModel(_Model):
         asynchronous clones, each of which has its own.
       global_step: number of updates after that of a step, an int64 scalar; None with
         asynchronous clones or all-reduce.  Fetch both together with `train_op`.
+      loss_scale: the scale of the losses, and the count of updates that were left out as their
+        gradients were not finite; None where losses are not scaled.
     """
 
     config: DeploymentConfig | None = None
@@ -66,6 +69,7 @@ class DeployedModel(_Model):
     is_synchronous: bool = False
     staleness: Any = None
     global_step: Any = None
+    loss_scale: LossScale | None = None
 
     @classmethod
     def of(
@@ -76,6 +80,7 @@ class DeployedModel(_Model):
         summary_op: Any,
         update: Update,
         is_synchronous: bool,
+        loss_scale: LossScale | None,
     ) -> "DeployedModel":
         """A model of its parts.
 
@@ -86,6 +91,7 @@ class DeployedModel(_Model):
           summary_op: a serialized string scalar, or None.
           update: the way in which it is trained.
           is_synchronous: whether all replicas make each step together.
+          loss_scale: as that of the model.
         """
         model = cls(update.train_op, summary_op, total_loss, clones)
         model.config = config
@@ -94,6 +100,7 @@ class DeployedModel(_Model):
         model.copies_difference = update.copies_difference
         model.owns_variables = config.all_reduce
         model.is_synchronous = is_synchronous
+        model.loss_scale = loss_scale
         return model
 
 
@@ -183,8 +190,10 @@ def deploy(
     """
     _check_optimizer(optimizer)
     _check_way(config, asynchronous, replicas_to_aggregate)
+    loss_scale = None
     if optimizer is not None:
         _create_global_step(config)
+        loss_scale = _create_loss_scale(config)
     copies = VariableCopies(config) if config.all_reduce else None
     if copies is not None:
         model_fn = copies.give_each_clone_its_own(model_fn)
@@ -207,13 +216,37 @@ def deploy(
                 update_ops=update_ops,
                 regularization_losses=regularization_losses,
                 replicas_to_aggregate=replicas_to_aggregate,
+                loss_scale=loss_scale,
             )
             update = _update(plan, copies, asynchronous)
             if summarize_gradients:
                 summaries_lib.add_gradient_summaries(clones, update.gradients)
         summary_op = summaries_lib.merge_summaries(clones, summaries)
     is_synchronous = config.all_reduce or replicas_to_aggregate is not None
-    return DeployedModel.of(config, clones, total_loss, summary_op, update, is_synchronous)
+    return DeployedModel.of(
+        config, clones, total_loss, summary_op, update, is_synchronous, loss_scale
+    )
+
+
+def batches_taken(config: DeploymentConfig) -> Any:
+    """How many batches each clone (or part) has taken, for the position of `inputs.train_batches`.
+
+    That is the global step, and where losses are scaled also the steps whose update was left out.
+    It is for replicas that make their steps together, or one alone.
+
+    Args:
+      config: the deployment.
+
+    Returns:
+      An int64 scalar, which checkpoints restore.
+    """
+    _create_global_step(config)
+    step = tf.train.get_global_step().read_value()
+    loss_scale = _create_loss_scale(config)
+    if loss_scale is None:
+        return step
+    _, num_left_out, _ = loss_scale.state()
+    return tf.add(tf.cast(step, tf.int64), num_left_out, name="batches_taken")
 
 
 def _variables(variables_to_train: Sequence[Any] | Callable[[], Sequence[Any]] | None) -> Any:
@@ -239,6 +272,14 @@ def _create_global_step(config: DeploymentConfig) -> None:
     device = config.optimizer_device() if config.all_reduce else config.variables_device()
     with tf.device(device):
         tf.train.get_or_create_global_step()
+
+
+def _create_loss_scale(config: DeploymentConfig) -> LossScale | None:
+    if config.scales_losses_by is None:
+        return None
+    device = config.optimizer_device() if config.all_reduce else config.variables_device()
+    with tf.device(config.optimizer_device()):
+        return LossScale(config.scales_losses_by, device)
 
 
 def _check_optimizer(optimizer: Any) -> None:

@@ -14,6 +14,8 @@ from model_deploy.clones import Clone, collect_members, parts_by_clone
 from model_deploy.config import DeploymentConfig
 from model_deploy.fresh_reads import ops_after
 from model_deploy.gradients import GradientAndVariable
+from model_deploy.guards import AlwaysOpen, Guard
+from model_deploy.loss_scale import LossScale
 from model_deploy.losses import Losses, gather_losses
 from model_deploy.parameter_servers import StepCounter, SynchronousOptimizer, pack_gradients
 
@@ -32,6 +34,7 @@ class Plan(NamedTuple):
       update_ops: ops, or functions that make ops, to run in each step.
       regularization_losses: scalars in place of the graph's; None for these.
       replicas_to_aggregate: how many replicas make an update; None if each makes its own.
+      loss_scale: scales losses; None without.
     """
 
     config: DeploymentConfig
@@ -44,11 +47,25 @@ class Plan(NamedTuple):
     update_ops: Sequence[Any]
     regularization_losses: Sequence[Any] | None
     replicas_to_aggregate: int | None
+    loss_scale: LossScale | None
+
+    @property
+    def gradients_by(self) -> Any:
+        """What has `compute_gradients`: the optimizer, or what scales its losses."""
+        return self.loss_scale.scaling(self.optimizer) if self.loss_scale else self.optimizer
+
+    def guard(
+        self, gradients: Sequence[GradientAndVariable], *, adjusts: bool = True
+    ) -> AlwaysOpen:
+        """What lets an update be made only if its gradients are finite, where losses are scaled."""
+        if self.loss_scale is None:
+            return AlwaysOpen()
+        return self.loss_scale.guard(gradients, adjusts=adjusts)
 
     def gradients(self, clones: Sequence[Clone], losses: Losses) -> list[GradientAndVariable]:
         """The sum of the clones' gradients, of the variables' shapes or as rows of them."""
         return gradients_of_clones(
-            clones, losses, self.optimizer, {"var_list": self.variables_to_train}
+            clones, losses, self.gradients_by, {"var_list": self.variables_to_train}
         )
 
     def clip(self, gradients: list[GradientAndVariable]) -> list[GradientAndVariable]:
@@ -81,33 +98,56 @@ class Update(NamedTuple):
 
 def update_together(plan: Plan) -> Update:
     """One update from the sum of the clones' gradients; or from those of several replicas."""
-    optimizer = plan.optimizer
     update_ops = [*plan.update_ops, *_collected_update_ops(plan.clones)]
-    if plan.replicas_to_aggregate is not None:
-        optimizer = SynchronousOptimizer(
-            plan.optimizer,
-            plan.replicas_to_aggregate,
-            plan.config.num_replicas,
-            plan.config.replica_id,
-            clip_norm=plan.clip_norm,
-            after_update=[op for op in update_ops if callable(op)],
-        )
-        update_ops = [op for op in update_ops if not callable(op)]
     gradients = plan.gradients(plan.clones, plan.losses)
-    if plan.replicas_to_aggregate is None:  # else the mean of the replicas is clipped
+    is_shared = plan.replicas_to_aggregate is not None
+    if not is_shared:  # else the mean of the replicas is clipped
         gradients = plan.clip(gradients)
     # The loss comes first: its forward pass must not read variables half updated.
     moved = pack_gradients(plan.config, gradients, after=plan.total_loss)
     is_remote = plan.config.num_ps_tasks > 0
-    others_update = plan.config.num_replicas > 1 and plan.replicas_to_aggregate is None
+    others_update = plan.config.num_replicas > 1 and not is_shared
     counter = StepCounter(is_remote=is_remote, others_update=others_update)
     with tf.control_dependencies([] if is_remote else [plan.total_loss]):
-        applied = optimizer.apply_gradients(moved, global_step=tf.train.get_global_step())
-    updates = _with_functions([applied, *update_ops])
-    staleness, global_step = counter.after(updates)
+        if is_shared:
+            updates, guard = _apply_with_others(plan, moved, update_ops)
+        else:
+            guard = plan.guard(gradients)
+            with guard.passed():
+                step = tf.train.get_global_step()
+                applied = plan.optimizer.apply_gradients(moved, global_step=step)
+            updates = _with_functions([applied, *guard.held(update_ops)])
+    staleness, global_step = counter.after(guard.done(updates))
     with tf.control_dependencies([global_step]):
         train_op = tf.identity(plan.total_loss, name="train_op")
     return Update(train_op, gradients, staleness=staleness, global_step=global_step)
+
+
+def _apply_with_others(
+    plan: Plan, gradients: list[GradientAndVariable], update_ops: Sequence[Any]
+) -> tuple[list[Any], AlwaysOpen]:
+    """Hands in the gradients for the update of several replicas, and runs this one's update ops.
+
+    Args:
+      plan: what there is to train.
+      gradients: `(gradient, variable)` pairs of the variables' shapes, or as rows of them.
+      update_ops: ops, which each replica runs, and functions, whose ops run with the update.
+
+    Returns:
+      The ops of the update, and what guards those of this replica.
+    """
+    optimizer = SynchronousOptimizer(
+        plan.optimizer,
+        plan.replicas_to_aggregate or 1,
+        plan.config.num_replicas,
+        plan.config.replica_id,
+        clip_norm=plan.clip_norm,
+        after_update=[op for op in update_ops if callable(op)],
+        guard=plan.guard,
+    )
+    applied = optimizer.apply_gradients(gradients, global_step=tf.train.get_global_step())
+    guard = Guard(optimizer.was_updated) if plan.loss_scale else AlwaysOpen()
+    return [applied, *guard.held([op for op in update_ops if not callable(op)])], guard
 
 
 def update_by_each_clone(plan: Plan) -> Update:
@@ -124,6 +164,7 @@ def update_by_each_clone(plan: Plan) -> Update:
         with tf.name_scope(parts[0].scope):
             losses = gather_losses(parts, regularization)
             gradients = plan.clip(plan.gradients(parts, losses))
+            guard = plan.guard(gradients)
             updates.append(
                 asynchronous.update_by_clone(
                     pack_gradients(plan.config, gradients),
@@ -131,6 +172,7 @@ def update_by_each_clone(plan: Plan) -> Update:
                     plan.optimizer,
                     update_ops,
                     is_remote=plan.config.num_ps_tasks > 0,
+                    guard=guard,
                 )
             )
         shown = shown or gradients
@@ -157,19 +199,30 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
         gradients = [(None, variable) for variable in own]
         if terms[i] and own:
             parts, losses = [clones[j] for j in group], plan.losses.of_clones(group)
-            [gradients] = compute_clone_gradients(parts, losses, plan.optimizer, {"var_list": own})
+            [gradients] = compute_clone_gradients(
+                parts, losses, plan.gradients_by, {"var_list": own}
+            )
         clone_gradients.append(gradients)
     step = all_reduce.apply_gradients(
-        config, copies, clone_gradients, plan.optimizer, plan.total_loss, clip_norm=plan.clip_norm
+        config,
+        copies,
+        clone_gradients,
+        plan.optimizer,
+        plan.total_loss,
+        clip_norm=plan.clip_norm,
+        guard=plan.guard,
     )
     members = collect_members(tf.GraphKeys.UPDATE_OPS, clones)
     once = [op for op in (*plan.update_ops, *members.shared) if not callable(op)]
     firsts = [members.clones[group[0]] for group in groups]
-    done = [[applied, *own] for applied, own in zip(step.applied, firsts, strict=True)]
-    done[0] += once
+    firsts[0] += once
+    done = [
+        [applied, *guard.held(own)]
+        for applied, guard, own in zip(step.applied, step.guards, firsts, strict=True)
+    ]
     functions = [op for op in plan.update_ops if callable(op)]
     updates = _with_functions([all_reduce.average_state(step, copies, done), *functions])
-    with tf.control_dependencies(updates):
+    with tf.control_dependencies(step.guards[0].done(updates)):
         train_op = tf.identity(step.loss, name="train_op")
     all_reduce.add_start_hook(config, copies)
     difference = all_reduce.copies_difference(config, copies)

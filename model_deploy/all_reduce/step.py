@@ -16,6 +16,7 @@ from model_deploy.all_reduce.exchange import exchange_gradients
 from model_deploy.all_reduce.variable_copies import VariableCopies
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
+from model_deploy.guards import AlwaysOpen
 from model_deploy.hooks import add_session_hook
 
 # What collective ops can send and add, of all that a variable may hold.
@@ -29,11 +30,13 @@ class Step(NamedTuple):
       applied: for each clone the op that updates its variables.
       loss: mean of the total losses of all replicas, a scalar, the same everywhere.
       collectives: the collective ops of the step.
+      guards: for each clone what lets its update be made, or not: all do the same.
     """
 
     applied: list[Any]
     loss: Any
     collectives: Collectives
+    guards: list[AlwaysOpen]
 
 
 class StartHook(tf.train.SessionRunHook):
@@ -105,6 +108,7 @@ def apply_gradients(
     total_loss: Any,
     *,
     clip_norm: float | None = None,
+    guard: Callable[..., AlwaysOpen] = lambda gradients, adjusts: AlwaysOpen(),
 ) -> Step:
     """Reduces the clones' gradients over all replicas and updates every copy.
 
@@ -119,6 +123,7 @@ def apply_gradients(
       optimizer: a `tf.compat.v1.train.Optimizer`.
       total_loss: that of this replica, a scalar.
       clip_norm: largest joint L2 norm of the averaged gradients.
+      guard: what guards an update by its gradients; the first clone's `adjusts` what it asks.
 
     Raises:
       ValueError: if there is no gradient, or the optimizer's variables differ by clone.
@@ -130,15 +135,18 @@ def apply_gradients(
     if clip_norm is not None:
         summed = _clip(collectives, summed, clip_norm)
     applied: list[Any] = []
+    guards: list[AlwaysOpen] = []
     made: list[Any] = []
     # The loss comes first: its forward pass must not read variables half updated.
     with tf.control_dependencies([total_loss]):
         for i, gradients in enumerate(summed):
             step = tf.train.get_global_step() if i == 0 else None
-            with copies.optimizer_variables(i, made):
+            with tf.device(config.clone_device(i)):
+                guards.append(guard(gradients, adjusts=i == 0))
+            with copies.optimizer_variables(i, made), guards[i].passed():
                 optimizer_of_clone = copies.optimizer_of_clone(optimizer, i)
                 applied.append(optimizer_of_clone.apply_gradients(gradients, global_step=step))
-    return Step(applied, loss, collectives)
+    return Step(applied, loss, collectives, guards)
 
 
 def average_state(step: Step, copies: VariableCopies, done: Sequence[Sequence[Any]]) -> Any:

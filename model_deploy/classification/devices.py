@@ -5,7 +5,9 @@ from typing import ClassVar
 
 from model_deploy.commands import Options, named_as, option
 from model_deploy.config import DeploymentConfig
+from model_deploy.loss_scale import check_loss_scale
 from model_deploy.placement import PS_STRATEGIES
+from model_deploy.precision import PRECISIONS
 
 DEFAULT_BATCH_SIZE = 32
 # Clones where there is no GPU and no number is given.
@@ -63,6 +65,16 @@ class DeploymentOptions(Options):
         "batches of each clone in an update, one after the other in the memory of one",
         minimum=1,
     )
+    precision: str = option(
+        "float32",
+        "what convolutions, matrix products and what lies between them are computed in",
+        choices=PRECISIONS,
+    )
+    loss_scale: str | None = option(
+        None,
+        "multiply losses by a number, or by one that adapts (dynamic), while gradients are "
+        "computed; default: dynamic for float16, else none",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,6 +83,7 @@ class DeploymentOptions(Options):
                 "global_batch_size must not be given together with batch_size, "
                 f"got {self.global_batch_size} and {self.batch_size}"
             )
+        check_loss_scale(self.loss_scale_setting)
         if self.replicas_to_aggregate is not None and not self.sync_replicas:
             raise ValueError(
                 "replicas_to_aggregate must go with sync_replicas, "
@@ -81,6 +94,14 @@ class DeploymentOptions(Options):
         ]
         if len(ways) > 1:
             raise ValueError(f"{ways[0]} must not be given together with {ways[1]}, got both")
+
+    @property
+    def loss_scale_setting(self) -> float | str | None:
+        """That of `DeploymentConfig`: a number, if it is one."""
+        try:
+            return None if self.loss_scale is None else float(self.loss_scale)
+        except ValueError:
+            return self.loss_scale
 
     @property
     def num_aggregated(self) -> int | None:
@@ -114,6 +135,8 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
             all_reduce=options.all_reduce,
             ps_strategy=options.ps_strategy,
             accumulate_steps=options.accumulate_steps,
+            precision=options.precision,
+            loss_scale=options.loss_scale_setting,
             # Neither can be copied: each clone has variables, or batches, of its own.
             copy_clones=options.copy_clones and not (options.all_reduce or options.asynchronous),
         )

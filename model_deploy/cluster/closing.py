@@ -1,5 +1,6 @@
 """`close_session`: closes a session without waiting for a process that is gone."""
 
+import atexit
 import contextlib
 import threading
 from typing import Any
@@ -8,6 +9,8 @@ import tensorflow.compat.v1 as tf
 
 # Where all processes are there it takes some milliseconds.
 _PATIENCE_SECS = 2.0
+# The end of this process waits for what is still to come: most answers come when others end.
+_AT_EXIT_SECS = 3.0
 
 
 def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
@@ -15,7 +18,8 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
 
     TensorFlow then tells every process that has taken part, and waits for all answers. One that
     was lost in the midst of a step never gives its own, and `session.close()` may take for ever.
-    What is not answered in time is waited for by a thread that ends with this process.
+    What is not answered in time is waited for by a thread, which the end of this process waits for
+    for `_AT_EXIT_SECS` more.
 
     Args:
       session: a `tf.Session`; one that is closed is left alone.
@@ -32,4 +36,7 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
     thread = threading.Thread(target=close, name="close_session", daemon=True)
     thread.start()
     thread.join(patience_secs)
+    if thread.is_alive():
+        # Threads that come back from C++ while Python ends are ended by force, and C++ then aborts.
+        atexit.register(thread.join, _AT_EXIT_SECS)
     return not thread.is_alive()

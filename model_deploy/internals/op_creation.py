@@ -33,8 +33,6 @@ class NewOp(NamedTuple):
 Rule = Callable[[NewOp], Any]
 
 _rules: contextvars.ContextVar[tuple[Rule, ...]] = contextvars.ContextVar("rules", default=())
-_blocks = 0
-_lock = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -52,26 +50,40 @@ def making_ops_by(rule: Rule) -> Iterator[None]:
       rule: the function.
     """
     token = _rules.set((*_rules.get(), rule))
-    _install(1)
+    _blocks.enter()
     try:
         yield
     finally:
-        _install(-1)
+        _blocks.leave()
         _rules.reset(token)
 
 
 _create_op = tf.Graph._create_op_internal
 
 
-def _install(change: int) -> None:
-    """Counts the `with` blocks, of all threads; without one TensorFlow is as it was."""
-    global _blocks
-    with _lock:
-        _blocks += change
-        tf.Graph._create_op_internal = _create_by_rules if _blocks else _create_op
+class _Blocks:
+    """Counts the `with` blocks of all threads; without one TensorFlow is as it was."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def enter(self) -> None:
+        with self._lock:
+            self._count += 1
+            tf.Graph._create_op_internal = _create_by_rules
+
+    def leave(self) -> None:
+        with self._lock:
+            self._count -= 1
+            if not self._count:
+                tf.Graph._create_op_internal = _create_op
 
 
-def _create_by_rules(
+_blocks = _Blocks()
+
+
+def _create_by_rules(  # noqa: PLR0917 - the arguments of what it stands for
     graph: Any,
     op_type: str,
     inputs: Sequence[Any],

@@ -27,6 +27,7 @@ from absl import logging
 from model_deploy.cluster import close_session, run_unless_refused
 from model_deploy.fresh_reads import ops_after
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm
+from model_deploy.guards import AlwaysOpen, Guard
 from model_deploy.hooks import add_session_hook
 
 # A step so late that no accumulator drops its gradient.
@@ -47,6 +48,12 @@ class SynchronousOptimizer(tf.train.Optimizer):
       replica_id: index of this one; 0 is the chief.
       clip_norm: largest joint L2 norm of the mean.
       after_update: functions that make ops to run after each update.
+      guard: what lets an update be made only for some gradients.  Where it is not, the step
+        stays as it is, and all replicas go on.
+
+    Attributes:
+      was_updated: whether the update was made for which `apply_gradients` has waited, a bool
+        scalar.
     """
 
     def __init__(
@@ -58,6 +65,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         *,
         clip_norm: float | None = None,
         after_update: Sequence[Callable[[], Any]] = (),
+        guard: Callable[..., AlwaysOpen] = lambda gradients: AlwaysOpen(),
     ) -> None:
         super().__init__(use_locking=False, name="SynchronousOptimizer")
         self._optimizer = optimizer
@@ -66,6 +74,8 @@ class SynchronousOptimizer(tf.train.Optimizer):
         self._replica_id = replica_id
         self._clip_norm = clip_norm
         self._after_update = after_update
+        self._guard = guard
+        self.was_updated: Any = None
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
         """Those of the optimizer that makes the updates, of the variables' shapes or as rows."""
@@ -128,7 +138,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
                 local_start = tf.assign(local_step, global_step.read_value())
             is_chief = self._replica_id == 0
             start = tf.group(local_start, *(set_steps if is_chief else ()))
-            update = self._update(means, global_step, queues)
+            update = self._update(means, global_step, queues, accumulators)
             with tf.control_dependencies([a.forget() for a in accumulators] if is_chief else []):
                 # Wakes who waits for an update that will not come.
                 step = global_step.read_value()
@@ -138,19 +148,30 @@ class SynchronousOptimizer(tf.train.Optimizer):
             token = own_queue.dequeue()
         with tf.control_dependencies([token]):  # a backup may have missed several updates
             tokens = tf.concat([[token], own_queue.dequeue_many(own_queue.size())], axis=0)
-        return tf.assign(local_step, tokens[-1]).op
+            self.was_updated = tokens[-1] > local_step.read_value()
+        with tf.control_dependencies([self.was_updated]):
+            return tf.assign(local_step, tokens[-1]).op
 
     def _update(
-        self, means: list[GradientAndVariable], global_step: Any, queues: Sequence[Any]
+        self,
+        means: list[GradientAndVariable],
+        global_step: Any,
+        queues: Sequence[Any],
+        accumulators: Sequence[Any],
     ) -> Any:
         if self._clip_norm is not None:
             means = clip_by_global_norm(means, self._clip_norm)
         taken = [g.values if isinstance(g, tf.IndexedSlices) else g for g, _ in means]
-        with tf.control_dependencies(taken):
+        guard = self._guard(means)
+        with tf.control_dependencies(taken), guard.passed():
             updates = [self._optimizer.apply_gradients(means, global_step=global_step)]
         updates += ops_after(updates, self._after_update)
-        with tf.control_dependencies(updates):
+        with tf.control_dependencies(guard.done(updates)):
             step = global_step.read_value()
+        # An accumulator counts what it gives, also where that makes no update.
+        is_guarded = isinstance(guard, Guard)
+        set_steps = [a.accumulator.set_global_step(step) for a in accumulators if is_guarded]
+        with tf.control_dependencies([step, *set_steps]):
             others = [queue.enqueue(step) for queue in queues[1:]]
         # The chief may close its session after its last step, and with it end this op.
         with tf.control_dependencies(others):

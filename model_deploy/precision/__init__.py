@@ -1,4 +1,4 @@
-"""Models that compute in 16 bits, with variables of 32: each op is made in the type that suits it."""
+"""Models that compute in 16 bits, with variables of 32."""
 
 from model_deploy.precision.computing import computing_in
 from model_deploy.precision.op_types import PRECISIONS

@@ -7,7 +7,7 @@ COMPUTE = frozenset(
     """
     BatchMatMul BatchMatMulV2 Conv2D Conv2DBackpropInput Conv3D Conv3DBackpropInputV2
     DepthwiseConv2dNative Einsum MatMul
-    """.split()
+    """.split()  # noqa: SIM905 - not one a line
 )
 
 # What lies between these.  All else, such as softmax, exponentials, norms, sums and means, needs
@@ -18,5 +18,5 @@ BETWEEN = frozenset(
     FusedBatchNormV3 Identity LeakyRelu MaxPool MaxPool3D Maximum Minimum MirrorPad Mul Neg Pack Pad
     PadV2 Relu Relu6 Reshape Select SelectV2 Selu Sigmoid Slice SpaceToBatchND SpaceToDepth Split
     SplitV Squeeze StopGradient StridedSlice Sub Tanh Tile Transpose Unpack
-    """.split()
+    """.split()  # noqa: SIM905 - not one a line
 )

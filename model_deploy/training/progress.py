@@ -86,7 +86,8 @@ class Progress:
           `secs_left`, and `time` (UTC).  What is not known is NaN.  Where steps are shared
           also `local_step`, the steps made here, and `staleness_median` and
           `staleness_max`, in updates that others made between the start of a step and its
-          own update.
+          own update.  Where losses are scaled also `loss_scale` and `left_out`, the number of
+          updates that were left out so far.
         """
         entry = {"step": report.step, "loss": report.loss, "learning_rate": report.learning_rate}
         entry |= self._rates(report.step)
@@ -96,6 +97,8 @@ class Progress:
                 "staleness_median": statistics.median(self._stale or [0]),
                 "staleness_max": max(self._stale, default=0),
             }
+        if not math.isnan(report.loss_scale):
+            entry |= {"loss_scale": report.loss_scale, "left_out": report.num_left_out}
         self._stale = []
         if self._bar is not None:
             self._bar.set_postfix_str(", ".join(_facts(entry, self.unit)), refresh=False)
@@ -147,4 +150,6 @@ def _facts(entry: dict[str, Any], unit: str) -> list[str]:
         median, largest = entry["staleness_median"], entry["staleness_max"]
         facts.append(f"local step {entry['local_step']}")
         facts.append(f"staleness {median:g} (at most {largest})")
+    if "loss_scale" in entry:
+        facts.append(f"loss scale {entry['loss_scale']:g} ({entry['left_out']} left out)")
     return facts

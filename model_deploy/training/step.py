@@ -22,6 +22,9 @@ class StepReport(NamedTuple):
       staleness: how many updates others made between the start of the step and its own
         update; 0 where nobody else updates.
       clone_losses: the losses of each clone's own `model_fn`.
+      loss_scale: what losses are multiplied by in the next step; NaN where they are not.
+      num_left_out: how many updates were left out so far, as their gradients were not finite.
+      was_left_out: whether that of this step was.
     """
 
     step: int
@@ -31,12 +34,15 @@ class StepReport(NamedTuple):
     first_bad: int
     staleness: int
     clone_losses: tuple[float, ...]
+    loss_scale: float = math.nan
+    num_left_out: int = 0
+    was_left_out: bool = False
 
 
 def report_op(
     model: DeployedModel, learning_rate: Any, wait_secs: Any, first_bad: Any = None
 ) -> Any:
-    """An op that makes a step and gives its report, float64 [6 + clones].
+    """An op that makes a step and gives its report, float64 [9 + clones].
 
     One small tensor is fetched in each step, as a fetch costs more than the ops here.
 
@@ -56,7 +62,8 @@ def report_op(
         with tf.control_dependencies([model.train_op]):
             step = tf.identity(global_step if model.global_step is None else model.global_step)
             own = _numbers(step, model.train_op)
-            return tf.stack([*own, *known, *_numbers(staleness), *each_loss], name="step_report")
+            state = _numbers(staleness, *_scale_state(model))
+            return tf.stack([*own, *known, *state, *each_loss], name="step_report")
 
 
 def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -> list[Any]:
@@ -68,7 +75,7 @@ def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -
       wait_secs: seconds, a list of float scalar tensors, one for each clone, or None.
 
     Returns:
-      float64 [7] for each clone, as `report_op` gives it for a model of one clone.
+      float64 [10] for each clone, as `report_op` gives it for a model of one clone.
     """
     reports = []
     clones = [model.clones[group[0]] for group in parts_by_clone(model.clones)]
@@ -76,10 +83,17 @@ def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -
         waited = None if wait_secs is None else wait_secs[i]
         with tf.device(clone.device), tf.control_dependencies([update.train_op]):
             loss = tf.identity(update.train_op)
+            scale = _scale_state(model)
         with tf.device(update.global_step.device):
-            parts = [update.global_step, loss, learning_rate, waited, -1, update.staleness, loss]
+            parts = [update.global_step, loss, learning_rate, waited, -1, update.staleness]
+            parts += [*scale, loss]
             reports.append(tf.stack(_numbers(*parts), name="step_report"))
     return reports
+
+
+def _scale_state(model: DeployedModel) -> tuple[Any, Any, Any]:
+    """See `LossScale.state`; numbers where losses are not scaled."""
+    return (math.nan, 0, 0) if model.loss_scale is None else model.loss_scale.state()
 
 
 def _clone_losses(model: DeployedModel) -> list[Any]:
@@ -98,10 +112,20 @@ def _numbers(*values: Any) -> list[Any]:
 
 
 def read_report(values: Any) -> StepReport:
-    """The report in the array that `report_op` gives, float64 [6 + clones]."""
-    step, loss, learning_rate, wait_secs, first_bad, staleness, *losses = values.tolist()
+    """The report in the array that `report_op` gives, float64 [9 + clones]."""
+    step, loss, learning_rate, wait_secs, first_bad, staleness, *others = values.tolist()
+    scale, num_left_out, was_left_out, *losses = others
     return StepReport(
-        int(step), loss, learning_rate, wait_secs, int(first_bad), int(staleness), tuple(losses)
+        step=int(step),
+        loss=loss,
+        learning_rate=learning_rate,
+        wait_secs=wait_secs,
+        first_bad=int(first_bad),
+        staleness=int(staleness),
+        clone_losses=tuple(losses),
+        loss_scale=scale,
+        num_left_out=int(num_left_out),
+        was_left_out=bool(was_left_out),
     )
 
 
@@ -131,13 +155,15 @@ def checked_report(values: Any) -> StepReport:
     """What `read_report` gives.
 
     Args:
-      values: what `report_op` gives, float64 [6 + clones].
+      values: what `report_op` gives, float64 [9 + clones].
 
     Raises:
-      NonFiniteLoss: if the loss or another number that was looked at is not finite.
+      NonFiniteLoss: if the loss or another number that was looked at is not finite, and the
+        variables were updated.
     """
     report = read_report(values)
-    if not math.isfinite(report.loss) or report.first_bad >= 0:
+    is_bad = not math.isfinite(report.loss) or report.first_bad >= 0
+    if is_bad and not report.was_left_out:
         raise NonFiniteLoss(report)
     return report
 

@@ -1,5 +1,7 @@
 """Tests of `model_deploy.cluster.closing`."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -48,3 +50,22 @@ def test_errors_of_a_lost_process():
     session = Lost()
     assert close_session(session)
     assert session.closed.is_set()
+
+
+def test_late_answer_at_the_end_of_the_process():
+    """A process that ends lets an answer come in, as one in its last moments would abort it."""
+    program = """
+import time
+from model_deploy.cluster import close_session
+
+class Late:
+    def close(self):
+        time.sleep(1)
+        print("answered", flush=True)
+
+print(close_session(Late(), patience_secs=0.1), flush=True)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout.split()) == (0, ["False", "answered"])
