@@ -174,7 +174,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         with tf.control_dependencies([step, *set_steps]):
             others = [queue.enqueue(step) for queue in queues[1:]]
         # The chief may close its session after its last step, and with it end this op.
-        with tf.control_dependencies(others):
+        with tf.control_dependencies([*set_steps, *others]):
             return queues[0].enqueue(step)
 
 

@@ -14,6 +14,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 from model_deploy.internals import NewOp
+from model_deploy.precision.gradients import GRADIENTS
 from model_deploy.precision.op_types import BETWEEN, COMPUTE
 
 # A value of these is one of a variable or constant, whatever it is made of.
@@ -69,7 +70,8 @@ class _Casting:
                 inputs[i] = self._before_cast(inputs[i])
                 if inputs[i] is None:
                     inputs[i] = tf.cast(new.inputs[i], self._dtype)
-            op = new.make(f"{new.name}/{self._dtype.name}", inputs, attrs)
+            with tf.get_default_graph().gradient_override_map(GRADIENTS):
+                op = new.make(f"{new.name}/{self._dtype.name}", inputs, attrs)
         return _in_32_bits(op, new)
 
     def _lies_between(self, inputs: list[Any]) -> bool:

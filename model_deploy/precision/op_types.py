@@ -14,9 +14,9 @@ COMPUTE = frozenset(
 # more digits or a larger range than 16 bits have.
 BETWEEN = frozenset(
     """
-    Add AddV2 AvgPool AvgPool3D BatchToSpaceND BiasAdd ConcatV2 DepthToSpace Elu ExpandDims
+    Add AddV2 AvgPool AvgPool3D BatchToSpaceND BiasAdd ConcatV2 DepthToSpace ExpandDims
     FusedBatchNormV3 Identity LeakyRelu MaxPool MaxPool3D Maximum Minimum MirrorPad Mul Neg Pack Pad
-    PadV2 Relu Relu6 Reshape Select SelectV2 Selu Sigmoid Slice SpaceToBatchND SpaceToDepth Split
+    PadV2 Relu Relu6 Reshape Select SelectV2 Sigmoid Slice SpaceToBatchND SpaceToDepth Split
     SplitV Squeeze StopGradient StridedSlice Sub Tanh Tile Transpose Unpack
     """.split()  # noqa: SIM905 - not one a line
 )
