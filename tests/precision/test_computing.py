@@ -1,0 +1,178 @@
+"""Tests of `model_deploy.precision`: which ops compute in 16 bits, and how well."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import DeploymentConfig, deploy, slim
+from model_deploy.precision import computing_in
+from tests import copies
+from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
+
+SIXTEEN = ["bfloat16", "float16"]
+# Distance of neighbours near 1: 7 and 10 bits behind the point.
+SPACING = {"bfloat16": 2.0**-7, "float16": 2.0**-10}
+
+
+def _types():
+    """Types of the values that ops of each type compute with, in the default graph."""
+    found = {}
+    for op in tf.get_default_graph().get_operations():
+        if "T" in op.node_def.attr and op.outputs:
+            found.setdefault(op.type, set()).add(op.outputs[0].dtype.name)
+    return found
+
+
+def _network(images):
+    net = slim.conv2d(images, 4, 3, normalizer_fn=slim.batch_norm, scope="conv")
+    net = net + slim.separable_conv2d(net, 4, 3, 1, scope="separable")
+    net = slim.flatten(slim.max_pool2d(net, 2))
+    return slim.fully_connected(net, 3, activation_fn=None, scope="logits")
+
+
+@pytest.mark.parametrize("precision", SIXTEEN)
+def test_types_of_ops(precision):
+    """What multiplies and what lies between is in 16 bits; softmax, losses and norms are not."""
+    with computing_in(precision):
+        logits = _network(tf.ones([2, 8, 8, 3]))
+        tf.losses.sparse_softmax_cross_entropy([0, 1], logits)
+        probabilities = tf.nn.softmax(logits)
+    types = _types()
+    for name in ("Conv2D", "DepthwiseConv2dNative", "MatMul", "FusedBatchNormV3", "Relu"):
+        assert types[name] == {precision}, name
+    assert precision in types["AddV2"]  # others are of initial values
+    for name in ("Softmax", "SparseSoftmaxCrossEntropyWithLogits"):
+        assert types[name] == {"float32"}, name
+    assert logits.dtype == probabilities.dtype == tf.float32
+    assert {v.dtype.base_dtype for v in tf.global_variables()} == {tf.float32}
+    norms = [op for op in tf.get_default_graph().get_operations() if op.type == "FusedBatchNormV3"]
+    assert [norms[0].outputs[i].dtype for i in range(3)] == [precision, tf.float32, tf.float32]
+
+
+@pytest.mark.parametrize(
+    ("build", "kind", "dtype"),
+    [
+        pytest.param(lambda y: y - tf.fill([2, 2], 3.0), "Sub", "float32", id="target"),
+        pytest.param(lambda y: y - tf.constant([3.0, 4.0]), "Sub", "bfloat16", id="constant"),
+        pytest.param(lambda y: y * tf.Variable(2.0), "Mul", "bfloat16", id="variable"),
+        pytest.param(
+            lambda y: tf.nn.l2_loss(tf.get_variable("w", [3])), "L2Loss", "float32", id="l2"
+        ),
+        pytest.param(tf.exp, "Exp", "float32", id="exp"),
+        pytest.param(tf.reduce_mean, "Mean", "float32", id="mean"),
+        pytest.param(
+            lambda y: tf.concat([y, tf.nn.relu(y)], 0), "ConcatV2", "bfloat16", id="concat"
+        ),
+        pytest.param(lambda y: tf.split(y, 2)[1] + y[:1], "Split", "bfloat16", id="split"),
+    ],
+)
+def test_what_follows_a_product(build, kind, dtype):
+    """A value in 16 bits stays so with variables and constants; other values of 32 bits win."""
+    with computing_in("bfloat16"):
+        made = build(tf.matmul(tf.ones([2, 2]), tf.ones([2, 2])))
+    assert _types()[kind] == {dtype}
+    assert made.dtype == tf.float32
+
+
+def test_values_that_16_bits_hold_are_exact():
+    """A product of small integers is the same as in float32."""
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4) - 6
+    with computing_in("bfloat16"):
+        product = tf.matmul(tf.constant(a, tf.float32), tf.constant(b, tf.float32))
+    with tf.Session() as session:
+        np.testing.assert_array_equal(session.run(product), a @ b)
+
+
+@pytest.mark.parametrize("precision", SIXTEEN)
+def test_gradients_are_close_to_those_of_float32(precision):
+    """Gradients of a depthwise and a plain convolution differ by the rounding of 16 bits."""
+    images = np.random.default_rng(1).normal(size=(2, 6, 6, 3)).astype(np.float32)
+    found = {}
+    for name in ("float32", precision):
+        with tf.Graph().as_default(), tf.Session() as session:
+            tf.set_random_seed(1)
+            with computing_in(name):
+                net = slim.separable_conv2d(tf.constant(images), 4, 3, 2, activation_fn=None)
+                loss = tf.reduce_mean(tf.square(net))
+            gradients = tf.gradients(loss, tf.trainable_variables())
+            assert {each.dtype for each in gradients} == {tf.float32}
+            session.run(tf.global_variables_initializer())
+            found[name] = session.run(gradients)
+    for actual, expected in zip(found[precision], found["float32"], strict=True):
+        limit = 4 * SPACING[precision] * np.max(np.abs(expected))
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=limit)
+    assert any(np.any(a != b) for a, b in zip(found[precision], found["float32"], strict=True))
+
+
+def test_loops():
+    """A product in a loop is in 16 bits, in functions and in the loops of TensorFlow 1."""
+    golden = GOLDENS["loop"]
+    with computing_in("bfloat16"):
+        golden.model_fn(tf.constant(golden.features), tf.constant(golden.labels))
+    graphs = tf.get_default_graph().as_graph_def()
+    nodes = [*graphs.node, *(node for f in graphs.library.function for node in f.node_def)]
+    types = {node.attr["T"].type for node in nodes if node.op == "MatMul"}
+    assert types == {tf.bfloat16.as_datatype_enum}
+
+
+def _train(name, precision, num_clones=1, **settings):
+    config = LogicalDevices(num_clones=num_clones, precision=precision, **settings)
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        parts = feed_clones(GOLDENS[name], config.batches_per_step)
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        model = deploy(config, parts, optimizer=optimizer)
+        with tf.Session(config=cpu_config(num_clones)) as session:
+            session.run(tf.global_variables_initializer())
+            losses = [session.run(model.train_op) for _ in range(3)]
+            return losses, session.run({v.op.name: v for v in tf.trainable_variables()})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", SIXTEEN)
+@pytest.mark.parametrize("name", list(GOLDENS))
+def test_clones_train_as_one_does(name, precision):
+    """Four clones, or parts of one, end where one on the whole batch ends, up to rounding."""
+    one_losses, one = _train(name, precision)
+    law = GOLDENS[name].batch_law
+    for settings in ({"num_clones": 4}, {"accumulate_steps": 4}) if law else ():
+        losses, many = _train(name, precision, **settings)
+        np.testing.assert_allclose(losses, one_losses, rtol=4 * SPACING[precision])
+        for key, value in one.items():
+            limit = SPACING[precision] * max(np.max(np.abs(value)), 0.1)
+            np.testing.assert_allclose(many[key], value, rtol=0, atol=limit, err_msg=key)
+    plain_losses, plain = _train(name, "float32")
+    np.testing.assert_allclose(one_losses, plain_losses, rtol=8 * SPACING[precision])
+    assert {key: value.dtype for key, value in one.items()} == {
+        key: value.dtype for key, value in plain.items()
+    }
+
+
+@pytest.mark.parametrize("precision", SIXTEEN)
+@pytest.mark.parametrize("name", ["convolution", "batch_norm"])
+def test_copied_clones_train_as_called_ones(name, precision):
+    """Clones that are copies compute the same bits as clones that were built by calls."""
+    golden, found = GOLDENS[name], []
+    for copied in (False, True):
+        config = LogicalDevices(num_clones=2, copy_clones=copied, precision=precision)
+        with tf.Graph().as_default() as graph:
+            model = deploy(
+                config,
+                lambda batches: golden.model_fn(*next(batches)),
+                [copies.batches_of(golden, 2)],
+                optimizer=tf.train.MomentumOptimizer(0.1, 0.9),
+            )
+            with tf.Session(config=cpu_config(2)) as session:
+                session.run(tf.global_variables_initializer())
+                losses = [session.run(model.train_op) for _ in range(3)]
+                found.append((losses, session.run(tf.global_variables()), copies.nodes(graph)))
+    assert found[0][0] == found[1][0]
+    for called, copied in zip(found[0][1], found[1][1], strict=True):
+        np.testing.assert_array_equal(called, copied)
+    assert found[0][2] == found[1][2]
+
+
+def test_unknown_precision():
+    """A config with another precision names the choices."""
+    with pytest.raises(ValueError, match=r"precision must be one of .*, got 'half'"):
+        DeploymentConfig(precision="half")
