@@ -27,6 +27,7 @@ MODULES = (
     "sparse_embedding",
     "start_up",
     "graph_building",
+    "precision_accuracy",
 )
 DOCUMENT = pathlib.Path(__file__).parents[1] / "docs" / "benchmarks.md"
 # What stands after this line is written anew; what stands before it is written by hand.

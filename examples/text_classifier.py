@@ -23,6 +23,7 @@ with without_tensorflow_notices():
 
     from model_deploy import DeploymentConfig, deploy, inputs, split_batch, train, training
     from model_deploy.commands import option, run_command
+    from model_deploy.precision import PRECISIONS
     from nets import nets_factory
 
 SENTENCES = pathlib.Path(__file__).parent / "data" / "sentences.tsv"
@@ -40,6 +41,8 @@ class TextOptions(training.LoopOptions):
     max_steps: int = option(300, "number of the last step", minimum=1)
     learning_rate: float = option(0.005, "learning rate of Adam", above=0)
     max_words: int = option(40, "words of a text that are read, from its start", minimum=1)
+    precision: str = option("float32", "what matrix products are computed in", choices=PRECISIONS)
+    seed: int = option(1, "number that random choices follow from")
     log_every_n_steps: int = option(50, "steps from one line to the next", minimum=1)
 
     @property
@@ -50,7 +53,11 @@ class TextOptions(training.LoopOptions):
 
 def train_batches(texts: inputs.Texts, options: TextOptions) -> list[inputs.Texts]:
     """One batch for each clone; all of them change in each step of synchronous training."""
-    data = tf.data.Dataset.from_tensor_slices(texts).shuffle(len(texts.labels), seed=1).repeat()
+    data = (
+        tf.data.Dataset.from_tensor_slices(texts)
+        .shuffle(len(texts.labels), seed=options.seed)
+        .repeat()
+    )
     iterator = tf.data.make_one_shot_iterator(data.batch(options.texts_per_update, True))
     if options.asynchronous:  # each clone takes a batch when it needs one
         return [iterator.get_next() for _ in range(options.num_clones)]
@@ -85,9 +92,9 @@ def run(options: TextOptions) -> None:
     """Trains, and prints the accuracy on the test texts."""
     corpus = inputs.read_texts(options.data_file, options.max_words)
     # Where there are fewer GPUs, TensorFlow runs the clones on the CPU.
-    config = DeploymentConfig(options.num_clones)
+    config = DeploymentConfig(options.num_clones, precision=options.precision)
     with tf.Graph().as_default():
-        tf.set_random_seed(1)
+        tf.set_random_seed(options.seed)
         with tf.device(config.inputs_device()):
             parts = train_batches(corpus.train, options)
         model = deploy(

@@ -135,7 +135,7 @@ def create_clones(
             twins = None
             with (
                 building_clone(config, i, part, variables_device) as scope,
-                computing_in(config.precision),
+                computing_in(config.precision, config.clone_device(i)),
                 graph_walk.new_ops() as ops,
             ):
                 if model is None:

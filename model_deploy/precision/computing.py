@@ -14,8 +14,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 from model_deploy.internals import NewOp
-from model_deploy.precision.gradients import GRADIENTS
-from model_deploy.precision.op_types import BETWEEN, COMPUTE
+from model_deploy.precision.gradients import overrides
+from model_deploy.precision.op_types import BETWEEN, COMPUTE, SLOW_IN_FLOAT16
 
 # A value of these is one of a variable or constant, whatever it is made of.
 _PARAMETERS = ("Const", "ReadVariableOp")
@@ -24,7 +24,7 @@ _SAME_VALUES = ("Cast", "ConcatV2", "ExpandDims", "Identity", "Pack", "Reshape",
 
 
 @contextlib.contextmanager
-def computing_in(precision: str) -> Iterator[None]:
+def computing_in(precision: str, device: str = "") -> Iterator[None]:
     """Makes the ops of a `with` block in a precision, as far as that is good for them.
 
     In 16 bits are convolutions and matrix products; and what lies behind them of the types in
@@ -35,11 +35,13 @@ def computing_in(precision: str) -> Iterator[None]:
 
     Args:
       precision: one of `PRECISIONS`.
+      device: where the ops will run; one that does not name a GPU is taken for a CPU, on which
+        some ops are too slow in float16.
     """
     if precision == "float32":
         yield
         return
-    casting = _Casting(tf.as_dtype(precision))
+    casting = _Casting(tf.as_dtype(precision), "GPU" in device.upper())
     with internals.making_ops_by(casting.make):
         yield
 
@@ -49,19 +51,23 @@ class _Casting:
 
     Args:
       dtype: `tf.bfloat16` or `tf.float16`.
+      on_gpu: whether for a GPU.
     """
 
-    def __init__(self, dtype: Any) -> None:
+    def __init__(self, dtype: Any, on_gpu: bool) -> None:
         self._dtype = dtype
+        is_slow = dtype == tf.float16 and not on_gpu
+        self._between = BETWEEN - SLOW_IN_FLOAT16 if is_slow else BETWEEN
+        self._gradients = overrides(dtype)
 
     def make(self, new: NewOp) -> Any:
         """The op that takes the place of a new one; None if that is to stay as it is."""
-        if new.type not in COMPUTE and new.type not in BETWEEN:
+        if new.type not in COMPUTE and new.type not in self._between:
             return None
         if "T" not in new.attrs or new.attrs["T"].type != tf.float32.as_datatype_enum:
             return None
         places = _places_of_type(new)
-        if new.type in BETWEEN and not self._lies_between([new.inputs[i] for i in places]):
+        if new.type in self._between and not self._lies_between([new.inputs[i] for i in places]):
             return None
         inputs = list(new.inputs)
         attrs = {**new.attrs, "T": tf.AttrValue(type=self._dtype.as_datatype_enum)}
@@ -70,7 +76,7 @@ class _Casting:
                 inputs[i] = self._before_cast(inputs[i])
                 if inputs[i] is None:
                     inputs[i] = tf.cast(new.inputs[i], self._dtype)
-            with tf.get_default_graph().gradient_override_map(GRADIENTS):
+            with tf.get_default_graph().gradient_override_map(self._gradients):
                 op = new.make(f"{new.name}/{self._dtype.name}", inputs, attrs)
         return _in_32_bits(op, new)
 

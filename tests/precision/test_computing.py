@@ -33,7 +33,7 @@ def _network(images):
 @pytest.mark.parametrize("precision", SIXTEEN)
 def test_types_of_ops(precision):
     """What multiplies and what lies between is in 16 bits; softmax, losses and norms are not."""
-    with computing_in(precision):
+    with computing_in(precision, "/device:GPU:0"):
         logits = _network(tf.ones([2, 8, 8, 3]))
         tf.losses.sparse_softmax_cross_entropy([0, 1], logits)
         probabilities = tf.nn.softmax(logits)
@@ -83,25 +83,42 @@ def test_values_that_16_bits_hold_are_exact():
         np.testing.assert_array_equal(session.run(product), a @ b)
 
 
+def _gradients(build, images, precision):
+    """Gradients of the mean square of what `build` makes, for `images` and all variables."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(1)
+        given = tf.constant(images)
+        with computing_in(precision):
+            loss = tf.reduce_mean(tf.square(build(given)))
+        gradients = tf.gradients(loss, [given, *tf.trainable_variables()])
+        assert {each.dtype for each in gradients} == {tf.float32}
+        session.run(tf.global_variables_initializer())
+        return session.run(gradients)
+
+
+CONVOLUTIONS = {
+    "conv2d": (4, lambda x: slim.conv2d(x, 4, 3, stride=2)),
+    "conv2d dilated": (4, lambda x: slim.conv2d(x, 4, 3, rate=2)),
+    "separable": (4, lambda x: slim.separable_conv2d(x, 4, 3, 2, activation_fn=None)),
+    "transposed": (4, lambda x: slim.conv2d_transpose(x, 4, 3, stride=2)),
+    "conv3d": (5, lambda x: slim.conv3d(x, 4, 3)),
+    "transposed 3d": (5, lambda x: slim.conv3d_transpose(x, 4, 3, stride=2)),
+    "dense": (2, lambda x: slim.fully_connected(x, 4)),
+}
+
+
 @pytest.mark.parametrize("precision", SIXTEEN)
-def test_gradients_are_close_to_those_of_float32(precision):
-    """Gradients of a depthwise and a plain convolution differ by the rounding of 16 bits."""
-    images = np.random.default_rng(1).normal(size=(2, 6, 6, 3)).astype(np.float32)
-    found = {}
-    for name in ("float32", precision):
-        with tf.Graph().as_default(), tf.Session() as session:
-            tf.set_random_seed(1)
-            with computing_in(name):
-                net = slim.separable_conv2d(tf.constant(images), 4, 3, 2, activation_fn=None)
-                loss = tf.reduce_mean(tf.square(net))
-            gradients = tf.gradients(loss, tf.trainable_variables())
-            assert {each.dtype for each in gradients} == {tf.float32}
-            session.run(tf.global_variables_initializer())
-            found[name] = session.run(gradients)
-    for actual, expected in zip(found[precision], found["float32"], strict=True):
+@pytest.mark.parametrize("kind", CONVOLUTIONS)
+def test_gradients_are_close_to_those_of_float32(kind, precision):
+    """Gradients of each kind of layer differ from those of float32 by the rounding of 16 bits."""
+    rank, build = CONVOLUTIONS[kind]
+    shape = (2, *[6] * (rank - 2), 3)
+    images = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    exact, found = (_gradients(build, images, name) for name in ("float32", precision))
+    for actual, expected in zip(found, exact, strict=True):
         limit = 4 * SPACING[precision] * np.max(np.abs(expected))
         np.testing.assert_allclose(actual, expected, rtol=0, atol=limit)
-    assert any(np.any(a != b) for a, b in zip(found[precision], found["float32"], strict=True))
+    assert any(np.any(a != b) for a, b in zip(found, exact, strict=True))
 
 
 def test_loops():
