@@ -51,6 +51,7 @@ class DeploymentConfig:
       accumulate_steps: batches of each clone in an update.  They are *parts* of the clone,
         which run one after the other, so that the memory is that of one; `model_fn` is called
         (or copied) for each part.
+      xla: compile each clone's part of a step, as far as XLA can; on CPUs that is slower.
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -69,12 +70,13 @@ class DeploymentConfig:
     devices_per_clone: int = dataclasses.field(default=1, kw_only=True)
     copy_clones: bool = dataclasses.field(default=False, kw_only=True)
     accumulate_steps: int = dataclasses.field(default=1, kw_only=True)
+    xla: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_whole("num_clones", self.num_clones, 1)
         check_whole("devices_per_clone", self.devices_per_clone, 1)
         check_whole("accumulate_steps", self.accumulate_steps, 1)
-        for field in ("clone_on_cpu", "copy_clones"):
+        for field in ("clone_on_cpu", "copy_clones", "xla"):
             value = getattr(self, field)
             if not isinstance(value, bool):
                 raise ValueError(f"{field} must be True or False, got {value!r}")

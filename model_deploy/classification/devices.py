@@ -63,6 +63,9 @@ class DeploymentOptions(Options):
         "batches of each clone in an update, one after the other in the memory of one",
         minimum=1,
     )
+    xla: bool = option(
+        False, "compile each clone's part of a step with XLA; on CPUs steps are slower that way"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -114,6 +117,7 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
             all_reduce=options.all_reduce,
             ps_strategy=options.ps_strategy,
             accumulate_steps=options.accumulate_steps,
+            xla=options.xla,
             # Neither can be copied: each clone has variables, or batches, of its own.
             copy_clones=options.copy_clones and not (options.all_reduce or options.asynchronous),
         )

@@ -1,5 +1,6 @@
 """The names of TensorFlow that are not public and that this project uses, each in one function."""
 
+from model_deploy.internals.compilation import xla_kernels
 from model_deploy.internals.notices import hide_deprecations
 from model_deploy.internals.op_creation import NewOp, making_ops_by
 from model_deploy.internals.ops import (
@@ -48,4 +49,5 @@ __all__ = [
     "set_slice_of",
     "slice_of",
     "slurm_step",
+    "xla_kernels",
 ]

@@ -1,0 +1,141 @@
+"""XLA: which ops of a clone are to be compiled, and which cannot be.
+
+TensorFlow compiles ops that have the attribute `_XlaCompile`, as many as it can in one *cluster*.
+A clone has an `_XlaScope` of its own, and no cluster has ops of two of these.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import graph_walk, internals, placement
+from model_deploy.config import DeploymentConfig
+
+_COMPILE, _SCOPE = "_XlaCompile", "_XlaScope"
+
+# XLA draws other numbers from the same seed.
+_RANDOM = re.compile("Random|Multinomial|Truncated|Dropout")
+# XLA leaves out what only checks.
+_CHECKS = ("Assert", "CheckNumerics", "CheckNumericsV2")
+# What a caller gives in place of these is no part of a cluster.
+_FED = ("Placeholder", "PlaceholderWithDefault")
+# They compute nothing in a step, so nobody misses that they are not compiled.
+_NO_WORK = ("Const", "NoOp", "ReadVariableOp", "VariableShape", *_FED)
+_OPAQUE = (tf.resource, tf.variant, tf.string)
+
+
+def check_xla(config: DeploymentConfig) -> None:
+    """Refuses `config.xla` where there is no XLA.
+
+    Raises:
+      ValueError: if this TensorFlow was built without it.
+    """
+    if config.xla and not internals.xla_kernels("MatMul", "CPU"):
+        raise ValueError("xla must be False with a TensorFlow that was built without XLA, got True")
+
+
+def compile_clone(config: DeploymentConfig, scope: str, ops: Iterable[Any]) -> None:
+    """Lets TensorFlow compile what it can of a part of a clone, apart from all other parts.
+
+    Initial values stay as they are: they are computed just once.
+
+    Reads the collections `GLOBAL_VARIABLES` and `LOCAL_VARIABLES`.
+
+    Args:
+      config: the deployment; without `xla` nothing is done.
+      scope: name scope of the part.
+      ops: what building it, or its gradients, has added to the graph.
+    """
+    if not config.xla:
+        return
+    ops = list(ops)
+    variables = tf.global_variables() + tf.local_variables()
+    initial = graph_walk.ancestors({each.initializer for each in variables}.intersection(ops))
+    name = tf.AttrValue(s=(scope.rstrip("/") or "clone").encode())
+    for op in ops:
+        if op not in initial:
+            internals.set_attribute(op, _COMPILE, tf.AttrValue(b=_can_be_compiled(op)))
+            internals.set_attribute(op, _SCOPE, name)
+
+
+def leave_the_rest(config: DeploymentConfig, ops: Iterable[Any]) -> None:
+    """Keeps all ops that belong to no clone out of clusters, such as sums, updates and inputs.
+
+    Otherwise TensorFlow takes those that are beside a cluster into it.
+
+    Args:
+      config: the deployment; without `xla` nothing is done.
+      ops: the ops of the deployment.
+    """
+    if config.xla:
+        for op in ops:
+            if _is_marked(op) is None:
+                internals.set_attribute(op, _COMPILE, tf.AttrValue(b=False))
+
+
+def describe_compilation(ops: Iterable[Any]) -> str:
+    """In a line, how many ops of the clones XLA compiles, and which it does not; '' without XLA.
+
+    Variables, constants, and reads of variables do not count.
+
+    Args:
+      ops: those of a step, or of a graph.
+    """
+    compiled = 0
+    others: Counter[str] = Counter()
+    for op in ops:
+        if _attribute(op, _SCOPE) is None or _does_no_work(op):
+            continue
+        if _is_marked(op):
+            compiled += 1
+        else:
+            others[op.type] += 1
+    if not compiled and not others:
+        return ""
+    count = compiled + others.total()
+    if not others:
+        return f"xla: all {count:,} ops of the clones are compiled"
+    names = [f"{number:,} {name}" for name, number in sorted(others.items())]
+    return f"xla: {compiled:,} of {count:,} ops of the clones are compiled, not {', '.join(names)}"
+
+
+def _can_be_compiled(op: Any) -> bool:
+    """Whether XLA has a kernel for an op and gives the values that TensorFlow gives."""
+    if op.type in _CHECKS or op.type in _FED or _RANDOM.search(op.type):
+        return False
+    tensors = [*op.inputs, *op.outputs]
+    if any(t.dtype.base_dtype in _OPAQUE or internals.is_reference(t) for t in tensors):
+        return False
+    if any(attr.type == "func" for attr in op.op_def.attr):
+        return False
+    device_type = tf.DeviceSpec.from_string(op.device).device_type or "CPU"
+    return any(
+        all(_has_types(op, name, types) for name, types in kernel.items())
+        for kernel in internals.xla_kernels(op.type, device_type)
+    )
+
+
+def _has_types(op: Any, name: str, types: frozenset[tf.DType]) -> bool:
+    value = op.get_attr(name)
+    return all(each in types for each in (value if isinstance(value, list) else [value]))
+
+
+def _does_no_work(op: Any) -> bool:
+    if op.type in _NO_WORK or placement.is_variable_op(op):
+        return True
+    return op.type == "Identity" and internals.is_reference(op.inputs[0])
+
+
+def _is_marked(op: Any) -> Any:
+    return _attribute(op, _COMPILE)
+
+
+def _attribute(op: Any, name: str) -> Any:
+    """An attribute of an op; None where it has none of that name."""
+    try:
+        return op.get_attr(name)
+    except ValueError:
+        return None
