@@ -131,9 +131,9 @@ def _copied_gradients(
     values, variables = zip(*original.gradients, strict=True)
     with graph_walk.new_ops() as new:
         copied = first.model.copy_gradients(ops, list(values), list(copies.values()))
-    for i in copies:
+    for i, twins in copies.items():
         own = [op for op in new if op.name.startswith(clones[i].scope)]
-        compilation.compile_clone(first.config, clones[i].scope, own)
+        compilation.compile_clone(first.config, clones[i].scope, own, twins.ops)
     found = {}
     for (i, twins), gradients in zip(copies.items(), copied, strict=True):
         own = []

@@ -144,7 +144,7 @@ def create_clones(
                     outputs = model.build(scope)
                 else:
                     outputs, twins = model.copy(number, scope)
-            compilation.compile_clone(config, scope, ops)
+            compilation.compile_clone(config, scope, ops, twins.ops if twins else None)
             clones.append(Clone(outputs, scope, config.clone_device(i)))
             kept = ops if config.accumulate_steps > 1 else ()
             _record(clones[-1], before, Origin(config, i, model, twins, kept))

@@ -1,12 +1,13 @@
 """XLA: which ops of a clone are to be compiled, and which cannot be.
 
-TensorFlow compiles ops that have the attribute `_XlaCompile`, as many as it can in one *cluster*.
-A clone has an `_XlaScope` of its own, and no cluster has ops of two of these.
+TensorFlow compiles ops whose attribute `_XlaCompile` is true, as many as it can in one *cluster*,
+and takes their neighbours into it unless theirs is false.  No cluster has ops with two values of
+`_XlaScope`: each part of a clone has its own.  What belongs to no clone has an empty one.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -37,10 +38,16 @@ def check_xla(config: DeploymentConfig) -> None:
         raise ValueError("xla must be False with a TensorFlow that was built without XLA, got True")
 
 
-def compile_clone(config: DeploymentConfig, scope: str, ops: Iterable[Any]) -> None:
+def compile_clone(
+    config: DeploymentConfig,
+    scope: str,
+    ops: Iterable[Any],
+    copies: Mapping[str, str] | None = None,
+) -> None:
     """Lets TensorFlow compile what it can of a part of a clone, apart from all other parts.
 
-    Initial values stay as they are: they are computed just once.
+    Initial values stay as they are: they are computed just once.  What `model_fn` says itself, by
+    `tf.xla.experimental.jit_scope`, is kept.
 
     Reads the collections `GLOBAL_VARIABLES` and `LOCAL_VARIABLES`.
 
@@ -48,6 +55,8 @@ def compile_clone(config: DeploymentConfig, scope: str, ops: Iterable[Any]) -> N
       config: the deployment; without `xla` nothing is done.
       scope: name scope of the part.
       ops: what building it, or its gradients, has added to the graph.
+      copies: names of its ops that are copies, by that of the op of which they are; an op in a
+        loop of TensorFlow 1 looks like any other one in a copy.
     """
     if not config.xla:
         return
@@ -55,9 +64,18 @@ def compile_clone(config: DeploymentConfig, scope: str, ops: Iterable[Any]) -> N
     variables = tf.global_variables() + tf.local_variables()
     initial = graph_walk.ancestors({each.initializer for each in variables}.intersection(ops))
     name = tf.AttrValue(s=(scope.rstrip("/") or "clone").encode())
+    originals = {copy: original for original, copy in (copies or {}).items()}
     for op in ops:
-        if op not in initial:
-            internals.set_attribute(op, _COMPILE, tf.AttrValue(b=_can_be_compiled(op)))
+        if op in initial:
+            continue
+        known = op
+        if op.name in originals:
+            known = op.graph.get_operation_by_name(originals[op.name])
+        is_compiled = _attribute(known, _COMPILE)
+        if is_compiled is None:
+            is_compiled = _can_be_compiled(op)
+        internals.set_attribute(op, _COMPILE, tf.AttrValue(b=is_compiled))
+        if is_compiled:
             internals.set_attribute(op, _SCOPE, name)
 
 
@@ -72,8 +90,9 @@ def leave_the_rest(config: DeploymentConfig, ops: Iterable[Any]) -> None:
     """
     if config.xla:
         for op in ops:
-            if _is_marked(op) is None:
+            if _attribute(op, _COMPILE) is None:
                 internals.set_attribute(op, _COMPILE, tf.AttrValue(b=False))
+                internals.set_attribute(op, _SCOPE, tf.AttrValue(s=b""))
 
 
 def describe_compilation(ops: Iterable[Any]) -> str:
@@ -87,9 +106,10 @@ def describe_compilation(ops: Iterable[Any]) -> str:
     compiled = 0
     others: Counter[str] = Counter()
     for op in ops:
-        if _attribute(op, _SCOPE) is None or _does_no_work(op):
+        is_compiled = _attribute(op, _COMPILE)
+        if is_compiled is None or _attribute(op, _SCOPE) == b"" or _does_no_work(op):
             continue
-        if _is_marked(op):
+        if is_compiled:
             compiled += 1
         else:
             others[op.type] += 1
@@ -109,7 +129,8 @@ def _can_be_compiled(op: Any) -> bool:
     tensors = [*op.inputs, *op.outputs]
     if any(t.dtype.base_dtype in _OPAQUE or internals.is_reference(t) for t in tensors):
         return False
-    if any(attr.type == "func" for attr in op.op_def.attr):
+    # For the gradient of a loop of TensorFlow 1, XLA wants to know how long the loop can be.
+    if internals.in_old_control_flow(op) or any(attr.type == "func" for attr in op.op_def.attr):
         return False
     device_type = tf.DeviceSpec.from_string(op.device).device_type or "CPU"
     return any(
@@ -127,10 +148,6 @@ def _does_no_work(op: Any) -> bool:
     if op.type in _NO_WORK or placement.is_variable_op(op):
         return True
     return op.type == "Identity" and internals.is_reference(op.inputs[0])
-
-
-def _is_marked(op: Any) -> Any:
-    return _attribute(op, _COMPILE)
 
 
 def _attribute(op: Any, name: str) -> Any:
