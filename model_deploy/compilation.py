@@ -38,6 +38,28 @@ def check_xla(config: DeploymentConfig) -> None:
         raise ValueError("xla must be False with a TensorFlow that was built without XLA, got True")
 
 
+def session_config(config: DeploymentConfig, base: Any = None) -> Any:
+    """What sessions of compiled clones need for all of it to be compiled.
+
+    Otherwise TensorFlow first makes one op of a product, its bias and its activation, which XLA
+    does not know.
+
+    Args:
+      config: the deployment; without `xla` nothing is added.
+      base: a `tf.ConfigProto` to start from; it is not changed.
+
+    Returns:
+      A `tf.ConfigProto`.
+    """
+    proto = tf.ConfigProto()
+    if base is not None:
+        proto.CopyFrom(base)
+    if config.xla:
+        rewriting = proto.graph_options.rewrite_options
+        rewriting.remapping = rewriting.OFF
+    return proto
+
+
 def compile_clone(
     config: DeploymentConfig,
     scope: str,
