@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from model_deploy.commands import without_tensorflow_notices
 
 with without_tensorflow_notices():
+    import tensorflow
     import tensorflow.compat.v1 as tf
 
     import model_deploy
@@ -277,7 +278,7 @@ def train(options: TrainOptions, place: training.Place | None = None) -> float |
     """
     if options.deterministic:
         # Of the whole process, and read when ops are made: those of the evaluation, too.
-        tf.config.experimental.enable_op_determinism()
+        tensorflow.config.experimental.enable_op_determinism()
     run = plan(options)
     classifier = training.Classifier.of(options, run.dataset, nets_factory.get_network_fn)
     is_chief = options.task == 0

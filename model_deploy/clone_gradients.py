@@ -5,8 +5,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import gradients as gradients_lib
 from model_deploy import compilation, graph_walk, internals, placement
+from model_deploy import gradients as gradients_lib
 from model_deploy.accumulation import PartGradients, accumulate
 from model_deploy.clones import Clone, origin_of, parts_by_clone
 from model_deploy.copying import calls_functions

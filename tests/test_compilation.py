@@ -78,6 +78,7 @@ def _to_compile(graph):
     return {node.name for node in nodes if node.attr["_XlaCompile"].b}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 @pytest.mark.parametrize("name", list(GOLDENS))
 def test_compiled_clones_train_as_others_do(name, copy, variable_kind):
@@ -85,6 +86,7 @@ def test_compiled_clones_train_as_others_do(name, copy, variable_kind):
     _assert_close(_train(name, xla=True, copy_clones=copy), _train(name, xla=False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(GOLDENS))
 def test_gradients_are_the_same(name, variable_kind):
     """Each gradient of the sum of two clones is that of clones that are not compiled, to 1e-5."""
@@ -94,7 +96,8 @@ def test_gradients_are_the_same(name, variable_kind):
             config = LogicalDevices(num_clones=2, xla=xla)
             golden = GOLDENS[name]
             clones = create_clones(
-                config, lambda batches, golden=golden: golden.model_fn(*next(batches)),
+                config,
+                lambda batches, golden=golden: golden.model_fn(*next(batches)),
                 [copies.batches_of(golden, 2)],
             )
             loss, pairs = optimize_clones(clones, tf.train.GradientDescentOptimizer(0.1))
@@ -110,6 +113,7 @@ def test_gradients_are_the_same(name, variable_kind):
         np.testing.assert_allclose(compiled[variable], gradient, rtol=0, atol=limit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_clones", [1, 2])
 @pytest.mark.parametrize("name", list(GOLDENS))
 def test_what_is_marked_is_compiled(name, num_clones, variable_kind):
@@ -137,6 +141,7 @@ def _stages(config, batches):
         tf.losses.mean_squared_error(labels, tf.matmul(net, weights))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 def test_stages(copy, variable_kind):
     """Stages of clones on devices of their own are compiled each for itself."""
@@ -160,6 +165,7 @@ def test_stages(copy, variable_kind):
     assert devices == {0, 1, 2, 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 @pytest.mark.parametrize("name", ["slim_mlp", "embedding", "batch_norm"])
 def test_accumulated_parts(name, copy, variable_kind):
@@ -168,6 +174,7 @@ def test_accumulated_parts(name, copy, variable_kind):
     _assert_close(_train(name, xla=True, copy_clones=copy, **parts), _train(name, False, **parts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["slim_mlp", "embedding", "batch_norm"])
 def test_all_reduce(name, variable_kind):
     """Clones with variables of their own are compiled as others are."""
@@ -180,6 +187,7 @@ def test_all_reduce(name, variable_kind):
     _assert_close(found[1], found[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["slim_mlp", "embedding"])
 def test_asynchronous_clones(name, variable_kind):
     """Clones that take turns in updating the variables train as those that are not compiled."""
@@ -196,6 +204,7 @@ def test_asynchronous_clones(name, variable_kind):
     _assert_close(found[1], found[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas_to_aggregate", [None, 1], ids=["replica", "synchronous"])
 def test_parameter_servers(replicas_to_aggregate, variable_kind):
     """Clones of a worker whose variables are on parameter servers train the same."""
@@ -211,6 +220,7 @@ def test_parameter_servers(replicas_to_aggregate, variable_kind):
     _assert_close(found[1], found[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_clones", [1, 2])
 def test_twice_the_same_bits(num_clones, variable_kind):
     """A second run of compiled clones ends with the bits of the first one."""
@@ -220,6 +230,7 @@ def test_twice_the_same_bits(num_clones, variable_kind):
         np.testing.assert_array_equal(second[1][name], value, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_step", [False, True], ids=["random", "by step"])
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 def test_random_numbers(copy, by_step):
@@ -322,6 +333,6 @@ def test_all_is_compiled(variable_kind):
 def test_tensorflow_without_xla(monkeypatch):
     """Clones cannot be compiled by a TensorFlow that was built without XLA."""
     monkeypatch.setattr(internals, "xla_kernels", lambda op_type, device_type: [])
-    with pytest.raises(ValueError, match="xla must be False with a TensorFlow .* got True"):
+    with pytest.raises(ValueError, match=r"xla must be False with a TensorFlow .* got True"):
         create_clones(DeploymentConfig(xla=True), lambda: None)
     assert len(create_clones(DeploymentConfig(), lambda: None)) == 1

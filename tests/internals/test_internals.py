@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow.compat.v1 as tf
-from tensorflow.python.framework import dtypes, kernels, ops
+from tensorflow.python.framework import config, dtypes, kernels, ops
 from tensorflow.python.ops import ref_variable, resource_variable_ops, variables
 from tensorflow.python.util import deprecation, pywrap_xla_ops
 
@@ -25,6 +25,7 @@ _OWNERS = {
     "Variable": [ref_variable.RefVariable, resource_variable_ops.ResourceVariable],
     "resource_variable_ops": [resource_variable_ops],
     "deprecation": [deprecation],
+    "config": [config],
     "kernels": [kernels],
     "pywrap_xla_ops": [pywrap_xla_ops],
 }
