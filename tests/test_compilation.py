@@ -291,6 +291,23 @@ def test_initial_values_are_not_compiled():
     assert not [node.name for node in nodes if node.op == "_XlaRun"]
 
 
+@pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
+def test_own_choice(copy):
+    """What `model_fn` keeps from being compiled stays so, in copies too."""
+
+    def model_fn(numbers):
+        product = next(numbers) * tf.get_variable("w", [], initializer=formula)
+        with tf.xla.experimental.jit_scope(compile_ops=False):
+            own = tf.tanh(product, name="own")
+        tf.losses.add_loss(tf.reduce_sum(own))
+
+    config = LogicalDevices(num_clones=2, copy_clones=copy, xla=True)
+    deploy(config, model_fn, [iter([tf.ones([4]), tf.ones([4])])])
+    compiled = _to_compile(tf.get_default_graph())
+    assert {"clone_0/mul", "clone_1/mul", "clone_0/Sum", "clone_1/Sum"} <= compiled
+    assert not {"clone_0/own", "clone_1/own"} & compiled
+
+
 def test_without_xla_nothing_is_marked():
     """By default no op has an attribute of XLA."""
     model = _deploy(LogicalDevices(num_clones=2), GOLDENS["slim_mlp"])
