@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from model_deploy.commands import without_tensorflow_notices
 
 with without_tensorflow_notices():
+    import tensorflow
     import tensorflow.compat.v1 as tf
 
     import model_deploy
@@ -71,6 +72,11 @@ class TrainOptions(
         False, "reduce large JPEGs while they are decoded, by 2, 4 or 8", topic="inputs"
     )
     seed: int = option(0, "seed of initial values and of the order of images", minimum=0)
+    deterministic: bool = option(
+        False,
+        "use only ops that give the same bits in every run, on GPUs as well, where they are slower",
+        topic="loop",
+    )
     quantize_delay: int = training.gone("quantize_delay")
     describe: bool = option(False, "print what is placed on which device, before training")
     debug: bool = option(False, "show where an error comes from", topic="other")
@@ -78,6 +84,18 @@ class TrainOptions(
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("model_name", self.model_name, nets_factory.network_names())
+        if self.deterministic:
+            self._check_order_of_updates()
+
+    def _check_order_of_updates(self) -> None:
+        """Sums and updates in the order in which they happen to come are never the same twice."""
+        if self.asynchronous:
+            raise ValueError("deterministic must be False with asynchronous=True, got True")
+        if self.worker_replicas > 1 and not self.all_reduce:
+            raise ValueError(
+                f"deterministic must be False with worker_replicas={self.worker_replicas} on "
+                "parameter servers, got True; --all_reduce adds up in a fixed order"
+            )
 
 
 class Run(NamedTuple):
@@ -258,6 +276,9 @@ def train(options: TrainOptions, place: training.Place | None = None) -> float |
       ValueError: for a setting that breaks a rule.
       OSError: if the train_dir cannot be written.
     """
+    if options.deterministic:
+        # Of the whole process, and read when ops are made: those of the evaluation, too.
+        tensorflow.config.experimental.enable_op_determinism()
     run = plan(options)
     classifier = training.Classifier.of(options, run.dataset, nets_factory.get_network_fn)
     is_chief = options.task == 0
@@ -295,6 +316,8 @@ def train_model(
         print_banner(options, run)
         if options.describe:
             print(model_deploy.describe(model))
+        elif options.xla:
+            print(model_deploy.describe(model).compilation, flush=True)
             for held in inputs.held_in(tf.get_default_graph()):
                 print(held)
         return model_deploy.train(

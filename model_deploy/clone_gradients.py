@@ -5,8 +5,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import compilation, graph_walk, internals, placement
 from model_deploy import gradients as gradients_lib
-from model_deploy import graph_walk, internals, placement
 from model_deploy.accumulation import PartGradients, accumulate
 from model_deploy.clones import Clone, origin_of, parts_by_clone
 from model_deploy.copying import calls_functions
@@ -89,6 +89,8 @@ def gradients_of_clone(
         pairs: list[GradientAndVariable] = optimizer.compute_gradients(loss, **kwargs)
     for op in ops:
         _untie_from_loop(op)
+    if origin is not None:
+        compilation.compile_clone(origin.config, clone.scope, ops)
     return pairs
 
 
@@ -127,10 +129,14 @@ def _copied_gradients(
         if twins is not None and loss is not None and twins.match(losses.clones[0], loss):
             copies[i] = twins
     values, variables = zip(*original.gradients, strict=True)
-    copied = first.model.copy_gradients(ops, list(values), list(copies.values()))
+    with graph_walk.new_ops() as new:
+        copied = first.model.copy_gradients(ops, list(values), list(copies.values()))
+    for i, twins in copies.items():
+        own = [op for op in new if op.name.startswith(clones[i].scope)]
+        compilation.compile_clone(first.config, clones[i].scope, own, twins.ops)
     found = {}
     for (i, twins), gradients in zip(copies.items(), copied, strict=True):
-        own: list[Any] = []
+        own = []
         if forward := _forward_ops(clones[i]):
             own = [*forward, *(twins.op(op) for op in ops if op.name in twins.ops)]
         pairs = list(zip(gradients, variables, strict=True))

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import graph_walk, slim
+from model_deploy import compilation, graph_walk, slim
 from model_deploy.clone_scopes import building_clone
 from model_deploy.config import DeploymentConfig
 from model_deploy.copying import CopiedModel, Twins
@@ -118,9 +118,11 @@ def create_clones(
 
     Raises:
       RuntimeError: if TensorFlow executes eagerly.
-      ValueError: for `config.copy_clones` and a model that cannot be copied.
+      ValueError: for `config.copy_clones` and a model that cannot be copied; for `config.xla`
+        and a TensorFlow without XLA.
     """
     _check_graph_mode()
+    compilation.check_xla(config)
     variables_device = config.variables_device()
     arguments = (args or ()), (kwargs or {})
     model = None
@@ -144,6 +146,7 @@ def create_clones(
                     outputs = model.build(scope)
                 else:
                     outputs, twins = model.copy(number, scope)
+            compilation.compile_clone(config, scope, ops, twins.ops if twins else None)
             clones.append(Clone(outputs, scope, config.clone_device(i)))
             kept = ops if config.accumulate_steps > 1 else ()
             _record(clones[-1], before, Origin(config, i, model, twins, kept))

@@ -58,6 +58,7 @@ class DeploymentConfig:
         gradients of variables and updates are float32.
       loss_scale: what losses are multiplied by before gradients are taken: a number, or
         `dynamic`; see `loss_scale`.  None is `dynamic` for float16, and no scale for others.
+      xla: compile each clone's part of a step, as far as XLA can; on CPUs that is slower.
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -78,12 +79,13 @@ class DeploymentConfig:
     accumulate_steps: int = dataclasses.field(default=1, kw_only=True)
     precision: str = dataclasses.field(default="float32", kw_only=True)
     loss_scale: float | str | None = dataclasses.field(default=None, kw_only=True)
+    xla: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_whole("num_clones", self.num_clones, 1)
         check_whole("devices_per_clone", self.devices_per_clone, 1)
         check_whole("accumulate_steps", self.accumulate_steps, 1)
-        for field in ("clone_on_cpu", "copy_clones"):
+        for field in ("clone_on_cpu", "copy_clones", "xla"):
             value = getattr(self, field)
             if not isinstance(value, bool):
                 raise ValueError(f"{field} must be True or False, got {value!r}")

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import compilation, graph_walk
 from model_deploy import summaries as summaries_lib
 from model_deploy.all_reduce import VariableCopies
 from model_deploy.asynchronous import CloneUpdate
@@ -199,7 +200,7 @@ def deploy(
         model_fn = copies.give_each_clone_its_own(model_fn)
     clones = create_clones(config, model_fn, args, kwargs)
     trained = _variables(variables_to_train)
-    with tf.device(config.optimizer_device()):
+    with graph_walk.new_ops() as others, tf.device(config.optimizer_device()):
         losses = gather_losses(clones, regularization_losses)
         total_loss = losses.total()
         summaries_lib.add_loss_summaries(clones, losses, total_loss)
@@ -222,6 +223,7 @@ def deploy(
             if summarize_gradients:
                 summaries_lib.add_gradient_summaries(clones, update.gradients)
         summary_op = summaries_lib.merge_summaries(clones, summaries)
+    compilation.leave_the_rest(config, others)
     is_synchronous = config.all_reduce or replicas_to_aggregate is not None
     return DeployedModel.of(
         config, clones, total_loss, summary_op, update, is_synchronous, loss_scale

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import graph_walk, internals, placement
+from model_deploy import compilation, graph_walk, internals, placement
 from model_deploy.clones import stages_by_device
 from model_deploy.deployment import DeployedModel
 
@@ -61,11 +61,13 @@ class PlacementReport:
       devices: what each holds.
       transfers: what is sent.
       accumulation: in words, how many batches make a step, if clones take more than one; else ''.
+      compilation: in words, what of the clones XLA compiles, if it does; else ''.
     """
 
     devices: tuple[DeviceRow, ...]
     transfers: tuple[TransferRow, ...]
     accumulation: str = ""
+    compilation: str = ""
 
     def __str__(self) -> str:
         devices = [_cells("device", "ops", "variables", "bytes")]
@@ -78,8 +80,9 @@ class PlacementReport:
             transfers.append(_cells(name, sent.tensors, sent.known_bytes, sent.unknown))
         if not self.transfers:
             transfers.append(_cells("nothing crosses between devices", 0, 0, 0))
+        notes = [note for note in (self.accumulation, self.compilation) if note]
         table = _table([devices, transfers])
-        return f"{self.accumulation}\n\n{table}" if self.accumulation else table
+        return "\n\n".join(["\n".join(notes), table] if notes else [table])
 
 
 def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
@@ -89,7 +92,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     or op that they are tied to.  For a model, only what its train op (or else its
     total loss) needs is counted, and all transfers are those of one step.  Where clones
     have several devices, these show which stages they are; where they accumulate
-    gradients, the report of a model says of how many batches.
+    gradients, the report of a model says of how many batches; where XLA compiles them, how much.
 
     Args:
       graph_or_model: a graph, or what `deploy` returned.
@@ -116,7 +119,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
         )
     devices = _devices_of(ops)
     rows = _device_rows(ops, devices, stages), _transfer_rows(ops, devices)
-    return PlacementReport(*rows, accumulation)
+    return PlacementReport(*rows, accumulation, compilation.describe_compilation(ops))
 
 
 def _accumulation(model: DeployedModel) -> str:

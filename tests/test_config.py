@@ -27,6 +27,9 @@ def test_fields_are_those_of_tf_slim_in_order():
         ("devices_per_clone", 1, True),
         ("copy_clones", False, True),
         ("accumulate_steps", 1, True),
+        ("precision", "float32", True),
+        ("loss_scale", None, True),
+        ("xla", False, True),
     ]
 
 
@@ -169,6 +172,7 @@ def test_variables_device_starts_anew():
             "devices_per_clone must be 1 with all_reduce=True, got 2",
             id="stages and all-reduce",
         ),
+        pytest.param({"xla": 1}, "xla must be True or False, got 1", id="xla"),
         pytest.param(
             {"copy_clones": None}, "copy_clones must be True or False, got None", id="copy"
         ),

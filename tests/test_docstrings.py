@@ -67,8 +67,8 @@ WITHOUT_TENSORS = _table(
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
     internals: SlurmStep add_control_inputs clear_attribute forget_slots hide_deprecations
-        in_old_control_flow is_partitioned is_resource_variable set_attribute set_device
-        set_initializer slurm_step
+        in_old_control_flow is_partitioned is_resource_variable ops_are_deterministic set_attribute
+        set_device set_initializer slurm_step xla_kernels
     launch: LaunchOptions Launcher ReservedPorts
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory

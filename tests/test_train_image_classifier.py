@@ -105,6 +105,19 @@ def test_accumulated_batches(tmp_path, capsys, way, size):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("way", [None, "--all_reduce", "--asynchronous", "--accumulate_steps=2"])
+def test_compiled_clones(tmp_path, capsys, way):
+    """Each way trains clones that XLA compiles, and says in one line what it does not compile."""
+    options = [f"--train_dir={tmp_path}", "--num_clones=2", "--batch_size=4", "--clone_on_cpu"]
+    options += ["--xla", "--max_number_of_steps=2", *filter(None, [way])]
+    code, out, err = _main(capsys, *options)
+    assert code == 0, err
+    [line] = [line for line in out.splitlines() if line.startswith("xla: ")]
+    assert re.fullmatch(r"xla: \d+ of \d+ ops of the clones are compiled, not .*Random.*", line)
+    assert "test accuracy at step 2" in out
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("clones", [1, 3])
 @pytest.mark.parametrize("optimizer", ["adadelta", "adagrad", "adam", "ftrl", "momentum", "sgd"])
 def test_optimizers_and_clones(tmp_path, capsys, optimizer, clones):
@@ -460,6 +473,16 @@ def test_global_batch_size_is_that_of_all_accumulated_batches():
             ["--sync_replicas", "--all_reduce"],
             "sync_replicas must not be given together with all_reduce, got both",
             id="two-ways",
+        ),
+        pytest.param(
+            ["--deterministic", "--asynchronous"],
+            "deterministic must be False with asynchronous=True, got True",
+            id="deterministic-asynchronous",
+        ),
+        pytest.param(
+            ["--deterministic", "--worker_replicas=3", "--num_ps_tasks=1", "--sync_replicas"],
+            "deterministic must be False with worker_replicas=3 on parameter servers, got True",
+            id="deterministic-ps",
         ),
     ],
 )

@@ -75,6 +75,9 @@ class DeploymentOptions(Options):
         "multiply losses by a number, or by one that adapts (dynamic), while gradients are "
         "computed; default: dynamic for float16, else none",
     )
+    xla: bool = option(
+        False, "compile each clone's part of a step with XLA; on CPUs steps are slower that way"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,6 +140,7 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
             accumulate_steps=options.accumulate_steps,
             precision=options.precision,
             loss_scale=options.loss_scale_setting,
+            xla=options.xla,
             # Neither can be copied: each clone has variables, or batches, of its own.
             copy_clones=options.copy_clones and not (options.all_reduce or options.asynchronous),
         )

@@ -70,6 +70,8 @@ class Evaluator:
         self._session: Any = None
         self._graph = tf.Graph()
         with self._graph.as_default(), self._graph.container(_CONTAINER):
+            # For initial values that nobody computes: deterministic ops want a seed.
+            tf.set_random_seed(0)
             # Each clone gets its part of a batch by a call: copies would all get the first one.
             config = dataclasses.replace(config or DeploymentConfig(), copy_clones=False)
             self._built = build_evaluation(predict, batches, config)

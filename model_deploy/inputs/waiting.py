@@ -1,9 +1,12 @@
 """How long a step waits for its data."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
+
+from model_deploy import internals
 
 
 def timed(iterators: Sequence[Any]) -> tuple[list[dict[str, Any]], Any]:
@@ -14,10 +17,11 @@ def timed(iterators: Sequence[Any]) -> tuple[list[dict[str, Any]], Any]:
         elements in that order.
 
     Returns:
-      `(elements, wait_secs)`: one element for each of them, and the seconds, a float64 [].
+      `(elements, wait_secs)`: one element for each of them, and the seconds, a float64 []; NaN
+      where ops are deterministic.
     """
     with tf.device("CPU:0"):
-        start = tf.timestamp()
+        start = _now()
     elements: list[dict[str, Any]] = []
     latest: dict[int, list[Any]] = {}
     for iterator in iterators:
@@ -28,5 +32,13 @@ def timed(iterators: Sequence[Any]) -> tuple[list[dict[str, Any]], Any]:
         tf.control_dependencies([value for each in elements for value in each.values()]),
         tf.device("CPU:0"),
     ):
-        wait_secs = tf.subtract(tf.timestamp(), start, name="wait_secs")
+        wait_secs = tf.subtract(_now(), start, name="wait_secs")
     return elements, wait_secs
+
+
+def _now() -> Any:
+    """Seconds by TensorFlow's clock, a float64 []; it has none where ops are deterministic."""
+    # One op in both cases: seeds that nobody gives follow from the number of ops before.
+    return (
+        tf.constant(math.nan, tf.float64) if internals.ops_are_deterministic() else tf.timestamp()
+    )

@@ -1,5 +1,7 @@
 """The names of TensorFlow that are not public and that this project uses, each in one function."""
 
+from model_deploy.internals.compilation import xla_kernels
+from model_deploy.internals.determinism import ops_are_deterministic
 from model_deploy.internals.notices import hide_deprecations
 from model_deploy.internals.op_creation import NewOp, making_ops_by
 from model_deploy.internals.ops import (
@@ -40,6 +42,7 @@ __all__ = [
     "is_reference",
     "is_resource_variable",
     "making_ops_by",
+    "ops_are_deterministic",
     "partitioned_variable",
     "replace_input",
     "set_attribute",
@@ -48,4 +51,5 @@ __all__ = [
     "set_slice_of",
     "slice_of",
     "slurm_step",
+    "xla_kernels",
 ]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import all_reduce
+from model_deploy import all_reduce, compilation
 from model_deploy import cluster as cluster_lib
 from model_deploy.cluster import Cluster, ClusterOptions
 from model_deploy.config import DeploymentConfig
@@ -115,8 +115,9 @@ def join(config: DeploymentConfig, cluster: Cluster | None, master: str = "") ->
             os.environ.setdefault("GRPC_FAIL_FAST", "true")
     if config.all_reduce:
         proto = all_reduce.session_config(config, proto)
+    proto = compilation.session_config(config, proto)
     if cluster is None:
-        return Place(master, proto if config.all_reduce else None)
+        return Place(master, proto if config.all_reduce or config.xla else None)
     return Place(cluster_lib.start_server(cluster, proto).target, proto, cluster)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import tensorflow.compat.v1 as tf
-from tensorflow.python.framework import dtypes, ops
+from tensorflow.python.framework import config, dtypes, kernels, ops
 from tensorflow.python.ops import ref_variable, resource_variable_ops, variables
-from tensorflow.python.util import deprecation
+from tensorflow.python.util import deprecation, pywrap_xla_ops
 
 from model_deploy import internals
 
@@ -25,6 +25,9 @@ _OWNERS = {
     "Variable": [ref_variable.RefVariable, resource_variable_ops.ResourceVariable],
     "resource_variable_ops": [resource_variable_ops],
     "deprecation": [deprecation],
+    "config": [config],
+    "kernels": [kernels],
+    "pywrap_xla_ops": [pywrap_xla_ops],
 }
 # Set by constructors: only an object has them.
 _OF_OBJECTS = {"_save_slice_info", "_initializer_op"}

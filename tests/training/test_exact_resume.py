@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from tensorflow.python.framework import config
 
 import train_image_classifier as script
 
@@ -23,9 +24,18 @@ LENET = ["--model_name=lenet", "--dataset_name=digits", "--optimizer=adam"]
 CIFARNET = ["--model_name=cifarnet", "--optimizer=momentum", "--weight_decay=0.004"]
 RUNS = {
     "lenet on digits": LENET,
+    "lenet by deterministic ops": [*LENET, "--deterministic"],
+    "lenet compiled by XLA": [*LENET, "--xla"],
     "cifarnet on made-up images": [*CIFARNET, "--dataset_name=synthetic"],
     "cifarnet on CIFAR-10": [*CIFARNET, "--dataset_name=cifar10", f"--dataset_dir={CIFAR10}"],
 }
+
+
+@pytest.fixture(autouse=True)
+def own_ops():
+    """Ops of other tests stay as they are: `--deterministic` is for the whole process."""
+    yield
+    config.disable_op_determinism()
 
 
 def flags(train_dir, run, num_clones):
@@ -118,3 +128,18 @@ def test_killed_and_stopped(tmp_path, monkeypatch, run, num_clones):
     assert resumed.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_array_equal(resumed[name], value, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_clones", [1, 2])
+def test_deterministic_ops_twice(tmp_path, num_clones):
+    """Two runs by deterministic ops, which are evaluated, too, end with the same bits."""
+    assert not config.is_op_determinism_enabled()
+    once, twice = (
+        run_to_the_end(tmp_path / folder, "lenet by deterministic ops", num_clones)
+        for folder in ("once", "twice")
+    )
+    assert config.is_op_determinism_enabled()
+    assert once.keys() == twice.keys()
+    for name, value in once.items():
+        np.testing.assert_array_equal(twice[name], value, err_msg=name)
