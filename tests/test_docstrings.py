@@ -34,13 +34,14 @@ WITH_TENSORS = _table(
     exporting: Serving Signature
     inputs: ArraySource Augmentation EvalBatches Order Preprocessing RecordDataset Texts
         TrainBatches eval_batches read_idx read_texts register_preprocessing train_batches
-    internals: add_loop_inputs add_outputs inline_callable is_reference partitioned_variable
-        replace_input set_slice_of slice_of
+    internals: NewOp add_loop_inputs add_outputs inline_callable is_reference
+        partitioned_variable replace_input set_slice_of slice_of
     optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer averages_to_restore
         build_learning_rate build_optimizer moving_average_update weight_decay_note
     parameter_servers: StepCounter SynchronousOptimizer pack_gradients pack_reads share_reads
     training: train
-    model_deploy: Clone DeployedModel average_gradients deploy optimize_clones split_batch
+    model_deploy: Clone DeployedModel average_gradients batches_taken deploy optimize_clones
+        split_batch
     """
 )
 
@@ -67,9 +68,11 @@ WITHOUT_TENSORS = _table(
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
     internals: SlurmStep add_control_inputs clear_attribute forget_slots hide_deprecations
-        in_old_control_flow is_partitioned is_resource_variable ops_are_deterministic set_attribute
+        in_old_control_flow is_partitioned is_resource_variable making_ops_by ops_are_deterministic
+        set_attribute
         set_device set_initializer slurm_step xla_kernels
     launch: LaunchOptions Launcher ReservedPorts
+    precision: PRECISIONS computing_in
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
     training: LoopOptions Place TrainResult check_writable join join_cluster serve

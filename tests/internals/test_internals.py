@@ -15,6 +15,7 @@ from model_deploy import internals
 ROOT = Path(__file__).parents[2]
 # What "Wraps `Operation._update_input`" in a docstring stands for.
 _OWNERS = {
+    "Graph": [tf.Graph],
     "Operation": [ops.Operation],
     "DType": [dtypes.DType],
     "Session": [tf.Session],
