@@ -51,6 +51,10 @@ class DeploymentConfig:
       accumulate_steps: batches of each clone in an update.  They are *parts* of the clone,
         which run one after the other, so that the memory is that of one; `model_fn` is called
         (or copied) for each part.
+      sync_batch_norm: take mean and variance of batch norms over all clones of the process, and
+        with `all_reduce` over those of all replicas, forward and backward: as one clone would on
+        the whole batch.  With `accumulate_steps` over the clones' parts of the same index, as
+        parts run one after the other.
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -69,12 +73,13 @@ class DeploymentConfig:
     devices_per_clone: int = dataclasses.field(default=1, kw_only=True)
     copy_clones: bool = dataclasses.field(default=False, kw_only=True)
     accumulate_steps: int = dataclasses.field(default=1, kw_only=True)
+    sync_batch_norm: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_whole("num_clones", self.num_clones, 1)
         check_whole("devices_per_clone", self.devices_per_clone, 1)
         check_whole("accumulate_steps", self.accumulate_steps, 1)
-        for field in ("clone_on_cpu", "copy_clones"):
+        for field in ("clone_on_cpu", "copy_clones", "sync_batch_norm"):
             value = getattr(self, field)
             if not isinstance(value, bool):
                 raise ValueError(f"{field} must be True or False, got {value!r}")
@@ -226,6 +231,13 @@ class DeploymentConfig:
     def batches_per_step(self) -> int:
         """How many batches this process takes in a step: one for each part of each clone."""
         return self.num_clones * self.accumulate_steps
+
+    @property
+    def batch_norm_clones(self) -> int:
+        """Over how many clones a batch norm takes its moments."""
+        if not self.sync_batch_norm:
+            return 1
+        return self.num_clones * (self.num_replicas if self.all_reduce else 1)
 
     def optimizer_device(self) -> str:
         """Device of the optimizer: the worker's CPU."""

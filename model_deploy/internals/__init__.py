@@ -1,5 +1,6 @@
 """The names of TensorFlow that are not public and that this project uses, each in one function."""
 
+from model_deploy.internals.batch_moments import normalizes_examples, taking_batch_moments_by
 from model_deploy.internals.notices import hide_deprecations
 from model_deploy.internals.op_creation import NewOp, making_ops_by
 from model_deploy.internals.ops import (
@@ -40,6 +41,7 @@ __all__ = [
     "is_reference",
     "is_resource_variable",
     "making_ops_by",
+    "normalizes_examples",
     "partitioned_variable",
     "replace_input",
     "set_attribute",
@@ -48,4 +50,5 @@ __all__ = [
     "set_slice_of",
     "slice_of",
     "slurm_step",
+    "taking_batch_moments_by",
 ]
