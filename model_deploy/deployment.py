@@ -257,8 +257,8 @@ def _check_way(
         raise ValueError("asynchronous must be False with all_reduce=True, got True")
     if asynchronous and config.batch_norm_clones > 1:
         raise ValueError(
-            "asynchronous must be False with sync_batch_norm=True and several clones, got True with "
-            f"num_clones={config.num_clones}"
+            "asynchronous must be False with sync_batch_norm=True and several clones, "
+            f"got True with num_clones={config.num_clones}"
         )
     if replicas_to_aggregate is None:
         return

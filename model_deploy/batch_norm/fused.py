@@ -61,7 +61,7 @@ def _data_format(new: NewOp) -> str:
 def _local_moments(
     x: Any, scale: Any, offset: Any, settings: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
-    """Count, mean and sum of squares of a clone, by the kernel, which is the fastest way to them."""
+    """Count, mean and sum of squares of a clone, by the kernel, the fastest way to them."""
     of_clone = tf.raw_ops.FusedBatchNormV3(
         x=x, scale=scale, offset=offset, mean=[], variance=[], is_training=True, **settings
     )
@@ -92,51 +92,46 @@ def _gradient_of_normalization(op: Any, gradient: Any, *others: Any) -> list[Any
     del others
     x, scale, _, mean, variance = op.inputs
     part, place, count = norm_of_gradient(mean)
-    epsilon, data_format = op.get_attr("epsilon"), op.get_attr("data_format").decode()
-    of_x, of_scale, of_offset = _with_given_moments(
-        gradient, x, scale, mean, variance, epsilon, data_format
-    )
+    data_format = op.get_attr("data_format").decode()
+    settings = {"epsilon": op.get_attr("epsilon"), "is_training": False}
+    of_x, of_scale, of_offset = _with_given_moments(op, gradient, data_format, settings)
     sums = part.sum_for_gradient(place, tf.concat([of_scale, of_offset], axis=0))
     scale_of_all, offset_of_all = tf.split(sums * (1 / count), 2)
-    slope = scale * tf.rsqrt(variance + epsilon)
+    slope = scale * tf.rsqrt(variance + settings["epsilon"])
     by_moments = tf.raw_ops.FusedBatchNormV3(
         x=x,
         scale=slope * scale_of_all,
         offset=slope * offset_of_all,
         mean=mean,
         variance=variance,
-        epsilon=epsilon,
         data_format=data_format,
-        is_training=False,
+        **settings,
     )
     return [of_x - by_moments[0], of_scale, of_offset, None, None]
 
 
 def _with_given_moments(
-    gradient: Any,
-    x: Any,
-    scale: Any,
-    mean: Any,
-    variance: Any,
-    epsilon: float,
-    data_format: str,
+    op: Any, gradient: Any, data_format: str, settings: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
     """Gradients of x, scale and offset if mean and variance did not depend on x."""
+    x, scale, _, mean, variance = op.inputs
     rank = len(data_format)
-    to_last = back = None
+    back = None
     if data_format.startswith("NC"):  # the kernel takes channels last only
         to_last, back = [0, *range(2, rank), 1], [0, rank - 1, *range(1, rank - 1)]
         gradient, x = tf.transpose(gradient, to_last), tf.transpose(x, to_last)
-    found = tf.raw_ops.FusedBatchNormGradV3(
+    of_x, of_scale, of_offset, *_ = tf.raw_ops.FusedBatchNormGradV3(
         y_backprop=gradient,
         x=x,
         scale=scale,
         reserve_space_1=mean,
         reserve_space_2=variance,
         reserve_space_3=[],
-        epsilon=epsilon,
         data_format="NHWC" if rank == 4 else "NDHWC",
-        is_training=False,
+        **settings,
     )
-    of_x = found[0] if back is None else tf.transpose(found[0], back)
-    return of_x, found[1], found[2]
+    if rank == 5:  # of an empty batch the kernel gives four axes
+        of_x = tf.reshape(of_x, tf.shape(x))
+    if back is not None:
+        of_x = tf.transpose(of_x, back)
+    return of_x, of_scale, of_offset

@@ -58,9 +58,7 @@ class Part:
     twins: Twins | None = None
     unknown: list[str] = dataclasses.field(default_factory=list)
 
-    def whole_batch(
-        self, name: str, count: Any, mean: Any, squares: Any
-    ) -> tuple[Any, Any, Any]:
+    def whole_batch(self, name: str, count: Any, mean: Any, squares: Any) -> tuple[Any, Any, Any]:
         """Adds a norm: its moments over all clones, from those of this one.
 
         Of the squares each clone takes the distance from its own mean, and what is missing by
@@ -121,11 +119,12 @@ class Part:
         """
         own = list(self.gradients)
         found = []
-        for place, op in first.gradients if self.twins is not None else ():
-            if op.name in self.twins.ops:
-                found.append((place, self.twins.op(op)))
-            elif own:
-                found.append(own.pop(0))
+        if self.twins is not None:
+            for place, op in first.gradients:
+                if op.name in self.twins.ops:
+                    found.append((place, self.twins.op(op)))
+                elif own:  # computed, though those before were copied
+                    found.append(own.pop(0))
         rounds: dict[int, int] = {}
         numbered = []
         for place, op in (*found, *own):

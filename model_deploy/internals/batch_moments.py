@@ -1,4 +1,4 @@
-"""Where layers take mean and variance of a batch; seen in Keras 3.0 to 3.15 and tf-keras 2.16 to 2.21."""
+"""Where layers take mean and variance of a batch; seen in Keras 3.15 and tf-keras 2.21."""
 
 import contextlib
 import contextvars
@@ -95,7 +95,9 @@ def _of_keras(original: Any) -> Any:
         if moments is None:
             return original(self, inputs, mask)
         _check_plain(self.name, mask=mask)
-        return moments(inputs, [i for i in range(inputs.shape.rank) if i != _axis(self, inputs)], False)
+        return moments(
+            inputs, [i for i in range(inputs.shape.rank) if i != _axis(self, inputs)], False
+        )
 
     return _moments_of_keras
 

@@ -128,9 +128,7 @@ class Run:
     """
 
     def __init__(self, golden, num_clones, make_optimizer=adam, **options):
-        self.config = LogicalDevices(
-            num_clones=num_clones, **{"sync_batch_norm": True, **options}
-        )
+        self.config = LogicalDevices(num_clones=num_clones, **{"sync_batch_norm": True, **options})
         self.losses = []
         self.graph = tf.Graph()
         with self.graph.as_default():

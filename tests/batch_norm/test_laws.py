@@ -86,7 +86,9 @@ def _regrouped(golden, num_clones, steps):
 
     def regroup(values):
         parts = np.split(values, num_clones * steps)
-        return np.concatenate([parts[i * steps + j] for j in range(steps) for i in range(num_clones)])
+        return np.concatenate(
+            [parts[i * steps + j] for j in range(steps) for i in range(num_clones)]
+        )
 
     return dataclasses.replace(
         golden, features=regroup(golden.features), labels=regroup(golden.labels)
