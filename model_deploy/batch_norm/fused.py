@@ -130,8 +130,6 @@ def _with_given_moments(
         data_format="NHWC" if rank == 4 else "NDHWC",
         **settings,
     )
-    if rank == 5:  # of an empty batch the kernel gives four axes
-        of_x = tf.reshape(of_x, tf.shape(x))
     if back is not None:
         of_x = tf.transpose(of_x, back)
     return of_x, of_scale, of_offset
