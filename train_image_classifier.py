@@ -373,6 +373,10 @@ def print_banner(options: TrainOptions, run: Run) -> None:
         f"checkpoints in {options.train_dir}",
         flush=True,
     )
+    if run.config.batch_norm_clones > 1:
+        print(
+            f"batch norms over {run.config.batch_norm_clones} clones (sync_batch_norm)", flush=True
+        )
     trained = training.variables_to_train(options.trainable_scopes)
     note = training.weight_decay_note(options, trained, options.weight_decay)
     if note is not None:

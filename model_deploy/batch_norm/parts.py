@@ -81,20 +81,21 @@ class Part:
                 "sync_batch_norm needs batch norms outside of loops, conditions and functions "
                 f"(is_training must be True or False, no tensor), got {name} inside of one"
             )
-        shape, channels = tf.shape(mean), mean.shape.num_elements()
-        mean, squares = (tf.reshape(each, [-1]) for each in (mean, squares))
-        is_empty = tf.equal(count, 0)
-        mean = tf.where(is_empty, tf.zeros_like(mean), mean)
-        squares = tf.where(is_empty, tf.zeros_like(squares), squares)
-        norm = Norm(name, channels, [])
+        local_mean = mean
+        mean, squares = (_vector(each) for each in (mean, squares))
+        if not tf.get_static_value(count):  # it may be 0
+            is_empty = tf.equal(count, 0)
+            mean = tf.where(is_empty, tf.zeros_like(mean), mean)
+            squares = tf.where(is_empty, tf.zeros_like(squares), squares)
+        norm = Norm(name, mean.shape.num_elements(), [])
         sums = self._sum(norm.sums, tf.concat([mean * count, [count]], axis=0))
         norm.count = sums[-1]
         whole_mean = sums[:-1] / norm.count
         squares += count * tf.square(mean - whole_mean)
         variance = self._sum(norm.sums, squares) / norm.count
-        norm.mean = tf.reshape(whole_mean, shape, name="mean")
+        norm.mean, variance = (_shaped_as(each, local_mean) for each in (whole_mean, variance))
         self.norms.append(norm)
-        return norm.count, norm.mean, tf.reshape(variance, shape, name="variance")
+        return norm.count, norm.mean, variance
 
     def sum_for_gradient(self, place: int, value: Any) -> Any:
         """The sum over clones of a vector that the gradient of norm number `place` needs."""
@@ -133,7 +134,18 @@ class Part:
         return numbered
 
 
+def _vector(values: Any) -> Any:
+    return values if values.shape.rank == 1 else tf.reshape(values, [-1])
+
+
+def _shaped_as(vector: Any, values: Any) -> Any:
+    return vector if values.shape.rank == 1 else tf.reshape(vector, tf.shape(values))
+
+
 def count_per_mean(values: Any, means: Any) -> Any:
     """How many of `values` make one of `means`, which are of any shapes: a scalar of their type."""
+    known = [each.shape.num_elements() for each in (values, means)]
+    if all(known):
+        return tf.constant(known[0] // known[1], means.dtype)
     num_values, num_means = (tf.size(each, out_type=tf.int64) for each in (values, means))
     return tf.cast(num_values // tf.maximum(num_means, 1), means.dtype)

@@ -27,8 +27,8 @@ def taking_batch_moments_by(moments: Moments) -> Iterator[None]:
     `tf.compat.v1.layers` and TF-Slim use) and `slim.batch_norm`.  Moments that other layers
     take are none of these.  Other threads go on as before.
 
-    Wraps `BatchNormalization._moments` of both Kerases, `LayerNormalization.call` of tf-keras, and
-    what `tf_slim.layers.layers` has as `nn`.
+    Wraps `BatchNormalization._moments` of both Kerases and `LayerNormalization.call` of tf-keras.
+    TF-Slim's file of layers gets another `nn`.
 
     Args:
       moments: the function; its values have any shape and a dtype of floats.

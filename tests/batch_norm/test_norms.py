@@ -1,12 +1,23 @@
 """Synchronized batch norms by hand, of every type and format; what they leave alone or refuse."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 import tf_keras
 
-from model_deploy import create_clones, current_clone, deploy, graph_walk, optimize_clones, slim
+from model_deploy import (
+    create_clones,
+    current_clone,
+    deploy,
+    describe,
+    graph_walk,
+    optimize_clones,
+    slim,
+    training,
+)
 from tests.batch_norm.norms import MODELS, Run, assert_same
 from tests.clusters import start_cluster
 from tests.goldens import GOLDENS, NUM_EXAMPLES, LogicalDevices, cpu_config, feed_clones, formula
@@ -467,6 +478,47 @@ def test_losses_of_all_clones_count_once(copy_clones):
 
 
 def test_asynchronous_clones_are_refused():
-    """Clones that go each at its own pace have no common batch."""
-    with pytest.raises(ValueError, match=r"asynchronous must be False with sync_batch_norm=True"):
+    """Clones that go each at its own pace have no common batch; one clone alone has its own."""
+    message = "asynchronous must be False with sync_batch_norm=True and several clones, got True"
+    with pytest.raises(ValueError, match=f"{message} with num_clones=2"):
         deploy(_config(), lambda: None, optimizer=SGD, asynchronous=True)
+    options = training.DeploymentOptions(sync_batch_norm=True, asynchronous=True, num_clones=2)
+    with pytest.raises(ValueError, match="asynchronous and several clones, got num_clones=2"):
+        training.deployment_config(options, num_gpus=2)
+    one = training.deployment_config(dataclasses.replace(options, num_clones=1), num_gpus=1)
+    model_fn = feed_clones(GOLDENS["batch_norm"], 1)
+    assert len(deploy(one, model_fn, optimizer=SGD, asynchronous=True).clone_updates) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "over"),
+    [
+        ({}, "4 clones"),
+        ({"copy_clones": True}, "4 clones"),
+        ({"accumulate_steps": 2}, "4 clones"),
+        ({"all_reduce": True}, "4 clones"),
+        ({"all_reduce": True, "num_replicas": 3}, "12 clones of 3 replicas"),
+        ({"num_replicas": 3, "num_ps_tasks": 1}, "4 clones"),
+        ({"sync_batch_norm": False}, None),
+    ],
+    ids=str,
+)
+def test_the_report_says_over_how_many_clones(options, over):
+    """`describe` counts the batch norms of a clone, and the clones that share them."""
+    config = LogicalDevices(**{"num_clones": 4, "sync_batch_norm": True, **options})
+
+    def model_fn():
+        x = slim.batch_norm(_x(), scale=True, scope="norm_1")
+        tf.losses.add_loss(tf.reduce_sum(slim.batch_norm(x, fused=False, scope="norm_2")))
+
+    report = describe(deploy(config, model_fn, optimizer=SGD))
+    line = f"sync_batch_norm: mean and variance of 2 batch norms are over {over}"
+    assert report.batch_norm == (line if over else "")
+    assert (line in str(report).splitlines()) == bool(over)
+
+
+def test_the_flag():
+    """`--sync_batch_norm` is the setting of the deployment."""
+    options = training.DeploymentOptions(num_clones=2, sync_batch_norm=True)
+    assert training.deployment_config(options, num_gpus=2).sync_batch_norm
