@@ -69,10 +69,11 @@ def _install(change: int) -> None:
 
 
 def _replace_all() -> None:
-    keras = importlib.import_module("keras").layers.BatchNormalization
+    with contextlib.suppress(ImportError):  # of the backend that somebody else wants Keras to have
+        keras = importlib.import_module("keras").layers.BatchNormalization
+        _replace(_owner(keras, "_moments"), "_moments", _of_keras)
     tf_keras = importlib.import_module("tf_keras").layers
     slim_layers = importlib.import_module("tf_slim.layers.layers")
-    _replace(_owner(keras, "_moments"), "_moments", _of_keras)
     _replace(_owner(tf_keras.BatchNormalization, "_moments"), "_moments", _of_tf_keras)
     _replace(tf_keras.LayerNormalization, "call", _of_layer_norm)
     _replace(slim_layers, "nn", _Nn)
