@@ -51,10 +51,9 @@ class DeploymentConfig:
       accumulate_steps: batches of each clone in an update.  They are *parts* of the clone,
         which run one after the other, so that the memory is that of one; `model_fn` is called
         (or copied) for each part.
-      sync_batch_norm: take mean and variance of batch norms over all clones of the process, and
-        with `all_reduce` over those of all replicas, forward and backward: as one clone would on
-        the whole batch.  With `accumulate_steps` over the clones' parts of the same index, as
-        parts run one after the other.
+      sync_batch_norm: take mean and variance of batch norms over the clones of the process, with
+        `all_reduce` over those of all replicas, as one clone would on the whole batch.  With
+        `accumulate_steps` over parts of the same index, for those of a clone run in turn.
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -79,7 +78,7 @@ class DeploymentConfig:
         check_whole("num_clones", self.num_clones, 1)
         check_whole("devices_per_clone", self.devices_per_clone, 1)
         check_whole("accumulate_steps", self.accumulate_steps, 1)
-        for field in ("clone_on_cpu", "copy_clones", "sync_batch_norm"):
+        for field in ("clone_on_cpu", "all_reduce", "copy_clones", "sync_batch_norm"):
             value = getattr(self, field)
             if not isinstance(value, bool):
                 raise ValueError(f"{field} must be True or False, got {value!r}")
@@ -96,8 +95,6 @@ class DeploymentConfig:
         self._check_names()
 
     def _check_all_reduce(self) -> None:
-        if not isinstance(self.all_reduce, bool):
-            raise ValueError(f"all_reduce must be True or False, got {self.all_reduce!r}")
         if self.all_reduce and self.num_ps_tasks > 0:
             raise ValueError(
                 f"num_ps_tasks must be 0 with all_reduce=True, got {self.num_ps_tasks}"
@@ -235,9 +232,8 @@ class DeploymentConfig:
     @property
     def batch_norm_clones(self) -> int:
         """Over how many clones a batch norm takes its moments."""
-        if not self.sync_batch_norm:
-            return 1
-        return self.num_clones * (self.num_replicas if self.all_reduce else 1)
+        num_replicas = self.num_replicas if self.all_reduce else 1
+        return self.num_clones * num_replicas if self.sync_batch_norm else 1
 
     def optimizer_device(self) -> str:
         """Device of the optimizer: the worker's CPU."""

@@ -28,6 +28,8 @@ def computing_gradients() -> Iterator[None]:
 
 def note_norms(part: Part) -> None:
     """Notes the batch norms of a part in the graph, for their gradients."""
+    if not part.norms:
+        return
     if not tf.get_collection(_NORMS):
         tf.add_to_collection(_NORMS, {})
     [known] = tf.get_collection(_NORMS)

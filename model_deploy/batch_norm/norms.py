@@ -87,7 +87,7 @@ class BatchNorms:
         Raises:
           ValueError: if the clones have other batch norms, or other gradients of them.
         """
-        if not self.num_layers and not any(part.norms for part in self._parts):
+        if not any(part.norms for part in self._parts):
             return
         if self._config.all_reduce and collectives is None:
             collectives = collectives_of(self._config, "batch norm")
