@@ -1,4 +1,4 @@
-"""Where layers take mean and variance of a batch; seen in Keras 3.15 and tf-keras 2.21."""
+"""Where layers take mean and variance of a batch; seen in Keras 3.0, 3.15, tf-keras 2.16, 2.21."""
 
 import contextlib
 import contextvars
