@@ -400,6 +400,10 @@ def print_banner(options: TrainOptions, run: Run) -> None:
         scale = run.config.scales_losses_by
         scaled = f"; losses are scaled by {scale}" if scale is not None else ""
         print(f"convolutions and products in {run.config.precision}{scaled}", flush=True)
+    if run.config.batch_norm_clones > 1:
+        print(
+            f"batch norms over {run.config.batch_norm_clones} clones (sync_batch_norm)", flush=True
+        )
     trained = training.variables_to_train(options.trainable_scopes)
     note = training.weight_decay_note(options, trained, options.weight_decay)
     if note is not None:

@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import compilation, graph_walk, internals, placement
 from model_deploy import gradients as gradients_lib
 from model_deploy.accumulation import PartGradients, accumulate
+from model_deploy.batch_norm import computing_gradients
 from model_deploy.clones import Clone, origin_of, parts_by_clone
 from model_deploy.copying import calls_functions
 from model_deploy.gradients import GradientAndVariable
@@ -84,7 +85,12 @@ def gradients_of_clone(
     origin = origin_of(clone)
     if origin is not None and origin.config.devices_per_clone > 1:
         kwargs = {"colocate_gradients_with_ops": True, **kwargs}
-    with tf.device(clone.device), tf.name_scope(clone.scope), graph_walk.new_ops() as ops:
+    with (
+        tf.device(clone.device),
+        tf.name_scope(clone.scope),
+        graph_walk.new_ops() as ops,
+        computing_gradients(),
+    ):
         loss = tf.add_n(list(terms), name="loss_to_minimize")
         pairs: list[GradientAndVariable] = optimizer.compute_gradients(loss, **kwargs)
     for op in ops:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import compilation, graph_walk, slim
+from model_deploy.all_reduce import Collectives
+from model_deploy.batch_norm import BatchNorms
 from model_deploy.clone_scopes import building_clone
 from model_deploy.config import DeploymentConfig
 from model_deploy.copying import CopiedModel, Twins
@@ -51,6 +53,7 @@ class Origin(NamedTuple):
       model: the model that is copied; None if `model_fn` was called for each clone.
       twins: what stands for what of the first clone, in a copy; None in the first one.
       ops: what building it has added to the graph; only where clones have several parts.
+      norms: the batch norms of all the clones that were made together.
     """
 
     config: DeploymentConfig
@@ -58,6 +61,7 @@ class Origin(NamedTuple):
     model: CopiedModel | None = None
     twins: Twins | None = None
     ops: Sequence[Any] = ()
+    norms: BatchNorms | None = None
 
 
 class _Record(NamedTuple):
@@ -118,8 +122,24 @@ def create_clones(
 
     Raises:
       RuntimeError: if TensorFlow executes eagerly.
-      ValueError: for `config.copy_clones` and a model that cannot be copied; for `config.xla`
+      ValueError: for `config.copy_clones` and a model that cannot be copied; for
+        `config.sync_batch_norm` and a batch norm that cannot be synchronized; for `config.xla`
         and a TensorFlow without XLA.
+    """
+    clones = build_clones(config, model_fn, args, kwargs)
+    join_batch_norms(clones)
+    return clones
+
+
+def build_clones(
+    config: DeploymentConfig,
+    model_fn: Callable[..., Any],
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+) -> list[Clone]:
+    """As `create_clones`, but batch norms are not joined yet: that is best done after gradients.
+
+    These would be looked for in all clones at once.
     """
     _check_graph_mode()
     compilation.check_xla(config)
@@ -129,7 +149,8 @@ def create_clones(
     if config.copy_clones and config.batches_per_step > 1:
         model = CopiedModel(config, model_fn, *arguments)
     num_ops = len(tf.get_default_graph().get_operations())
-    clones = []
+    clones: list[Clone] = []
+    norms = BatchNorms(config)
     with slim.arg_scope([slim.model_variable, slim.variable], device=variables_device):
         for number in range(config.batches_per_step):
             i, part = divmod(number, config.accumulate_steps)
@@ -137,6 +158,7 @@ def create_clones(
             twins = None
             with (
                 building_clone(config, i, part, variables_device) as scope,
+                norms.of_next_part(),
                 computing_in(config.precision, config.clone_device(i)),
                 graph_walk.new_ops() as ops,
             ):
@@ -146,13 +168,35 @@ def create_clones(
                     outputs = model.build(scope)
                 else:
                     outputs, twins = model.copy(number, scope)
+                    norms.copied(twins)
             compilation.compile_clone(config, scope, ops, twins.ops if twins else None)
             clones.append(Clone(outputs, scope, config.clone_device(i)))
             kept = ops if config.accumulate_steps > 1 else ()
-            _record(clones[-1], before, Origin(config, i, model, twins, kept))
+            _record(clones[-1], before, Origin(config, i, model, twins, kept, norms))
     values = share_reads(config, tf.get_default_graph().get_operations()[num_ops:])
     tf.add_to_collection(_SHARED_VALUES, (clones, values))
     return clones
+
+
+def join_batch_norms(clones: Sequence[Clone], collectives: Collectives | None = None) -> None:
+    """Lets synchronized batch norms take their sums over all clones; see `BatchNorms.join`.
+
+    Args:
+      clones: those of one call of `create_clones`.
+      collectives: the collective ops of the step, with all-reduce.
+
+    Raises:
+      ValueError: if the clones have other batch norms, or other gradients of them.
+    """
+    norms = batch_norms(clones)
+    if norms is not None:
+        norms.join(collectives)
+
+
+def batch_norms(clones: Sequence[Clone]) -> BatchNorms | None:
+    """The batch norms of the clones of one call of `create_clones`; None for other clones."""
+    origin = origin_of(clones[0]) if clones else None
+    return origin.norms if origin is not None else None
 
 
 def _check_graph_mode() -> None:

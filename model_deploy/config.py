@@ -59,6 +59,9 @@ class DeploymentConfig:
       loss_scale: what losses are multiplied by before gradients are taken: a number, or
         `dynamic`; see `loss_scale`.  None is `dynamic` for float16, and no scale for others.
       xla: compile each clone's part of a step, as far as XLA can; on CPUs that is slower.
+      sync_batch_norm: take mean and variance of batch norms over the clones of the process, with
+        `all_reduce` over those of all replicas, as one clone would on the whole batch.  With
+        `accumulate_steps` over parts of the same index, for those of a clone run in turn.
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -80,12 +83,13 @@ class DeploymentConfig:
     precision: str = dataclasses.field(default="float32", kw_only=True)
     loss_scale: float | str | None = dataclasses.field(default=None, kw_only=True)
     xla: bool = dataclasses.field(default=False, kw_only=True)
+    sync_batch_norm: bool = dataclasses.field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         check_whole("num_clones", self.num_clones, 1)
         check_whole("devices_per_clone", self.devices_per_clone, 1)
         check_whole("accumulate_steps", self.accumulate_steps, 1)
-        for field in ("clone_on_cpu", "copy_clones", "xla"):
+        for field in ("clone_on_cpu", "all_reduce", "copy_clones", "sync_batch_norm", "xla"):
             value = getattr(self, field)
             if not isinstance(value, bool):
                 raise ValueError(f"{field} must be True or False, got {value!r}")
@@ -110,8 +114,6 @@ class DeploymentConfig:
         check_loss_scale(self.loss_scale)
 
     def _check_all_reduce(self) -> None:
-        if not isinstance(self.all_reduce, bool):
-            raise ValueError(f"all_reduce must be True or False, got {self.all_reduce!r}")
         if self.all_reduce and self.num_ps_tasks > 0:
             raise ValueError(
                 f"num_ps_tasks must be 0 with all_reduce=True, got {self.num_ps_tasks}"
@@ -252,6 +254,12 @@ class DeploymentConfig:
         if self.loss_scale is None and self.precision == "float16":
             return DYNAMIC
         return self.loss_scale
+
+    @property
+    def batch_norm_clones(self) -> int:
+        """Over how many clones a batch norm takes its moments."""
+        num_replicas = self.num_replicas if self.all_reduce else 1
+        return self.num_clones * num_replicas if self.sync_batch_norm else 1
 
     def optimizer_device(self) -> str:
         """Device of the optimizer: the worker's CPU."""

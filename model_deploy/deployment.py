@@ -10,7 +10,7 @@ from model_deploy import compilation, graph_walk
 from model_deploy import summaries as summaries_lib
 from model_deploy.all_reduce import VariableCopies
 from model_deploy.asynchronous import CloneUpdate
-from model_deploy.clones import Clone, create_clones, shared_values
+from model_deploy.clones import Clone, build_clones, join_batch_norms, shared_values
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.loss_scale import LossScale
@@ -198,7 +198,7 @@ def deploy(
     copies = VariableCopies(config) if config.all_reduce else None
     if copies is not None:
         model_fn = copies.give_each_clone_its_own(model_fn)
-    clones = create_clones(config, model_fn, args, kwargs)
+    clones = build_clones(config, model_fn, args, kwargs)
     trained = _variables(variables_to_train)
     with graph_walk.new_ops() as others, tf.device(config.optimizer_device()):
         losses = gather_losses(clones, regularization_losses)
@@ -222,6 +222,7 @@ def deploy(
             update = _update(plan, copies, asynchronous)
             if summarize_gradients:
                 summaries_lib.add_gradient_summaries(clones, update.gradients)
+        join_batch_norms(clones)
         summary_op = summaries_lib.merge_summaries(clones, summaries)
     compilation.leave_the_rest(config, others)
     is_synchronous = config.all_reduce or replicas_to_aggregate is not None
@@ -297,6 +298,11 @@ def _check_way(
 ) -> None:
     if asynchronous and config.all_reduce:
         raise ValueError("asynchronous must be False with all_reduce=True, got True")
+    if asynchronous and config.batch_norm_clones > 1:
+        raise ValueError(
+            "asynchronous must be False with sync_batch_norm=True and several clones, "
+            f"got True with num_clones={config.num_clones}"
+        )
     if replicas_to_aggregate is None:
         return
     if asynchronous or config.all_reduce:

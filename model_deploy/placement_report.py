@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import compilation, graph_walk, internals, placement
-from model_deploy.clones import stages_by_device
+from model_deploy.clones import batch_norms, stages_by_device
 from model_deploy.deployment import DeployedModel
 
 ANY_DEVICE = "(any)"
@@ -62,12 +62,15 @@ class PlacementReport:
       transfers: what is sent.
       accumulation: in words, how many batches make a step, if clones take more than one; else ''.
       compilation: in words, what of the clones XLA compiles, if it does; else ''.
+      batch_norm: in words, over how many clones batch norms take their moments, if that is more
+        than one; else ''.
     """
 
     devices: tuple[DeviceRow, ...]
     transfers: tuple[TransferRow, ...]
     accumulation: str = ""
     compilation: str = ""
+    batch_norm: str = ""
 
     def __str__(self) -> str:
         devices = [_cells("device", "ops", "variables", "bytes")]
@@ -80,9 +83,10 @@ class PlacementReport:
             transfers.append(_cells(name, sent.tensors, sent.known_bytes, sent.unknown))
         if not self.transfers:
             transfers.append(_cells("nothing crosses between devices", 0, 0, 0))
-        notes = [note for note in (self.accumulation, self.compilation) if note]
+        notes = (self.accumulation, self.batch_norm, self.compilation)
+        lines = [note for note in notes if note]
         table = _table([devices, transfers])
-        return "\n\n".join(["\n".join(notes), table] if notes else [table])
+        return "\n".join([*lines, "", table]) if lines else table
 
 
 def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
@@ -92,7 +96,8 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     or op that they are tied to.  For a model, only what its train op (or else its
     total loss) needs is counted, and all transfers are those of one step.  Where clones
     have several devices, these show which stages they are; where they accumulate
-    gradients, the report of a model says of how many batches; where XLA compiles them, how much.
+    gradients, the report of a model says of how many batches; where batch norms are
+    synchronized, over how many clones; and where XLA compiles clones, how much of them.
 
     Args:
       graph_or_model: a graph, or what `deploy` returned.
@@ -100,7 +105,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     Raises:
       ValueError: if the argument is of another kind.
     """
-    accumulation = ""
+    accumulation = batch_norm = ""
     if isinstance(graph_or_model, tf.Graph):
         ops = graph_or_model.get_operations()
         stages = stages_by_device(graph_or_model)
@@ -109,6 +114,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
         end = graph_or_model.total_loss if end is None else end
         stages = stages_by_device(end.graph, graph_or_model.clones)
         accumulation = _accumulation(graph_or_model)
+        batch_norm = _batch_norm(graph_or_model)
         ops = sorted(
             graph_walk.ancestors([end.op], control_inputs=True), key=lambda op: str(op.name)
         )
@@ -119,7 +125,8 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
         )
     devices = _devices_of(ops)
     rows = _device_rows(ops, devices, stages), _transfer_rows(ops, devices)
-    return PlacementReport(*rows, accumulation, compilation.describe_compilation(ops))
+    compiled = compilation.describe_compilation(ops)
+    return PlacementReport(*rows, accumulation, compiled, batch_norm)
 
 
 def _accumulation(model: DeployedModel) -> str:
@@ -131,6 +138,16 @@ def _accumulation(model: DeployedModel) -> str:
         f"accumulate_steps {config.accumulate_steps}: an update of {num_batches} batches, "
         f"{config.accumulate_steps} of each clone, one after the other"
     )
+
+
+def _batch_norm(model: DeployedModel) -> str:
+    config, norms = model.config, batch_norms(model.clones)
+    if config is None or norms is None or config.batch_norm_clones == 1:
+        return ""
+    over = f"{config.batch_norm_clones} clones"
+    if config.all_reduce and config.num_replicas > 1:
+        over += f" of {config.num_replicas} replicas"
+    return f"sync_batch_norm: mean and variance of {norms.num_layers} batch norms are over {over}"
 
 
 def _devices_of(ops: Iterable[Any]) -> dict[str, str]:

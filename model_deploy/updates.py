@@ -10,7 +10,7 @@ from model_deploy import gradients as gradients_lib
 from model_deploy.all_reduce import VariableCopies
 from model_deploy.asynchronous import CloneUpdate
 from model_deploy.clone_gradients import compute_clone_gradients
-from model_deploy.clones import Clone, collect_members, parts_by_clone
+from model_deploy.clones import Clone, collect_members, join_batch_norms, parts_by_clone
 from model_deploy.config import DeploymentConfig
 from model_deploy.fresh_reads import ops_after
 from model_deploy.gradients import GradientAndVariable
@@ -203,6 +203,8 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
                 parts, losses, plan.gradients_by, {"var_list": own}
             )
         clone_gradients.append(gradients)
+    collectives = all_reduce.collectives_of(config, "step")
+    join_batch_norms(clones, collectives)
     step = all_reduce.apply_gradients(
         config,
         copies,
@@ -211,6 +213,7 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
         plan.total_loss,
         clip_norm=plan.clip_norm,
         guard=plan.guard,
+        collectives=collectives,
     )
     members = collect_members(tf.GraphKeys.UPDATE_OPS, clones)
     once = [op for op in (*plan.update_ops, *members.shared) if not callable(op)]
@@ -248,6 +251,7 @@ def gradients_of_clones(
       ValueError: if no variable has a gradient.
     """
     clone_gradients = compute_clone_gradients(clones, losses, optimizer, kwargs)
+    join_batch_norms(clones)
     grads = gradients_lib.sum_gradients(clone_gradients)
     if not grads:
         raise ValueError("the loss must depend on at least one variable to train, got none")

@@ -30,6 +30,7 @@ def test_fields_are_those_of_tf_slim_in_order():
         ("precision", "float32", True),
         ("loss_scale", None, True),
         ("xla", False, True),
+        ("sync_batch_norm", False, True),
     ]
 
 
@@ -162,6 +163,9 @@ def test_variables_device_starts_anew():
         pytest.param({"num_clones": 2.0}, "num_clones must be an integer, got 2.0", id="float"),
         pytest.param({"num_clones": True}, "num_clones must be an integer, got True", id="bool"),
         pytest.param({"clone_on_cpu": 1}, "clone_on_cpu must be True or False, got 1", id="int"),
+        pytest.param(
+            {"sync_batch_norm": "all"}, "sync_batch_norm must be True or False, got 'all'", id="all"
+        ),
         pytest.param(
             {"copy_clones": True, "all_reduce": True},
             "copy_clones must be False with all_reduce=True, got True",

@@ -25,7 +25,7 @@ def _table(text):
 # them; what `model_deploy.training` and `model_deploy` have of other rooms stands there.
 WITH_TENSORS = _table(
     """
-    all_reduce: VariableCopies apply_gradients copies_difference
+    all_reduce: Collectives VariableCopies apply_gradients copies_difference
     checkpoints: Restorer by_name compare variables_to_train
     classification: Classifier add_classification_losses
     cluster: EndOps
@@ -36,6 +36,7 @@ WITH_TENSORS = _table(
         TrainBatches eval_batches read_idx read_texts register_preprocessing train_batches
     internals: NewOp add_loop_inputs add_outputs inline_callable is_reference
         partitioned_variable replace_input set_slice_of slice_of
+        taking_batch_moments_by
     optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer averages_to_restore
         build_learning_rate build_optimizer moving_average_update weight_decay_note
     parameter_servers: StepCounter SynchronousOptimizer pack_gradients pack_reads share_reads
@@ -49,7 +50,8 @@ WITH_TENSORS = _table(
 # user's, and variables of which only the kind or the op counts; or they are modules.
 WITHOUT_TENSORS = _table(
     """
-    all_reduce: add_start_hook average_state session_config
+    all_reduce: add_start_hook average_state collectives_of session_config
+    batch_norm: BatchNorms computing_gradients
     checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions RESTORED
         check_start checkpoints_in clear_end few find_checkpoint fitting_checkpoint is_checkpoint
         is_lost_connection mark_end report_unfinished restore_fn
@@ -68,9 +70,8 @@ WITHOUT_TENSORS = _table(
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
     internals: SlurmStep add_control_inputs clear_attribute forget_slots hide_deprecations
-        in_old_control_flow is_partitioned is_resource_variable making_ops_by ops_are_deterministic
-        set_attribute
-        set_device set_initializer slurm_step xla_kernels
+        in_old_control_flow is_partitioned is_resource_variable making_ops_by normalizes_examples
+        ops_are_deterministic set_attribute set_device set_initializer slurm_step xla_kernels
     launch: LaunchOptions Launcher ReservedPorts
     precision: PRECISIONS computing_in
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate

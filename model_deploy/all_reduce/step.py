@@ -109,6 +109,7 @@ def apply_gradients(
     *,
     clip_norm: float | None = None,
     guard: Callable[..., AlwaysOpen] = lambda gradients, adjusts: AlwaysOpen(),
+    collectives: Collectives | None = None,
 ) -> Step:
     """Reduces the clones' gradients over all replicas and updates every copy.
 
@@ -124,11 +125,12 @@ def apply_gradients(
       total_loss: that of this replica, a scalar.
       clip_norm: largest joint L2 norm of the averaged gradients.
       guard: what guards an update by its gradients; the first clone's `adjusts` what it asks.
+      collectives: those of the step so far, after which these come.
 
     Raises:
       ValueError: if there is no gradient, or the optimizer's variables differ by clone.
     """
-    collectives = _collectives(config, "step")
+    collectives = collectives or collectives_of(config, "step")
     summed, loss = exchange_gradients(
         collectives, clone_gradients, total_loss, 1 / config.num_replicas
     )
@@ -213,7 +215,7 @@ def copies_difference(config: DeploymentConfig, copies: VariableCopies) -> Any:
     Returns:
       A float64 scalar.
     """
-    collectives = _collectives(config, "difference")
+    collectives = collectives_of(config, "difference")
     variables = _numeric_variables()
 
     def copy_of(variable: Any, i: int) -> Any:
@@ -232,8 +234,13 @@ def copies_difference(config: DeploymentConfig, copies: VariableCopies) -> Any:
         return tf.reduce_max(tf.stack(largest), name="copies_difference")
 
 
-def _collectives(config: DeploymentConfig, purpose: str) -> Collectives:
-    """The collective ops between all clones of all replicas."""
+def collectives_of(config: DeploymentConfig, purpose: str) -> Collectives:
+    """A sequence of collective ops between all clones of all replicas.
+
+    Args:
+      config: the deployment.
+      purpose: sets it apart from others of the graph.
+    """
     devices = [config.clone_device(i) for i in range(config.num_clones)]
     return Collectives(devices, config.replica_id, config.num_replicas, purpose)
 

@@ -79,6 +79,11 @@ class DeploymentOptions(Options):
         False, "compile each clone's part of a step with XLA; on CPUs steps are slower that way"
     )
 
+    sync_batch_norm: bool = option(
+        False,
+        "mean and variance of batch norms over all clones, with --all_reduce of all workers too",
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.batch_size is not None and self.global_batch_size is not None:
@@ -118,7 +123,8 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
     """The deployment for the GPUs that are visible; on the CPU where there are none.
 
     Raises:
-      ValueError: if there are fewer GPUs than clones; as `DeploymentConfig`, with the names of
+      ValueError: if there are fewer GPUs than clones, or clones that go each at its own pace are
+        to share batch norms; as `DeploymentConfig`, with the names of
         flags.
     """
     on_cpu = options.clone_on_cpu or num_gpus == 0
@@ -127,6 +133,11 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
         raise ValueError(
             f"num_clones must be at most the number of visible GPUs, {num_gpus}, "
             f"got {num_clones}; --clone_on_cpu puts clones on the CPU"
+        )
+    if options.sync_batch_norm and options.asynchronous and num_clones > 1:
+        raise ValueError(
+            "sync_batch_norm must not be given together with asynchronous and several clones, "
+            f"got num_clones={num_clones}"
         )
     with named_as(replica_id="task", num_replicas="worker_replicas"):
         return DeploymentConfig(
@@ -141,6 +152,7 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
             precision=options.precision,
             loss_scale=options.loss_scale_setting,
             xla=options.xla,
+            sync_batch_norm=options.sync_batch_norm,
             # Neither can be copied: each clone has variables, or batches, of its own.
             copy_clones=options.copy_clones and not (options.all_reduce or options.asynchronous),
         )

@@ -1,5 +1,6 @@
 """The names of TensorFlow that are not public and that this project uses, each in one function."""
 
+from model_deploy.internals.batch_moments import normalizes_examples, taking_batch_moments_by
 from model_deploy.internals.compilation import xla_kernels
 from model_deploy.internals.determinism import ops_are_deterministic
 from model_deploy.internals.notices import hide_deprecations
@@ -42,6 +43,7 @@ __all__ = [
     "is_reference",
     "is_resource_variable",
     "making_ops_by",
+    "normalizes_examples",
     "ops_are_deterministic",
     "partitioned_variable",
     "replace_input",
@@ -51,5 +53,6 @@ __all__ = [
     "set_slice_of",
     "slice_of",
     "slurm_step",
+    "taking_batch_moments_by",
     "xla_kernels",
 ]

@@ -4,8 +4,10 @@ import ast
 import re
 from pathlib import Path
 
+import keras
 import pytest
 import tensorflow.compat.v1 as tf
+import tf_keras
 from tensorflow.python.framework import config, dtypes, kernels, ops
 from tensorflow.python.ops import ref_variable, resource_variable_ops, variables
 from tensorflow.python.util import deprecation, pywrap_xla_ops
@@ -19,6 +21,8 @@ _OWNERS = {
     "Operation": [ops.Operation],
     "DType": [dtypes.DType],
     "Session": [tf.Session],
+    "BatchNormalization": [keras.layers.BatchNormalization, tf_keras.layers.BatchNormalization],
+    "LayerNormalization": [tf_keras.layers.LayerNormalization],
     "Optimizer": [tf.train.Optimizer(use_locking=False, name="any")],
     "SlurmClusterResolver": [tf.distribute.cluster_resolver.SlurmClusterResolver],
     "PartitionedVariable": [variables.PartitionedVariable],

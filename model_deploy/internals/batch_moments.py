@@ -1,0 +1,171 @@
+"""Where layers take mean and variance of a batch; seen in Keras 3.0, 3.15, tf-keras 2.16, 2.21."""
+
+import contextlib
+import contextvars
+import importlib
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+# Takes values, the axes to reduce, and whether these stay as 1; returns mean and variance.
+Moments = Callable[[Any, Sequence[int], bool], tuple[Any, Any]]
+
+_moments: contextvars.ContextVar[Moments | None] = contextvars.ContextVar("moments", default=None)
+_normalizes_examples = contextvars.ContextVar("normalizes examples", default=False)
+_blocks = 0
+_lock = threading.Lock()
+# What was there before the first block: the object, the name, the value.
+_originals: list[tuple[Any, str, Any]] = []
+
+
+@contextlib.contextmanager
+def taking_batch_moments_by(moments: Moments) -> Iterator[None]:
+    """Lets a function take the moments of batch norms in a `with` block that are no fused op.
+
+    These are the layers of Keras 3 and, where they are not fused, those of tf-keras (which
+    `tf.compat.v1.layers` and TF-Slim use) and `slim.batch_norm`.  Moments that other layers
+    take are none of these.  Other threads go on as before.
+
+    Wraps `BatchNormalization._moments` of both Kerases and `LayerNormalization.call` of tf-keras.
+    TF-Slim's file of layers gets another `nn`.
+
+    Args:
+      moments: the function; its values have any shape and a dtype of floats.
+
+    Raises:
+      ValueError: in the block, for a batch norm with a mask or weights, or of parts of the batch.
+    """
+    token = _moments.set(moments)
+    _install(1)
+    try:
+        yield
+    finally:
+        _install(-1)
+        _moments.reset(token)
+
+
+def normalizes_examples() -> bool:
+    """Whether a layer is called that has the fused op of batch norm normalize each example.
+
+    Knows it of `LayerNormalization.call` of tf-keras in a block of `taking_batch_moments_by`.
+
+    Wraps `LayerNormalization.call`.
+    """
+    return _normalizes_examples.get()
+
+
+def _install(change: int) -> None:
+    """Counts the blocks of all threads; without one the layers are as they were."""
+    global _blocks
+    with _lock:
+        before, _blocks = _blocks, _blocks + change
+        if before == 0:
+            _replace_all()
+        elif _blocks == 0:
+            while _originals:
+                owner, name, value = _originals.pop()
+                setattr(owner, name, value)
+
+
+def _replace_all() -> None:
+    with contextlib.suppress(ImportError):  # of the backend that somebody else wants Keras to have
+        keras = importlib.import_module("keras").layers.BatchNormalization
+        _replace(_owner(keras, "_moments"), "_moments", _of_keras)
+    tf_keras = importlib.import_module("tf_keras").layers
+    slim_layers = importlib.import_module("tf_slim.layers.layers")
+    _replace(_owner(tf_keras.BatchNormalization, "_moments"), "_moments", _of_tf_keras)
+    _replace(tf_keras.LayerNormalization, "call", _of_layer_norm)
+    _replace(slim_layers, "nn", _Nn)
+
+
+def _owner(kind: type, name: str) -> type:
+    """The class that defines what others inherit."""
+    return next(each for each in kind.__mro__ if name in vars(each))
+
+
+def _replace(owner: Any, name: str, replacement: Callable[[Any], Any]) -> None:
+    original = getattr(owner, name)
+    _originals.append((owner, name, original))
+    setattr(owner, name, replacement(original))
+
+
+def _of_keras(original: Any) -> Any:
+    def _moments_of_keras(self: Any, inputs: Any, mask: Any) -> Any:
+        moments = _moments.get()
+        if moments is None:
+            return original(self, inputs, mask)
+        _check_plain(self.name, mask=mask)
+        return moments(
+            inputs, [i for i in range(inputs.shape.rank) if i != _axis(self, inputs)], False
+        )
+
+    return _moments_of_keras
+
+
+def _axis(layer: Any, inputs: Any) -> int:
+    return int(layer.axis) % int(inputs.shape.rank)
+
+
+def _of_tf_keras(original: Any) -> Any:
+    def _moments_of_tf_keras(
+        self: Any, inputs: Any, reduction_axes: Any, keep_dims: bool, mask: Any = None
+    ) -> Any:
+        moments = _moments.get()
+        if moments is None:
+            return original(self, inputs, reduction_axes, keep_dims, mask=mask)
+        _check_plain(self.name, mask=mask, virtual_batch_size=self.virtual_batch_size)
+        return moments(inputs, reduction_axes, keep_dims)
+
+    return _moments_of_tf_keras
+
+
+def _of_layer_norm(original: Any) -> Any:
+    def call(self: Any, inputs: Any) -> Any:
+        token = _normalizes_examples.set(True)
+        try:
+            return original(self, inputs)
+        finally:
+            _normalizes_examples.reset(token)
+
+    return call
+
+
+class _Nn:
+    """TensorFlow's module for `slim.batch_norm`; other functions of that file see it as it is.
+
+    Args:
+      module: the module.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def moments(self, x: Any, axes: Any, *args: Any, **kwargs: Any) -> Any:
+        moments = _moments.get()
+        if moments is None or not _is_called_by_batch_norm():
+            return self._module.moments(x, axes, *args, **kwargs)
+        return moments(x, axes, kwargs.get("keep_dims", False))
+
+    def weighted_moments(self, x: Any, axes: Any, weights: Any, **kwargs: Any) -> Any:
+        if _moments.get() is not None and _is_called_by_batch_norm():
+            _check_plain(x.op.name, batch_weights=weights)
+        return self._module.weighted_moments(x, axes, weights, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def _is_called_by_batch_norm() -> bool:
+    """Whether it is `slim.batch_norm` that calls the function which asks."""
+    frame = inspect.currentframe()
+    caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
+    return caller is not None and caller.f_code.co_name == "batch_norm"
+
+
+def _check_plain(name: str, **settings: Any) -> None:
+    for setting, value in settings.items():
+        if value is not None:
+            raise ValueError(
+                f"sync_batch_norm needs batch norms without {setting}, got {value} in {name}"
+            )
