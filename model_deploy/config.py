@@ -15,6 +15,9 @@ _JOB_NAME = re.compile(r"[a-zA-Z][\w]*", re.ASCII)
 
 DeviceFunction = Callable[[Any], str]
 
+# How float32 values may cross process borders.
+WIRE_PRECISIONS = ("float32", "bfloat16")
+
 
 @dataclasses.dataclass(frozen=True)
 class DeploymentConfig:
@@ -51,6 +54,10 @@ class DeploymentConfig:
       accumulate_steps: batches of each clone in an update.  They are *parts* of the clone,
         which run one after the other, so that the memory is that of one; `model_fn` is called
         (or copied) for each part.
+      wire_precision: type in which gradients and, from parameter servers, variables of float32
+        cross process borders in the steps that `deploy` builds: `float32`, or `bfloat16` for
+        half of the bytes.  They are summed, updated and saved in float32; integers and
+        variables that are not trained cross as they are.  For several processes only.
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -69,6 +76,7 @@ class DeploymentConfig:
     devices_per_clone: int = dataclasses.field(default=1, kw_only=True)
     copy_clones: bool = dataclasses.field(default=False, kw_only=True)
     accumulate_steps: int = dataclasses.field(default=1, kw_only=True)
+    wire_precision: str = dataclasses.field(default="float32", kw_only=True)
 
     def __post_init__(self) -> None:
         check_whole("num_clones", self.num_clones, 1)
@@ -89,6 +97,7 @@ class DeploymentConfig:
         self._check_all_reduce()
         self._check_copies()
         self._check_names()
+        self._check_wire()
 
     def _check_all_reduce(self) -> None:
         if not isinstance(self.all_reduce, bool):
@@ -129,6 +138,18 @@ class DeploymentConfig:
                 f"got {self.ps_strategy!r}"
             )
 
+    def _check_wire(self) -> None:
+        if self.wire_precision not in WIRE_PRECISIONS:
+            raise ValueError(
+                f"wire_precision must be one of {', '.join(WIRE_PRECISIONS)}, "
+                f"got {self.wire_precision!r}"
+            )
+        if self.wire_precision != "float32" and self.num_replicas == 1 and self.num_ps_tasks == 0:
+            raise ValueError(
+                "wire_precision must be 'float32' where nothing crosses a process border "
+                f"(num_replicas=1, num_ps_tasks=0), got {self.wire_precision!r}"
+            )
+
     @property
     def ps_device(self) -> str:
         """Device prefix of the parameter servers, '' without them."""
@@ -145,6 +166,11 @@ class DeploymentConfig:
             return ""
         task = f"/task:{self.replica_id}" if self.num_replicas > 1 else ""
         return f"/job:{self.worker_job_name}{task}"
+
+    @property
+    def wire_dtype(self) -> tf.DType:
+        """The type in which float32 values cross process borders."""
+        return tf.as_dtype(self.wire_precision)
 
     def caching_device(self) -> DeviceFunction | None:
         """Where variables are cached: on the device of the op that reads them.

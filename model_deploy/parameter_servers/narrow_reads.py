@@ -1,0 +1,129 @@
+"""What a step reads of variables on parameter servers, in 16 bits on the way."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import graph_walk, internals, packing, placement
+from model_deploy.config import DeploymentConfig
+from model_deploy.parameter_servers.shared_reads import uses_of
+
+# Ops that give a variable, or rows of it, as it is.
+_READS = (
+    "Identity",
+    "ReadVariableOp",
+    "Gather",
+    "GatherNd",
+    "GatherV2",
+    "ResourceGather",
+    "ResourceGatherNd",
+)
+
+
+class _Crossing(NamedTuple):
+    """A value of a variable that comes to the worker.
+
+    Attributes:
+      value: on the parameter server, the variable or rows of it.
+      device: of the variable.
+      uses: ops of the worker that take it, each with the number of the input that it is.
+    """
+
+    value: Any
+    device: str
+    uses: list[tuple[int, Any]]
+
+
+def narrow_reads(
+    config: DeploymentConfig, shared: Sequence[Any], computed: Iterable[Any]
+) -> list[Any]:
+    """Lets trained variables come to the worker in `config.wire_dtype`, where a step uses them.
+
+    To be called once gradients are computed, which are those at the rounded values.
+
+    Only ops that losses or gradients need get rounded values.  What other ops read, such as
+    those that update averages, stays exact; so do variables that are not trained, as update
+    ops may write back what they read; and what loops and conditions read for themselves.
+
+    Args:
+      config: the deployment; without parameter servers, or with float32, nothing is changed.
+      shared: what `share_reads` returned, tensors of their variables' shapes on the worker.
+      computed: losses and gradients of the step, tensors of any shapes.
+
+    Returns:
+      Those of `shared` that come as before, for `pack_reads`.
+    """
+    if config.num_ps_tasks == 0 or config.wire_dtype == tf.float32:
+        return list(shared)
+    needed = graph_walk.ancestors(tensor.op for tensor in computed)
+    variables = {variable.op for variable in tf.trainable_variables()}
+    crossings: dict[str, _Crossing] = {}
+    exact = []
+    for value in shared:
+        uses = [(index, op) for index, op in uses_of(value) if op in needed]
+        if not (uses and _add(crossings, config, variables, value.op.inputs[0], uses)):
+            exact.append(value)
+    for op in sorted(needed.difference(value.op for value in shared), key=lambda op: op.name):
+        for index, value in enumerate(op.inputs):
+            if value.op.type in _READS and not _is_on_ps(config, op):
+                _add(crossings, config, variables, value, [(index, op)])
+    _narrow(config, list(crossings.values()))
+    return exact
+
+
+def _add(
+    crossings: dict[str, _Crossing],
+    config: DeploymentConfig,
+    variables: set[Any],
+    value: Any,
+    uses: list[tuple[int, Any]],
+) -> bool:
+    """Notes that ops of the worker use a value, if it is one of `variables`; returns whether."""
+    if value.dtype.base_dtype != tf.float32:
+        return False
+    variable = _variable_of(config, value)
+    if variable not in variables:
+        return False
+    crossings.setdefault(value.name, _Crossing(value, variable.device, [])).uses.extend(uses)
+    return True
+
+
+def _variable_of(config: DeploymentConfig, value: Any) -> Any:
+    """The op of the variable that a tensor has the values of, beside it; None for any other."""
+    op = value.op
+    while not placement.is_variable_op(op):
+        if op.type not in _READS or not _is_on_ps(config, op):
+            return None
+        if internals.in_old_control_flow(op):  # what takes it outside would belong to the loop
+            return None
+        op = op.inputs[0].op
+    return op
+
+
+def _is_on_ps(config: DeploymentConfig, op: Any) -> bool:
+    # What uses a resource runs beside it, whatever its own device says.
+    handles = [tensor.op for tensor in op.inputs if tensor.dtype == tf.resource]
+    device = next((h.device for h in handles if placement.is_variable_op(h)), op.device)
+    return bool(tf.DeviceSpec.from_string(device).job == config.ps_job_name)
+
+
+def _narrow(config: DeploymentConfig, crossings: Sequence[_Crossing]) -> None:
+    """Lets small values come in one pack from each parameter server, others by themselves."""
+    here, dtype = config.inputs_device(), config.wire_dtype
+    by_source: dict[str, list[_Crossing]] = {}
+    for crossing in crossings:
+        pack = (
+            f"{crossing.device} {'' if packing.is_small(crossing.value) else crossing.value.name}"
+        )
+        by_source.setdefault(pack, []).append(crossing)
+    with tf.control_dependencies(None):
+        for together in by_source.values():
+            values = [crossing.value for crossing in together]
+            if len(together) > 1:
+                moved = packing.move_packed(values, together[0].device, here, dtype)
+            else:
+                moved = [packing.move(values[0], together[0].device, here, dtype)]
+            for crossing, value in zip(together, moved, strict=True):
+                for index, op in crossing.uses:
+                    internals.replace_input(op, index, value)
