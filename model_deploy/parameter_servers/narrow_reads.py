@@ -56,7 +56,7 @@ def narrow_reads(
     """
     if config.num_ps_tasks == 0 or config.wire_dtype == tf.float32:
         return list(shared)
-    needed = graph_walk.ancestors(tensor.op for tensor in computed)
+    needed = _needed_by([tensor.op for tensor in computed])
     variables = {variable.op for variable in tf.trainable_variables()}
     crossings: dict[str, _Crossing] = {}
     exact = []
@@ -70,6 +70,19 @@ def narrow_reads(
                 _add(crossings, config, variables, value, [(index, op)])
     _narrow(config, list(crossings.values()))
     return exact
+
+
+def _needed_by(ops: Sequence[Any]) -> set[Any]:
+    """The given ops and all that run before them, but for what only updates of variables need."""
+    taken = graph_walk.ancestors(ops)
+    # Gradients also wait for others of the same op, such as those of inputs, which nothing takes.
+    before = graph_walk.ancestors(ops, control_inputs=True)
+    updates = [op for op in before if _takes_variable(op) and op.type not in _READS]
+    return before - (graph_walk.ancestors(updates) - taken)
+
+
+def _takes_variable(op: Any) -> bool:
+    return any(placement.is_variable_op(tensor.op) for tensor in op.inputs)
 
 
 def _add(
