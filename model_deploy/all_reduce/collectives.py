@@ -35,6 +35,8 @@ class Collectives:
         self, devices: Sequence[str], replica_id: int, num_replicas: int, purpose: str
     ) -> None:
         self._devices = list(devices)
+        self._replica_id = replica_id
+        self._num_replicas = num_replicas
         self._first_rank = replica_id * len(self._devices)
         self._purpose = purpose
         self._last: list[list[Any]] = [[] for _ in self._devices]
@@ -85,6 +87,30 @@ class Collectives:
                 input=tensors[i], shape=[0], **self._group(key)
             ),
         )
+
+    def exchange(self, tensors: PerClone, label: str) -> PerClone:
+        """Hands row r of each tensor to rank r.
+
+        Args:
+          tensors: tensors of one shape [`size`, ...].
+          label: names the op, the same in every process.
+
+        Returns:
+          For each clone a tensor of that shape: the rows that it got, in the order of ranks.
+        """
+        return self._run(
+            f"{label}/exchange",
+            tensors,
+            lambda i, key: tf.raw_ops.CollectiveAllToAllV2(
+                input=tensors[i], ordering_token=[], **self._group(key)
+            ),
+        )
+
+    def first_clones(self) -> "Collectives":
+        """The ops between the first clones of all processes, in one sequence with these ops."""
+        firsts = Collectives(self._devices[:1], self._replica_id, self._num_replicas, self._purpose)
+        firsts._last = self._last
+        return firsts
 
     def broadcast(self, tensors: PerClone, label: str) -> PerClone:
         """The tensor of the first device of the first process, everywhere.
