@@ -61,11 +61,13 @@ class PlacementReport:
       devices: what each holds.
       transfers: what is sent.
       accumulation: in words, how many batches make a step, if clones take more than one; else ''.
+      wire: in words, what is rounded between processes, if anything; else ''.
     """
 
     devices: tuple[DeviceRow, ...]
     transfers: tuple[TransferRow, ...]
     accumulation: str = ""
+    wire: str = ""
 
     def __str__(self) -> str:
         devices = [_cells("device", "ops", "variables", "bytes")]
@@ -78,8 +80,8 @@ class PlacementReport:
             transfers.append(_cells(name, sent.tensors, sent.known_bytes, sent.unknown))
         if not self.transfers:
             transfers.append(_cells("nothing crosses between devices", 0, 0, 0))
-        table = _table([devices, transfers])
-        return f"{self.accumulation}\n\n{table}" if self.accumulation else table
+        notes = [note for note in (self.accumulation, self.wire) if note]
+        return "\n\n".join([*notes, _table([devices, transfers])])
 
 
 def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
@@ -89,7 +91,8 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     or op that they are tied to.  For a model, only what its train op (or else its
     total loss) needs is counted, and all transfers are those of one step.  Where clones
     have several devices, these show which stages they are; where they accumulate
-    gradients, the report of a model says of how many batches.
+    gradients, the report of a model says of how many batches; where processes send 16 bits,
+    transfers are of so many bytes, and the report of a model says so.
 
     Args:
       graph_or_model: a graph, or what `deploy` returned.
@@ -97,7 +100,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     Raises:
       ValueError: if the argument is of another kind.
     """
-    accumulation = ""
+    accumulation = wire = ""
     if isinstance(graph_or_model, tf.Graph):
         ops = graph_or_model.get_operations()
         stages = stages_by_device(graph_or_model)
@@ -105,7 +108,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
         end = graph_or_model.train_op
         end = graph_or_model.total_loss if end is None else end
         stages = stages_by_device(end.graph, graph_or_model.clones)
-        accumulation = _accumulation(graph_or_model)
+        accumulation, wire = _accumulation(graph_or_model), _wire(graph_or_model)
         ops = sorted(
             graph_walk.ancestors([end.op], control_inputs=True), key=lambda op: str(op.name)
         )
@@ -116,7 +119,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
         )
     devices = _devices_of(ops)
     rows = _device_rows(ops, devices, stages), _transfer_rows(ops, devices)
-    return PlacementReport(*rows, accumulation)
+    return PlacementReport(*rows, accumulation, wire)
 
 
 def _accumulation(model: DeployedModel) -> str:
@@ -127,6 +130,17 @@ def _accumulation(model: DeployedModel) -> str:
     return (
         f"accumulate_steps {config.accumulate_steps}: an update of {num_batches} batches, "
         f"{config.accumulate_steps} of each clone, one after the other"
+    )
+
+
+def _wire(model: DeployedModel) -> str:
+    config = model.config
+    if config is None or config.wire_precision == "float32" or model.train_op is None:
+        return ""
+    what = "gradients" if config.all_reduce else "gradients and trained variables"
+    return (
+        f"wire_precision {config.wire_precision}: {what} of float32 are rounded to it between "
+        "processes, and summed in float32"
     )
 
 

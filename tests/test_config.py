@@ -27,6 +27,7 @@ def test_fields_are_those_of_tf_slim_in_order():
         ("devices_per_clone", 1, True),
         ("copy_clones", False, True),
         ("accumulate_steps", 1, True),
+        ("wire_precision", "float32", True),
     ]
 
 

@@ -57,18 +57,27 @@ def narrow_reads(
     if config.num_ps_tasks == 0 or config.wire_dtype == tf.float32:
         return list(shared)
     needed = _needed_by([tensor.op for tensor in computed])
-    variables = {variable.op for variable in tf.trainable_variables()}
-    crossings: dict[str, _Crossing] = {}
-    exact = []
+    trained = {variable.op for variable in tf.trainable_variables()}
+    exact, in_packs = [], []
     for value in shared:
+        read = value.op.inputs[0]
         uses = [(index, op) for index, op in uses_of(value) if op in needed]
-        if not (uses and _add(crossings, config, variables, value.op.inputs[0], uses)):
+        if uses and _variable_of(config, read) in trained:
+            in_packs.append(_Crossing(read, read.device, uses))
+        else:
             exact.append(value)
+    alone: dict[str, _Crossing] = {}
     for op in sorted(needed.difference(value.op for value in shared), key=lambda op: op.name):
         for index, value in enumerate(op.inputs):
             if value.op.type in _READS and not _is_on_ps(config, op):
-                _add(crossings, config, variables, value, [(index, op)])
-    _narrow(config, list(crossings.values()))
+                variable = _variable_of(config, value)
+                if variable in trained:
+                    crossing = _Crossing(value, variable.device, [])
+                    alone.setdefault(value.name, crossing).uses.append((index, op))
+    with tf.control_dependencies(None):
+        _narrow_in_packs(config, in_packs)
+        for crossing in alone.values():
+            _narrow(config, crossing)
     return exact
 
 
@@ -83,23 +92,6 @@ def _needed_by(ops: Sequence[Any]) -> set[Any]:
 
 def _takes_variable(op: Any) -> bool:
     return any(placement.is_variable_op(tensor.op) for tensor in op.inputs)
-
-
-def _add(
-    crossings: dict[str, _Crossing],
-    config: DeploymentConfig,
-    variables: set[Any],
-    value: Any,
-    uses: list[tuple[int, Any]],
-) -> bool:
-    """Notes that ops of the worker use a value, if it is one of `variables`; returns whether."""
-    if value.dtype.base_dtype != tf.float32:
-        return False
-    variable = _variable_of(config, value)
-    if variable not in variables:
-        return False
-    crossings.setdefault(value.name, _Crossing(value, variable.device, [])).uses.extend(uses)
-    return True
 
 
 def _variable_of(config: DeploymentConfig, value: Any) -> Any:
@@ -121,22 +113,31 @@ def _is_on_ps(config: DeploymentConfig, op: Any) -> bool:
     return bool(tf.DeviceSpec.from_string(device).job == config.ps_job_name)
 
 
-def _narrow(config: DeploymentConfig, crossings: Sequence[_Crossing]) -> None:
-    """Lets small values come in one pack from each parameter server, others by themselves."""
-    here, dtype = config.inputs_device(), config.wire_dtype
-    by_source: dict[str, list[_Crossing]] = {}
+def _narrow_in_packs(config: DeploymentConfig, crossings: Sequence[_Crossing]) -> None:
+    """Lets small values come in one pack from each parameter server.
+
+    They wait for nothing.  What does, such as rows of a part of a clone, would hold up the others.
+    """
+    by_device: dict[str, list[_Crossing]] = {}
     for crossing in crossings:
-        pack = (
-            f"{crossing.device} {'' if packing.is_small(crossing.value) else crossing.value.name}"
-        )
-        by_source.setdefault(pack, []).append(crossing)
-    with tf.control_dependencies(None):
-        for together in by_source.values():
-            values = [crossing.value for crossing in together]
-            if len(together) > 1:
-                moved = packing.move_packed(values, together[0].device, here, dtype)
-            else:
-                moved = [packing.move(values[0], together[0].device, here, dtype)]
-            for crossing, value in zip(together, moved, strict=True):
-                for index, op in crossing.uses:
-                    internals.replace_input(op, index, value)
+        if packing.is_small(crossing.value):
+            by_device.setdefault(crossing.device, []).append(crossing)
+        else:
+            _narrow(config, crossing)
+    for device, small in by_device.items():
+        values = [crossing.value for crossing in small]
+        moved = packing.move_packed(values, device, config.inputs_device(), config.wire_dtype)
+        for crossing, value in zip(small, moved, strict=True):
+            _replace(crossing, value)
+
+
+def _narrow(config: DeploymentConfig, crossing: _Crossing) -> None:
+    _replace(
+        crossing,
+        packing.move(crossing.value, crossing.device, config.inputs_device(), config.wire_dtype),
+    )
+
+
+def _replace(crossing: _Crossing, value: Any) -> None:
+    for index, op in crossing.uses:
+        internals.replace_input(op, index, value)
