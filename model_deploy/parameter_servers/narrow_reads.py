@@ -58,24 +58,30 @@ def narrow_reads(
         return list(shared)
     needed = _needed_by([tensor.op for tensor in computed])
     trained = {variable.op for variable in tf.trainable_variables()}
-    exact, in_packs = [], []
+    exact = []
+    in_packs: dict[Any, _Crossing] = {}
     for value in shared:
         read = value.op.inputs[0]
+        variable = _variable_of(config, read)
         uses = [(index, op) for index, op in uses_of(value) if op in needed]
-        if uses and _variable_of(config, read) in trained:
-            in_packs.append(_Crossing(read, read.device, uses))
+        if uses and variable in trained:
+            in_packs[variable] = _Crossing(read, variable.device, uses)
         else:
             exact.append(value)
-    alone: dict[str, _Crossing] = {}
+    alone: dict[Any, _Crossing] = {}
     for op in sorted(needed.difference(value.op for value in shared), key=lambda op: op.name):
         for index, value in enumerate(op.inputs):
             if value.op.type in _READS and not _is_on_ps(config, op):
                 variable = _variable_of(config, value)
                 if variable in trained:
-                    crossing = _Crossing(value, variable.device, [])
-                    alone.setdefault(value.name, crossing).uses.append((index, op))
+                    key = variable if _is_any_read(value.op, variable) else value.name
+                    crossing = in_packs.get(key) or alone.get(key)
+                    crossing = crossing or alone.setdefault(
+                        key, _Crossing(value, variable.device, [])
+                    )
+                    crossing.uses.append((index, op))
     with tf.control_dependencies(None):
-        _narrow_in_packs(config, in_packs)
+        _narrow_in_packs(config, list(in_packs.values()))
         for crossing in alone.values():
             _narrow(config, crossing)
     return exact
@@ -104,6 +110,11 @@ def _variable_of(config: DeploymentConfig, value: Any) -> Any:
             return None
         op = op.inputs[0].op
     return op
+
+
+def _is_any_read(op: Any, variable: Any) -> bool:
+    """Whether an op reads the whole variable, at any moment of the step."""
+    return op.inputs[0].op is variable and len(op.inputs) == 1 and not op.control_inputs
 
 
 def _is_on_ps(config: DeploymentConfig, op: Any) -> bool:
