@@ -49,32 +49,43 @@ def exchange_gradients(
     dense = [column for column in columns if not _is_sparse(column)]
     loss = tf.reshape(total_loss, [])
 
-    def losses(i: int) -> list[Any]:
-        return [loss if i == 0 else tf.zeros_like(loss)]
+    variables = [column[0][1] for column in dense]
 
     def values(i: int) -> list[Any]:
         return [_dense_gradient(*column[i]) for column in dense]
 
-    def exact(vectors: PerClone, label: str) -> PerClone:
-        return collectives.sum(vectors, label, scale)
+    def with_loss(i: int) -> list[Any]:
+        return [*values(i), loss if i == 0 else tf.zeros_like(loss)]
 
-    def narrow(vectors: PerClone, label: str) -> PerClone:
-        return sum_narrow(collectives, vectors, label, scale, wire_dtype)
-
-    variables = [column[0][1] for column in dense]
     if wire_dtype == tf.float32:
-        together = collectives.on_devices(lambda i: [*values(i), *losses(i)])
-        sums = collectives.in_packs(together, [*variables, loss], exact)
+        sums = collectives.in_packs(
+            collectives.on_devices(with_loss),
+            [*variables, loss],
+            lambda vectors, label: collectives.sum(vectors, label, scale),
+        )
+        sum_of_losses = sums[0][-1]
     else:
-        mean_losses = collectives.in_packs(collectives.on_devices(losses), [loss], exact)
-        sums = collectives.in_packs(collectives.on_devices(values), variables, narrow)
-        sums = [[*own, *mean] for own, mean in zip(sums, mean_losses, strict=True)]
+        sum_of_losses = _sum_losses(collectives, loss, scale)
+        sums = collectives.in_packs(
+            collectives.on_devices(values),
+            variables,
+            lambda vectors, label: sum_narrow(collectives, vectors, label, scale, wire_dtype),
+        )
     rows = _gather_rows(collectives, sparse, scale, wire_dtype)
     reduced = []
     for i, of_clone in enumerate(sums):
         of_dense, of_sparse = iter(of_clone), iter(rows[i])
         reduced.append([(next(of_sparse if _is_sparse(c) else of_dense), c[i][1]) for c in columns])
-    return reduced, sums[0][-1]
+    return reduced, sum_of_losses
+
+
+def _sum_losses(collectives: Collectives, loss: Any, scale: float) -> Any:
+    """The sum of all replicas' losses, times `scale`, a scalar; one op of the first clones."""
+    firsts = collectives.first_clones()
+    [[total]] = firsts.in_packs(
+        [[loss]], [loss], lambda vectors, label: firsts.sum(vectors, label, scale)
+    )
+    return total
 
 
 def _with_gradients(clone_gradients: Sequence[Sequence[GradientAndVariable]]) -> list[Column]:
