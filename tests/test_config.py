@@ -213,6 +213,22 @@ def test_variables_device_starts_anew():
             "ps_strategy must be one of round_robin, balanced, got 'random'",
             id="strategy",
         ),
+        pytest.param(
+            {"num_ps_tasks": 1, "wire_precision": "float16"},
+            "wire_precision must be one of float32, bfloat16, got 'float16'",
+            id="wire",
+        ),
+        pytest.param(
+            {"num_clones": 2, "wire_precision": "bfloat16"},
+            r"wire_precision must be 'float32' where nothing crosses a process border "
+            r"\(num_replicas=1, num_ps_tasks=0\), got 'bfloat16'",
+            id="nothing on the wire",
+        ),
+        pytest.param(
+            {"all_reduce": True, "wire_precision": "bfloat16"},
+            "wire_precision must be 'float32' where nothing crosses .* got 'bfloat16'",
+            id="all-reduce of one process",
+        ),
     ],
 )
 def test_config_rejects(options, message):

@@ -378,7 +378,7 @@ def _parts(name, num_replicas, batches_per_step=1):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GOLDENS)
 @pytest.mark.parametrize("way", WAYS)
-def test_goldens_train_as_in_32_bits(way, name, variable_kind):
+def test_goldens_train_as_in_32_bits(way, name):
     """Losses go down, and are those of 32 bits but for roundings."""
     exact, narrow = (
         _train(way, precision, _parts(name, 2, 2), config=LogicalDevices(num_clones=2), rate=0.1)

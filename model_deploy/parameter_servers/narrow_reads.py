@@ -40,7 +40,8 @@ def narrow_reads(
 ) -> list[Any]:
     """Lets trained variables come to the worker in `config.wire_dtype`, where a step uses them.
 
-    To be called once gradients are computed, which are those at the rounded values.
+    To be called once gradients are computed, which are those at the rounded values.  Reads the
+    collection `TRAINABLE_VARIABLES`.
 
     Only ops that losses or gradients need get rounded values.  What other ops read, such as
     those that update averages, stays exact; so do variables that are not trained, as update
