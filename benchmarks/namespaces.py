@@ -52,9 +52,7 @@ def slow_network(num_hosts: int, megabits: int) -> Iterator[list[Host]]:
         yield [_host(stack, prefix, bridge, i, megabits) for i in range(num_hosts)]
 
 
-def _host(
-    stack: contextlib.ExitStack, prefix: str, bridge: str, index: int, megabits: int
-) -> Host:
+def _host(stack: contextlib.ExitStack, prefix: str, bridge: str, index: int, megabits: int) -> Host:
     name, near, far = (f"{prefix}{kind}{index}" for kind in ("n", "a", "b"))
     host = Host(f"10.213.77.{index + 1}", ("ip", "netns", "exec", name), near)
     _run("ip", "netns", "add", name)

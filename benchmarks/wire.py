@@ -88,8 +88,7 @@ def start_workers(
         return stack.enter_context(child)
 
     servers = [
-        started("serve_ps", len(worker_hosts) + task, task_id=task)
-        for task in range(len(ps_hosts))
+        started("serve_ps", len(worker_hosts) + task, task_id=task) for task in range(len(ps_hosts))
     ]
     for server in servers:
         server.wait_until_ready()

@@ -135,7 +135,12 @@ def _gather_rows(
     counts = collectives.gather(collectives.on_devices(count_rows), f"rows of {names}")
     gathered = [
         _gather_slices(
-            collectives, of_column, [of_clone[:, k] for of_clone in counts], name, scale, wire_dtype
+            collectives,
+            of_column,
+            [of_clone[:, k] for of_clone in counts],
+            name,
+            scale=scale,
+            wire_dtype=wire_dtype,
         )
         for k, (name, of_column) in enumerate(zip(names, slices, strict=True))
     ]
@@ -147,6 +152,7 @@ def _gather_slices(
     slices: PerClone,
     counts: PerClone,
     name: str,
+    *,
     scale: float,
     wire_dtype: tf.DType,
 ) -> PerClone:

@@ -1,6 +1,6 @@
 """What a step reads of variables on parameter servers, in 16 bits on the way."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -70,22 +70,25 @@ def narrow_reads(
         else:
             exact.append(value)
     alone: dict[Any, _Crossing] = {}
-    for op in sorted(needed.difference(value.op for value in shared), key=lambda op: op.name):
-        for index, value in enumerate(op.inputs):
-            if value.op.type in _READS and not _is_on_ps(config, op):
-                variable = _variable_of(config, value)
-                if variable in trained:
-                    key = variable if _is_any_read(value.op, variable) else value.name
-                    crossing = in_packs.get(key) or alone.get(key)
-                    crossing = crossing or alone.setdefault(
-                        key, _Crossing(value, variable.device, [])
-                    )
-                    crossing.uses.append((index, op))
+    for value, use in _others(config, needed.difference(value.op for value in shared)):
+        variable = _variable_of(config, value)
+        if variable in trained:
+            key = variable if _is_any_read(value.op, variable) else value.name
+            found = in_packs if key in in_packs else alone
+            found.setdefault(key, _Crossing(value, variable.device, [])).uses.append(use)
     with tf.control_dependencies(None):
         _narrow_in_packs(config, list(in_packs.values()))
         for crossing in alone.values():
             _narrow(config, crossing)
     return exact
+
+
+def _others(config: DeploymentConfig, ops: Iterable[Any]) -> Iterator[tuple[Any, tuple[int, Any]]]:
+    """What ops of the worker take from reads by themselves, and where they take it."""
+    for op in sorted(ops, key=lambda op: str(op.name)):
+        for index, value in enumerate(op.inputs):
+            if value.op.type in _READS and not _is_on_ps(config, op):
+                yield value, (index, op)
 
 
 def _needed_by(ops: Sequence[Any]) -> set[Any]:
@@ -102,7 +105,9 @@ def _takes_variable(op: Any) -> bool:
 
 
 def _variable_of(config: DeploymentConfig, value: Any) -> Any:
-    """The op of the variable that a tensor has the values of, beside it; None for any other."""
+    """The op of the float32 variable that a tensor beside it has values of; None for others."""
+    if value.dtype.base_dtype != tf.float32:
+        return None
     op = value.op
     while not placement.is_variable_op(op):
         if op.type not in _READS or not _is_on_ps(config, op):
