@@ -52,7 +52,7 @@ def _benchmark(settings: Settings, way: str) -> Benchmark:
     return Benchmark(
         title=f"Wire precision: {way.replace('_', '-')}",
         does=(
-            f"{NUM_WORKERS} workers, {num_ps} parameter servers, {megabytes} MB of float32 "
+            f"{NUM_WORKERS} workers, {num_ps} parameter server(s), {megabytes} MB of float32 "
             "variables; the bytes are those on the loopback."
         ),
         quantities=(BYTES, STEPS),

@@ -35,12 +35,13 @@ def sum_narrow(
     firsts = collectives.first_clones()
     length = vectors[0].shape.num_elements()
     row_length = -(-length // firsts.size)
-    filling = [[0, firsts.size * row_length - length]]
+    filling = firsts.size * row_length - length
     label = f"{label}/{wire_dtype.name}"
 
     def parts(_: int) -> Any:
-        own = tf.pad(tf.add_n(vectors), filling)
-        return tf.cast(tf.reshape(own, [firsts.size, row_length]), wire_dtype)
+        own = tf.cast(tf.add_n(vectors), wire_dtype)
+        filled = tf.pad(own, [[0, filling]]) if filling else own
+        return tf.reshape(filled, [firsts.size, row_length])
 
     received = firsts.exchange(firsts.on_devices(parts), label)
 
@@ -50,7 +51,7 @@ def sum_narrow(
     [sums] = _gather(firsts, firsts.on_devices(sum_of_part), label)
 
     def whole(_: int) -> Any:
-        values = tf.cast(sums[:length], tf.float32)
+        values = tf.cast(sums[:length] if filling else sums, tf.float32)
         return values if scale == 1 else values * scale
 
     return collectives.on_devices(whole)
