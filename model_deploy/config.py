@@ -146,8 +146,8 @@ class DeploymentConfig:
             )
         if self.wire_precision != "float32" and self.num_replicas == 1 and self.num_ps_tasks == 0:
             raise ValueError(
-                "wire_precision must be 'float32' where nothing crosses a process border "
-                f"(num_replicas=1, num_ps_tasks=0), got {self.wire_precision!r}"
+                "wire_precision must be 'float32' with num_replicas=1 and num_ps_tasks=0, where "
+                f"nothing crosses a process border, got {self.wire_precision!r}"
             )
 
     @property

@@ -220,13 +220,13 @@ def test_variables_device_starts_anew():
         ),
         pytest.param(
             {"num_clones": 2, "wire_precision": "bfloat16"},
-            r"wire_precision must be 'float32' where nothing crosses a process border "
-            r"\(num_replicas=1, num_ps_tasks=0\), got 'bfloat16'",
+            "wire_precision must be 'float32' with num_replicas=1 and num_ps_tasks=0, where "
+            "nothing crosses a process border, got 'bfloat16'",
             id="nothing on the wire",
         ),
         pytest.param(
             {"all_reduce": True, "wire_precision": "bfloat16"},
-            "wire_precision must be 'float32' where nothing crosses .* got 'bfloat16'",
+            "wire_precision must be 'float32' with num_replicas=1 .* got 'bfloat16'",
             id="all-reduce of one process",
         ),
     ],

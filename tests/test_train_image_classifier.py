@@ -397,7 +397,7 @@ def test_wire_precision(graph, capsys):
 def test_wire_precision_needs_several_processes():
     """One process alone is told by the name of its flag that nothing crosses a border."""
     options = parse(["train", "--clone_on_cpu", "--wire_precision=bfloat16"])
-    message = r"wire_precision must be 'float32' .*\(worker_replicas=1, num_ps_tasks=0\), got"
+    message = "wire_precision must be 'float32' with worker_replicas=1 and num_ps_tasks=0, .* got"
     with pytest.raises(ValueError, match=message):
         training.deployment_config(options, num_gpus=0)
 

@@ -29,17 +29,23 @@ class Collectives:
       replica_id: index of this process.
       num_replicas: number of processes, each with as many devices.
       purpose: sets this sequence apart from others of the graph.
+      last: for each device, or more, the ops that come before; gets those that are made.
     """
 
     def __init__(
-        self, devices: Sequence[str], replica_id: int, num_replicas: int, purpose: str
+        self,
+        devices: Sequence[str],
+        replica_id: int,
+        num_replicas: int,
+        purpose: str,
+        last: list[list[Any]] | None = None,
     ) -> None:
         self._devices = list(devices)
         self._replica_id = replica_id
         self._num_replicas = num_replicas
         self._first_rank = replica_id * len(self._devices)
         self._purpose = purpose
-        self._last: list[list[Any]] = [[] for _ in self._devices]
+        self._last = [[] for _ in self._devices] if last is None else last
         self.size = num_replicas * len(self._devices)
         # A server remembers the devices of a group by its key, beyond a session.
         self._group_key = _hash(f"{num_replicas} x {[_local_part(d) for d in devices]}")
@@ -108,9 +114,9 @@ class Collectives:
 
     def first_clones(self) -> "Collectives":
         """The ops between the first clones of all processes, in one sequence with these ops."""
-        firsts = Collectives(self._devices[:1], self._replica_id, self._num_replicas, self._purpose)
-        firsts._last = self._last
-        return firsts
+        return Collectives(
+            self._devices[:1], self._replica_id, self._num_replicas, self._purpose, self._last
+        )
 
     def broadcast(self, tensors: PerClone, label: str) -> PerClone:
         """The tensor of the first device of the first process, everywhere.
