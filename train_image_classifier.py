@@ -384,12 +384,16 @@ def print_banner(options: TrainOptions, run: Run) -> None:
     devices = [run.config.clone_device(i) for i in range(run.config.num_clones)]
     steps = run.config.accumulate_steps
     accumulated = f" x {steps} accumulated (accumulate_steps)" if steps > 1 else ""
+    wire = ""
+    if run.config.wire_precision != "float32":
+        wire = f"{run.config.wire_precision} between processes (wire_precision)\n"
     print(
         f"{options.model_name} on {run.dataset.name} ({run.dataset.num_examples} images, "
         f"{run.dataset.num_classes} classes)\n"
         f"{run.config.num_clones} clone(s) on {', '.join(sorted(set(devices)))}, "
         f"{run.config.num_replicas} replica(s), {run.config.num_ps_tasks} ps; "
         f"{training.way_to_train(options)}\n"
+        f"{wire}"
         f"batch size {run.batch_size} per clone{accumulated}, {run.update_batch_size} global; "
         f"{run.steps_per_epoch} steps per epoch, up to step {run.max_steps}\n"
         f"{options.optimizer}, {training.learning_rate_note(options, run.update_batch_size)}; "

@@ -23,6 +23,8 @@ MODULES = (
     "inputs_prepared",
     "inputs_cores",
     "ps_training",
+    "wire",
+    "slow_network",
     "asynchronous_clones",
     "sparse_embedding",
     "start_up",

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 
@@ -69,13 +69,16 @@ class Child:
     Args:
       module: where the function is.
       function: called in the process with a `Requests` and `arguments`.
+      within: words before the command, such as those that run it in a network namespace.
       **arguments: what JSON can hold.
     """
 
-    def __init__(self, module: str, function: str, **arguments: Any) -> None:
+    def __init__(
+        self, module: str, function: str, *, within: Sequence[str] = (), **arguments: Any
+    ) -> None:
         self._name = f"{module}.{function}({arguments})"
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by close()
-        command = [sys.executable, "-m", "benchmarks.child", module, function]
+        command = [*within, sys.executable, "-m", "benchmarks.child", module, function]
         self._began = time.perf_counter()
         self._process = subprocess.Popen(
             [*command, json.dumps(arguments)],

@@ -1,4 +1,4 @@
-"""Bytes on the loopback interface, over which the processes of a benchmark talk."""
+"""Bytes on a network interface, such as the loopback, over which a benchmark's processes talk."""
 
 import pathlib
 import re
@@ -6,18 +6,23 @@ import re
 _COUNTERS = "/proc/net/dev"
 
 
-def parse_loopback_bytes(counters: str) -> int:
-    """Bytes received by `lo` in the text of /proc/net/dev.
+def parse_received_bytes(counters: str, interface: str) -> int:
+    """Bytes received by an interface in the text of /proc/net/dev.
 
     Raises:
       ValueError: if there is no such interface.
     """
-    found = re.search(r"^\s*lo:\s*(\d+)", counters, re.MULTILINE)
+    found = re.search(rf"^\s*{re.escape(interface)}:\s*(\d+)", counters, re.MULTILINE)
     if found is None:
-        raise ValueError(f"counters must have a line for lo, got {counters!r}")
+        raise ValueError(f"counters must have a line for {interface}, got {counters!r}")
     return int(found.group(1))
+
+
+def received_bytes(interface: str) -> int:
+    """Bytes that an interface received since it was made."""
+    return parse_received_bytes(pathlib.Path(_COUNTERS).read_text(), interface)
 
 
 def loopback_bytes() -> int:
     """Bytes that went over the loopback since the machine was started, those of others too."""
-    return parse_loopback_bytes(pathlib.Path(_COUNTERS).read_text())
+    return received_bytes("lo")

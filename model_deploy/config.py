@@ -10,12 +10,15 @@ import tensorflow.compat.v1 as tf
 from model_deploy import placement
 from model_deploy.checks import check_whole
 from model_deploy.loss_scale import DYNAMIC, check_loss_scale
-from model_deploy.precision import PRECISIONS
+from model_deploy.precision import check_precision
 
 # TensorFlow's own rule for job names, see `DeviceSpec.from_string`.
 _JOB_NAME = re.compile(r"[a-zA-Z][\w]*", re.ASCII)
 
 DeviceFunction = Callable[[Any], str]
+
+# How float32 values may cross process borders.
+WIRE_PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +65,10 @@ class DeploymentConfig:
       sync_batch_norm: take mean and variance of batch norms over the clones of the process, with
         `all_reduce` over those of all replicas, as one clone would on the whole batch.  With
         `accumulate_steps` over parts of the same index, for those of a clone run in turn.
+      wire_precision: type in which gradients and, from parameter servers, variables of float32
+        cross process borders in the steps that `deploy` builds: `float32`, or `bfloat16` for
+        half of the bytes.  They are summed, updated and saved in float32; integers and
+        variables that are not trained cross as they are.  For several processes only.
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -84,6 +91,7 @@ class DeploymentConfig:
     loss_scale: float | str | None = dataclasses.field(default=None, kw_only=True)
     xla: bool = dataclasses.field(default=False, kw_only=True)
     sync_batch_norm: bool = dataclasses.field(default=False, kw_only=True)
+    wire_precision: str = dataclasses.field(default="float32", kw_only=True)
 
     def __post_init__(self) -> None:
         check_whole("num_clones", self.num_clones, 1)
@@ -104,13 +112,8 @@ class DeploymentConfig:
         self._check_all_reduce()
         self._check_copies()
         self._check_names()
-        self._check_precision()
-
-    def _check_precision(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise ValueError(
-                f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}"
-            )
+        self._check_wire()
+        check_precision(self.precision)
         check_loss_scale(self.loss_scale)
 
     def _check_all_reduce(self) -> None:
@@ -150,6 +153,18 @@ class DeploymentConfig:
                 f"got {self.ps_strategy!r}"
             )
 
+    def _check_wire(self) -> None:
+        if self.wire_precision not in WIRE_PRECISIONS:
+            raise ValueError(
+                f"wire_precision must be one of {', '.join(WIRE_PRECISIONS)}, "
+                f"got {self.wire_precision!r}"
+            )
+        if self.wire_precision != "float32" and self.num_replicas == 1 and self.num_ps_tasks == 0:
+            raise ValueError(
+                "wire_precision must be 'float32' with num_replicas=1 and num_ps_tasks=0, where "
+                f"nothing crosses a process border, got {self.wire_precision!r}"
+            )
+
     @property
     def ps_device(self) -> str:
         """Device prefix of the parameter servers, '' without them."""
@@ -166,6 +181,11 @@ class DeploymentConfig:
             return ""
         task = f"/task:{self.replica_id}" if self.num_replicas > 1 else ""
         return f"/job:{self.worker_job_name}{task}"
+
+    @property
+    def wire_dtype(self) -> tf.DType:
+        """The type in which float32 values cross process borders."""
+        return tf.as_dtype(self.wire_precision)
 
     def caching_device(self) -> DeviceFunction | None:
         """Where variables are cached: on the device of the op that reads them.

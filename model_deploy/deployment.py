@@ -15,7 +15,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.loss_scale import LossScale
 from model_deploy.losses import gather_losses
-from model_deploy.parameter_servers import pack_reads
+from model_deploy.parameter_servers import narrow_reads, pack_reads
 from model_deploy.updates import (
     Plan,
     Update,
@@ -266,7 +266,7 @@ def _update(plan: Plan, copies: VariableCopies | None, asynchronous: bool) -> Up
         update = update_by_all_reduce(plan, copies)
     else:
         update = update_by_each_clone(plan) if asynchronous else update_together(plan)
-    pack_reads(shared_values(plan.clones))
+    pack_reads(narrow_reads(plan.config, shared_values(plan.clones), update.computed))
     return update
 
 

@@ -101,6 +101,12 @@ def clip_by_global_norm(
     return [(gradient, var) for gradient, (_, var) in zip(clipped, gradients, strict=True)]
 
 
+def values_of(gradients: Sequence[GradientAndVariable]) -> list[Any]:
+    """The tensors that hold the values of gradients: those of the variables' shapes, or rows."""
+    found = [g.values if isinstance(g, tf.IndexedSlices) else g for g, _ in gradients]
+    return [value for value in found if value is not None]
+
+
 def _check_variables(clone_gradients: Sequence[Sequence[GradientAndVariable]]) -> None:
     if not clone_gradients:
         raise ValueError("gradients must be given for at least one clone, got none")

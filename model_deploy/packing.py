@@ -1,4 +1,4 @@
-"""Packs: many small tensors that travel as one vector."""
+"""Packs: many small tensors that travel as one vector; and how a tensor travels in 16 bits."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,13 +30,38 @@ def is_small(tensor: Any) -> bool:
     return size is not None and size <= SMALL_BYTES
 
 
-def move_packed(tensors: Sequence[Any], source: str, destination: str) -> list[Any]:
+def move(tensor: Any, source: str, destination: str, wire_dtype: tf.DType) -> Any:
+    """The value of a tensor of one device on another one, of `wire_dtype` on the way.
+
+    Args:
+      tensor: of any shape.  What is not float32 travels as it is.
+      source: where it is rounded.
+      destination: where it is needed.
+      wire_dtype: a type of floats.
+
+    Returns:
+      A tensor of the same shape and dtype; `tensor` itself where nothing is to be rounded.
+    """
+    if tensor.dtype.base_dtype != tf.float32 or wire_dtype == tf.float32:
+        return tensor
+    graph = tf.get_default_graph()
+    with graph.colocate_with(None, ignore_existing=True), tf.name_scope("wire"):
+        with tf.device(source):
+            rounded = tf.cast(tensor, wire_dtype)
+        with tf.device(destination):
+            return tf.cast(rounded, tf.float32)
+
+
+def move_packed(
+    tensors: Sequence[Any], source: str, destination: str, wire_dtype: tf.DType = tf.float32
+) -> list[Any]:
     """The values of tensors of a device on another one, moved in one pack for each dtype.
 
     Args:
       tensors: of known shapes.
       source: where the packs are made.
       destination: where they are needed.
+      wire_dtype: see `move`.
 
     Returns:
       A tensor on `destination` for each of `tensors`, of its shape and dtype.
@@ -50,6 +75,7 @@ def move_packed(tensors: Sequence[Any], source: str, destination: str) -> list[A
         for indices in by_dtype.values():
             with tf.device(source):
                 vector = pack([tensors[i] for i in indices])
+            vector = move(vector, source, destination, wire_dtype)
             with tf.device(destination):
                 parts = unpack(vector, [tensors[i].shape for i in indices])
             for i, part in zip(indices, parts, strict=True):

@@ -64,6 +64,7 @@ class PlacementReport:
       compilation: in words, what of the clones XLA compiles, if it does; else ''.
       batch_norm: in words, over how many clones batch norms take their moments, if that is more
         than one; else ''.
+      wire: in words, what is rounded between processes, if anything; else ''.
     """
 
     devices: tuple[DeviceRow, ...]
@@ -71,6 +72,7 @@ class PlacementReport:
     accumulation: str = ""
     compilation: str = ""
     batch_norm: str = ""
+    wire: str = ""
 
     def __str__(self) -> str:
         devices = [_cells("device", "ops", "variables", "bytes")]
@@ -83,7 +85,7 @@ class PlacementReport:
             transfers.append(_cells(name, sent.tensors, sent.known_bytes, sent.unknown))
         if not self.transfers:
             transfers.append(_cells("nothing crosses between devices", 0, 0, 0))
-        notes = (self.accumulation, self.batch_norm, self.compilation)
+        notes = (self.accumulation, self.batch_norm, self.compilation, self.wire)
         lines = [note for note in notes if note]
         table = _table([devices, transfers])
         return "\n".join([*lines, "", table]) if lines else table
@@ -97,7 +99,8 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     total loss) needs is counted, and all transfers are those of one step.  Where clones
     have several devices, these show which stages they are; where they accumulate
     gradients, the report of a model says of how many batches; where batch norms are
-    synchronized, over how many clones; and where XLA compiles clones, how much of them.
+    synchronized, over how many clones; where XLA compiles clones, how much of them; where
+    processes send 16 bits, transfers are of so many bytes, and the report of a model says so.
 
     Args:
       graph_or_model: a graph, or what `deploy` returned.
@@ -105,7 +108,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     Raises:
       ValueError: if the argument is of another kind.
     """
-    accumulation = batch_norm = ""
+    accumulation = batch_norm = wire = ""
     if isinstance(graph_or_model, tf.Graph):
         ops = graph_or_model.get_operations()
         stages = stages_by_device(graph_or_model)
@@ -115,6 +118,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
         stages = stages_by_device(end.graph, graph_or_model.clones)
         accumulation = _accumulation(graph_or_model)
         batch_norm = _batch_norm(graph_or_model)
+        wire = _wire(graph_or_model)
         ops = sorted(
             graph_walk.ancestors([end.op], control_inputs=True), key=lambda op: str(op.name)
         )
@@ -126,7 +130,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     devices = _devices_of(ops)
     rows = _device_rows(ops, devices, stages), _transfer_rows(ops, devices)
     compiled = compilation.describe_compilation(ops)
-    return PlacementReport(*rows, accumulation, compiled, batch_norm)
+    return PlacementReport(*rows, accumulation, compiled, batch_norm, wire)
 
 
 def _accumulation(model: DeployedModel) -> str:
@@ -148,6 +152,17 @@ def _batch_norm(model: DeployedModel) -> str:
     if config.all_reduce and config.num_replicas > 1:
         over += f" of {config.num_replicas} replicas"
     return f"sync_batch_norm: mean and variance of {norms.num_layers} batch norms are over {over}"
+
+
+def _wire(model: DeployedModel) -> str:
+    config = model.config
+    if config is None or config.wire_precision == "float32" or model.train_op is None:
+        return ""
+    what = "gradients" if config.all_reduce else "gradients and trained variables"
+    return (
+        f"wire_precision {config.wire_precision}: {what} of float32 are rounded to it between "
+        "processes, and summed in float32"
+    )
 
 
 def _devices_of(ops: Iterable[Any]) -> dict[str, str]:

@@ -84,6 +84,7 @@ class Update(NamedTuple):
         with all-reduce the first clone's own, of which some may be None.
       clone_updates: with asynchronous clones one `CloneUpdate` for each.
       copies_difference: with all-reduce, as that of `DeployedModel`, a float64 scalar.
+      computed: the losses and gradients that need the variables' values, tensors of any shapes.
       staleness: as that of `DeployedModel`, an int64 scalar or None.
       global_step: as that of `DeployedModel`, an int64 scalar or None.
     """
@@ -92,6 +93,7 @@ class Update(NamedTuple):
     gradients: Sequence[GradientAndVariable] = ()
     clone_updates: Sequence[CloneUpdate] = ()
     copies_difference: Any = None
+    computed: Sequence[Any] = ()
     staleness: Any = None
     global_step: Any = None
 
@@ -104,7 +106,12 @@ def update_together(plan: Plan) -> Update:
     if not is_shared:  # else the mean of the replicas is clipped
         gradients = plan.clip(gradients)
     # The loss comes first: its forward pass must not read variables half updated.
-    moved = pack_gradients(plan.config, gradients, after=plan.total_loss)
+    moved = pack_gradients(
+        plan.config,
+        gradients,
+        after=plan.total_loss,
+        rows_go=not is_shared,
+    )
     is_remote = plan.config.num_ps_tasks > 0
     others_update = plan.config.num_replicas > 1 and not is_shared
     counter = StepCounter(is_remote=is_remote, others_update=others_update)
@@ -120,7 +127,10 @@ def update_together(plan: Plan) -> Update:
     staleness, global_step = counter.after(guard.done(updates))
     with tf.control_dependencies([global_step]):
         train_op = tf.identity(plan.total_loss, name="train_op")
-    return Update(train_op, gradients, staleness=staleness, global_step=global_step)
+    computed = [plan.total_loss, *gradients_lib.values_of(gradients)]
+    return Update(
+        train_op, gradients, computed=computed, staleness=staleness, global_step=global_step
+    )
 
 
 def _apply_with_others(
@@ -142,6 +152,7 @@ def _apply_with_others(
         plan.config.num_replicas,
         plan.config.replica_id,
         clip_norm=plan.clip_norm,
+        wire_dtype=plan.config.wire_dtype,
         after_update=[op for op in update_ops if callable(op)],
         guard=plan.guard,
     )
@@ -155,6 +166,7 @@ def update_by_each_clone(plan: Plan) -> Update:
     members = collect_members(tf.GraphKeys.UPDATE_OPS, plan.clones)
     updates: list[CloneUpdate] = []
     shown: list[GradientAndVariable] = []
+    computed = [plan.total_loss]
     for group in parts_by_clone(plan.clones):
         parts = [plan.clones[i] for i in group]
         regularization = plan.regularization_losses
@@ -176,9 +188,10 @@ def update_by_each_clone(plan: Plan) -> Update:
                 )
             )
         shown = shown or gradients
+        computed += gradients_lib.values_of(gradients)
     with tf.control_dependencies([update.train_op for update in updates]):
         train_op = tf.identity(plan.total_loss, name="train_op")
-    return Update(train_op, shown, updates)
+    return Update(train_op, shown, updates, computed=computed)
 
 
 def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:

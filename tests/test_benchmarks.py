@@ -220,12 +220,13 @@ def test_requests_end_with_the_parent():
     assert [each["count"] for each in answers] == [1, 1]
 
 
-def test_loopback_bytes():
-    """The counter is the first number of the loopback's line."""
+def test_received_bytes():
+    """The counter is the first number of the interface's line."""
     counters = "Inter-|   Receive\n face |bytes packets\n  eth0:  1 2 3\n    lo: 123456 78 0\n"
-    assert traffic.parse_loopback_bytes(counters) == 123456
+    assert traffic.parse_received_bytes(counters, "lo") == 123456
+    assert traffic.parse_received_bytes(counters, "eth0") == 1
     with pytest.raises(ValueError, match="must have a line for lo, got '  eth0: 1'"):
-        traffic.parse_loopback_bytes("  eth0: 1")
+        traffic.parse_received_bytes("  eth0: 1", "lo")
 
 
 def test_bytes_of_a_step():

@@ -31,6 +31,7 @@ def test_fields_are_those_of_tf_slim_in_order():
         ("loss_scale", None, True),
         ("xla", False, True),
         ("sync_batch_norm", False, True),
+        ("wire_precision", "float32", True),
     ]
 
 
@@ -219,6 +220,22 @@ def test_variables_device_starts_anew():
             {"ps_strategy": "random"},
             "ps_strategy must be one of round_robin, balanced, got 'random'",
             id="strategy",
+        ),
+        pytest.param(
+            {"num_ps_tasks": 1, "wire_precision": "float16"},
+            "wire_precision must be one of float32, bfloat16, got 'float16'",
+            id="wire",
+        ),
+        pytest.param(
+            {"num_clones": 2, "wire_precision": "bfloat16"},
+            "wire_precision must be 'float32' with num_replicas=1 and num_ps_tasks=0, where "
+            "nothing crosses a process border, got 'bfloat16'",
+            id="nothing on the wire",
+        ),
+        pytest.param(
+            {"all_reduce": True, "wire_precision": "bfloat16"},
+            "wire_precision must be 'float32' with num_replicas=1 .* got 'bfloat16'",
+            id="all-reduce of one process",
         ),
     ],
 )

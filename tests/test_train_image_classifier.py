@@ -395,6 +395,26 @@ def test_more_clones_than_gpus():
         training.deployment_config(options, num_gpus=2)
 
 
+def test_wire_precision(graph, capsys):
+    """The flag reaches the deployment, and the banner says so where it is set."""
+    cluster = ["train", "--worker_replicas=2", "--num_ps_tasks=1", "--clone_on_cpu"]
+    for arguments, said in ((["--wire_precision=bfloat16"], True), ([], False)):
+        options = parse([*cluster, *arguments])
+        run = script.plan(options)
+        assert run.config.wire_precision == options.wire_precision
+        script.print_banner(options, run)
+        out = capsys.readouterr().out
+        assert ("bfloat16 between processes (wire_precision)\n" in out) == said
+
+
+def test_wire_precision_needs_several_processes():
+    """One process alone is told by the name of its flag that nothing crosses a border."""
+    options = parse(["train", "--clone_on_cpu", "--wire_precision=bfloat16"])
+    message = "wire_precision must be 'float32' with worker_replicas=1 and num_ps_tasks=0, .* got"
+    with pytest.raises(ValueError, match=message):
+        training.deployment_config(options, num_gpus=0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "clones", "way"),
     [

@@ -29,15 +29,23 @@ class Collectives:
       replica_id: index of this process.
       num_replicas: number of processes, each with as many devices.
       purpose: sets this sequence apart from others of the graph.
+      last: for each device, or more, the ops that come before; gets those that are made.
     """
 
     def __init__(
-        self, devices: Sequence[str], replica_id: int, num_replicas: int, purpose: str
+        self,
+        devices: Sequence[str],
+        replica_id: int,
+        num_replicas: int,
+        purpose: str,
+        last: list[list[Any]] | None = None,
     ) -> None:
         self._devices = list(devices)
+        self._replica_id = replica_id
+        self._num_replicas = num_replicas
         self._first_rank = replica_id * len(self._devices)
         self._purpose = purpose
-        self._last: list[list[Any]] = [[] for _ in self._devices]
+        self._last = [[] for _ in self._devices] if last is None else last
         self.size = num_replicas * len(self._devices)
         # A server remembers the devices of a group by its key, beyond a session.
         self._group_key = _hash(f"{num_replicas} x {[_local_part(d) for d in devices]}")
@@ -84,6 +92,30 @@ class Collectives:
             lambda i, key: tf.raw_ops.CollectiveGather(
                 input=tensors[i], shape=[0], **self._group(key)
             ),
+        )
+
+    def exchange(self, tensors: PerClone, label: str) -> PerClone:
+        """Hands row r of each tensor to rank r.
+
+        Args:
+          tensors: tensors of one shape [`size`, ...].
+          label: names the op, the same in every process.
+
+        Returns:
+          For each clone a tensor of that shape: the rows that it got, in the order of ranks.
+        """
+        return self._run(
+            f"{label}/exchange",
+            tensors,
+            lambda i, key: tf.raw_ops.CollectiveAllToAllV2(
+                input=tensors[i], ordering_token=[], **self._group(key)
+            ),
+        )
+
+    def first_clones(self) -> "Collectives":
+        """The ops between the first clones of all processes, in one sequence with these ops."""
+        return Collectives(
+            self._devices[:1], self._replica_id, self._num_replicas, self._purpose, self._last
         )
 
     def broadcast(self, tensors: PerClone, label: str) -> PerClone:

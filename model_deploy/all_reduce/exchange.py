@@ -7,6 +7,7 @@ import tensorflow.compat.v1 as tf
 from absl import logging
 
 from model_deploy.all_reduce.collectives import Collectives, PerClone
+from model_deploy.all_reduce.narrow import gather_narrow, sum_narrow
 from model_deploy.gradients import GradientAndVariable
 
 # The pairs of one variable, one per clone.
@@ -18,6 +19,7 @@ def exchange_gradients(
     clone_gradients: Sequence[Sequence[GradientAndVariable]],
     total_loss: Any,
     scale: float,
+    wire_dtype: tf.DType = tf.float32,
 ) -> tuple[list[list[GradientAndVariable]], Any]:
     """Sums gradients and losses over all clones of all replicas.
 
@@ -32,6 +34,8 @@ def exchange_gradients(
         shape, an `IndexedSlices` over its rows, or None, which counts as zero.
       total_loss: that of this replica, a scalar.
       scale: what sums are multiplied with.
+      wire_dtype: type in which gradients of float32 are sent.  The loss is not rounded: it
+        then travels by itself, while gradients are computed.
 
     Returns:
       For each clone its pairs with the sums, without variables that have no gradient in
@@ -45,21 +49,43 @@ def exchange_gradients(
     dense = [column for column in columns if not _is_sparse(column)]
     loss = tf.reshape(total_loss, [])
 
-    def values(i: int) -> list[Any]:
-        own = [_dense_gradient(*column[i]) for column in dense]
-        return [*own, loss if i == 0 else tf.zeros_like(loss)]
+    variables = [column[0][1] for column in dense]
 
-    sums = collectives.in_packs(
-        collectives.on_devices(values),
-        [*(column[0][1] for column in dense), loss],
-        lambda vectors, label: collectives.sum(vectors, label, scale),
-    )
-    rows = _gather_rows(collectives, sparse, scale)
+    def values(i: int) -> list[Any]:
+        return [_dense_gradient(*column[i]) for column in dense]
+
+    def with_loss(i: int) -> list[Any]:
+        return [*values(i), loss if i == 0 else tf.zeros_like(loss)]
+
+    if wire_dtype == tf.float32:
+        sums = collectives.in_packs(
+            collectives.on_devices(with_loss),
+            [*variables, loss],
+            lambda vectors, label: collectives.sum(vectors, label, scale),
+        )
+        sum_of_losses = sums[0][-1]
+    else:
+        sum_of_losses = _sum_losses(collectives, loss, scale)
+        sums = collectives.in_packs(
+            collectives.on_devices(values),
+            variables,
+            lambda vectors, label: sum_narrow(collectives, vectors, label, scale, wire_dtype),
+        )
+    rows = _gather_rows(collectives, sparse, scale, wire_dtype)
     reduced = []
     for i, of_clone in enumerate(sums):
         of_dense, of_sparse = iter(of_clone), iter(rows[i])
         reduced.append([(next(of_sparse if _is_sparse(c) else of_dense), c[i][1]) for c in columns])
-    return reduced, sums[0][-1]
+    return reduced, sum_of_losses
+
+
+def _sum_losses(collectives: Collectives, loss: Any, scale: float) -> Any:
+    """The sum of all replicas' losses, times `scale`, a scalar; one op of the first clones."""
+    firsts = collectives.first_clones()
+    [[total]] = firsts.in_packs(
+        [[loss]], [loss], lambda vectors, label: firsts.sum(vectors, label, scale)
+    )
+    return total
 
 
 def _with_gradients(clone_gradients: Sequence[Sequence[GradientAndVariable]]) -> list[Column]:
@@ -92,7 +118,7 @@ def _dense_gradient(gradient: Any, variable: Any) -> Any:
 
 
 def _gather_rows(
-    collectives: Collectives, columns: Sequence[Column], scale: float
+    collectives: Collectives, columns: Sequence[Column], scale: float, wire_dtype: tf.DType
 ) -> list[list[Any]]:
     """For each clone the rows of all clones of each sparse gradient."""
 
@@ -108,14 +134,27 @@ def _gather_rows(
     names = [column[0][1].name for column in columns]
     counts = collectives.gather(collectives.on_devices(count_rows), f"rows of {names}")
     gathered = [
-        _gather_slices(collectives, of_column, [of_clone[:, k] for of_clone in counts], name, scale)
+        _gather_slices(
+            collectives,
+            of_column,
+            [of_clone[:, k] for of_clone in counts],
+            name,
+            scale=scale,
+            wire_dtype=wire_dtype,
+        )
         for k, (name, of_column) in enumerate(zip(names, slices, strict=True))
     ]
     return [list(of_clone) for of_clone in zip(*gathered, strict=True)]
 
 
 def _gather_slices(
-    collectives: Collectives, slices: PerClone, counts: PerClone, name: str, scale: float
+    collectives: Collectives,
+    slices: PerClone,
+    counts: PerClone,
+    name: str,
+    *,
+    scale: float,
+    wire_dtype: tf.DType,
 ) -> PerClone:
     """For each clone all `slices`, of which rank r has `counts[r]` rows, as one."""
     # Collective ops take the same number of rows from each, and not none.
@@ -123,7 +162,7 @@ def _gather_slices(
 
     def gather(part: str) -> PerClone:
         filled = collectives.on_devices(lambda i: _fill_up(getattr(slices[i], part), longest[i]))
-        return collectives.gather(filled, f"{name} {part}")
+        return gather_narrow(collectives, filled, f"{name} {part}", wire_dtype)
 
     indices, values = gather("indices"), gather("values")
 

@@ -132,7 +132,7 @@ def apply_gradients(
     """
     collectives = collectives or collectives_of(config, "step")
     summed, loss = exchange_gradients(
-        collectives, clone_gradients, total_loss, 1 / config.num_replicas
+        collectives, clone_gradients, total_loss, 1 / config.num_replicas, config.wire_dtype
     )
     if clip_norm is not None:
         summed = _clip(collectives, summed, clip_norm)

@@ -4,7 +4,7 @@ import dataclasses
 from typing import ClassVar
 
 from model_deploy.commands import Options, named_as, option
-from model_deploy.config import DeploymentConfig
+from model_deploy.config import WIRE_PRECISIONS, DeploymentConfig
 from model_deploy.loss_scale import check_loss_scale
 from model_deploy.placement import PS_STRATEGIES
 from model_deploy.precision import PRECISIONS
@@ -52,6 +52,12 @@ class DeploymentOptions(Options):
     )
     all_reduce: bool = option(
         False, "each clone has its own copy of the variables; without parameter servers"
+    )
+    wire_precision: str = option(
+        "float32",
+        "type in which gradients, and variables of parameter servers, go from process to process; "
+        "bfloat16 takes half of the bytes",
+        choices=WIRE_PRECISIONS,
     )
     asynchronous: bool = option(False, "each clone updates the variables by itself")
     batch_size: int | None = option(
@@ -153,6 +159,7 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
             loss_scale=options.loss_scale_setting,
             xla=options.xla,
             sync_batch_norm=options.sync_batch_norm,
+            wire_precision=options.wire_precision,
             # Neither can be copied: each clone has variables, or batches, of its own.
             copy_clones=options.copy_clones and not (options.all_reduce or options.asynchronous),
         )

@@ -38,8 +38,8 @@ def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> list[Any]:
         uses = [
             (index, op)
             for read in reads
-            for index, op in _uses(read.outputs[0])
-            if op in changeable and tf.DeviceSpec.from_string(op.device).job != config.ps_job_name
+            for index, op in uses_of(read.outputs[0])
+            if op in changeable and not _is_remote(config, op.device)
         ]
         transfers = {(op.inputs[index].name, op.device) for index, op in uses}
         if len(transfers) > 1 or (transfers and packing.is_small(reads[0].outputs[0])):
@@ -47,6 +47,14 @@ def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> list[Any]:
             for index, op in uses:
                 internals.replace_input(op, index, values[-1])
     return values
+
+
+def uses_of(tensor: Any) -> Iterator[tuple[int, Any]]:
+    """Every op that takes a tensor, of any shape, with the number of the input that it is."""
+    for op in dict.fromkeys(tensor.consumers()):
+        for index, taken in enumerate(op.inputs):
+            if taken is tensor:
+                yield index, op
 
 
 def pack_reads(values: Sequence[Any]) -> None:
@@ -67,9 +75,15 @@ def pack_reads(values: Sequence[Any]) -> None:
 
 
 def pack_gradients(
-    config: DeploymentConfig, gradients: Sequence[GradientAndVariable], after: Any = None
+    config: DeploymentConfig,
+    gradients: Sequence[GradientAndVariable],
+    after: Any = None,
+    *,
+    rows_go: bool = True,
 ) -> list[GradientAndVariable]:
     """Lets the gradients of small variables go to each parameter server in one pack.
+
+    They and the others, if they are of float32, go in `config.wire_dtype`.
 
     Args:
       config: the deployment; without parameter servers nothing is changed.
@@ -78,9 +92,12 @@ def pack_gradients(
       after: a tensor of the worker, of any shape.  No gradient leaves before it is computed, so
         that what gets them need not wait for it, which would take a message to each parameter
         server.
+      rows_go: whether rows of sparse gradients go to the parameter servers; else the caller
+        moves them.
 
     Returns:
-      The same values, of the same shapes, those that were packed beside their variables.
+      The same values, of the same shapes, those that were packed or rounded beside their
+      variables.
     """
     packed = list(gradients)
     if config.num_ps_tasks == 0:
@@ -96,10 +113,31 @@ def pack_gradients(
     ]
     for device, places in _by_device([packed[i][1] for i in small]).items():
         moved = [packed[small[place]] for place in places]
-        parts = packing.move_packed([g for g, _ in moved], config.optimizer_device(), device)
+        dtype = config.wire_dtype if _is_remote(config, device) else tf.float32
+        parts = packing.move_packed([g for g, _ in moved], config.optimizer_device(), device, dtype)
         for place, part, (_, variable) in zip(places, parts, moved, strict=True):
             packed[small[place]] = (part, variable)
-    return packed
+    return [(_go(config, g, variable, rows_go), variable) for g, variable in packed]
+
+
+def _go(config: DeploymentConfig, gradient: Any, variable: Any, rows_go: bool) -> Any:
+    """The gradient on its way to its variable, unless it is there."""
+    if isinstance(gradient, tf.IndexedSlices):
+        if not rows_go:
+            return gradient
+        values = _go(config, gradient.values, variable, rows_go)
+        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+    if (
+        gradient is None
+        or _is_remote(config, gradient.device)
+        or not _is_remote(config, variable.device)
+    ):
+        return gradient
+    return packing.move(gradient, gradient.device, variable.device, config.wire_dtype)
+
+
+def _is_remote(config: DeploymentConfig, device: str) -> bool:
+    return bool(tf.DeviceSpec.from_string(device).job == config.ps_job_name)
 
 
 def _once_done(after: Any, gradient: Any) -> Any:
@@ -130,14 +168,6 @@ def _reads_by_variable(ops: Iterable[Any]) -> dict[Any, list[Any]]:
         if placement.is_variable_op(variable) and not internals.in_old_control_flow(op):
             found.setdefault(variable, []).append(op)
     return found
-
-
-def _uses(tensor: Any) -> Iterator[tuple[int, Any]]:
-    """Every op that takes a tensor, with the number of the input that it is."""
-    for op in dict.fromkeys(tensor.consumers()):
-        for index, taken in enumerate(op.inputs):
-            if taken is tensor:
-                yield index, op
 
 
 def _read_once(variable: Any, read: Any, device: str) -> Any:

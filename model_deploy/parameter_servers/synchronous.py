@@ -24,6 +24,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from absl import logging
 
+from model_deploy import packing
 from model_deploy.cluster import close_session, run_unless_refused
 from model_deploy.fresh_reads import ops_after
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm
@@ -47,6 +48,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
       num_replicas: number of replicas.
       replica_id: index of this one; 0 is the chief.
       clip_norm: largest joint L2 norm of the mean.
+      wire_dtype: type in which rows of sparse gradients of float32 are handed in.
       after_update: functions that make ops to run after each update.
       guard: what lets an update be made only for some gradients.  Where it is not, the step
         stays as it is, and all replicas go on.
@@ -64,6 +66,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         replica_id: int,
         *,
         clip_norm: float | None = None,
+        wire_dtype: tf.DType = tf.float32,
         after_update: Sequence[Callable[[], Any]] = (),
         guard: Callable[..., AlwaysOpen] = lambda gradients: AlwaysOpen(),
     ) -> None:
@@ -73,6 +76,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         self._num_replicas = num_replicas
         self._replica_id = replica_id
         self._clip_norm = clip_norm
+        self._wire_dtype = wire_dtype
         self._after_update = after_update
         self._guard = guard
         self.was_updated: Any = None
@@ -122,7 +126,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
             kind = _RowAccumulator if isinstance(gradient, tf.IndexedSlices) else _Accumulator
             accumulator = kind(gradient, variable, self._num_replicas, self._replica_id)
             with tf.device(variable.device):
-                handed_in.append(accumulator.add(local_step))
+                handed_in.append(accumulator.add(local_step, self._wire_dtype))
                 means.append((accumulator.take_mean(self._replicas_to_aggregate), variable))
             accumulators.append(accumulator)
         with tf.device(global_step.device):
@@ -194,8 +198,9 @@ class _Accumulator:
                 gradient.dtype, variable.shape, shared_name=f"{variable.op.name}/gradients"
             )
 
-    def add(self, local_step: Any) -> Any:
+    def add(self, local_step: Any, wire_dtype: tf.DType) -> Any:
         """An op that adds this replica's gradient, unless the global step is past `local_step`."""
+        del wire_dtype  # it has come here in that type
         return self.accumulator.apply_grad(self._gradient, local_step)
 
     def take_mean(self, count: int) -> Any:
@@ -225,6 +230,7 @@ class _RowAccumulator:
         self._num_replicas = num_replicas
         self._row_shape = variable.shape.as_list()[1:]
         self._num_rows = variable.shape.as_list()[0]
+        self._device = variable.device
         # On the worker: the sum of rows that occur several times, in ascending order.
         indices, positions = tf.unique(tf.cast(gradient.indices, tf.int64))
         rows = tf.reshape(gradient.values, [-1, *self._row_shape])
@@ -239,9 +245,10 @@ class _RowAccumulator:
                 gradient.dtype, shared_name=f"{variable.op.name}/gradients"
             )
 
-    def add(self, local_step: Any) -> Any:
+    def add(self, local_step: Any, wire_dtype: tf.DType) -> Any:
         """An op that adds this replica's gradient, unless the global step is past `local_step`."""
-        return self.accumulator.apply_grad(self._indices, self._rows, local_step=local_step)
+        rows = packing.move(self._rows, self._rows.device, self._device, wire_dtype)
+        return self.accumulator.apply_grad(self._indices, rows, local_step=local_step)
 
     def take_mean(self, count: int) -> Any:
         """The mean of at least `count` gradients, once there are that many."""

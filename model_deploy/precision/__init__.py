@@ -1,6 +1,6 @@
 """Models that compute in 16 bits, with variables of 32."""
 
 from model_deploy.precision.computing import computing_in
-from model_deploy.precision.op_types import PRECISIONS
+from model_deploy.precision.op_types import PRECISIONS, check_precision
 
-__all__ = ["PRECISIONS", "computing_in"]
+__all__ = ["PRECISIONS", "check_precision", "computing_in"]

@@ -25,3 +25,13 @@ BETWEEN = frozenset(
 # TensorFlow fuses a convolution with these, and that kernel for CPUs takes 1,000 times as long in
 # float16 as in float32.
 SLOW_IN_FLOAT16 = frozenset(["BiasAdd"])
+
+
+def check_precision(value: object) -> None:
+    """Checks that a setting is one of `PRECISIONS`.
+
+    Raises:
+      ValueError: for another one.
+    """
+    if value not in PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {value!r}")

@@ -1,0 +1,98 @@
+"""One task of a cluster that trains a model of a given size, by each way and wire precision."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+import model_deploy
+from benchmarks.child import Requests
+from benchmarks.ps_task import Rounds
+from model_deploy import all_reduce
+from model_deploy import cluster as cluster_lib
+
+tf1 = tf.compat.v1
+FLOAT_BYTES = 4
+NUM_VARIABLES = 10
+
+
+def serve_ps(
+    requests: Requests, worker_hosts: Sequence[str], ps_hosts: Sequence[str], task_id: int
+) -> None:
+    """A parameter server."""
+    tf1.disable_eager_execution()
+    cluster = _cluster(worker_hosts, ps_hosts, "ps", task_id)
+    cluster_lib.start_server(cluster, cluster_lib.session_config(cluster))
+    requests.ready()
+    requests.wait()  # until the other end closes: there is nothing to ask for
+
+
+def serve_worker(
+    requests: Requests,
+    *,
+    worker_hosts: Sequence[str],
+    ps_hosts: Sequence[str],
+    task_id: int,
+    way: str,
+    wire_precision: str,
+    megabytes: float,
+    steps: int,
+    train_dir: str,
+) -> None:
+    """A worker; trains `steps` steps per request, answers "seconds".
+
+    Args:
+      requests: the child's end.
+      worker_hosts: addresses.
+      ps_hosts: addresses; none for all-reduce.
+      task_id: of this worker.
+      way: `asynchronous`, `synchronous` or `all_reduce`.
+      wire_precision: that of the deployment.
+      megabytes: of float32 gradients, in `NUM_VARIABLES` equal variables.
+      steps: per request.
+      train_dir: of the run.
+    """
+    tf1.disable_eager_execution()
+    cluster = _cluster(worker_hosts, ps_hosts, "worker", task_id)
+    config = model_deploy.DeploymentConfig(
+        clone_on_cpu=True,
+        replica_id=task_id,
+        num_replicas=len(worker_hosts),
+        num_ps_tasks=len(ps_hosts),
+        all_reduce=way == "all_reduce",
+        wire_precision=wire_precision,
+    )
+    session_config = cluster_lib.session_config(cluster)
+    if config.all_reduce:
+        session_config = all_reduce.session_config(config, session_config)
+    server = cluster_lib.start_server(cluster, session_config)
+    num_floats = round(megabytes * 1e6 / FLOAT_BYTES / NUM_VARIABLES)
+
+    def model_fn() -> None:
+        for i in range(NUM_VARIABLES):
+            variable = tf1.get_variable(
+                f"floats_{i}", [num_floats], initializer=tf1.ones_initializer()
+            )
+            tf1.losses.add_loss(tf.nn.l2_loss(variable))
+
+    model = model_deploy.deploy(
+        config,
+        model_fn,
+        optimizer=tf1.train.GradientDescentOptimizer(0.001),
+        replicas_to_aggregate=len(worker_hosts) if way == "synchronous" else None,
+    )
+    model_deploy.train(
+        model,
+        train_dir,
+        master=server.target,
+        is_chief=cluster.is_chief,
+        session_config=session_config,
+        hooks=[Rounds(requests, steps)],
+    )
+
+
+def _cluster(
+    worker_hosts: Sequence[str], ps_hosts: Sequence[str], job_name: str, task_id: int
+) -> cluster_lib.Cluster:
+    return cluster_lib.Cluster(
+        tuple(worker_hosts), tuple(ps_hosts), job_name=job_name, task_id=task_id
+    )

@@ -1,0 +1,160 @@
+"""What a step reads of variables on parameter servers, in 16 bits on the way."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import graph_walk, internals, packing, placement
+from model_deploy.config import DeploymentConfig
+from model_deploy.parameter_servers.shared_reads import uses_of
+
+# Ops that give a variable, or rows of it, as it is.
+_READS = (
+    "Identity",
+    "ReadVariableOp",
+    "Gather",
+    "GatherNd",
+    "GatherV2",
+    "ResourceGather",
+    "ResourceGatherNd",
+)
+
+
+class _Crossing(NamedTuple):
+    """A value of a variable that comes to the worker.
+
+    Attributes:
+      value: on the parameter server, the variable or rows of it.
+      device: of the variable.
+      uses: ops of the worker that take it, each with the number of the input that it is.
+    """
+
+    value: Any
+    device: str
+    uses: list[tuple[int, Any]]
+
+
+def narrow_reads(
+    config: DeploymentConfig, shared: Sequence[Any], computed: Iterable[Any]
+) -> list[Any]:
+    """Lets trained variables come to the worker in `config.wire_dtype`, where a step uses them.
+
+    To be called once gradients are computed, which are those at the rounded values.  Reads the
+    collection `TRAINABLE_VARIABLES`.
+
+    Only ops that losses or gradients need get rounded values.  What other ops read, such as
+    those that update averages, stays exact; so do variables that are not trained, as update
+    ops may write back what they read; and what loops and conditions read for themselves.
+
+    Args:
+      config: the deployment; without parameter servers, or with float32, nothing is changed.
+      shared: what `share_reads` returned, tensors of their variables' shapes on the worker.
+      computed: losses and gradients of the step, tensors of any shapes.
+
+    Returns:
+      Those of `shared` that come as before, for `pack_reads`.
+    """
+    if config.num_ps_tasks == 0 or config.wire_dtype == tf.float32:
+        return list(shared)
+    needed = _needed_by([tensor.op for tensor in computed])
+    trained = {variable.op for variable in tf.trainable_variables()}
+    exact = []
+    in_packs: dict[Any, _Crossing] = {}
+    for value in shared:
+        read = value.op.inputs[0]
+        variable = _variable_of(config, read)
+        uses = [(index, op) for index, op in uses_of(value) if op in needed]
+        if uses and variable in trained:
+            in_packs[variable] = _Crossing(read, variable.device, uses)
+        else:
+            exact.append(value)
+    alone: dict[Any, _Crossing] = {}
+    for value, use in _others(config, needed.difference(value.op for value in shared)):
+        variable = _variable_of(config, value)
+        if variable in trained:
+            key = variable if _is_any_read(value.op, variable) else value.name
+            found = in_packs if key in in_packs else alone
+            found.setdefault(key, _Crossing(value, variable.device, [])).uses.append(use)
+    with tf.control_dependencies(None):
+        _narrow_in_packs(config, list(in_packs.values()))
+        for crossing in alone.values():
+            _narrow(config, crossing)
+    return exact
+
+
+def _others(config: DeploymentConfig, ops: Iterable[Any]) -> Iterator[tuple[Any, tuple[int, Any]]]:
+    """What ops of the worker take from reads by themselves, and where they take it."""
+    for op in sorted(ops, key=lambda op: str(op.name)):
+        for index, value in enumerate(op.inputs):
+            if value.op.type in _READS and not _is_on_ps(config, op):
+                yield value, (index, op)
+
+
+def _needed_by(ops: Sequence[Any]) -> set[Any]:
+    """The given ops and all that run before them, but for what only updates of variables need."""
+    taken = graph_walk.ancestors(ops)
+    # Gradients also wait for others of the same op, such as those of inputs, which nothing takes.
+    before = graph_walk.ancestors(ops, control_inputs=True)
+    updates = [op for op in before if _takes_variable(op) and op.type not in _READS]
+    return before - (graph_walk.ancestors(updates) - taken)
+
+
+def _takes_variable(op: Any) -> bool:
+    return any(placement.is_variable_op(tensor.op) for tensor in op.inputs)
+
+
+def _variable_of(config: DeploymentConfig, value: Any) -> Any:
+    """The op of the float32 variable that a tensor beside it has values of; None for others."""
+    if value.dtype.base_dtype != tf.float32:
+        return None
+    op = value.op
+    while not placement.is_variable_op(op):
+        if op.type not in _READS or not _is_on_ps(config, op):
+            return None
+        if internals.in_old_control_flow(op):  # what takes it outside would belong to the loop
+            return None
+        op = op.inputs[0].op
+    return op
+
+
+def _is_any_read(op: Any, variable: Any) -> bool:
+    """Whether an op reads the whole variable, at any moment of the step."""
+    return op.inputs[0].op is variable and len(op.inputs) == 1 and not op.control_inputs
+
+
+def _is_on_ps(config: DeploymentConfig, op: Any) -> bool:
+    # What uses a resource runs beside it, whatever its own device says.
+    handles = [tensor.op for tensor in op.inputs if tensor.dtype == tf.resource]
+    device = next((h.device for h in handles if placement.is_variable_op(h)), op.device)
+    return bool(tf.DeviceSpec.from_string(device).job == config.ps_job_name)
+
+
+def _narrow_in_packs(config: DeploymentConfig, crossings: Sequence[_Crossing]) -> None:
+    """Lets small values come in one pack from each parameter server.
+
+    They wait for nothing.  What does, such as rows of a part of a clone, would hold up the others.
+    """
+    by_device: dict[str, list[_Crossing]] = {}
+    for crossing in crossings:
+        if packing.is_small(crossing.value):
+            by_device.setdefault(crossing.device, []).append(crossing)
+        else:
+            _narrow(config, crossing)
+    for device, small in by_device.items():
+        values = [crossing.value for crossing in small]
+        moved = packing.move_packed(values, device, config.inputs_device(), config.wire_dtype)
+        for crossing, value in zip(small, moved, strict=True):
+            _replace(crossing, value)
+
+
+def _narrow(config: DeploymentConfig, crossing: _Crossing) -> None:
+    _replace(
+        crossing,
+        packing.move(crossing.value, crossing.device, config.inputs_device(), config.wire_dtype),
+    )
+
+
+def _replace(crossing: _Crossing, value: Any) -> None:
+    for index, op in crossing.uses:
+        internals.replace_input(op, index, value)
