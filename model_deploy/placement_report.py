@@ -10,6 +10,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import compilation, graph_walk, internals, placement
 from model_deploy.clones import batch_norms, stages_by_device
 from model_deploy.deployment import DeployedModel
+from model_deploy.precision import describe_types
 
 ANY_DEVICE = "(any)"
 
@@ -65,6 +66,7 @@ class PlacementReport:
       batch_norm: in words, over how many clones batch norms take their moments, if that is more
         than one; else ''.
       wire: in words, what is rounded between processes, if anything; else ''.
+      precision: in words, how many ops of a model compute in 16 bits, if any do; else ''.
     """
 
     devices: tuple[DeviceRow, ...]
@@ -73,6 +75,7 @@ class PlacementReport:
     compilation: str = ""
     batch_norm: str = ""
     wire: str = ""
+    precision: str = ""
 
     def __str__(self) -> str:
         devices = [_cells("device", "ops", "variables", "bytes")]
@@ -85,7 +88,13 @@ class PlacementReport:
             transfers.append(_cells(name, sent.tensors, sent.known_bytes, sent.unknown))
         if not self.transfers:
             transfers.append(_cells("nothing crosses between devices", 0, 0, 0))
-        notes = (self.accumulation, self.batch_norm, self.compilation, self.wire)
+        notes = (
+            self.accumulation,
+            self.precision,
+            self.batch_norm,
+            self.compilation,
+            self.wire,
+        )
         lines = [note for note in notes if note]
         table = _table([devices, transfers])
         return "\n".join([*lines, "", table]) if lines else table
@@ -108,7 +117,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     Raises:
       ValueError: if the argument is of another kind.
     """
-    accumulation = batch_norm = wire = ""
+    accumulation = batch_norm = wire = precision = ""
     if isinstance(graph_or_model, tf.Graph):
         ops = graph_or_model.get_operations()
         stages = stages_by_device(graph_or_model)
@@ -122,6 +131,8 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
         ops = sorted(
             graph_walk.ancestors([end.op], control_inputs=True), key=lambda op: str(op.name)
         )
+        config = graph_or_model.config
+        precision = describe_types(ops, "float32" if config is None else config.precision)
     else:
         raise ValueError(
             "graph_or_model must be a tf.Graph or a DeployedModel, "
@@ -130,7 +141,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     devices = _devices_of(ops)
     rows = _device_rows(ops, devices, stages), _transfer_rows(ops, devices)
     compiled = compilation.describe_compilation(ops)
-    return PlacementReport(*rows, accumulation, compiled, batch_norm, wire)
+    return PlacementReport(*rows, accumulation, compiled, batch_norm, wire, precision)
 
 
 def _accumulation(model: DeployedModel) -> str:

@@ -73,7 +73,7 @@ WITHOUT_TENSORS = _table(
         in_old_control_flow is_partitioned is_resource_variable making_ops_by normalizes_examples
         ops_are_deterministic set_attribute set_device set_initializer slurm_step xla_kernels
     launch: LaunchOptions Launcher ReservedPorts
-    precision: PRECISIONS check_precision computing_in
+    precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
     training: LoopOptions Place TrainResult check_writable join join_cluster serve

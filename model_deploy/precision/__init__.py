@@ -2,5 +2,6 @@
 
 from model_deploy.precision.computing import computing_in
 from model_deploy.precision.op_types import PRECISIONS, check_precision
+from model_deploy.precision.report import describe_types
 
-__all__ = ["PRECISIONS", "check_precision", "computing_in"]
+__all__ = ["PRECISIONS", "check_precision", "computing_in", "describe_types"]

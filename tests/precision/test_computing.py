@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import DeploymentConfig, deploy, slim
+from model_deploy import DeploymentConfig, deploy, describe, slim
 from model_deploy.precision import computing_in
 from tests import copies
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
@@ -193,3 +193,12 @@ def test_unknown_precision():
     """A config with another precision names the choices."""
     with pytest.raises(ValueError, match=r"precision must be one of .*, got 'half'"):
         DeploymentConfig(precision="half")
+
+
+def test_report_of_types():
+    """`describe` counts the ops that compute in 16 bits, and those of such types in float32."""
+    config = LogicalDevices(precision="bfloat16")
+    feed = feed_clones(GOLDENS["linear"], 1)
+    model = deploy(config, feed, optimizer=tf.train.GradientDescentOptimizer(0.1))
+    # A product, its two gradients, and what adds the bias; the error is computed in float32.
+    assert "precision bfloat16: 3 MatMul, 1 AddV2; in float32: " in str(describe(model))
