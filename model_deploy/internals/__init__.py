@@ -4,7 +4,7 @@ from model_deploy.internals.batch_moments import normalizes_examples, taking_bat
 from model_deploy.internals.compilation import xla_kernels
 from model_deploy.internals.determinism import ops_are_deterministic
 from model_deploy.internals.notices import hide_deprecations
-from model_deploy.internals.op_creation import NewOp, making_ops_by
+from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
 from model_deploy.internals.ops import (
     add_control_inputs,
     add_loop_inputs,
@@ -54,5 +54,6 @@ __all__ = [
     "slice_of",
     "slurm_step",
     "taking_batch_moments_by",
+    "tape_records",
     "xla_kernels",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
+from tensorflow.python.eager import record
 
 
 class NewOp(NamedTuple):
@@ -56,6 +57,14 @@ def making_ops_by(rule: Rule) -> Iterator[None]:
     finally:
         _blocks.leave()
         _rules.reset(token)
+
+
+def tape_records() -> bool:
+    """Whether a `tf.GradientTape` may record the ops that are made now, each as it was asked for.
+
+    Wraps `record.could_possibly_record`.
+    """
+    return bool(record.could_possibly_record())
 
 
 _create_op = tf.Graph._create_op_internal

@@ -29,9 +29,9 @@ def computing_in(precision: str, device: str = "") -> Iterator[None]:
 
     In 16 bits are convolutions and matrix products; and what lies behind them of the types in
     `BETWEEN`, unless it also takes a value of 32 bits that is neither variable nor constant (the
-    target of a loss, say).  The type that is computed in follows Micikevicius et al.,
-    https://arxiv.org/abs/1710.03740, sections 3.1 and 3.3: variables, reductions, norms and
-    losses are float32.
+    target of a loss, say).  What a `tf.GradientTape` records stays as it is.  The types follow
+    Micikevicius et al., https://arxiv.org/abs/1710.03740, sections 3.1 and 3.3: variables,
+    reductions, norms and losses are float32.
 
     Args:
       precision: one of `PRECISIONS`.
@@ -65,6 +65,8 @@ class _Casting:
         if new.type not in COMPUTE and new.type not in self._between:
             return None
         if "T" not in new.attrs or new.attrs["T"].type != tf.float32.as_datatype_enum:
+            return None
+        if internals.tape_records():
             return None
         places = _places_of_type(new)
         if new.type in self._between and not self._lies_between([new.inputs[i] for i in places]):

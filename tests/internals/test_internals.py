@@ -8,6 +8,7 @@ import keras
 import pytest
 import tensorflow.compat.v1 as tf
 import tf_keras
+from tensorflow.python.eager import record
 from tensorflow.python.framework import config, dtypes, kernels, ops
 from tensorflow.python.ops import ref_variable, resource_variable_ops, variables
 from tensorflow.python.util import deprecation, pywrap_xla_ops
@@ -32,6 +33,7 @@ _OWNERS = {
     "deprecation": [deprecation],
     "config": [config],
     "kernels": [kernels],
+    "record": [record],
     "pywrap_xla_ops": [pywrap_xla_ops],
 }
 # Set by constructors: only an object has them.

@@ -1,8 +1,10 @@
 """Tests of `model_deploy.precision`: which ops compute in 16 bits, and how well."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+import tf_keras
 
 from model_deploy import DeploymentConfig, deploy, describe, slim
 from model_deploy.precision import computing_in
@@ -119,6 +121,91 @@ def test_gradients_are_close_to_those_of_float32(kind, precision):
         limit = 4 * SPACING[precision] * np.max(np.abs(expected))
         np.testing.assert_allclose(actual, expected, rtol=0, atol=limit)
     assert any(np.any(a != b) for a, b in zip(found, exact, strict=True))
+
+
+def test_what_a_tape_records():
+    """While a tape records, ops are those that were asked for, and its gradients are theirs."""
+    weight = tf.Variable([[2.0]])
+    with computing_in("bfloat16"):
+        with tf.GradientTape() as tape:
+            product = tf.matmul([[3.0]], weight)
+        gradient = tape.gradient(product, weight)
+    assert product.op.type == "MatMul"
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(gradient).tolist() == [[3.0]]
+
+
+def test_gradients_in_a_model():
+    """A penalty on gradients that `model_fn` takes by `tf.gradients` trains, in 16 bits."""
+
+    def model_fn():
+        images = tf.ones([2, 4, 4, 1])
+        score = tf.reduce_sum(slim.flatten(slim.conv2d(images, 2, 3, activation_fn=tf.nn.tanh)))
+        [slope] = tf.gradients(score, images)
+        tf.losses.add_loss(tf.reduce_mean(tf.square(slope)))
+
+    config = LogicalDevices(num_clones=2, precision="bfloat16")
+    model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+    with tf.Session(config=cpu_config(2)) as session:
+        session.run(tf.global_variables_initializer())
+        losses = [session.run(model.train_op) for _ in range(4)]
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras", "tf_keras"])
+def test_models_of_keras(library):
+    """A model of Keras computes in 16 bits, keeps variables of 32, and trains."""
+
+    def model_fn():
+        net = library.layers.Conv2D(4, 3, activation="relu")(tf.ones([2, 6, 6, 3]))
+        net = library.layers.Dense(3)(library.layers.Flatten()(net))
+        tf.losses.sparse_softmax_cross_entropy([0, 1], net)
+
+    with tf.variable_scope(""):
+        config = LogicalDevices(precision="bfloat16")
+        model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+    assert "bfloat16" in _types()["Conv2D"]
+    assert "float32" not in _types()["Conv2D"]
+    with tf.Session(config=cpu_config(1)) as session:
+        session.run(tf.global_variables_initializer())
+        losses = [session.run(model.train_op) for _ in range(4)]
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.slow
+def test_everything_at_once():
+    """Copied clones with parts, in 16 bits, with a scale, synchronized norms and clipping."""
+
+    def model_fn(batches):
+        images, labels = next(batches)
+        net = slim.conv2d(images, 4, 3, normalizer_fn=slim.batch_norm, scope="conv")
+        logits = slim.fully_connected(slim.flatten(net), 3, activation_fn=None, scope="logits")
+        tf.losses.sparse_softmax_cross_entropy(labels, logits)
+
+    golden = GOLDENS["convolution"]
+    config = LogicalDevices(
+        num_clones=2,
+        copy_clones=True,
+        accumulate_steps=2,
+        precision="float16",
+        sync_batch_norm=True,
+    )
+    model = deploy(
+        config,
+        model_fn,
+        [copies.batches_of(golden, 4)],
+        optimizer=tf.train.AdamOptimizer(0.05),
+        clip_norm=1.0,
+    )
+    with tf.Session(config=cpu_config(2)) as session:
+        session.run(tf.global_variables_initializer())
+        losses = [session.run(model.train_op) for _ in range(12)]
+        assert int(session.run(model.loss_scale.state()[1])) < 3
+    assert losses[-1] < losses[0]
+    report = str(describe(model))
+    for line in ("accumulate_steps 2", "precision float16", "sync_batch_norm"):
+        assert line in report
 
 
 def test_loops():
