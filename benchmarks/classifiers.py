@@ -41,7 +41,7 @@ def num_threads() -> int:
 
 
 def measure(step: Callable[[], float], work: Work) -> dict[str, float]:
-    """Trains for `work.secs` seconds.
+    """Trains for `work.secs` seconds, after a step that is not timed.
 
     Args:
       step: makes a step and returns its loss.
@@ -49,6 +49,7 @@ def measure(step: Callable[[], float], work: Work) -> dict[str, float]:
     Raises:
       ValueError: if the loss is not finite, for then the work may be another one.
     """
+    step()  # what other processes did meanwhile is in the caches
     steps, began = 0, time.perf_counter()
     while True:
         loss = step()
