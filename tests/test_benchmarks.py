@@ -289,15 +289,8 @@ def test_unknown_benchmark(capsys):
     assert "--only must name some of loop," in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "network",
-    [
-        "cifarnet",
-        pytest.param("mobilenet_v1", marks=pytest.mark.slow),
-        pytest.param("inception_v3", marks=pytest.mark.slow),
-        pytest.param("resnet_v1_50", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["cifarnet", "mobilenet_v1", "inception_v3", "resnet_v1_50"])
 def test_pytorch_has_as_many_parameters(network):
     """A network in PyTorch has as many parameters as that of `nets`."""
     torch = pytest.importorskip("torch")
