@@ -67,7 +67,8 @@ def works(settings: Settings, network: str) -> list[Work]:
 
 
 def _benchmark(settings: Settings, network: str) -> Benchmark:
-    image_size, batch_size = NETWORKS[network]
+    trained = works(settings, network)
+    size = trained[0].image_size
     goals = [
         goal
         for each in PRECISIONS
@@ -80,7 +81,7 @@ def _benchmark(settings: Settings, network: str) -> Benchmark:
     return Benchmark(
         title=f"{network} in float32 and bfloat16",
         does=(
-            f"{batch_size} constant images of {image_size} x {image_size} per step, one clone on "
+            f"{trained[0].batch_size} constant images of {size} x {size} per step, one clone on "
             "the CPU: `deploy` with each `precision` and a loop over its train op; PyTorch in "
             "`channels_last`, without and with `autocast`; Keras under `float32` and "
             "`mixed_bfloat16`, without XLA, by `train_on_batch`."
@@ -88,7 +89,7 @@ def _benchmark(settings: Settings, network: str) -> Benchmark:
         ),
         quantities=(UNIT,),
         reference=_name(OURS, "float32"),
-        start=functools.partial(_start, works(settings, network)),
+        start=functools.partial(_start, trained),
         goals=tuple(goals),
     )
 
