@@ -199,7 +199,7 @@ def _conv(
 ) -> Any:
     """A convolution and its batch normalization; the padding keeps the size by default."""
     sides = (kernel, kernel) if isinstance(kernel, int) else kernel
-    margins = tuple(side // 2 for side in sides) if padding is None else padding
+    margins = (sides[0] // 2, sides[1] // 2) if padding is None else padding
     normalization = nn.BatchNorm2d(outputs, eps=epsilon)
     if not scale:
         normalization.register_parameter("weight", None)
