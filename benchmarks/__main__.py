@@ -17,6 +17,7 @@ from benchmarks.machine import describe_machine
 MODULES = (
     "loop",
     "cifarnet",
+    "precision",
     "inputs_training",
     "inputs_cifar10",
     "inputs_files",

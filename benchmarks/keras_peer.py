@@ -136,29 +136,35 @@ class Normalization(keras.layers.Layer):
 
 def cifarnet(data_dir: str | None) -> tuple[Any, Any]:
     """The network of `nets.cifarnet`, and the usual input for it."""
-    layers = keras.layers
     # slim's L2 loss is half of Keras's.
-    decay = keras.regularizers.L2(sizes.WEIGHT_DECAY / 2)
+    layers = cifarnet_layers(keras.regularizers.L2(sizes.WEIGHT_DECAY / 2))
+    return Model(layers), images.usual_input(data_dir, sizes.BATCH_SIZE)
+
+
+def cifarnet_layers(decay: Any = None) -> list[Any]:
+    """The layers of `nets.cifarnet`; `decay` regularizes the weights of two of them."""
+    layers = keras.layers
 
     def conv() -> Any:
         return layers.Conv2D(64, 5, padding="same", activation="relu")
 
+    def normalization() -> Any:
+        # TensorFlow has no kernel for bfloat16 on CPUs.
+        return Normalization(dtype="float32")
+
     def dense(units: int) -> Any:
         return layers.Dense(units, activation="relu", kernel_regularizer=decay)
 
-    model = Model(
-        [
-            conv(),
-            layers.MaxPool2D(2),
-            Normalization(),
-            conv(),
-            Normalization(),
-            layers.MaxPool2D(2),
-            layers.Flatten(),
-            dense(384),
-            layers.Dropout(0.5),
-            dense(192),
-            layers.Dense(10),
-        ]
-    )
-    return model, images.usual_input(data_dir, sizes.BATCH_SIZE)
+    return [
+        conv(),
+        layers.MaxPool2D(2),
+        normalization(),
+        conv(),
+        normalization(),
+        layers.MaxPool2D(2),
+        layers.Flatten(),
+        dense(384),
+        layers.Dropout(0.5),
+        dense(192),
+        layers.Dense(10),
+    ]

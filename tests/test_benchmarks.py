@@ -288,3 +288,47 @@ def test_unknown_benchmark(capsys):
     with pytest.raises(SystemExit):
         all_benchmarks.main(["--only=loop,speed"])
     assert "--only must name some of loop," in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["cifarnet", "mobilenet_v1", "inception_v3", "resnet_v1_50"])
+def test_pytorch_has_as_many_parameters(network):
+    """A network in PyTorch has as many parameters as that of `nets`."""
+    torch = pytest.importorskip("torch")
+    tf1 = importlib.import_module("tensorflow").compat.v1  # not for the children of this file
+    precision = importlib.import_module("benchmarks.precision")
+    peers = importlib.import_module("benchmarks.torch_classifiers")
+    deployed = importlib.import_module("benchmarks.deployed_classifiers")
+    work = precision.works(frame.Settings(), network)[0]
+    with torch.device("meta"):
+        its = peers.count_parameters(peers.build(work))
+    with tf1.Graph().as_default():
+        deployed.build(work)
+        assert deployed.count_parameters() == its
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["deploy", "PyTorch", "Keras"])
+def test_classifiers_train(library):
+    """Each library trains cifarnet in bfloat16, which has 1,756,426 parameters."""
+    precision = importlib.import_module("benchmarks.precision")
+    _, work = precision.works(frame.Settings(quick=True), "cifarnet")
+    with contextlib.ExitStack() as stack:
+        measure = precision.start(stack, library, work)
+        if isinstance(measure, frame.Absent):
+            pytest.skip(measure.reason)
+        measured = measure()
+    assert measured["images/s"] > 0
+    # 5 x 5 x 3 x 64 + 64, 5 x 5 x 64 x 64 + 64, 4096 x 384 + 384, 384 x 192 + 192, 192 x 10 + 10.
+    assert measured["parameters"] == 4864 + 102_464 + 1_573_248 + 73_920 + 1930
+
+
+def test_loss_must_be_finite():
+    """A network whose loss is not a number any more is not measured."""
+    classifiers = importlib.import_module("benchmarks.classifiers")
+    work = classifiers.Work("cifarnet", "float32", image_size=32, batch_size=2, secs=0)
+    assert classifiers.measure(lambda: 2.3, work)["images/s"] > 0
+    with pytest.raises(
+        ValueError, match=r"the loss of Work\(.*'cifarnet'.*must be finite, got nan"
+    ):
+        classifiers.measure(lambda: float("nan"), work)
