@@ -39,7 +39,8 @@ WITH_TENSORS = _table(
         taking_batch_moments_by
     optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer averages_to_restore
         build_learning_rate build_optimizer moving_average_update weight_decay_note
-    parameter_servers: StepCounter SynchronousOptimizer pack_gradients pack_reads share_reads
+    parameter_servers: StepCounter SynchronousOptimizer narrow_reads pack_gradients pack_reads
+        share_reads
     training: train
     model_deploy: Clone DeployedModel average_gradients batches_taken deploy optimize_clones
         split_batch
