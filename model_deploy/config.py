@@ -1,7 +1,6 @@
 """`DeploymentConfig`: which device for clones, variables, inputs and the optimizer."""
 
 import dataclasses
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,16 +8,10 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import placement
 from model_deploy.checks import check_whole
-from model_deploy.loss_scale import DYNAMIC, check_loss_scale
-from model_deploy.precision import check_precision
-
-# TensorFlow's own rule for job names, see `DeviceSpec.from_string`.
-_JOB_NAME = re.compile(r"[a-zA-Z][\w]*", re.ASCII)
+from model_deploy.config_checks import check_config
+from model_deploy.loss_scale import DYNAMIC
 
 DeviceFunction = Callable[[Any], str]
-
-# How float32 values may cross process borders.
-WIRE_PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,76 +87,7 @@ class DeploymentConfig:
     wire_precision: str = dataclasses.field(default="float32", kw_only=True)
 
     def __post_init__(self) -> None:
-        check_whole("num_clones", self.num_clones, 1)
-        check_whole("devices_per_clone", self.devices_per_clone, 1)
-        check_whole("accumulate_steps", self.accumulate_steps, 1)
-        for field in ("clone_on_cpu", "all_reduce", "copy_clones", "sync_batch_norm", "xla"):
-            value = getattr(self, field)
-            if not isinstance(value, bool):
-                raise ValueError(f"{field} must be True or False, got {value!r}")
-        check_whole("replica_id", self.replica_id, 0)
-        check_whole("num_replicas", self.num_replicas, 1)
-        check_whole("num_ps_tasks", self.num_ps_tasks, 0)
-        if self.replica_id >= self.num_replicas:
-            raise ValueError(
-                f"replica_id must be less than num_replicas={self.num_replicas}, "
-                f"got {self.replica_id}"
-            )
-        self._check_all_reduce()
-        self._check_copies()
-        self._check_names()
-        self._check_wire()
-        check_precision(self.precision)
-        check_loss_scale(self.loss_scale)
-
-    def _check_all_reduce(self) -> None:
-        if self.all_reduce and self.num_ps_tasks > 0:
-            raise ValueError(
-                f"num_ps_tasks must be 0 with all_reduce=True, got {self.num_ps_tasks}"
-            )
-        if self.num_replicas > 1 and self.num_ps_tasks < 1 and not self.all_reduce:
-            raise ValueError(
-                f"num_ps_tasks must be at least 1 with num_replicas={self.num_replicas}, "
-                f"got {self.num_ps_tasks}; or set all_reduce=True"
-            )
-
-    def _check_copies(self) -> None:
-        """All-reduce makes variables in each call of `model_fn`, on the clone's one device."""
-        if self.all_reduce and self.copy_clones:
-            raise ValueError("copy_clones must be False with all_reduce=True, got True")
-        if self.all_reduce and self.devices_per_clone > 1:
-            raise ValueError(
-                f"devices_per_clone must be 1 with all_reduce=True, got {self.devices_per_clone}"
-            )
-
-    def _check_names(self) -> None:
-        for field in ("worker_job_name", "ps_job_name"):
-            name = getattr(self, field)
-            if not isinstance(name, str) or not _JOB_NAME.fullmatch(name):
-                raise ValueError(
-                    f"{field} must be a letter followed by letters, digits and _, got {name!r}"
-                )
-        if self.worker_job_name == self.ps_job_name:
-            raise ValueError(
-                f"ps_job_name must differ from worker_job_name, got {self.ps_job_name!r}"
-            )
-        if self.ps_strategy not in placement.PS_STRATEGIES:
-            raise ValueError(
-                f"ps_strategy must be one of {', '.join(placement.PS_STRATEGIES)}, "
-                f"got {self.ps_strategy!r}"
-            )
-
-    def _check_wire(self) -> None:
-        if self.wire_precision not in WIRE_PRECISIONS:
-            raise ValueError(
-                f"wire_precision must be one of {', '.join(WIRE_PRECISIONS)}, "
-                f"got {self.wire_precision!r}"
-            )
-        if self.wire_precision != "float32" and self.num_replicas == 1 and self.num_ps_tasks == 0:
-            raise ValueError(
-                "wire_precision must be 'float32' with num_replicas=1 and num_ps_tasks=0, where "
-                f"nothing crosses a process border, got {self.wire_precision!r}"
-            )
+        check_config(self)
 
     @property
     def ps_device(self) -> str:

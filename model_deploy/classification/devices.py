@@ -4,7 +4,8 @@ import dataclasses
 from typing import ClassVar
 
 from model_deploy.commands import Options, named_as, option
-from model_deploy.config import WIRE_PRECISIONS, DeploymentConfig
+from model_deploy.config import DeploymentConfig
+from model_deploy.config_checks import WIRE_PRECISIONS
 from model_deploy.loss_scale import check_loss_scale
 from model_deploy.placement import PS_STRATEGIES
 from model_deploy.precision import PRECISIONS

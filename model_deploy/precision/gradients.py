@@ -1,4 +1,4 @@
-"""Gradients of ops in 16 bits that are computed in 32.
+"""Gradients of ops in 16 bits that are computed otherwise than TensorFlow does, in 32 for the most.
 
 TensorFlow's kernels for CPUs add up the gradient of a bias in bfloat16: that of 6,272 numbers from
 0 to 1 comes out 84% too small.  The gradient of the input of a depthwise convolution takes 9 times
@@ -10,6 +10,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.precision.filter_gradients import as_products
+
 _SETTINGS = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
 
 
@@ -19,10 +21,10 @@ def overrides(dtype: Any) -> dict[str, str]:
     Args:
       dtype: `tf.bfloat16` or `tf.float16`, what the ops compute in.
     """
-    names = dict(_REGISTERED)
-    if dtype != tf.float16:
-        names = {kind: names[kind] for kind in ("BiasAdd", "DepthwiseConv2dNative")}
-    return names
+    if dtype == tf.float16:
+        return dict(_REGISTERED)
+    names = {kind: _REGISTERED[kind] for kind in ("BiasAdd", "DepthwiseConv2dNative")}
+    return {**names, "Conv2D": _BY_PRODUCTS}
 
 
 def _settings(op: Any) -> dict[str, Any]:
@@ -111,3 +113,19 @@ def _register(kind: str) -> str:
 
 
 _REGISTERED = {kind: _register(kind) for kind in _GRADIENTS}
+_BY_PRODUCTS = "model_deploy/Conv2DInBfloat16"
+
+
+@tf.RegisterGradient(_BY_PRODUCTS)
+def _gradient_by_products(op: Any, gradient: Any) -> list[Any]:
+    """That of a convolution; on a CPU the filter's by products, where these are faster."""
+    images, filters = op.inputs
+    of_filters = None
+    if "GPU" not in op.device.upper():
+        of_filters = as_products(op, images, filters, gradient)
+    if of_filters is None:
+        return list(_conv2d(op, images, filters, gradient))
+    of_images = tf.raw_ops.Conv2DBackpropInput(
+        input_sizes=tf.shape(images), filter=filters, out_backprop=gradient, **_settings(op)
+    )
+    return [of_images, of_filters]

@@ -100,6 +100,17 @@ def _gradients(build, images, precision):
 
 CONVOLUTIONS = {
     "conv2d": (4, lambda x: slim.conv2d(x, 4, 3, stride=2)),
+    "conv2d of 1 x 1": (4, lambda x: slim.conv2d(x, 4, 1)),
+    "conv2d of 1 x 1, strided": (4, lambda x: slim.conv2d(x, 4, 1, stride=2)),
+    "conv2d of 2 x 3": (4, lambda x: slim.conv2d(x, 4, [2, 3], stride=[1, 2])),
+    "conv2d of 3 x 1, valid": (4, lambda x: slim.conv2d(x, 4, [3, 1], padding="VALID")),
+    "conv2d padded": (
+        4,
+        lambda x: tf.nn.conv2d(
+            x, tf.get_variable("w", [3, 3, 3, 4]), 2, [[0, 0], [1, 0], [2, 1], [0, 0]]
+        ),
+    ),
+    "conv2d of many positions": (4, lambda x: slim.conv2d(tf.tile(x, [1, 2, 2, 1]), 4, 3)),
     "conv2d dilated": (4, lambda x: slim.conv2d(x, 4, 3, rate=2)),
     "separable": (4, lambda x: slim.separable_conv2d(x, 4, 3, 2, activation_fn=None)),
     "transposed": (4, lambda x: slim.conv2d_transpose(x, 4, 3, stride=2)),
@@ -121,6 +132,25 @@ def test_gradients_are_close_to_those_of_float32(kind, precision):
         limit = 4 * SPACING[precision] * np.max(np.abs(expected))
         np.testing.assert_allclose(actual, expected, rtol=0, atol=limit)
     assert any(np.any(a != b) for a, b in zip(found, exact, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "device", "by_kernel"),
+    [
+        pytest.param(10, 3, "", False, id="few positions"),
+        pytest.param(11, 3, "", True, id="many"),
+        pytest.param(11, 1, "", False, id="many of 1 x 1"),
+        pytest.param(10, 3, "/device:GPU:0", True, id="GPU"),
+    ],
+)
+def test_which_filters_take_products(size, kernel, device, by_kernel):
+    """On a CPU the gradient of a filter in bfloat16 is made of products, where these are fast."""
+    with tf.device(device):
+        images = tf.ones([1, size, size, 2])
+        with computing_in("bfloat16", device):
+            made = slim.conv2d(images, 4, kernel)
+        tf.gradients(made, tf.trainable_variables())
+    assert ("Conv2DBackpropFilter" in _types()) == by_kernel
 
 
 def test_what_a_tape_records():
