@@ -367,11 +367,12 @@ def _by_tensor():
 
 
 def _by_tensor_in_version_1():
+    was_new = tf.control_flow_v2_enabled()
     tf.disable_control_flow_v2()
     try:
         return _by_tensor()
     finally:
-        tf.enable_control_flow_v2()
+        (tf.enable_control_flow_v2 if was_new else tf.disable_control_flow_v2)()
 
 
 def _with_a_mask():

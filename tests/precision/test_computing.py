@@ -155,14 +155,14 @@ def test_which_filters_take_products(size, kernel, device, by_kernel):
 
 def test_what_a_tape_records():
     """While a tape records, ops are those that were asked for, and its gradients are theirs."""
-    weight = tf.Variable([[2.0]])
+    weight = tf.constant([[2.0]])
     with computing_in("bfloat16"):
         with tf.GradientTape() as tape:
+            tape.watch(weight)
             product = tf.matmul([[3.0]], weight)
         gradient = tape.gradient(product, weight)
     assert product.op.type == "MatMul"
     with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
         assert session.run(gradient).tolist() == [[3.0]]
 
 
