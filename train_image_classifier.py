@@ -316,10 +316,10 @@ def train_model(
         print_banner(options, run)
         if options.describe:
             print(model_deploy.describe(model))
-        elif options.xla:
-            print(model_deploy.describe(model).compilation, flush=True)
             for held in inputs.held_in(tf.get_default_graph()):
                 print(held)
+        elif options.xla:
+            print(model_deploy.describe(model).compilation, flush=True)
         return model_deploy.train(
             model,
             options.train_dir,

@@ -10,6 +10,7 @@ import tensorflow as tf
 import model_deploy
 from benchmarks import ps_network
 from benchmarks.child import Requests
+from model_deploy import all_reduce
 from model_deploy import cluster as cluster_lib
 
 tf1 = tf.compat.v1
@@ -45,7 +46,7 @@ def serve_ps(
     requests: Requests, worker_hosts: Sequence[str], ps_hosts: Sequence[str], task_id: int
 ) -> None:
     """A parameter server."""
-    _start_task(worker_hosts, ps_hosts, "ps", task_id)
+    start_task(worker_hosts, ps_hosts, "ps", task_id)
     requests.ready()
     requests.wait()  # until the other end closes: there is nothing to ask for
 
@@ -61,7 +62,7 @@ def serve_worker(
     train_dir: str,
 ) -> None:
     """An asynchronous worker; trains `steps` steps per request, answers "seconds"."""
-    cluster, server, session_config = _start_task(worker_hosts, ps_hosts, "worker", task_id)
+    cluster, server, session_config = start_task(worker_hosts, ps_hosts, "worker", task_id)
     deployment = model_deploy.DeploymentConfig(
         clone_on_cpu=True,
         replica_id=task_id,
@@ -100,7 +101,7 @@ def serve_copy(
 
     Assigning has to wait for the bytes, as an update has to.
     """
-    cluster, server, session_config = _start_task(worker_hosts, ps_hosts, "worker", 0)
+    cluster, server, session_config = start_task(worker_hosts, ps_hosts, "worker", 0)
     num_floats = [ps_network.MODEL_BYTES // ps_network.FLOAT_BYTES]
     with tf.device("/job:ps/task:0/device:CPU:0"):
         variable = tf1.get_variable("floats", num_floats, initializer=tf1.zeros_initializer())
@@ -124,13 +125,20 @@ def serve_copy(
     requests.serve(measure)
 
 
-def _start_task(
-    worker_hosts: Sequence[str], ps_hosts: Sequence[str], job_name: str, task_id: int
+def start_task(
+    worker_hosts: Sequence[str],
+    ps_hosts: Sequence[str],
+    job_name: str,
+    task_id: int,
+    deployment: model_deploy.DeploymentConfig | None = None,
 ) -> tuple[cluster_lib.Cluster, Any, Any]:
+    """Starts a task's server; returns its cluster, server and the configuration of its sessions."""
     tf1.disable_eager_execution()
     cluster = cluster_lib.Cluster(
         tuple(worker_hosts), tuple(ps_hosts), job_name=job_name, task_id=task_id
     )
     config = cluster_lib.session_config(cluster)
+    if deployment is not None and deployment.all_reduce:
+        config = all_reduce.session_config(deployment, config)
     server = cluster_lib.start_server(cluster, config)
     return cluster, server, config

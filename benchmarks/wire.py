@@ -83,17 +83,25 @@ def start_workers(
     # Kept here: at the end the workers are killed.
     folder = stack.enter_context(tempfile.TemporaryDirectory())
 
-    def started(function: str, place: int, **more: object) -> Child:
-        child = Child("benchmarks.wire_task", function, within=within[place], **hosts, **more)
+    def started(module: str, function: str, place: int, **more: object) -> Child:
+        child = Child(module, function, within=within[place], **hosts, **more)
         return stack.enter_context(child)
 
     servers = [
-        started("serve_ps", len(worker_hosts) + task, task_id=task) for task in range(len(ps_hosts))
+        started("benchmarks.ps_task", "serve_ps", len(worker_hosts) + task, task_id=task)
+        for task in range(len(ps_hosts))
     ]
     for server in servers:
         server.wait_until_ready()
     workers = [
-        started("serve_worker", task, task_id=task, train_dir=folder, **arguments)
+        started(
+            "benchmarks.wire_task",
+            "serve_worker",
+            task,
+            task_id=task,
+            train_dir=folder,
+            **arguments,
+        )
         for task in range(len(worker_hosts))
     ]
     for worker in workers:

@@ -6,24 +6,11 @@ import tensorflow as tf
 
 import model_deploy
 from benchmarks.child import Requests
-from benchmarks.ps_task import Rounds
-from model_deploy import all_reduce
-from model_deploy import cluster as cluster_lib
+from benchmarks.ps_task import Rounds, start_task
 
 tf1 = tf.compat.v1
 FLOAT_BYTES = 4
 NUM_VARIABLES = 10
-
-
-def serve_ps(
-    requests: Requests, worker_hosts: Sequence[str], ps_hosts: Sequence[str], task_id: int
-) -> None:
-    """A parameter server."""
-    tf1.disable_eager_execution()
-    cluster = _cluster(worker_hosts, ps_hosts, "ps", task_id)
-    cluster_lib.start_server(cluster, cluster_lib.session_config(cluster))
-    requests.ready()
-    requests.wait()  # until the other end closes: there is nothing to ask for
 
 
 def serve_worker(
@@ -51,8 +38,6 @@ def serve_worker(
       steps: per request.
       train_dir: of the run.
     """
-    tf1.disable_eager_execution()
-    cluster = _cluster(worker_hosts, ps_hosts, "worker", task_id)
     config = model_deploy.DeploymentConfig(
         clone_on_cpu=True,
         replica_id=task_id,
@@ -61,10 +46,7 @@ def serve_worker(
         all_reduce=way == "all_reduce",
         wire_precision=wire_precision,
     )
-    session_config = cluster_lib.session_config(cluster)
-    if config.all_reduce:
-        session_config = all_reduce.session_config(config, session_config)
-    server = cluster_lib.start_server(cluster, session_config)
+    cluster, server, session_config = start_task(worker_hosts, ps_hosts, "worker", task_id, config)
     num_floats = round(megabytes * 1e6 / FLOAT_BYTES / NUM_VARIABLES)
 
     def model_fn() -> None:
@@ -87,12 +69,4 @@ def serve_worker(
         is_chief=cluster.is_chief,
         session_config=session_config,
         hooks=[Rounds(requests, steps)],
-    )
-
-
-def _cluster(
-    worker_hosts: Sequence[str], ps_hosts: Sequence[str], job_name: str, task_id: int
-) -> cluster_lib.Cluster:
-    return cluster_lib.Cluster(
-        tuple(worker_hosts), tuple(ps_hosts), job_name=job_name, task_id=task_id
     )

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
     from model_deploy.clone_scopes import current_clone
     from model_deploy.clones import Clone, create_clones
     from model_deploy.config import DeploymentConfig
-    from model_deploy.deployment import (
-        DeployedModel,
-        batches_taken,
-        deploy,
-        optimize_clones,
-    )
+    from model_deploy.deployment import DeployedModel, batches_taken, deploy, optimize_clones
     from model_deploy.gradients import average_gradients
     from model_deploy.placement_report import DeviceRow, PlacementReport, TransferRow, describe
     from model_deploy.randomness import random_by_step

@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.clones import Clone, collect_members
 from model_deploy.fresh_reads import ops_after
-from model_deploy.gradients import GradientAndVariable
+from model_deploy.gradients import GradientAndVariable, values_of
 from model_deploy.guards import AlwaysOpen
 from model_deploy.parameter_servers import StepCounter
 
@@ -74,8 +74,7 @@ def update_by_clone(
       guard: lets the update be made, or not.
     """
     counter = StepCounter(is_remote=is_remote)
-    values = [g.values if isinstance(g, tf.IndexedSlices) else g for g, _ in gradients]
-    step_at_update = counter.at_update([loss, *values])
+    step_at_update = counter.at_update([loss, *values_of(gradients)])
     with tf.control_dependencies([step_at_update]), guard.passed():
         # Without the step: optimizers do not lock it, and two clones would count once.
         applied = optimizer.apply_gradients(gradients)

@@ -138,11 +138,12 @@ def _copied_gradients(
     with graph_walk.new_ops() as new:
         copied = first.model.copy_gradients(ops, list(values), list(copies.values()))
     for i, twins in copies.items():
-        own = [op for op in new if op.name.startswith(clones[i].scope)]
-        compilation.compile_clone(first.config, clones[i].scope, own, twins.ops)
+        scope = clones[i].scope
+        in_scope = (op for op in new if op.name.startswith(scope))
+        compilation.compile_clone(first.config, scope, in_scope, twins.ops)
     found = {}
     for (i, twins), gradients in zip(copies.items(), copied, strict=True):
-        own = []
+        own: list[Any] = []
         if forward := _forward_ops(clones[i]):
             own = [*forward, *(twins.op(op) for op in ops if op.name in twins.ops)]
         pairs = list(zip(gradients, variables, strict=True))

@@ -5,6 +5,7 @@ and takes their neighbours into it unless theirs is false.  No cluster has ops w
 `_XlaScope`: each part of a clone has its own.  What belongs to no clone has an empty one.
 """
 
+import copy
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -51,9 +52,7 @@ def session_config(config: DeploymentConfig, base: Any = None) -> Any:
     Returns:
       A `tf.ConfigProto`.
     """
-    proto = tf.ConfigProto()
-    if base is not None:
-        proto.CopyFrom(base)
+    proto = tf.ConfigProto() if base is None else copy.deepcopy(base)
     if config.xla:
         rewriting = proto.graph_options.rewrite_options
         rewriting.remapping = rewriting.OFF

@@ -71,7 +71,9 @@ def average_gradients(
       ValueError: if there is no tower, or the towers list different variables.
     """
     scale = 1.0 / max(1, len(tower_gradients))
-    return [(_scale(gradient, scale), var) for gradient, var in sum_gradients(tower_gradients)]
+    return [
+        (scale_gradient(gradient, scale), var) for gradient, var in sum_gradients(tower_gradients)
+    ]
 
 
 def clip_by_global_norm(
@@ -140,7 +142,8 @@ def _concat_rows(sparse: Sequence[Any], name: str) -> Any:
     )
 
 
-def _scale(gradient: Any, scale: float) -> Any:
+def scale_gradient(gradient: Any, scale: Any) -> Any:
+    """A gradient, a `Tensor` or `IndexedSlices`, times a number or a scalar of its type."""
     if isinstance(gradient, tf.IndexedSlices):
         return tf.IndexedSlices(gradient.values * scale, gradient.indices, gradient.dense_shape)
     return gradient * scale

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.gradients import GradientAndVariable
+from model_deploy.gradients import GradientAndVariable, scale_gradient, values_of
 from model_deploy.guards import Guard
 
 DYNAMIC = "dynamic"
@@ -81,7 +81,7 @@ class LossScale:
           adjusts: whether this update counts, and adjusts the scale.
         """
         with tf.name_scope("loss_scale_check"):
-            finite = tf.reduce_all([_is_finite(g) for g, _ in gradients if g is not None])
+            finite = tf.reduce_all([_is_finite(values) for values in values_of(gradients)])
             return Guard(finite, self._adjust(finite) if adjusts else ())
 
     def _adjust(self, finite: Any) -> list[Any]:
@@ -147,14 +147,10 @@ def _copy(variable: Any) -> Any:
 def _times(gradient: Any, factor: Any) -> Any:
     if gradient is None:
         return None
-    if isinstance(gradient, tf.IndexedSlices):
-        values = _times(gradient.values, factor)
-        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
     with tf.device(gradient.device):
-        return gradient * tf.cast(factor, gradient.dtype)
+        return scale_gradient(gradient, tf.cast(factor, gradient.dtype))
 
 
-def _is_finite(gradient: Any) -> Any:
-    values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+def _is_finite(values: Any) -> Any:
     with tf.device(values.device):
         return tf.reduce_all(tf.math.is_finite(values))

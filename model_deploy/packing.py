@@ -30,6 +30,11 @@ def is_small(tensor: Any) -> bool:
     return size is not None and size <= SMALL_BYTES
 
 
+def is_rounded(tensor: Any, wire_dtype: tf.DType) -> bool:
+    """Whether a tensor, of any shape, changes its type to travel in `wire_dtype`."""
+    return bool(tensor.dtype.base_dtype == tf.float32 and wire_dtype != tf.float32)
+
+
 def move(tensor: Any, source: str, destination: str, wire_dtype: tf.DType) -> Any:
     """The value of a tensor of one device on another one, of `wire_dtype` on the way.
 
@@ -42,7 +47,7 @@ def move(tensor: Any, source: str, destination: str, wire_dtype: tf.DType) -> An
     Returns:
       A tensor of the same shape and dtype; `tensor` itself where nothing is to be rounded.
     """
-    if tensor.dtype.base_dtype != tf.float32 or wire_dtype == tf.float32:
+    if not is_rounded(tensor, wire_dtype):
         return tensor
     graph = tf.get_default_graph()
     with graph.colocate_with(None, ignore_existing=True), tf.name_scope("wire"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import packing
 from model_deploy.all_reduce.collectives import Collectives, PerClone
 
 
@@ -30,7 +31,7 @@ def sum_narrow(
     Returns:
       A vector of that length and type for each clone.
     """
-    if not _is_narrower(vectors[0], wire_dtype):
+    if not packing.is_rounded(vectors[0], wire_dtype):
         return collectives.sum(vectors, label, scale)
     firsts = collectives.first_clones()
     length = vectors[0].shape.num_elements()
@@ -72,15 +73,11 @@ def gather_narrow(
     Returns:
       For each clone a tensor [`size` * rows, ...].
     """
-    if not _is_narrower(tensors[0], wire_dtype):
+    if not packing.is_rounded(tensors[0], wire_dtype):
         return collectives.gather(tensors, label)
     rounded = collectives.on_devices(lambda i: tf.cast(tensors[i], wire_dtype))
     gathered = _gather(collectives, rounded, f"{label}/{wire_dtype.name}")
     return collectives.on_devices(lambda i: tf.cast(gathered[i], tf.float32))
-
-
-def _is_narrower(tensor: Any, wire_dtype: tf.DType) -> bool:
-    return tensor.dtype == tf.float32 and wire_dtype != tf.float32
 
 
 def _gather(collectives: Collectives, tensors: PerClone, label: str) -> PerClone:

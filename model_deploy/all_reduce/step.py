@@ -5,6 +5,7 @@ TensorFlow's collective ops hand the sum over all clones of all replicas to each
 them, and each makes the same update of its copy.  There is no parameter server.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -86,9 +87,7 @@ def session_config(config: DeploymentConfig, base: Any = None) -> Any:
     Returns:
       A `tf.ConfigProto`.
     """
-    proto = tf.ConfigProto()
-    if base is not None:
-        proto.CopyFrom(base)
+    proto = tf.ConfigProto() if base is None else copy.deepcopy(base)
     if config.clone_on_cpu:
         proto.device_count["CPU"] = max(proto.device_count["CPU"], config.num_clones)
     if config.num_replicas > 1:

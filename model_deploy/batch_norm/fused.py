@@ -36,12 +36,9 @@ def normalize(part: Part, new: NewOp) -> Any:
                 is_training=False,
                 **settings,
             )
-        y = y[0]
-        if y.op.type == "IdentityN":  # of a rule within, for which the cast is to be seen
-            y = y.op.inputs[0]
         unbiased = variance * count / tf.maximum(count - 1, 1)
         share = new.attrs["exponential_avg_factor"].f if "V3" in new.type else 1.0
-        outputs = [y, _moved(old_mean, mean, share), _moved(old_variance, unbiased, share)]
+        outputs = [y[0], _moved(old_mean, mean, share), _moved(old_variance, unbiased, share)]
         outputs += [mean, variance]
         if "V3" in new.type:
             outputs.append(tf.zeros([0]))

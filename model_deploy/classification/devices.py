@@ -85,7 +85,6 @@ class DeploymentOptions(Options):
     xla: bool = option(
         False, "compile each clone's part of a step with XLA; on CPUs steps are slower that way"
     )
-
     sync_batch_norm: bool = option(
         False,
         "mean and variance of batch norms over all clones, with --all_reduce of all workers too",
@@ -131,8 +130,7 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
 
     Raises:
       ValueError: if there are fewer GPUs than clones, or clones that go each at its own pace are
-        to share batch norms; as `DeploymentConfig`, with the names of
-        flags.
+        to share batch norms; as `DeploymentConfig`, with the names of flags.
     """
     on_cpu = options.clone_on_cpu or num_gpus == 0
     num_clones = options.num_clones or (DEFAULT_CPU_CLONES if on_cpu else num_gpus)

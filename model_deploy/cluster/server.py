@@ -1,5 +1,6 @@
 """The TensorFlow server of a task, and the session configuration that belongs to it."""
 
+import copy
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -31,9 +32,7 @@ def session_config(cluster: Cluster, base: Any = None) -> Any:
     Returns:
       A `tf.ConfigProto`.
     """
-    config = tf.ConfigProto()
-    if base is not None:
-        config.CopyFrom(base)
+    config = tf.ConfigProto() if base is None else copy.deepcopy(base)
     del config.device_filters[:]
     if cluster.job_name == "ps":
         config.device_filters.append(cluster.own.device)

@@ -27,7 +27,7 @@ from absl import logging
 from model_deploy import packing
 from model_deploy.cluster import close_session, run_unless_refused
 from model_deploy.fresh_reads import ops_after
-from model_deploy.gradients import GradientAndVariable, clip_by_global_norm
+from model_deploy.gradients import GradientAndVariable, clip_by_global_norm, values_of
 from model_deploy.guards import AlwaysOpen, Guard
 from model_deploy.hooks import add_session_hook
 
@@ -165,9 +165,8 @@ class SynchronousOptimizer(tf.train.Optimizer):
     ) -> Any:
         if self._clip_norm is not None:
             means = clip_by_global_norm(means, self._clip_norm)
-        taken = [g.values if isinstance(g, tf.IndexedSlices) else g for g, _ in means]
         guard = self._guard(means)
-        with tf.control_dependencies(taken), guard.passed():
+        with tf.control_dependencies(values_of(means)), guard.passed():
             updates = [self._optimizer.apply_gradients(means, global_step=global_step)]
         updates += ops_after(updates, self._after_update)
         with tf.control_dependencies(guard.done(updates)):

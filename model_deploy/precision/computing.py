@@ -89,8 +89,9 @@ class _Casting:
     def _before_cast(self, tensor: Any) -> Any:
         """The value in 16 bits that `tensor` was cast from, of its shape; None if it was not."""
         op = tensor.op
-        if op.type == "IdentityN":
-            op = op.inputs[tensor.value_index].op
+        while op.type == "IdentityN":
+            tensor = op.inputs[tensor.value_index]
+            op = tensor.op
         if op.type == "Cast" and op.inputs[0].dtype == self._dtype and tensor.dtype == tf.float32:
             return op.inputs[0]
         return None

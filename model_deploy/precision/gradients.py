@@ -31,34 +31,43 @@ def _settings(op: Any) -> dict[str, Any]:
     return {name: op.get_attr(name) for name in _SETTINGS if name in op.node_def.attr}
 
 
-def _depthwise(op: Any, images: Any, filters: Any, gradient: Any) -> tuple[Any, Any]:
-    of_images = tf.raw_ops.DepthwiseConv2dNativeBackpropInput(
-        input_sizes=tf.shape(images), filter=filters, out_backprop=gradient, **_settings(op)
-    )
-    of_filters = tf.raw_ops.DepthwiseConv2dNativeBackpropFilter(
-        input=images, filter_sizes=tf.shape(filters), out_backprop=gradient, **_settings(op)
-    )
-    return of_images, of_filters
+# By type of op: the ops that compute the gradients of its images and of its filters.
+_GRADIENT_OPS = {
+    "Conv2D": (tf.raw_ops.Conv2DBackpropInput, tf.raw_ops.Conv2DBackpropFilter),
+    "Conv3D": (tf.raw_ops.Conv3DBackpropInputV2, tf.raw_ops.Conv3DBackpropFilterV2),
+    "DepthwiseConv2dNative": (
+        tf.raw_ops.DepthwiseConv2dNativeBackpropInput,
+        tf.raw_ops.DepthwiseConv2dNativeBackpropFilter,
+    ),
+}
+# By type of op: that of which it computes the gradient of the images.
+_TRANSPOSED = {
+    "Conv2DBackpropInput": (tf.raw_ops.Conv2D, "Conv2D"),
+    "Conv3DBackpropInputV2": (tf.raw_ops.Conv3D, "Conv3D"),
+}
 
 
-def _conv2d(op: Any, images: Any, filters: Any, gradient: Any) -> tuple[Any, Any]:
-    of_images = tf.raw_ops.Conv2DBackpropInput(
-        input_sizes=tf.shape(images), filter=filters, out_backprop=gradient, **_settings(op)
-    )
-    of_filters = tf.raw_ops.Conv2DBackpropFilter(
-        input=images, filter_sizes=tf.shape(filters), out_backprop=gradient, **_settings(op)
-    )
-    return of_images, of_filters
+def _of_images(op: Any, images: Any, filters: Any, gradient: Any) -> Any:
+    compute, _ = _GRADIENT_OPS[op.type]
+    sizes = tf.shape(images)
+    return compute(input_sizes=sizes, filter=filters, out_backprop=gradient, **_settings(op))
 
 
-def _conv3d(op: Any, images: Any, filters: Any, gradient: Any) -> tuple[Any, Any]:
-    of_images = tf.raw_ops.Conv3DBackpropInputV2(
-        input_sizes=tf.shape(images), filter=filters, out_backprop=gradient, **_settings(op)
-    )
-    of_filters = tf.raw_ops.Conv3DBackpropFilterV2(
-        input=images, filter_sizes=tf.shape(filters), out_backprop=gradient, **_settings(op)
-    )
-    return of_images, of_filters
+def _of_filters(op: Any, kind: str, images: Any, filters: Any, gradient: Any) -> Any:
+    _, compute = _GRADIENT_OPS[kind]
+    sizes = tf.shape(filters)
+    return compute(input=images, filter_sizes=sizes, out_backprop=gradient, **_settings(op))
+
+
+def _convolution(op: Any, images: Any, filters: Any, gradient: Any) -> tuple[Any, Any]:
+    of_filters = _of_filters(op, op.type, images, filters, gradient)
+    return _of_images(op, images, filters, gradient), of_filters
+
+
+def _transposed(op: Any, images: Any, filters: Any, gradient: Any) -> tuple[Any, Any]:
+    forward, kind = _TRANSPOSED[op.type]
+    of_filters = _of_filters(op, kind, gradient, filters, images)
+    return forward(input=gradient, filter=filters, **_settings(op)), of_filters
 
 
 def _bias(op: Any, values: Any, bias: Any, gradient: Any) -> tuple[Any, Any]:
@@ -66,31 +75,15 @@ def _bias(op: Any, values: Any, bias: Any, gradient: Any) -> tuple[Any, Any]:
     return gradient, tf.raw_ops.BiasAddGrad(out_backprop=gradient, data_format=data_format)
 
 
-def _transposed2d(op: Any, images: Any, filters: Any, gradient: Any) -> tuple[Any, Any]:
-    of_filters = tf.raw_ops.Conv2DBackpropFilter(
-        input=gradient, filter_sizes=tf.shape(filters), out_backprop=images, **_settings(op)
-    )
-    of_images = tf.raw_ops.Conv2D(input=gradient, filter=filters, **_settings(op))
-    return of_images, of_filters
-
-
-def _transposed3d(op: Any, images: Any, filters: Any, gradient: Any) -> tuple[Any, Any]:
-    of_filters = tf.raw_ops.Conv3DBackpropFilterV2(
-        input=gradient, filter_sizes=tf.shape(filters), out_backprop=images, **_settings(op)
-    )
-    of_images = tf.raw_ops.Conv3D(input=gradient, filter=filters, **_settings(op))
-    return of_images, of_filters
-
-
 # By type of op: its gradients, and the places of its images and its filters (or bias) among its
 # inputs.
 _GRADIENTS: dict[str, tuple[Callable[..., tuple[Any, Any]], int, int]] = {
     "BiasAdd": (_bias, 0, 1),
-    "DepthwiseConv2dNative": (_depthwise, 0, 1),
-    "Conv2D": (_conv2d, 0, 1),
-    "Conv3D": (_conv3d, 0, 1),
-    "Conv2DBackpropInput": (_transposed2d, 2, 1),
-    "Conv3DBackpropInputV2": (_transposed3d, 2, 1),
+    "DepthwiseConv2dNative": (_convolution, 0, 1),
+    "Conv2D": (_convolution, 0, 1),
+    "Conv3D": (_convolution, 0, 1),
+    "Conv2DBackpropInput": (_transposed, 2, 1),
+    "Conv3DBackpropInputV2": (_transposed, 2, 1),
 }
 
 
@@ -124,8 +117,5 @@ def _gradient_by_products(op: Any, gradient: Any) -> list[Any]:
     if "GPU" not in op.device.upper():
         of_filters = as_products(op, images, filters, gradient)
     if of_filters is None:
-        return list(_conv2d(op, images, filters, gradient))
-    of_images = tf.raw_ops.Conv2DBackpropInput(
-        input_sizes=tf.shape(images), filter=filters, out_backprop=gradient, **_settings(op)
-    )
-    return [of_images, of_filters]
+        of_filters = _of_filters(op, op.type, images, filters, gradient)
+    return [_of_images(op, images, filters, gradient), of_filters]

@@ -62,8 +62,9 @@ def report_op(
         with tf.control_dependencies([model.train_op]):
             step = tf.identity(global_step if model.global_step is None else model.global_step)
             own = _numbers(step, model.train_op)
-            state = _numbers(staleness, *_scale_state(model))
-            return tf.stack([*own, *known, *state, *each_loss], name="step_report")
+            scale = _scale_state(model)
+        state = _numbers(staleness, *scale)
+        return tf.stack([*own, *known, *state, *each_loss], name="step_report")
 
 
 def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -> list[Any]:
