@@ -88,6 +88,19 @@ def _slim_mlp(features, labels):
     return {"logits": logits, "classes": tf.argmax(logits, 1)}
 
 
+def classify(net, labels):
+    """Adds the softmax loss of a layer of `NUM_CLASSES`; returns its logits."""
+    logits = slim.fully_connected(
+        slim.flatten(net),
+        NUM_CLASSES,
+        activation_fn=None,
+        weights_initializer=formula,
+        scope="logits",
+    )
+    tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    return logits
+
+
 def _convolution(features, labels):
     net = slim.conv2d(
         features,
@@ -97,26 +110,13 @@ def _convolution(features, labels):
         weights_regularizer=slim.l2_regularizer(0.01),
         scope="conv",
     )
-    net = slim.flatten(slim.max_pool2d(net, [2, 2]))
-    logits = slim.fully_connected(
-        net, NUM_CLASSES, activation_fn=None, weights_initializer=formula, scope="logits"
-    )
-    tf.losses.sparse_softmax_cross_entropy(labels, logits)
-    return logits
+    return classify(slim.max_pool2d(net, [2, 2]), labels)
 
 
 def _embedding(features, labels):
     table = tf.get_variable("table", [VOCABULARY, 4], initializer=formula)
     words = tf.nn.embedding_lookup(table, features)
-    logits = slim.fully_connected(
-        tf.reduce_mean(words, axis=1),
-        NUM_CLASSES,
-        activation_fn=None,
-        weights_initializer=formula,
-        scope="logits",
-    )
-    tf.losses.sparse_softmax_cross_entropy(labels, logits)
-    return logits
+    return classify(tf.reduce_mean(words, axis=1), labels)
 
 
 def _tied_embedding(features, labels):

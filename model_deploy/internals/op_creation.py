@@ -2,12 +2,13 @@
 
 import contextlib
 import contextvars
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 from tensorflow.python.eager import record
+
+from model_deploy.internals.patching import Patch, Patches
 
 
 class NewOp(NamedTuple):
@@ -51,11 +52,10 @@ def making_ops_by(rule: Rule) -> Iterator[None]:
       rule: the function.
     """
     token = _rules.set((*_rules.get(), rule))
-    _blocks.enter()
     try:
-        yield
+        with _patches.applied():
+            yield
     finally:
-        _blocks.leave()
         _rules.reset(token)
 
 
@@ -68,28 +68,6 @@ def tape_records() -> bool:
 
 
 _create_op = tf.Graph._create_op_internal
-
-
-class _Blocks:
-    """Counts the `with` blocks of all threads; without one TensorFlow is as it was."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._lock = threading.Lock()
-
-    def enter(self) -> None:
-        with self._lock:
-            self._count += 1
-            tf.Graph._create_op_internal = _create_by_rules
-
-    def leave(self) -> None:
-        with self._lock:
-            self._count -= 1
-            if not self._count:
-                tf.Graph._create_op_internal = _create_op
-
-
-_blocks = _Blocks()
 
 
 def _create_by_rules(  # noqa: PLR0917 - the arguments of what it stands for
@@ -123,3 +101,8 @@ def _create_by_rules(  # noqa: PLR0917 - the arguments of what it stands for
     return _create_op(
         graph, op_type, inputs, dtypes, input_types, name, attrs, op_def, compute_device
     )
+
+
+_patches = Patches(
+    lambda: [Patch(tf.Graph, "_create_op_internal", lambda original: _create_by_rules)]
+)

@@ -13,9 +13,9 @@ from model_deploy.hooks import session_hooks
 from tests.copies import batches_of
 from tests.goldens import (
     GOLDENS,
-    NUM_CLASSES,
     Golden,
     LogicalDevices,
+    classify,
     cpu_config,
     feed_clones,
     formula,
@@ -24,18 +24,6 @@ from tests.goldens import (
 STEPS = 3
 _IMAGES = GOLDENS["convolution"].features
 _LABELS = GOLDENS["convolution"].labels
-
-
-def _classify(net, labels):
-    logits = slim.fully_connected(
-        slim.flatten(net),
-        NUM_CLASSES,
-        activation_fn=None,
-        weights_initializer=formula,
-        scope="logits",
-    )
-    tf.losses.sparse_softmax_cross_entropy(labels, logits)
-    return logits
 
 
 def _of_slim(features, labels):
@@ -47,7 +35,7 @@ def _of_slim(features, labels):
         normalizer_params={"decay": 0.9, "scale": True},
     ):
         net = slim.conv2d(features, 3, [3, 3], scope="conv_1")
-        return _classify(slim.conv2d(net, 4, [3, 3], scope="conv_2"), labels)
+        return classify(slim.conv2d(net, 4, [3, 3], scope="conv_2"), labels)
 
 
 def _of_single_ops(features, labels):
@@ -56,7 +44,7 @@ def _of_single_ops(features, labels):
     net = slim.batch_norm(
         net, decay=0.9, fused=False, updates_collections=collections, scope="norm_2"
     )
-    return _classify(tf.nn.tanh(net), labels)
+    return classify(tf.nn.tanh(net), labels)
 
 
 def _of_tf_keras(features, labels):
@@ -64,7 +52,7 @@ def _of_tf_keras(features, labels):
     norm = normalization.batch_normalization
     net = norm(features[:, 0, 0, :], momentum=0.9, training=True, name="norm_1")
     net = tf.stack([net, tf.square(net)], axis=2)
-    return _classify(norm(net, axis=1, momentum=0.9, training=True, name="norm_2"), labels)
+    return classify(norm(net, axis=1, momentum=0.9, training=True, name="norm_2"), labels)
 
 
 def _of_keras(features, labels):
@@ -81,14 +69,14 @@ def _of_keras(features, labels):
     for op in ops:  # the moving averages
         if op.type == "AssignVariableOp":
             tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, op)
-    return _classify(net, labels)
+    return classify(net, labels)
 
 
 def _of_branches(features, labels):
     """A fused batch norm and one of single ops, of unlike shapes; none waits for the other."""
     left = slim.batch_norm(features, decay=0.9, scope="left")
     right = slim.batch_norm(features[:, 0, 0, :] ** 2, decay=0.9, fused=False, scope="right")
-    return _classify(tf.concat([slim.flatten(left), right], axis=1), labels)
+    return classify(tf.concat([slim.flatten(left), right], axis=1), labels)
 
 
 MODELS = {
