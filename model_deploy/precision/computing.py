@@ -7,7 +7,7 @@ it.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import internals
 from model_deploy.internals import NewOp
 from model_deploy.precision.gradients import overrides
-from model_deploy.precision.op_types import BETWEEN, COMPUTE, SLOW_IN_FLOAT16
+from model_deploy.precision.op_types import BETWEEN, COMPUTE, SLOW_IN_FLOAT16, is_slow_norm
 
 # A value of these is one of a variable or constant, whatever it is made of.
 _PARAMETERS = ("Const", "ReadVariableOp")
@@ -56,6 +56,7 @@ class _Casting:
 
     def __init__(self, dtype: Any, on_gpu: bool) -> None:
         self._dtype = dtype
+        self._on_gpu = on_gpu
         is_slow = dtype == tf.float16 and not on_gpu
         self._between = BETWEEN - SLOW_IN_FLOAT16 if is_slow else BETWEEN
         self._gradients = overrides(dtype)
@@ -71,6 +72,11 @@ class _Casting:
         places = _places_of_type(new)
         if new.type in self._between and not self._lies_between([new.inputs[i] for i in places]):
             return None
+        if not self._on_gpu and is_slow_norm(new):
+            with tf.name_scope(f"{new.name}/"):
+                op = new.make(f"{new.name}/float32", new.inputs, new.attrs)
+                y = tf.cast(op.outputs[0], self._dtype)
+            return _in_32_bits([y, *op.outputs[1:]], new)
         inputs = list(new.inputs)
         attrs = {**new.attrs, "T": tf.AttrValue(type=self._dtype.as_datatype_enum)}
         with tf.name_scope(f"{new.name}/"):
@@ -80,7 +86,7 @@ class _Casting:
                     inputs[i] = tf.cast(new.inputs[i], self._dtype)
             with tf.get_default_graph().gradient_override_map(self._gradients):
                 op = new.make(f"{new.name}/{self._dtype.name}", inputs, attrs)
-        return _in_32_bits(op, new)
+        return _in_32_bits(op.outputs, new)
 
     def _lies_between(self, inputs: list[Any]) -> bool:
         computed = [tensor for tensor in inputs if not _is_parameter(tensor)]
@@ -97,9 +103,8 @@ class _Casting:
         return None
 
 
-def _in_32_bits(op: Any, new: NewOp) -> Any:
-    """An op under the name of the new one, with the outputs of `op` as float32."""
-    outputs = list(op.outputs)
+def _in_32_bits(outputs: Sequence[Any], new: NewOp) -> Any:
+    """An op under the name of the new one, with these outputs as float32."""
     if len(outputs) == 1:
         return tf.cast(outputs[0], tf.float32, name=f"{new.name}/").op
     with tf.name_scope(f"{new.name}/"):

@@ -1,8 +1,9 @@
 """Gradients of ops in 16 bits that are computed otherwise than TensorFlow does, in 32 for the most.
 
 TensorFlow's kernels for CPUs add up the gradient of a bias in bfloat16: that of 6,272 numbers from
-0 to 1 comes out 84% too small.  The gradient of the input of a depthwise convolution takes 9 times
-as long in bfloat16 as in float32; that of the filter of a convolution 700 times as long in float16.
+0 to 1 comes out 84% too small.  A matrix product adds up in 32 bits and is as fast.  The gradient
+of the input of a depthwise convolution takes 9 times as long in bfloat16 as in float32; that of the
+filter of a convolution 700 times as long in float16.
 """
 
 from collections.abc import Callable
@@ -22,9 +23,9 @@ def overrides(dtype: Any) -> dict[str, str]:
       dtype: `tf.bfloat16` or `tf.float16`, what the ops compute in.
     """
     if dtype == tf.float16:
-        return dict(_REGISTERED)
-    names = {kind: _REGISTERED[kind] for kind in ("BiasAdd", "DepthwiseConv2dNative")}
-    return {**names, "Conv2D": _BY_PRODUCTS}
+        return {**_REGISTERED, "BiasAdd": _OF_BIAS}
+    depthwise = "DepthwiseConv2dNative"
+    return {depthwise: _REGISTERED[depthwise], "Conv2D": _BY_PRODUCTS, "BiasAdd": _OF_BIAS}
 
 
 def _settings(op: Any) -> dict[str, Any]:
@@ -70,15 +71,8 @@ def _transposed(op: Any, images: Any, filters: Any, gradient: Any) -> tuple[Any,
     return forward(input=gradient, filter=filters, **_settings(op)), of_filters
 
 
-def _bias(op: Any, values: Any, bias: Any, gradient: Any) -> tuple[Any, Any]:
-    data_format = op.get_attr("data_format")
-    return gradient, tf.raw_ops.BiasAddGrad(out_backprop=gradient, data_format=data_format)
-
-
-# By type of op: its gradients, and the places of its images and its filters (or bias) among its
-# inputs.
+# By type of op: its gradients, and the places of its images and its filters among its inputs.
 _GRADIENTS: dict[str, tuple[Callable[..., tuple[Any, Any]], int, int]] = {
-    "BiasAdd": (_bias, 0, 1),
     "DepthwiseConv2dNative": (_convolution, 0, 1),
     "Conv2D": (_convolution, 0, 1),
     "Conv3D": (_convolution, 0, 1),
@@ -107,6 +101,7 @@ def _register(kind: str) -> str:
 
 _REGISTERED = {kind: _register(kind) for kind in _GRADIENTS}
 _BY_PRODUCTS = "model_deploy/Conv2DInBfloat16"
+_OF_BIAS = "model_deploy/BiasAddIn16Bits"
 
 
 @tf.RegisterGradient(_BY_PRODUCTS)
@@ -119,3 +114,18 @@ def _gradient_by_products(op: Any, gradient: Any) -> list[Any]:
     if of_filters is None:
         of_filters = _of_filters(op, op.type, images, filters, gradient)
     return [_of_images(op, images, filters, gradient), of_filters]
+
+
+@tf.RegisterGradient(_OF_BIAS)
+def _gradient_of_bias(op: Any, gradient: Any) -> list[Any]:
+    """That of `BiasAdd`; on a CPU, if it can be, a product with ones, which adds up in 32 bits."""
+    data_format = op.get_attr("data_format")
+    if "GPU" in op.device.upper():
+        return [gradient, tf.raw_ops.BiasAddGrad(out_backprop=gradient, data_format=data_format)]
+    if gradient.dtype == tf.bfloat16 and data_format == b"NHWC":
+        rows = tf.reshape(gradient, [-1, tf.size(op.inputs[1])])
+        ones = tf.ones([1, tf.shape(rows)[0]], gradient.dtype)
+        return [gradient, tf.squeeze(tf.matmul(ones, rows), axis=0)]
+    in_32_bits = tf.cast(gradient, tf.float32)
+    added = tf.raw_ops.BiasAddGrad(out_backprop=in_32_bits, data_format=data_format)
+    return [gradient, tf.cast(added, gradient.dtype)]

@@ -1,5 +1,7 @@
 """Which types of ops compute in 16 bits."""
 
+from model_deploy.internals import NewOp
+
 PRECISIONS = ("float32", "bfloat16", "float16")
 
 # They multiply and add up in 32 bits what comes in 16, and take most of the time.
@@ -25,6 +27,18 @@ BETWEEN = frozenset(
 # TensorFlow fuses a convolution with these, and that kernel for CPUs takes 1,000 times as long in
 # float16 as in float32.
 SLOW_IN_FLOAT16 = frozenset(["BiasAdd"])
+
+# Channels of a batch norm come in groups of this many; with a remainder TensorFlow's kernel for
+# CPUs takes 3 times as long in 16 bits as in float32, and that of its gradient 4 to 9 times.
+_CHANNELS_AT_ONCE = 16
+
+
+def is_slow_norm(new: NewOp) -> bool:
+    """Whether an op is a batch norm that CPUs compute faster in float32, casts included."""
+    if new.type != "FusedBatchNormV3":
+        return False
+    channels = new.inputs[1].shape.num_elements()
+    return channels is not None and channels % _CHANNELS_AT_ONCE != 0
 
 
 def check_precision(value: object) -> None:

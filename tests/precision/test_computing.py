@@ -319,3 +319,14 @@ def test_report_of_types():
     model = deploy(config, feed, optimizer=tf.train.GradientDescentOptimizer(0.1))
     # A product, its two gradients, and what adds the bias; the error is computed in float32.
     assert "precision bfloat16: 3 MatMul, 1 AddV2; in float32: " in str(describe(model))
+
+
+@pytest.mark.parametrize(("channels", "within"), [(24, "float32"), (32, "bfloat16")])
+def test_type_of_batch_norms_on_cpus(channels, within):
+    """On a CPU a batch norm whose channels make no whole groups of 16 computes in float32."""
+    with computing_in("bfloat16"):
+        net = slim.conv2d(tf.ones([2, 4, 4, 3]), channels, 1, normalizer_fn=slim.batch_norm)
+    types = _types()
+    assert types["FusedBatchNormV3"] == {within}
+    assert types["Relu"] == {"bfloat16"}  # it takes 16 bits either way
+    assert net.dtype == tf.float32
