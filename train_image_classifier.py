@@ -402,7 +402,7 @@ def print_banner(options: TrainOptions, run: Run) -> None:
     )
     if run.config.precision != "float32":
         scale = run.config.scales_losses_by
-        scaled = f"; losses are scaled by {scale}" if scale is not None else ""
+        scaled = f"; loss scale {scale}" if scale is not None else ""
         print(f"convolutions and products in {run.config.precision}{scaled}", flush=True)
     if run.config.batch_norm_clones > 1:
         print(

@@ -7,7 +7,7 @@ it.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -73,10 +73,7 @@ class _Casting:
         if new.type in self._between and not self._lies_between([new.inputs[i] for i in places]):
             return None
         if not self._on_gpu and is_slow_norm(new):
-            with tf.name_scope(f"{new.name}/"):
-                op = new.make(f"{new.name}/float32", new.inputs, new.attrs)
-                y = tf.cast(op.outputs[0], self._dtype)
-            return _in_32_bits([y, *op.outputs[1:]], new)
+            return None
         inputs = list(new.inputs)
         attrs = {**new.attrs, "T": tf.AttrValue(type=self._dtype.as_datatype_enum)}
         with tf.name_scope(f"{new.name}/"):
@@ -86,7 +83,7 @@ class _Casting:
                     inputs[i] = tf.cast(new.inputs[i], self._dtype)
             with tf.get_default_graph().gradient_override_map(self._gradients):
                 op = new.make(f"{new.name}/{self._dtype.name}", inputs, attrs)
-        return _in_32_bits(op.outputs, new)
+        return _in_32_bits(op, new)
 
     def _lies_between(self, inputs: list[Any]) -> bool:
         computed = [tensor for tensor in inputs if not _is_parameter(tensor)]
@@ -103,8 +100,9 @@ class _Casting:
         return None
 
 
-def _in_32_bits(outputs: Sequence[Any], new: NewOp) -> Any:
-    """An op under the name of the new one, with these outputs as float32."""
+def _in_32_bits(op: Any, new: NewOp) -> Any:
+    """An op under the name of the new one, with the outputs of `op` as float32."""
+    outputs = list(op.outputs)
     if len(outputs) == 1:
         return tf.cast(outputs[0], tf.float32, name=f"{new.name}/").op
     with tf.name_scope(f"{new.name}/"):

@@ -34,7 +34,7 @@ _CHANNELS_AT_ONCE = 16
 
 
 def is_slow_norm(new: NewOp) -> bool:
-    """Whether an op is a batch norm that CPUs compute faster in float32, casts included."""
+    """Whether an op is a batch norm that CPUs compute faster in float32."""
     if new.type != "FusedBatchNormV3":
         return False
     channels = new.inputs[1].shape.num_elements()

@@ -323,10 +323,10 @@ def test_report_of_types():
 
 @pytest.mark.parametrize(("channels", "within"), [(24, "float32"), (32, "bfloat16")])
 def test_type_of_batch_norms_on_cpus(channels, within):
-    """On a CPU a batch norm whose channels make no whole groups of 16 computes in float32."""
+    """On a CPU a batch norm of channels in no whole groups of 16 is in float32, and its ReLU."""
     with computing_in("bfloat16"):
         net = slim.conv2d(tf.ones([2, 4, 4, 3]), channels, 1, normalizer_fn=slim.batch_norm)
     types = _types()
     assert types["FusedBatchNormV3"] == {within}
-    assert types["Relu"] == {"bfloat16"}  # it takes 16 bits either way
+    assert types["Relu"] == {within}
     assert net.dtype == tf.float32
