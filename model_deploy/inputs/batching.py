@@ -148,17 +148,28 @@ class Batching:
         finish = self._plain(self._finish)
         finish_batches = self._finishes_batches
 
-        def read(number: Example) -> Example:
-            example = self._by_ops(source, tables, number)
+        def read(number: Example, stored: Any = None) -> Example:
+            example = self._by_ops(source, tables, number, stored)
             return example if finish_batches else finish(example)
 
         def read_again(numbers: Any) -> Any:
             examples = by_python(numbers, None)
             return examples if finish_batches else examples.map(finish)
 
+        @tf.autograph.experimental.do_not_convert
+        def fetch(number: Example) -> Any:
+            assert isinstance(source, sources.RunSource)
+            return source.record_in_graph(tables, number["index"])
+
+        is_fetched = isinstance(source, sources.RunSource) and self.runs is None
         readers, size = self._chunks_of(source)
         reading_chunks = chunks.Chunks(
-            self._plain(read), read_again, size, readers, autograph=self._is_users
+            self._plain(read),
+            read_again,
+            size,
+            readers,
+            fetch=fetch if is_fetched else None,
+            autograph=self._is_users,
         )
 
         def batches(numbers: Any) -> Any:
@@ -211,11 +222,14 @@ class Batching:
         readers = self.num_readers or chunks.usable_cores()
         return holding.Work(readers + calls, readers)
 
-    def _by_ops(self, source: sources.GraphSource, tables: Any, number: Example) -> Example:
-        """Reads and decodes an example by TensorFlow's ops alone."""
+    def _by_ops(
+        self, source: sources.GraphSource, tables: Any, number: Example, stored: Any
+    ) -> Example:
+        """Decodes an example by TensorFlow's ops alone; reads it, where nobody has done so."""
         channels = self.dataset.image_shape[-1] or 0
         index = number["index"]
-        stored = number["stored"] if "stored" in number else source.read_in_graph(tables, index)
+        if stored is None:
+            stored = number["stored"] if "stored" in number else source.read_in_graph(tables, index)
         contents, label = source.parse_in_graph(tables, stored, index)
         if self._crop:
             image = self._crop(contents, self._seeds(number["position"]), channels)

@@ -94,6 +94,10 @@ class RecordSource:
         """The record of an example, string []."""
         return records.read_in_graph(tables, index)
 
+    def record_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
+        """See `records.record_in_graph`."""
+        return records.record_in_graph(tables, index)
+
     def runs_in_graph(self, tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
         """See `records.runs_in_graph`."""
         return records.runs_in_graph(tables, indices)

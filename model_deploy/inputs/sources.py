@@ -91,7 +91,15 @@ class GraphSource(EncodedSource, Protocol):
 
 @runtime_checkable
 class Runs(Protocol):
-    """How neighbours are read together by a single request; the module `records` has it."""
+    """How records are read inside a pipeline, neighbours together; the module `records` has it."""
+
+    def record_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
+        """What is stored of an example, as a `tf.data.Dataset` of one string [].
+
+        Args:
+          tables: the tensors of `tables`.
+          index: int64 [], the number of the example.
+        """
 
     def runs_in_graph(self, tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
         """Which of some examples are neighbours.

@@ -149,18 +149,20 @@ class RecordBatching:
             return features | ({"index": number["index"]} if self.include_index else {})
 
         @tf.autograph.experimental.do_not_convert
+        def fetch(number: dict[str, Any]) -> Any:
+            return records.record_in_graph(tables, number["index"])
+
+        @tf.autograph.experimental.do_not_convert
         def stored(number: dict[str, Any]) -> Any:
             def alone() -> Any:
                 return records.read_in_graph(tables, number["index"])
 
-            if self.runs is None:
-                return alone()
-            # Empty ones, too, are of a run with an error, or so they look: nobody knows which.
             together = number["stored"]
+            # Empty ones, too, are of a run with an error, or so they look: nobody knows which.
             return tf.cond(tf.equal(together, ""), alone, lambda: together)
 
-        def read(number: dict[str, Any]) -> dict[str, Any]:
-            return parse(stored(number), number)
+        def read(number: dict[str, Any], record: Any = None) -> dict[str, Any]:
+            return parse(stored(number) if record is None else record, number)
 
         @tf.autograph.experimental.do_not_convert
         def by_python(number: dict[str, Any]) -> dict[str, Any]:
@@ -184,7 +186,14 @@ class RecordBatching:
             return numbers.map(by_python).filter(is_good).map(parse_again)
 
         readers, size = self._chunks
-        reading = chunks.Chunks(read, read_again, size, readers, autograph=True)
+        reading = chunks.Chunks(
+            read,
+            read_again,
+            size,
+            readers,
+            fetch=fetch if self.runs is None else None,
+            autograph=True,
+        )
 
         def batches(numbers: Any) -> Any:
             if self.runs is not None:

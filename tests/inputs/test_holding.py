@@ -37,7 +37,7 @@ def read_ahead(monkeypatch, build, num_clones):
 
         return count
 
-    for name in ("read_in_graph", "read_run_in_graph"):
+    for name in ("record_in_graph", "read_run_in_graph"):
         monkeypatch.setattr(records, name, counting(getattr(records, name)))
     with tf.Graph().as_default(), tf1.Session() as session:
         batches = build()
