@@ -61,8 +61,8 @@ def test_a_run_that_goes_on_ends_as_one_that_was_not_stopped(name, options, by_s
         pytest.skip("TensorFlow's random ops count in the process")
     options = {**options, "by_step": by_step}
     whole = Run(MODELS[name], 2, **options)(steps=4)
-    first = Run(MODELS[name], 2, **options)(steps=2, save=str(tmp_path / "checkpoint"))
-    last = Run(MODELS[name], 2, **options)(steps=2, restore=str(tmp_path / "checkpoint"))
+    first = Run(MODELS[name], 2, **options)(steps=2, save=str(tmp_path / "run"))
+    last = Run(MODELS[name], 2, **options)(steps=2, restore=str(tmp_path / "run"))
     assert first.losses + last.losses == whole.losses
     last.losses = whole.losses
     assert_equal(last, whole)
