@@ -134,6 +134,15 @@ def regularizers(layer: Any) -> list[tuple[Any, Callable[[], Any]]]:
     return [(each, each) for each in callables]
 
 
+def in_stateless_scope() -> bool:
+    """Whether Keras 3 keeps what is assigned to itself, as it does to find out shapes.
+
+    Wraps `global_state.get_global_attribute` of Keras 3.
+    """
+    state = sys.modules.get(_STATE)
+    return state is not None and state.get_global_attribute("stateless_scope") is not None
+
+
 def calls_itself_stateful(layer: Any) -> bool:
     """Whether a layer carries a state from batch to batch. Wraps `Layer._stateful` of tf-keras."""
     return bool(getattr(layer, "stateful" if is_keras_3(layer) else "_stateful", False))

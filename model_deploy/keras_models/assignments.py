@@ -50,6 +50,7 @@ class Assignments:
         self._changes: dict[str, _Change] = {}
         self._rows: list[Any] = []
         self._replaced: dict[str, Any] = {}
+        self._groups: dict[bytes, Any] = {}
         self._in_layer: list[str] = []
 
     @contextlib.contextmanager
@@ -64,11 +65,12 @@ class Assignments:
     def use_in_place_of(self, variable: Any, other: Any) -> None:
         """Lets ops from now on use `other` where they would use `variable`, of the same shape."""
         self._replaced[variable.handle.name] = other.handle
+        self._groups[f"loc:@{variable.op.name}".encode()] = other.op
 
     def rule(self, new: NewOp) -> Any:
         """For `internals.making_ops_by`: the op in place of a new one, or None."""
         if not any(tensor.dtype == tf.resource for tensor in new.inputs):
-            return None
+            return self._colocated(new, new.inputs) if self._groups else None
         if tf.get_default_graph().building_function:
             self._check_function(new)
             return None
@@ -84,8 +86,7 @@ class Assignments:
         if self._in_layer and new.type.startswith(_ROWS):
             self._rows.append(new.make(new.name, inputs, new.attrs))
             return self._rows[-1]
-        is_same = all(one is other for one, other in zip(inputs, new.inputs, strict=True))
-        return None if is_same else new.make(new.name, inputs, new.attrs)
+        return self._colocated(new, inputs) if self._groups else None
 
     def add_update_ops(self) -> None:
         """Adds the update ops to `tf.GraphKeys.UPDATE_OPS`, for the clone whose scope is open."""
@@ -94,6 +95,20 @@ class Assignments:
                 tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, _update_op(change))
         for op in self._rows:
             tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, op)
+
+    def _colocated(self, new: NewOp, inputs: Sequence[Any]) -> Any:
+        """The op, tied to what is used in place of the variables that it would be tied to."""
+        op = new.make(new.name, inputs, new.attrs)
+        if "_class" in op.node_def.attr:
+            groups = list(op.get_attr("_class"))
+            others = [self._groups[group] for group in groups if group in self._groups]
+            if others:
+                names = [f"loc:@{other.name}".encode() for other in others]
+                names += [group for group in groups if group not in self._groups]
+                value = tf.AttrValue(list=tf.AttrValue.ListValue(s=names))
+                internals.set_attribute(op, "_class", value)
+                internals.set_device(op, others[0].device)
+        return op
 
     def _change(self, op_type: str, handle: Any, operand: Any) -> None:
         combine = _CHANGES[op_type]

@@ -76,8 +76,11 @@ class _LayersOfClone:
 
     @contextlib.contextmanager
     def calling(self, layer: Any, is_symbolic: Callable[[], bool]) -> Iterator[None]:
-        if not self._depth:
-            self._is_symbolic = is_symbolic()
+        before = self._is_symbolic
+        if not self._is_symbolic:
+            # Keras 3 calls layers for their shapes also in the call of a model that is not built.
+            nested = bool(self._depth)
+            self._is_symbolic = internals.in_stateless_scope() or (not nested and is_symbolic())
         if not self._is_symbolic and id(layer) not in self._layers:
             checks.check_layer(layer, self._config, is_outermost=not self._depth)
             self._layers[id(layer)] = layer
@@ -89,6 +92,7 @@ class _LayersOfClone:
                 yield
         finally:
             self._depth -= 1
+            self._is_symbolic = before
 
     def added_loss(self, layer: Any, losses: Sequence[Any]) -> None:
         if self._depth and not self._is_symbolic:
@@ -98,7 +102,7 @@ class _LayersOfClone:
         return None if self._is_symbolic else self._losses.of(layer)
 
     def drawing(self, generator: Any, draw: Callable[[], Any]) -> Any:
-        if self._depth and self._is_symbolic:
+        if self._is_symbolic or internals.in_stateless_scope():
             return draw()
         self._watch()
         self._use([internals.tf_variable(generator.state)], generator.name)

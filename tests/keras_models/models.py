@@ -246,7 +246,7 @@ def assert_same(run, expected, tolerance=1e-6):
 
 def assert_equal(run, expected):
     """Losses and all variables are the same to the last bit."""
-    assert run.losses == expected.losses
+    np.testing.assert_array_equal(run.losses, expected.losses)
     assert run.values.keys() == expected.values.keys()
     for name, value in expected.values.items():
         np.testing.assert_array_equal(run.values[name], value, err_msg=name)
