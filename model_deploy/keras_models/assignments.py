@@ -69,12 +69,21 @@ class Assignments:
 
     def rule(self, new: NewOp) -> Any:
         """For `internals.making_ops_by`: the op in place of a new one, or None."""
-        if not any(tensor.dtype == tf.resource for tensor in new.inputs):
-            return self._colocated(new, new.inputs) if self._groups else None
-        if tf.get_default_graph().building_function:
+        takes_variable = any(tensor.dtype == tf.resource for tensor in new.inputs)
+        if takes_variable and tf.get_default_graph().building_function:
             self._check_function(new)
             return None
-        inputs = [self._replaced.get(tensor.name, tensor) for tensor in new.inputs]
+        op = None
+        inputs = list(new.inputs)
+        if takes_variable:
+            inputs = [self._replaced.get(tensor.name, tensor) for tensor in inputs]
+            op = self._of_variable(new, inputs)
+        if not self._groups:
+            return op
+        return self._tied(op or new.make(new.name, inputs, new.attrs))
+
+    def _of_variable(self, new: NewOp, inputs: Sequence[Any]) -> Any:
+        """The op in place of a new one that reads or changes a variable; None for others."""
         handle = inputs[0]
         if new.type == "ReadVariableOp" and handle.name in self._changes:
             # What is read under an assignment's control is read after it, by the value.
@@ -86,7 +95,7 @@ class Assignments:
         if self._in_layer and new.type.startswith(_ROWS):
             self._rows.append(new.make(new.name, inputs, new.attrs))
             return self._rows[-1]
-        return self._colocated(new, inputs) if self._groups else None
+        return None
 
     def add_update_ops(self) -> None:
         """Adds the update ops to `tf.GraphKeys.UPDATE_OPS`, for the clone whose scope is open."""
@@ -96,18 +105,16 @@ class Assignments:
         for op in self._rows:
             tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, op)
 
-    def _colocated(self, new: NewOp, inputs: Sequence[Any]) -> Any:
-        """The op, tied to what is used in place of the variables that it would be tied to."""
-        op = new.make(new.name, inputs, new.attrs)
-        if "_class" in op.node_def.attr:
-            groups = list(op.get_attr("_class"))
-            others = [self._groups[group] for group in groups if group in self._groups]
-            if others:
-                names = [f"loc:@{other.name}".encode() for other in others]
-                names += [group for group in groups if group not in self._groups]
-                value = tf.AttrValue(list=tf.AttrValue.ListValue(s=names))
-                internals.set_attribute(op, "_class", value)
-                internals.set_device(op, others[0].device)
+    def _tied(self, op: Any) -> Any:
+        """The op, tied to what is used in place of the variables that it was tied to."""
+        groups = list(op.get_attr("_class")) if "_class" in op.node_def.attr else []
+        others = [self._groups[group] for group in groups if group in self._groups]
+        if others:
+            names = [f"loc:@{other.name}".encode() for other in others]
+            names += [group for group in groups if group not in self._groups]
+            value = tf.AttrValue(list=tf.AttrValue.ListValue(s=names))
+            internals.set_attribute(op, "_class", value)
+            internals.set_device(op, others[0].device)
         return op
 
     def _change(self, op_type: str, handle: Any, operand: Any) -> None:

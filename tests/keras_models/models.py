@@ -200,6 +200,7 @@ class Run:
         parts = self.config.batches_per_step * self.config.num_replicas
         with self.graph.as_default():
             tf.set_random_seed(1)
+            keras.utils.clear_session()  # names begin anew
             keras.utils.set_random_seed(1)
             batches = batches_of(model.golden, parts)
             for _ in range(self.config.replica_id * self.config.batches_per_step):
