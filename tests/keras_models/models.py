@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 import tf_keras
 
-from model_deploy import deploy, random_by_step
+from model_deploy import deploy, internals, random_by_step
 from model_deploy.all_reduce import session_config
 from model_deploy.hooks import session_hooks
 from tests.copies import batches_of
@@ -200,12 +200,12 @@ class Run:
         parts = self.config.batches_per_step * self.config.num_replicas
         with self.graph.as_default():
             tf.set_random_seed(1)
-            keras.utils.clear_session()  # names begin anew
             keras.utils.set_random_seed(1)
             batches = batches_of(model.golden, parts)
             for _ in range(self.config.replica_id * self.config.batches_per_step):
                 next(batches)  # of another replica
-            model_fn = model.model_fn(self.config)
+            with internals.fresh_names():
+                model_fn = model.model_fn(self.config)
             model_fn = random_by_step(model_fn) if by_step else model_fn
             self.model = deploy(
                 self.config, model_fn, [batches], optimizer=make_optimizer(), **ways
