@@ -87,7 +87,7 @@ class Assignments:
         handle = inputs[0]
         if new.type == "ReadVariableOp" and handle.name in self._changes:
             # What is read under an assignment's control is read after it, by the value.
-            with tf.control_dependencies(None):
+            with _of_nothing():
                 return tf.identity(self._value(handle.name), name=f"{new.name}/").op
         if self._in_layer and new.type in _CHANGES:
             self._change(new.type, handle, inputs[1])
@@ -122,7 +122,7 @@ class Assignments:
         if combine is None or handle.name not in self._changes:
             self._changes[handle.name] = _Change(handle, op_type, operand)
             return
-        with tf.control_dependencies(None):
+        with _of_nothing():
             value = combine(self._value(handle.name), operand)
         self._changes[handle.name] = _Change(handle, _ASSIGN, value)
 
@@ -132,8 +132,10 @@ class Assignments:
         if combine is None:
             return change.operand
         if change.value is None:
-            before = tf.raw_ops.ReadVariableOp(resource=change.handle, dtype=change.operand.dtype)
-            change = change._replace(value=combine(before, change.operand))
+            dtype = change.operand.dtype
+            with _of_nothing():
+                before = tf.raw_ops.ReadVariableOp(resource=change.handle, dtype=dtype)
+                change = change._replace(value=combine(before, change.operand))
             self._changes[name] = change
         return change.value
 
@@ -161,6 +163,14 @@ def update_after(ops: Sequence[Any], loss: Any) -> Sequence[Any]:
         if isinstance(op, tf.Operation) and f"/{_SCOPE}/" in f"/{op.name}":
             internals.add_control_inputs(op.inputs[1].op, [loss.op])
     return ops
+
+
+@contextlib.contextmanager
+def _of_nothing() -> Iterator[None]:
+    """A `with` block whose ops wait for nothing and are tied to nothing that is around."""
+    graph = tf.get_default_graph()
+    with tf.control_dependencies(None), graph.colocate_with(None, ignore_existing=True):
+        yield
 
 
 def _update_op(change: _Change) -> Any:
