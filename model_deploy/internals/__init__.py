@@ -8,7 +8,7 @@ from model_deploy.internals.keras_layers import (
     calls_itself_stateful,
     fresh_names,
     in_stateless_scope,
-    is_keras_3,
+    keras_backend,
     layer_variables,
     maker_of_variable,
     regularizers,
@@ -16,6 +16,7 @@ from model_deploy.internals.keras_layers import (
     sublayers,
     tf_variable,
     watching_layers,
+    works_eagerly_only,
 )
 from model_deploy.internals.notices import hide_deprecations
 from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
@@ -58,10 +59,10 @@ __all__ = [
     "in_old_control_flow",
     "in_stateless_scope",
     "inline_callable",
-    "is_keras_3",
     "is_partitioned",
     "is_reference",
     "is_resource_variable",
+    "keras_backend",
     "layer_variables",
     "maker_of_variable",
     "making_ops_by",
@@ -83,5 +84,6 @@ __all__ = [
     "tf_variable",
     "watching_layers",
     "with_operators",
+    "works_eagerly_only",
     "xla_kernels",
 ]

@@ -108,9 +108,7 @@ class _LayersOfClone:
         self._use([internals.tf_variable(generator.state)], generator.name)
         self._num_seeds += 1
         with self._assignments.in_layer(generator.name):
-            return seeds.seed_of_clone(
-                generator, draw, self._config, self._number, self._num_seeds
-            )
+            return seeds.seed_of_clone(generator, draw, self._config, self._number, self._num_seeds)
 
     def finish(self) -> None:
         """Adds to the graph's collections what the clone's layers have made."""
@@ -148,7 +146,7 @@ def _heed_settings(layer: Any) -> None:
     trained = tf.get_collection_ref(tf.GraphKeys.TRAINABLE_VARIABLES)
     frozen = {id(internals.tf_variable(each)) for each in layer.non_trainable_variables}
     trained[:] = [variable for variable in trained if id(variable) not in frozen]
-    for variable in layer.variables if internals.is_keras_3(layer) else ():
+    for variable in layer.variables:
         of_tf = internals.tf_variable(variable)
         constraint = getattr(variable, "constraint", None)
         if constraint is not None and not internals.is_partitioned(of_tf):

@@ -132,6 +132,8 @@ _OTHERS = {
     "dropping": (dropping, _MLP),
 }
 
+GOLDENS_OF = {name: golden for name, (_, golden) in {**_BY_BATCH, **_OTHERS}.items()}
+
 
 @dataclasses.dataclass(frozen=True)
 class Model:
@@ -147,8 +149,8 @@ class Model:
     golden: Golden
     made: str
 
-    def model_fn(self, config):
-        """A function of an iterator over batches, for `deploy`."""
+    def model_fn(self, config, seen=None):
+        """A function of an iterator over batches, for `deploy`; `seen` gets the models it calls."""
         made = []
         if self.made == "before":
             with tf.device(config.variables_device()):
@@ -158,6 +160,8 @@ class Model:
             features, labels = next(batches)
             model = made[0] if made else self.make()
             logits = model(features, training=True)
+            if seen is not None:
+                seen.append(model)
             tf.losses.sparse_softmax_cross_entropy(labels, logits)
             return logits
 
