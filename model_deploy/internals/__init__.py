@@ -1,6 +1,10 @@
 """The names of TensorFlow that are not public and that this project uses, each in one function."""
 
-from model_deploy.internals.batch_moments import normalizes_examples, taking_batch_moments_by
+from model_deploy.internals.batch_moments import (
+    leaving_batch_moments,
+    normalizes_examples,
+    taking_batch_moments_by,
+)
 from model_deploy.internals.compilation import xla_kernels
 from model_deploy.internals.determinism import ops_are_deterministic
 from model_deploy.internals.keras_layers import (
@@ -64,6 +68,7 @@ __all__ = [
     "is_resource_variable",
     "keras_backend",
     "layer_variables",
+    "leaving_batch_moments",
     "maker_of_variable",
     "making_ops_by",
     "normalizes_examples",

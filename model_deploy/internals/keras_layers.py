@@ -93,11 +93,14 @@ def works_eagerly_only(layer: Any) -> bool:
 
 
 def layer_variables(layer: Any) -> list[Any]:
-    """All variables of a layer and its sublayers, as TensorFlow's; those of several parts as these.
+    """All variables of a layer and its sublayers, as TensorFlow's; none before they are made.
 
     Wraps `Variable._value` of Keras 3.
     """
-    return [tf_variable(variable) for variable in layer.variables]
+    try:
+        return [tf_variable(variable) for variable in layer.variables]
+    except ValueError:  # of a model of tf-keras that has not been called
+        return []
 
 
 def tf_variable(variable: Any) -> Any:

@@ -87,8 +87,9 @@ class _LayersOfClone:
             self._watch()
             self._use(internals.layer_variables(layer), layer.name)
         self._depth += 1
+        leaving = internals.leaving_batch_moments if self._is_symbolic else contextlib.nullcontext
         try:
-            with self._assignments.in_layer(None if self._is_symbolic else layer.name):
+            with self._assignments.in_layer(None if self._is_symbolic else layer.name), leaving():
                 yield
         finally:
             self._depth -= 1
