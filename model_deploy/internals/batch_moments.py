@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from model_deploy.internals.patching import Patch, Patches
+from model_deploy.internals.replacing import Replace, Replacements
 
 # Takes values, the axes to reduce, and whether these stay as 1; returns mean and variance.
 Moments = Callable[[Any, Sequence[int], bool], tuple[Any, Any]]
@@ -35,7 +35,7 @@ def taking_batch_moments_by(moments: Moments) -> Iterator[None]:
     """
     token = _moments.set(moments)
     try:
-        with _patches.applied():
+        with _replacements.in_place():
             yield
     finally:
         _moments.reset(token)
@@ -44,25 +44,40 @@ def taking_batch_moments_by(moments: Moments) -> Iterator[None]:
 def normalizes_examples() -> bool:
     """Whether a layer is called that has the fused op of batch norm normalize each example.
 
-    Knows it of `LayerNormalization.call` of tf-keras in a block of `taking_batch_moments_by`.
+    Knows it of `LayerNormalization.call` of tf-keras in a block of `taking_batch_moments_by`.  So
+    it says of what is made in a block of `leaving_batch_moments`.
 
     Wraps `LayerNormalization.call`.
     """
     return _normalizes_examples.get()
 
 
-def _find_patches() -> Iterator[Patch]:
+@contextlib.contextmanager
+def leaving_batch_moments() -> Iterator[None]:
+    """A `with` block whose batch norms are those of no batch, but there for their shapes.
+
+    Wraps `BatchNormalization._moments` of both Kerases.
+    """
+    moments, examples = _moments.set(None), _normalizes_examples.set(True)
+    try:
+        yield
+    finally:
+        _normalizes_examples.reset(examples)
+        _moments.reset(moments)
+
+
+def _replace_all(replace: Replace) -> None:
     with contextlib.suppress(ImportError):  # of the backend that somebody else wants Keras to have
         keras = importlib.import_module("keras").layers.BatchNormalization
-        yield Patch(_owner(keras, "_moments"), "_moments", _of_keras)
+        replace(_owner(keras, "_moments"), "_moments", _of_keras)
     tf_keras = importlib.import_module("tf_keras").layers
     slim_layers = importlib.import_module("tf_slim.layers.layers")
-    yield Patch(_owner(tf_keras.BatchNormalization, "_moments"), "_moments", _of_tf_keras)
-    yield Patch(tf_keras.LayerNormalization, "call", _of_layer_norm)
-    yield Patch(slim_layers, "nn", _Nn)
+    replace(_owner(tf_keras.BatchNormalization, "_moments"), "_moments", _of_tf_keras)
+    replace(tf_keras.LayerNormalization, "call", _of_layer_norm)
+    replace(slim_layers, "nn", _Nn)
 
 
-_patches = Patches(_find_patches)
+_replacements = Replacements(_replace_all)
 
 
 def _owner(kind: type, name: str) -> type:

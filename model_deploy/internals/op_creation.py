@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 from tensorflow.python.eager import record
 
-from model_deploy.internals.patching import Patch, Patches
+from model_deploy.internals.replacing import Replacements
 
 
 class NewOp(NamedTuple):
@@ -53,7 +53,7 @@ def making_ops_by(rule: Rule) -> Iterator[None]:
     """
     token = _rules.set((*_rules.get(), rule))
     try:
-        with _patches.applied():
+        with _replacements.in_place():
             yield
     finally:
         _rules.reset(token)
@@ -103,6 +103,6 @@ def _create_by_rules(  # noqa: PLR0917 - the arguments of what it stands for
     )
 
 
-_patches = Patches(
-    lambda: [Patch(tf.Graph, "_create_op_internal", lambda original: _create_by_rules)]
+_replacements = Replacements(
+    lambda replace: replace(tf.Graph, "_create_op_internal", lambda original: _create_by_rules)
 )
