@@ -3,6 +3,7 @@
 from model_deploy.internals.batch_moments import normalizes_examples, taking_batch_moments_by
 from model_deploy.internals.compilation import xla_kernels
 from model_deploy.internals.determinism import ops_are_deterministic
+from model_deploy.internals.keras_optimizers import uses_weight_decay
 from model_deploy.internals.notices import hide_deprecations
 from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
 from model_deploy.internals.ops import (
@@ -55,5 +56,6 @@ __all__ = [
     "slurm_step",
     "taking_batch_moments_by",
     "tape_records",
+    "uses_weight_decay",
     "xla_kernels",
 ]

@@ -25,6 +25,7 @@ _OWNERS = {
     "BatchNormalization": [keras.layers.BatchNormalization, tf_keras.layers.BatchNormalization],
     "LayerNormalization": [tf_keras.layers.LayerNormalization],
     "Optimizer": [tf.train.Optimizer(use_locking=False, name="any")],
+    "KerasOptimizer": [keras.optimizers.Optimizer, tf_keras.optimizers.Optimizer],
     "SlurmClusterResolver": [tf.distribute.cluster_resolver.SlurmClusterResolver],
     "PartitionedVariable": [variables.PartitionedVariable],
     "variables": [variables],
