@@ -11,6 +11,7 @@ from model_deploy.batch_norm import BatchNorms
 from model_deploy.clone_scopes import building_clone
 from model_deploy.config import DeploymentConfig
 from model_deploy.copying import CopiedModel, Twins
+from model_deploy.keras_models import seeing_layers
 from model_deploy.parameter_servers import share_reads
 from model_deploy.precision import computing_in
 
@@ -162,10 +163,12 @@ def build_clones(
                 computing_in(config.precision, config.clone_device(i)),
                 graph_walk.new_ops() as ops,
             ):
+                layers = seeing_layers(config, number, variables_device)
                 if model is None:
-                    outputs = model_fn(*arguments[0], **arguments[1])
+                    with layers:
+                        outputs = model_fn(*arguments[0], **arguments[1])
                 elif number == 0:
-                    outputs = model.build(scope)
+                    outputs = model.build(scope, layers)
                 else:
                     outputs, twins = model.copy(number, scope)
                     norms.copied(twins)

@@ -1,5 +1,6 @@
 """Makes random ops functions of seed and step, so that a resumed run repeats them."""
 
+import contextvars
 import functools
 import hashlib
 import sys
@@ -9,6 +10,11 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
+
+# What the constants are called that are made of an op's seeds; copies have other ones.
+SEED_BY_STEP = "/by_step/seed"
+
+_is_by_step = contextvars.ContextVar("model_fn is called by random_by_step", default=False)
 
 # Type of op -> its values from (op, seed), by the stateless op of the same distribution.
 _STATELESS: dict[str, Callable[[Any, Any], Any]] = {
@@ -43,6 +49,8 @@ def random_by_step(model_fn: Callable[..., Any]) -> Callable[..., Any]:
     values stay, too: they run once.  So do ops in loops, conditions and functions, and
     those of a distribution without a stateless op; they are named in one line.
 
+    Layers of Keras 3 draw their seeds from the step, too; without this they count in a variable.
+
     Args:
       model_fn: a function for `deploy`, called once per clone.
 
@@ -54,11 +62,30 @@ def random_by_step(model_fn: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         graph = tf.get_default_graph()
         before = len(graph.get_operations())
-        outputs = model_fn(*args, **kwargs)
+        token = _is_by_step.set(True)
+        try:
+            outputs = model_fn(*args, **kwargs)
+        finally:
+            _is_by_step.reset(token)
         _replace(graph.get_operations()[before:])
         return outputs
 
     return wrapped
+
+
+def is_by_step() -> bool:
+    """Whether `random_by_step` calls the `model_fn` that is being called."""
+    return _is_by_step.get()
+
+
+def seed_of_copy(number: int, copy: int | str) -> int:
+    """The number, of 64 bits, in place of one of the first clone.
+
+    Args:
+      number: that of the first clone.
+      copy: tells the copy from others.
+    """
+    return _hashed(f"{number} {copy}")
 
 
 def _replace(ops: list[Any]) -> None:
@@ -95,6 +122,10 @@ def _replace_op(op: Any) -> None:
 
 def _number(op: Any) -> Any:
     """The op's two seeds as one int64."""
-    seeds = f"{op.get_attr('seed')} {op.get_attr('seed2')}".encode()
-    digest = hashlib.blake2b(seeds, digest_size=8).digest()
-    return tf.constant(int.from_bytes(digest, "little", signed=True), tf.int64, name="seed")
+    seeds = f"{op.get_attr('seed')} {op.get_attr('seed2')}"
+    return tf.constant(_hashed(seeds), tf.int64, name="seed")
+
+
+def _hashed(text: str) -> int:
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)

@@ -15,6 +15,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.fresh_reads import ops_after
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.guards import AlwaysOpen, Guard
+from model_deploy.keras_models import update_after
 from model_deploy.loss_scale import LossScale
 from model_deploy.losses import Losses, gather_losses
 from model_deploy.parameter_servers import StepCounter, SynchronousOptimizer, pack_gradients
@@ -100,7 +101,8 @@ class Update(NamedTuple):
 
 def update_together(plan: Plan) -> Update:
     """One update from the sum of the clones' gradients; or from those of several replicas."""
-    update_ops = [*plan.update_ops, *_collected_update_ops(plan.clones)]
+    collected = update_after(_collected_update_ops(plan.clones), plan.total_loss)
+    update_ops = [*plan.update_ops, *collected]
     gradients = plan.gradients(plan.clones, plan.losses)
     is_shared = plan.replicas_to_aggregate is not None
     if not is_shared:  # else the mean of the replicas is clipped
@@ -172,15 +174,17 @@ def update_by_each_clone(plan: Plan) -> Update:
         regularization = plan.regularization_losses
         if regularization is None:
             regularization = asynchronous.clone_regularization(plan.clones, group)
-        update_ops = [*plan.update_ops, *members.clones[group[0]], *members.shared]
         with tf.name_scope(parts[0].scope):
             losses = gather_losses(parts, regularization)
             gradients = plan.clip(plan.gradients(parts, losses))
+            total_loss = losses.total()
+            collected = update_after(members.clones[group[0]], total_loss)
+            update_ops = [*plan.update_ops, *collected, *members.shared]
             guard = plan.guard(gradients)
             updates.append(
                 asynchronous.update_by_clone(
                     pack_gradients(plan.config, gradients),
-                    losses.total(),
+                    total_loss,
                     plan.optimizer,
                     update_ops,
                     is_remote=plan.config.num_ps_tasks > 0,
@@ -230,7 +234,9 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
     )
     members = collect_members(tf.GraphKeys.UPDATE_OPS, clones)
     once = [op for op in (*plan.update_ops, *members.shared) if not callable(op)]
-    firsts = [members.clones[group[0]] for group in groups]
+    firsts = [
+        list(update_after(members.clones[group[0]], plan.total_loss)) for group in groups
+    ]
     firsts[0] += once
     done = [
         [applied, *guard.held(own)]

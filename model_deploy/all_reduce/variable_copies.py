@@ -15,6 +15,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import graph_walk, internals, placement
 from model_deploy.clone_scopes import current_clone
 from model_deploy.config import DeploymentConfig
+from model_deploy.keras_models import using_own_variables
 
 # The graph's one `_Registry`, for several deployments in a graph.  Not a string, see `hooks.py`.
 _REGISTRY = ("model_deploy", "variable_copies")
@@ -94,7 +95,12 @@ class VariableCopies:
                 custom_getter=lambda *a, **k: self._get_variable(i, *a, **k),
                 auxiliary_name_scope=False,
             )
-            with scope, tf.device(self._device_function(i)), self._collections_of(i):
+            with (
+                scope,
+                tf.device(self._device_function(i)),
+                self._collections_of(i),
+                using_own_variables(lambda variable: self._copied(variable, i)),
+            ):
                 return model_fn(*args, **kwargs)
 
         return model_fn_of_clone

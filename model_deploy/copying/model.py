@@ -1,5 +1,6 @@
 """`CopiedModel`: calls a `model_fn` for the first clone and copies it for the others."""
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -51,11 +52,12 @@ class CopiedModel:
         self._collected: dict[Any, list[Any]] = {}
         self._forward = Prototype([], "")
 
-    def build(self, scope: str) -> Any:
+    def build(self, scope: str, around: contextlib.AbstractContextManager[None]) -> Any:
         """Calls `model_fn` for the first clone.
 
         Args:
           scope: name scope of the clone; ends with `/`.
+          around: for a `with` block around the call; what it builds is copied, too.
 
         Returns:
           What `model_fn` returned.
@@ -69,7 +71,7 @@ class CopiedModel:
         state.check_no_hidden_iterators()
         args, kwargs = python_state.record_iterators((args, kwargs), self._taken)
         before = _collections()
-        with graph_walk.new_ops() as ops:
+        with graph_walk.new_ops() as ops, around:
             self._outputs = model_fn(*args, **kwargs)
         state.check_unchanged()
         self._collected = _added(before, _collections())

@@ -19,6 +19,7 @@ WAY_OUT = "copy_clones=False calls model_fn for each clone instead"
 _LIBRARIES = frozenset(
     ("tensorflow", "tf_slim", "tf_keras", "keras", "numpy", "absl", "nets", "model_deploy")
 )
+_KERASES = ("keras", "tf_keras")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,9 +168,15 @@ def _is_transparent(value: Any) -> bool:
     """Whether a model's state may be in an object: not in iterators, types, libraries."""
     if isinstance(value, Iterator | type) or inspect.ismodule(value) or inspect.isbuiltin(value):
         return False
+    if any(_package(kind.__module__) in _KERASES for kind in type(value).__mro__):
+        return False  # layers note what they were called with
     module = getattr(value, "__module__", None) or type(value).__module__
-    package = str(module).split(".", maxsplit=1)[0]
+    package = _package(module)
     return package not in _LIBRARIES and package not in sys.stdlib_module_names - {"__main__"}
+
+
+def _package(module: Any) -> str:
+    return str(module).split(".", maxsplit=1)[0]
 
 
 def _variables_of_function(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,12 +1,12 @@
 """`Rewriter`: what nodes say of the first clone, as it is for a copy; functions as well."""
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import randomness
 from model_deploy.copying.twins import Twins
 
 # TensorFlow's seeds have 31 bits.  The step is a prime far above the number of ops in a
@@ -14,8 +14,6 @@ from model_deploy.copying.twins import Twins
 _SEED_RANGE = (1 << 31) - 1
 _SEED_STEP = 100_000_007
 
-# What `randomness.random_by_step` calls the constants that it makes of an op's seeds.
-_SEED_BY_STEP = "/by_step/seed"
 
 
 class Rewriter:
@@ -48,9 +46,9 @@ class Rewriter:
     def seeds(self, attrs: Any) -> None:
         """Gives a random op other numbers; those that differ in each session stay so."""
         if "value" in attrs:  # the constant of an op whose numbers depend on the step
-            text = f"{tf.make_ndarray(attrs['value'].tensor)} {self._twins.index}".encode()
-            digest = hashlib.blake2b(text, digest_size=8).digest()
-            number = int.from_bytes(digest, "little", signed=True)
+            number = randomness.seed_of_copy(
+                int(tf.make_ndarray(attrs["value"].tensor)), self._twins.index
+            )
             attrs["value"].tensor.CopyFrom(tf.make_tensor_proto(number, tf.int64, []))
             return
         if attrs["seed"].i or attrs["seed2"].i:
@@ -121,7 +119,7 @@ def called(attr: Any) -> list[Any]:
 def has_seeds(node: Any) -> bool:
     """Whether a node draws random numbers from seeds in its attributes, or is such a seed."""
     if node.op == "Const":
-        return bool(node.name.endswith(_SEED_BY_STEP))
+        return bool(node.name.endswith(randomness.SEED_BY_STEP))
     return "seed" in node.attr and "seed2" in node.attr
 
 

@@ -3,6 +3,19 @@
 from model_deploy.internals.batch_moments import normalizes_examples, taking_batch_moments_by
 from model_deploy.internals.compilation import xla_kernels
 from model_deploy.internals.determinism import ops_are_deterministic
+from model_deploy.internals.keras_layers import (
+    LayerWatcher,
+    calls_itself_stateful,
+    fresh_names,
+    is_keras_3,
+    layer_variables,
+    maker_of_variable,
+    regularizers,
+    set_constraint,
+    sublayers,
+    tf_variable,
+    watching_layers,
+)
 from model_deploy.internals.keras_optimizers import uses_weight_decay
 from model_deploy.internals.notices import hide_deprecations
 from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
@@ -27,35 +40,48 @@ from model_deploy.internals.variables import (
     set_initializer,
     set_slice_of,
     slice_of,
+    with_operators,
 )
 
 __all__ = [
+    "LayerWatcher",
     "NewOp",
     "SlurmStep",
     "add_control_inputs",
     "add_loop_inputs",
     "add_outputs",
+    "calls_itself_stateful",
     "clear_attribute",
     "forget_slots",
+    "fresh_names",
     "hide_deprecations",
     "in_old_control_flow",
     "inline_callable",
+    "is_keras_3",
     "is_partitioned",
     "is_reference",
     "is_resource_variable",
+    "layer_variables",
+    "maker_of_variable",
     "making_ops_by",
     "normalizes_examples",
     "ops_are_deterministic",
     "partitioned_variable",
+    "regularizers",
     "replace_input",
     "set_attribute",
+    "set_constraint",
     "set_device",
     "set_initializer",
     "set_slice_of",
     "slice_of",
     "slurm_step",
+    "sublayers",
     "taking_batch_moments_by",
     "tape_records",
+    "tf_variable",
     "uses_weight_decay",
+    "watching_layers",
+    "with_operators",
     "xla_kernels",
 ]

@@ -4,19 +4,16 @@ import contextlib
 import contextvars
 import importlib
 import inspect
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+from model_deploy.internals.replacing import Replace, Replacements
 
 # Takes values, the axes to reduce, and whether these stay as 1; returns mean and variance.
 Moments = Callable[[Any, Sequence[int], bool], tuple[Any, Any]]
 
 _moments: contextvars.ContextVar[Moments | None] = contextvars.ContextVar("moments", default=None)
 _normalizes_examples = contextvars.ContextVar("normalizes examples", default=False)
-_blocks = 0
-_lock = threading.Lock()
-# What was there before the first block: the object, the name, the value.
-_originals: list[tuple[Any, str, Any]] = []
 
 
 @contextlib.contextmanager
@@ -37,11 +34,10 @@ def taking_batch_moments_by(moments: Moments) -> Iterator[None]:
       ValueError: in the block, for a batch norm with a mask or weights, or of parts of the batch.
     """
     token = _moments.set(moments)
-    _install(1)
     try:
-        yield
+        with _replacements.in_place():
+            yield
     finally:
-        _install(-1)
         _moments.reset(token)
 
 
@@ -55,39 +51,23 @@ def normalizes_examples() -> bool:
     return _normalizes_examples.get()
 
 
-def _install(change: int) -> None:
-    """Counts the blocks of all threads; without one the layers are as they were."""
-    global _blocks
-    with _lock:
-        before, _blocks = _blocks, _blocks + change
-        if before == 0:
-            _replace_all()
-        elif _blocks == 0:
-            while _originals:
-                owner, name, value = _originals.pop()
-                setattr(owner, name, value)
-
-
-def _replace_all() -> None:
+def _replace_all(replace: Replace) -> None:
     with contextlib.suppress(ImportError):  # of the backend that somebody else wants Keras to have
         keras = importlib.import_module("keras").layers.BatchNormalization
-        _replace(_owner(keras, "_moments"), "_moments", _of_keras)
+        replace(_owner(keras, "_moments"), "_moments", _of_keras)
     tf_keras = importlib.import_module("tf_keras").layers
     slim_layers = importlib.import_module("tf_slim.layers.layers")
-    _replace(_owner(tf_keras.BatchNormalization, "_moments"), "_moments", _of_tf_keras)
-    _replace(tf_keras.LayerNormalization, "call", _of_layer_norm)
-    _replace(slim_layers, "nn", _Nn)
+    replace(_owner(tf_keras.BatchNormalization, "_moments"), "_moments", _of_tf_keras)
+    replace(tf_keras.LayerNormalization, "call", _of_layer_norm)
+    replace(slim_layers, "nn", _Nn)
+
+
+_replacements = Replacements(_replace_all)
 
 
 def _owner(kind: type, name: str) -> type:
     """The class that defines what others inherit."""
     return next(each for each in kind.__mro__ if name in vars(each))
-
-
-def _replace(owner: Any, name: str, replacement: Callable[[Any], Any]) -> None:
-    original = getattr(owner, name)
-    _originals.append((owner, name, original))
-    setattr(owner, name, replacement(original))
 
 
 def _of_keras(original: Any) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import resource_variable_ops
 from tensorflow.python.ops.variables import PartitionedVariable
 
@@ -31,6 +32,32 @@ def partitioned_variable(name: str, like: Any, parts: Sequence[Any]) -> Any:
       parts: its parts, in order; of the shapes of those of `like`.
     """
     return PartitionedVariable(name, like.shape, like.dtype, list(parts), like._get_partitions())
+
+
+def with_operators(variable: Any) -> Any:
+    """A partitioned variable that computes by `+`, `*` and so on, as layers do with variables.
+
+    Wraps `variables.PartitionedVariable` and `PartitionedVariable._get_partitions`.
+    """
+    parts = list(variable)
+    partitions = variable._get_partitions()
+    name = variable.name
+    return _Computing(name, variable.shape, variable.dtype, parts, partitions)
+
+
+class _Computing(PartitionedVariable):
+    """A partitioned variable with the operators of a tensor."""
+
+
+def _operator(name: str) -> Any:
+    def compute(self: Any, *others: Any) -> Any:
+        return getattr(tf.convert_to_tensor(self), name)(*others)
+
+    return compute
+
+
+for _name in tf.Tensor.OVERLOADABLE_OPERATORS - {"__eq__", "__ne__"}:
+    setattr(_Computing, _name, _operator(_name))
 
 
 def slice_of(variable: Any) -> Any:

@@ -27,12 +27,6 @@ def library_of(thing: Any) -> Any:
     return None
 
 
-def tf_variable(variable: Any) -> Any:
-    """TensorFlow's variable, of any shape, in a Keras variable; tf-keras' are TensorFlow's."""
-    value = variable.value  # of TensorFlow's a method
-    return variable if callable(value) else value
-
-
 def new_without_graph(make: Callable[[], Any]) -> Any:
     """What `make` makes, with its variables in a graph that nobody uses."""
     with tf.Graph().as_default():

@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 from model_deploy.keras import updates
-from model_deploy.keras.libraries import library_of, new_without_graph, tf_variable
+from model_deploy.keras.libraries import library_of, new_without_graph
 from model_deploy.optimization import layer_name
 
 _Translate = Callable[[Any, Any], Any]
@@ -114,7 +114,7 @@ def forget_variables(variables: Iterable[Any]) -> None:
 
     They are those of Keras objects that are not used themselves, only what they say.
     """
-    forgotten = {id(tf_variable(each)) for each in variables if hasattr(each, "assign")}
+    forgotten = {id(internals.tf_variable(each)) for each in variables if hasattr(each, "assign")}
     kept = tf.get_collection_ref(tf.GraphKeys.GLOBAL_VARIABLES)
     kept[:] = [variable for variable in kept if id(variable) not in forgotten]
 
@@ -150,7 +150,7 @@ def _learning_rate(keras: Any, optimizer: Any, global_step: Any) -> Any:
         rate = _of_tf_keras(keras, optimizer, step)
     if tf.is_tensor(rate) and not hasattr(rate, "assign"):
         return tf.cast(rate, tf.float32)
-    return tf.constant(_number(tf_variable(rate)) if hasattr(rate, "assign") else rate, tf.float32)
+    return tf.constant(_number(internals.tf_variable(rate)) if hasattr(rate, "assign") else rate, tf.float32)
 
 
 def _of_tf_keras(keras: Any, optimizer: Any, step: Any) -> Any:
@@ -189,7 +189,7 @@ def _is_decayed(
 
     def is_decayed(variable: Any) -> bool:
         name = layer_name(variable)
-        own = {tf_variable(each).op.name: each for each in variables()}
+        own = {internals.tf_variable(each).op.name: each for each in variables()}
         return name not in own or internals.uses_weight_decay(optimizer, own[name])
 
     return is_decayed

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from model_deploy import internals
 from model_deploy.checkpoints import few, find_checkpoint
-from model_deploy.keras.libraries import library_of, tf_variable
+from model_deploy.keras.libraries import library_of
 from model_deploy.keras.naming import match_names
 
 # What `moving_average_update` adds to the names of variables.
@@ -73,7 +74,7 @@ def init_fn(
             f"model must be built before it gets weights, got {model.name!r} without any; call it"
         )
     values = read_weights(model, path)
-    variables = [tf_variable(each) for each in model.weights]
+    variables = [internals.tf_variable(each) for each in model.weights]
     kept = [
         (variable, value)
         for variable, value in zip(variables, values, strict=True)

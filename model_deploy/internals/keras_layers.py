@@ -1,0 +1,348 @@
+"""What layers of Keras 3 and tf-keras do while they are called; seen in 3.0, 3.15, 2.16, 2.21."""
+
+import contextlib
+import contextvars
+import functools
+import importlib.abc
+import importlib.machinery
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.internals.replacing import Replace, Replacements
+
+
+class LayerWatcher(Protocol):
+    """Is told what layers do in a block of `watching_layers`."""
+
+    def calling(
+        self, layer: Any, is_symbolic: Callable[[], bool]
+    ) -> contextlib.AbstractContextManager[None]:
+        """For a `with` block around a call of a layer.
+
+        Args:
+          layer: of Keras 3 or tf-keras.
+          is_symbolic: whether the call is for the sake of shapes, as a functional model is made.
+        """
+
+    def added_loss(self, layer: Any, losses: Sequence[Any]) -> None:
+        """A layer has added losses: tensors of any shapes."""
+
+    def losses_of(self, layer: Any) -> list[Any] | None:
+        """What `layer.losses` is, tensors of any shapes; None for what Keras says."""
+
+    def drawing(self, generator: Any, draw: Callable[[], Any]) -> Any:
+        """The next seed of a generator, integers of shape [2]; `draw` gives Keras' own."""
+
+
+_STATE = "keras.src.backend.common.global_state"
+_watcher: contextvars.ContextVar[LayerWatcher | None] = contextvars.ContextVar(
+    "watcher of layers", default=None
+)
+
+
+@contextlib.contextmanager
+def watching_layers(watcher: LayerWatcher) -> Iterator[None]:
+    """Tells `watcher` what layers do in a `with` block.
+
+    Keras may be imported in the block.  Those layers of tf-keras that `tf.compat.v1.layers` and
+    TF-Slim are made of are left alone.  Other threads go on as before.
+
+    Wraps `Layer.__call__`, `Layer.add_loss` and `Layer.losses` of both Kerases, and
+    `SeedGenerator.next` of Keras 3.
+    """
+    token = _watcher.set(watcher)
+    try:
+        with _replacements.in_place(), _seeing_imports():
+            yield
+    finally:
+        _watcher.reset(token)
+
+
+def maker_of_variable() -> Any:
+    """The Keras layer, metric, variable or generator whose code calls this; None without.
+
+    None also where `tf.get_variable` calls it.
+
+    Wraps `variable_scope.get_variable`.
+    """
+    frame = inspect.currentframe()
+    kinds = _kinds("Layer", "Variable", "Metric", "random.SeedGenerator")
+    while frame is not None and kinds:
+        if frame.f_globals.get("__name__") == "tensorflow.python.ops.variable_scope":
+            return None
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, kinds):
+            return owner
+        frame = frame.f_back
+    return None
+
+
+def is_keras_3(thing: Any) -> bool:
+    """Whether a layer or variable is one of Keras 3, not of tf-keras.
+
+    Wraps `Layer.losses`.
+    """
+    return any(kind.__module__.split(".", maxsplit=1)[0] == "keras" for kind in type(thing).__mro__)
+
+
+def layer_variables(layer: Any) -> list[Any]:
+    """All variables of a layer and its sublayers, as TensorFlow's; those of several parts as these.
+
+    Wraps `Variable._value` of Keras 3.
+    """
+    return [tf_variable(variable) for variable in layer.variables]
+
+
+def tf_variable(variable: Any) -> Any:
+    """TensorFlow's variable in one of Keras 3; any other is returned. Wraps `Variable._value`."""
+    return getattr(variable, "_value", variable) if is_keras_3(variable) else variable
+
+
+def set_constraint(variable: Any, constraint: Callable[[Any], Any]) -> None:
+    """Gives a variable a constraint, a function of its value, which optimizers apply.
+
+    Wraps `Variable._constraint` of TensorFlow's.
+    """
+    variable._constraint = constraint
+
+
+def sublayers(layer: Any) -> list[Any]:
+    """A layer and all those in it. Wraps `Layer._flatten_layers`."""
+    return list(layer._flatten_layers())
+
+
+def regularizers(layer: Any) -> list[tuple[Any, Callable[[], Any]]]:
+    """What gives the regularization losses of a layer and its sublayers.
+
+    Wraps `Layer._callable_losses` of tf-keras.
+
+    Returns:
+      Pairs: what the loss is of, always the same object, and a function for a scalar or None.
+    """
+    if is_keras_3(layer):
+        return [
+            (variable, functools.partial(variable.regularizer, variable))
+            for variable in layer.trainable_variables
+            if variable.regularizer is not None
+        ]
+    callables = [each for sub in sublayers(layer) for each in sub._callable_losses]
+    return [(each, each) for each in callables]
+
+
+def calls_itself_stateful(layer: Any) -> bool:
+    """Whether a layer carries a state from batch to batch. Wraps `Layer._stateful` of tf-keras."""
+    return bool(getattr(layer, "stateful" if is_keras_3(layer) else "_stateful", False))
+
+
+@contextlib.contextmanager
+def fresh_names() -> Iterator[None]:
+    """Layers that are made in a `with` block get names as if they were the first ones.
+
+    Keras 3's common generator of seeds is a new one, too, unless it is of the default graph.
+
+    Wraps `global_state.get_global_attribute` and `global_state.set_global_attribute` of Keras 3
+    and `backend.PER_GRAPH_OBJECT_NAME_UIDS` of tf-keras.
+    """
+    graph = tf.get_default_graph()
+    before = [dict(table) for table in _tables_of_names(graph)]
+    generator = _common_generator()
+    is_of_graph = generator is not None and tf_variable(generator.state).graph is graph
+    for table in _tables_of_names(graph):
+        table.clear()
+    _set_common_generator(generator if is_of_graph else None)
+    try:
+        yield
+    finally:
+        for table, names in zip(_tables_of_names(graph), before, strict=True):
+            table.clear()
+            table.update(names)
+        _set_common_generator(generator)
+
+
+def _tables_of_names(graph: tf.Graph) -> list[Any]:
+    """How often each name was given, in Keras 3 and in tf-keras; empty where it is not imported."""
+    state, backend = sys.modules.get(_STATE), sys.modules.get("tf_keras.src.backend")
+    return [
+        (state.get_global_attribute("object_name_uids") or {}) if state else {},
+        backend.PER_GRAPH_OBJECT_NAME_UIDS.get(graph, {}) if backend else {},
+    ]
+
+
+def _common_generator() -> Any:
+    state = sys.modules.get(_STATE)
+    return state.get_global_attribute("global_seed_generator") if state else None
+
+
+def _set_common_generator(generator: Any) -> None:
+    state = sys.modules.get(_STATE)
+    if state is not None:
+        state.set_global_attribute("global_seed_generator", generator)
+
+
+def _kinds(*names: str) -> tuple[type, ...]:
+    """Public classes of the Kerases that are imported."""
+    found = []
+    for module in _kerases():
+        for name in names:
+            kind = functools.reduce(lambda owner, part: getattr(owner, part, None), name.split("."), module)
+            found.append(kind)
+    tf_keras = sys.modules.get("tf_keras")
+    if "Layer" in names and tf_keras is not None and hasattr(tf_keras, "layers"):
+        found.append(tf_keras.layers.Layer)
+        found.append(_layer_v1())
+    return tuple(kind for kind in found if isinstance(kind, type))
+
+
+def _kerases() -> list[types.ModuleType]:
+    """Keras 3, if the program has imported it."""
+    module = sys.modules.get("keras")
+    return [module] if module is not None and hasattr(module, "Layer") else []
+
+
+def _layer_v1() -> Any:
+    """The layers that tf-keras makes in graph mode."""
+    return importlib.import_module("tf_keras.src.engine.base_layer_v1").Layer
+
+
+def _is_symbolic(arguments: Any) -> bool:
+    """Whether one of some arguments is what a functional model is made of."""
+    kinds = _kinds("KerasTensor")
+    tf_keras = sys.modules.get("tf_keras.src.engine.keras_tensor")
+    if tf_keras is not None:
+        kinds = (*kinds, tf_keras.KerasTensor)
+    return any(
+        isinstance(each, kinds) or hasattr(each, "_keras_history")
+        for each in tf.nest.flatten(arguments)
+    )
+
+
+def _is_legacy(layer: Any) -> bool:
+    """Whether a layer is one of `tf.compat.v1.layers`, which has updates and losses of its own."""
+    return any(".legacy_tf_layers." in kind.__module__ for kind in type(layer).__mro__)
+
+
+def _watched_call(original: Any) -> Any:
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        watcher = _watcher.get()
+        if watcher is None or _is_legacy(self):
+            return original(self, *args, **kwargs)
+        with watcher.calling(self, lambda: _is_symbolic((args, kwargs))):
+            return original(self, *args, **kwargs)
+
+    return call
+
+
+def _watched_add_loss(original: Any) -> Any:
+    @functools.wraps(original)
+    def add_loss(self: Any, losses: Any, *args: Any, **kwargs: Any) -> Any:
+        watcher = _watcher.get()
+        if watcher is not None and not _is_legacy(self):
+            flat = tf.nest.flatten(losses)
+            watcher.added_loss(self, [each for each in flat if tf.is_tensor(each)])
+        return original(self, losses, *args, **kwargs)
+
+    return add_loss
+
+
+def _watched_losses(original: Any) -> Any:
+    def losses(self: Any) -> Any:
+        watcher = _watcher.get()
+        found = None
+        if watcher is not None and not _is_legacy(self):
+            found = watcher.losses_of(self)
+        return original.fget(self) if found is None else found
+
+    return property(losses, doc=original.__doc__)
+
+
+def _watched_next(original: Any) -> Any:
+    @functools.wraps(original)
+    def next_seed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        watcher = _watcher.get()
+        if watcher is None:
+            return original(self, *args, **kwargs)
+        return watcher.drawing(self, lambda: original(self, *args, **kwargs))
+
+    return next_seed
+
+
+def _replace_in(name: str, replace: Replace) -> None:
+    """Replaces what is watched of `keras` or `tf_keras`, if it is imported."""
+    kinds: list[Any] = []
+    if name == "keras":
+        kinds += _kinds("Layer")[:1] if _kerases() else []
+        for generator in _kinds("random.SeedGenerator"):
+            replace(generator, "next", _watched_next)
+    elif "tf_keras" in sys.modules:
+        kinds += [sys.modules["tf_keras"].layers.Layer, _layer_v1()]
+    for kind in kinds:
+        for attribute, replacement in _OF_LAYERS.items():
+            if attribute in vars(kind):
+                replace(kind, attribute, replacement)
+
+
+_OF_LAYERS: Mapping[str, Callable[[Any], Any]] = {
+    "__call__": _watched_call,
+    "add_loss": _watched_add_loss,
+    "losses": _watched_losses,
+}
+_NAMES = ("keras", "tf_keras")
+
+
+def _replace_all(replace: Replace) -> None:
+    for name in _NAMES:
+        _replace_in(name, replace)
+
+
+_replacements = Replacements(_replace_all)
+
+
+@contextlib.contextmanager
+def _seeing_imports() -> Iterator[None]:
+    """A `with` block in which a Keras that is imported for the first time is watched, too."""
+    if all(name in sys.modules for name in _NAMES):
+        yield
+        return
+    finder = _Finder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds Keras where Python does, for `_Loader`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in _NAMES:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader)
+        return spec
+
+
+class _Loader(importlib.abc.Loader):
+    """Runs a module as its own loader does, then watches its layers."""
+
+    def __init__(self, loader: importlib.abc.Loader) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        self._loader.exec_module(module)
+        _replacements.add(functools.partial(_replace_in, module.__name__))
+
+    def __getattr__(self, name: str) -> object:  # get_source, get_data, ...
+        return getattr(self._loader, name)

@@ -1,0 +1,11 @@
+"""Keras models in `model_fn`: their variables, updates, losses and seeds become those of a clone."""
+
+from model_deploy.keras_models.assignments import update_after
+from model_deploy.keras_models.layers import seeing_layers
+from model_deploy.keras_models.variables import using_own_variables
+
+__all__ = [
+    "seeing_layers",
+    "update_after",
+    "using_own_variables",
+]

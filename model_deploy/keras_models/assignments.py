@@ -1,0 +1,162 @@
+"""`Assignments`: what layers assign to variables while they are called, as update ops.
+
+Keras assigns at once.  In a graph nobody would run these ops, and what reads the variable later
+in the same call might see either value.  So an assignment in a layer makes a value, which later
+reads in the same clone get, and the last value of each variable is assigned by an update op.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import internals
+from model_deploy.internals import NewOp
+
+# Name scope of the update ops; `update_after` knows them by it.
+_SCOPE = "layer_updates"
+_ASSIGN = "AssignVariableOp"
+_CHANGES = {_ASSIGN: None, "AssignAddVariableOp": tf.add, "AssignSubVariableOp": tf.subtract}
+# These change rows of a variable: they are update ops as they are.
+_ROWS = ("ResourceScatter", "ResourceStridedSliceAssign")
+
+
+class _Change(NamedTuple):
+    """What is to become of a variable.
+
+    Attributes:
+      handle: of the variable, a resource scalar.
+      op_type: of the update op.
+      operand: what that takes, of the variable's shape and dtype.
+      value: the value that the variable has then; None if nobody has asked yet.
+    """
+
+    handle: Any
+    op_type: str
+    operand: Any
+    value: Any = None
+
+
+class Assignments:
+    """The assignments of the layers of one clone.
+
+    Args:
+      has_others: whether there are other clones, for each of which the layers are called.
+    """
+
+    def __init__(self, *, has_others: bool) -> None:
+        self._has_others = has_others
+        self._changes: dict[str, _Change] = {}
+        self._rows: list[Any] = []
+        self._replaced: dict[str, Any] = {}
+        self._in_layer: list[str] = []
+
+    @contextlib.contextmanager
+    def in_layer(self, name: str | None) -> Iterator[None]:
+        """A `with` block in which assignments are those of the layer; of nobody with None."""
+        before, self._in_layer = self._in_layer, [] if name is None else [name]
+        try:
+            yield
+        finally:
+            self._in_layer = before
+
+    def use_in_place_of(self, variable: Any, other: Any) -> None:
+        """Lets ops from now on use `other` where they would use `variable`, of the same shape."""
+        self._replaced[variable.handle.name] = other.handle
+
+    def rule(self, new: NewOp) -> Any:
+        """For `internals.making_ops_by`: the op in place of a new one, or None."""
+        if not any(tensor.dtype == tf.resource for tensor in new.inputs):
+            return None
+        if tf.get_default_graph().building_function:
+            self._check_function(new)
+            return None
+        inputs = [self._replaced.get(tensor.name, tensor) for tensor in new.inputs]
+        handle = inputs[0]
+        if new.type == "ReadVariableOp" and handle.name in self._changes:
+            # What is read under an assignment's control is read after it, by the value.
+            with tf.control_dependencies(None):
+                return tf.identity(self._value(handle.name), name=f"{new.name}/").op
+        if self._in_layer and new.type in _CHANGES:
+            self._change(new.type, handle, inputs[1])
+            return tf.no_op(name=f"{new.name}/")
+        if self._in_layer and new.type.startswith(_ROWS):
+            self._rows.append(new.make(new.name, inputs, new.attrs))
+            return self._rows[-1]
+        is_same = all(one is other for one, other in zip(inputs, new.inputs, strict=True))
+        return None if is_same else new.make(new.name, inputs, new.attrs)
+
+    def add_update_ops(self) -> None:
+        """Adds the update ops to `tf.GraphKeys.UPDATE_OPS`, for the clone whose scope is open."""
+        with tf.name_scope(_SCOPE):
+            for change in self._changes.values():
+                tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, _update_op(change))
+        for op in self._rows:
+            tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, op)
+
+    def _change(self, op_type: str, handle: Any, operand: Any) -> None:
+        combine = _CHANGES[op_type]
+        if combine is None or handle.name not in self._changes:
+            self._changes[handle.name] = _Change(handle, op_type, operand)
+            return
+        with tf.control_dependencies(None):
+            value = combine(self._value(handle.name), operand)
+        self._changes[handle.name] = _Change(handle, _ASSIGN, value)
+
+    def _value(self, name: str) -> Any:
+        change = self._changes[name]
+        combine = _CHANGES[change.op_type]
+        if combine is None:
+            return change.operand
+        if change.value is None:
+            before = tf.raw_ops.ReadVariableOp(resource=change.handle, dtype=change.operand.dtype)
+            change = change._replace(value=combine(before, change.operand))
+            self._changes[name] = change
+        return change.value
+
+    def _check_function(self, new: NewOp) -> None:
+        if self._in_layer and self._has_others and new.type in _CHANGES:
+            raise ValueError(
+                "a layer in model_fn must assign to its variables outside of loops, conditions and "
+                f"functions, so that not each clone does, got {_outside(new.inputs[0]).op.name} "
+                f"assigned in one of the layer {self._in_layer[0]}; assign in its call, or train "
+                "one clone"
+            )
+
+
+def update_after(ops: Sequence[Any], loss: Any) -> Sequence[Any]:
+    """Lets the update ops of layers wait for a loss, so that what it needs sees no new value.
+
+    Args:
+      ops: update ops, also others.
+      loss: a scalar.
+
+    Returns:
+      `ops`.
+    """
+    for op in ops:
+        if isinstance(op, tf.Operation) and f"/{_SCOPE}/" in f"/{op.name}":
+            internals.add_control_inputs(op.inputs[1].op, [loss.op])
+    return ops
+
+
+def _update_op(change: _Change) -> Any:
+    name = change.handle.op.name
+    graph = tf.get_default_graph()
+    # The value waits for the loss where it is computed, and then goes to the variable.
+    operand = tf.identity(change.operand, name=f"{name}/value")
+    with tf.device(change.handle.device), graph.colocate_with(None, ignore_existing=True):
+        make = getattr(tf.raw_ops, change.op_type)
+        return make(resource=change.handle, value=operand, name=f"{name}/assign")
+
+
+def _outside(handle: Any) -> Any:
+    """What a function has from around it under the name `handle`, a resource scalar."""
+    graph = handle.graph
+    while graph.building_function:
+        outer = [outside for outside, inside in graph.captures if inside is handle]
+        if not outer:
+            break
+        handle, graph = outer[0], graph.outer_graph
+    return handle
