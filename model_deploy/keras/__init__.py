@@ -1,5 +1,27 @@
-"""`model_deploy.keras`: Keras models deployed as `model.compile` would have them."""
+"""`model_deploy.keras`: Keras models deployed as `model.compile` would have them; their weights."""
 
+from model_deploy.keras.deploying import DeployedKerasModel, deploy_model
 from model_deploy.keras.optimizers import Translation, translate_optimizer
+from model_deploy.keras.weights import (
+    check_new_file,
+    export_checkpoint,
+    init_fn,
+    is_weights_file,
+    load_checkpoint,
+    read_checkpoint,
+    read_weights,
+)
 
-__all__ = ["Translation", "translate_optimizer"]
+__all__ = [
+    "DeployedKerasModel",
+    "Translation",
+    "check_new_file",
+    "deploy_model",
+    "export_checkpoint",
+    "init_fn",
+    "is_weights_file",
+    "load_checkpoint",
+    "read_checkpoint",
+    "read_weights",
+    "translate_optimizer",
+]
