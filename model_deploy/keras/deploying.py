@@ -32,17 +32,20 @@ class DeployedKerasModel(DeployedModel):
     metrics: Mapping[str, Any] = types.MappingProxyType({})
 
     @classmethod
-    def of_deployed(cls, deployed: DeployedModel, learning_rate: Any) -> "DeployedKerasModel":
+    def of_deployed(
+        cls, deployed: DeployedModel, keras_model: Any, learning_rate: Any
+    ) -> "DeployedKerasModel":
         """The deployment that `deploy` has made of a Keras model.
 
         Args:
           deployed: its clones have the outputs of `deploy_model`.
+          keras_model: the first clone's.
           learning_rate: a float scalar, or None.
         """
         found = cls(*deployed)
         vars(found).update(vars(deployed))
         outputs = [clone.outputs for clone in deployed.clones]
-        found.keras_model, found.learning_rate = outputs[0]["model"], learning_rate
+        found.keras_model, found.learning_rate = keras_model, learning_rate
         with tf.name_scope("metrics"):
             found.metrics = {
                 name: tf.divide(
@@ -98,9 +101,15 @@ def deploy_model(
             f"model must be a Keras model or a function that makes one, got {model!r}"
         )
     counted = get_metrics(metrics)
+    num_before = len(tf.get_collection(_MODELS))
+
+    def first_model() -> Any:
+        """That of the first clone, which is made later."""
+        return tf.get_collection(_MODELS)[num_before]()
+
     rate = None
-    if optimizer is not None and not hasattr(optimizer, "compute_gradients"):
-        translation = _translate(config, optimizer)
+    if not (optimizer is None or isinstance(optimizer, tf.train.Optimizer)):
+        translation = _translate(config, optimizer, first_model)
         optimizer, rate = translation.optimizer, translation.learning_rate
         if translation.clip_norm is not None:
             settings.setdefault("clip_norm", translation.clip_norm)
@@ -108,14 +117,15 @@ def deploy_model(
     def model_fn(batches: Iterator[Any]) -> dict[str, Any]:
         features, labels, weights = _parts_of(next(batches))
         called = model if is_model else _made_by(model)
-        tf.add_to_collection(_MODELS, called)
+        # A function: copies of a clone would look into the model for what to copy.
+        tf.add_to_collection(_MODELS, lambda: called)
         predictions = called(features, training=True)
         scalar = get_loss(loss, library_of(called))
         tf.losses.add_loss(scalar(labels, predictions, weights))
         values = metric_values(counted, labels, predictions, weights)
         for name, value in values.items():
             tf.summary.scalar(f"metrics/{name}", value)
-        return {"model": called, "predictions": predictions, "metrics": values}
+        return {"predictions": predictions, "metrics": values}
 
     deployed = deploy(
         config,
@@ -124,22 +134,17 @@ def deploy_model(
         optimizer=optimizer,
         **settings,
     )
-    return DeployedKerasModel.of_deployed(deployed, rate)
+    return DeployedKerasModel.of_deployed(deployed, first_model(), rate)
 
 
-def _translate(config: DeploymentConfig, optimizer: Any) -> Translation:
+def _translate(
+    config: DeploymentConfig, optimizer: Any, first_model: Callable[[], Any]
+) -> Translation:
     device = config.optimizer_device() if config.all_reduce else config.variables_device()
     with tf.device(device):
         step = tf.train.get_or_create_global_step()
-    num_before = len(tf.get_collection(_MODELS))
-
-    def variables() -> list[Any]:
-        """Those of the model, which is made later."""
-        models = tf.get_collection(_MODELS)[num_before:]
-        return list(models[0].variables) if models else []
-
     with tf.device(config.optimizer_device()):
-        return translate_optimizer(optimizer, step, variables)
+        return translate_optimizer(optimizer, step, lambda: first_model().variables)
 
 
 def _is_model(thing: Any) -> bool:
