@@ -1,9 +1,10 @@
 """`model_deploy.keras`: Keras models deployed as `model.compile` would have them; their weights."""
 
 from model_deploy.keras.deploying import DeployedKerasModel, deploy_model
+from model_deploy.keras.fine_tuning import restore_fn
 from model_deploy.keras.optimizers import Translation, translate_optimizer
 from model_deploy.keras.weights import (
-    check_new_file,
+    check_export,
     export_checkpoint,
     init_fn,
     is_weights_file,
@@ -15,7 +16,7 @@ from model_deploy.keras.weights import (
 __all__ = [
     "DeployedKerasModel",
     "Translation",
-    "check_new_file",
+    "check_export",
     "deploy_model",
     "export_checkpoint",
     "init_fn",
@@ -23,5 +24,6 @@ __all__ = [
     "load_checkpoint",
     "read_checkpoint",
     "read_weights",
+    "restore_fn",
     "translate_optimizer",
 ]

@@ -97,9 +97,7 @@ def deploy_model(
     """
     is_model = _is_model(model)
     if not (is_model or callable(model)):
-        raise ValueError(
-            f"model must be a Keras model or a function that makes one, got {model!r}"
-        )
+        raise ValueError(f"model must be a Keras model or a function that makes one, got {model!r}")
     counted = get_metrics(metrics)
     num_before = len(tf.get_collection(_MODELS))
 

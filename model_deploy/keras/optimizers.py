@@ -150,7 +150,9 @@ def _learning_rate(keras: Any, optimizer: Any, global_step: Any) -> Any:
         rate = _of_tf_keras(keras, optimizer, step)
     if tf.is_tensor(rate) and not hasattr(rate, "assign"):
         return tf.cast(rate, tf.float32)
-    return tf.constant(_number(internals.tf_variable(rate)) if hasattr(rate, "assign") else rate, tf.float32)
+    return tf.constant(
+        _number(internals.tf_variable(rate)) if hasattr(rate, "assign") else rate, tf.float32
+    )
 
 
 def _of_tf_keras(keras: Any, optimizer: Any, step: Any) -> Any:
@@ -182,9 +184,7 @@ def _clip(optimizer: Any) -> Callable[[Any], Any] | None:
     return None
 
 
-def _is_decayed(
-    optimizer: Any, variables: Callable[[], Iterable[Any]]
-) -> Callable[[Any], bool]:
+def _is_decayed(optimizer: Any, variables: Callable[[], Iterable[Any]]) -> Callable[[Any], bool]:
     """What says of a variable, of any shape, whether the optimizer decays it."""
 
     def is_decayed(variable: Any) -> bool:

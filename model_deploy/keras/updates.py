@@ -66,9 +66,7 @@ class _WithBefore:
         with tf.control_dependencies(self._decayed(handle, grad)):
             return super()._resource_apply_dense(grad, handle)  # type: ignore[misc]
 
-    def _resource_apply_sparse_duplicate_indices(
-        self, grad: Any, handle: Any, indices: Any
-    ) -> Any:
+    def _resource_apply_sparse_duplicate_indices(self, grad: Any, handle: Any, indices: Any) -> Any:
         with tf.control_dependencies(self._decayed(handle, grad)):
             return super()._resource_apply_sparse_duplicate_indices(  # type: ignore[misc]
                 grad, handle, indices
@@ -78,9 +76,7 @@ class _WithBefore:
 class _AllRows:
     """Mixed in where TensorFlow leaves rows without a gradient alone, and Keras does not."""
 
-    def _resource_apply_sparse_duplicate_indices(
-        self, grad: Any, handle: Any, indices: Any
-    ) -> Any:
+    def _resource_apply_sparse_duplicate_indices(self, grad: Any, handle: Any, indices: Any) -> Any:
         dense = tf.math.unsorted_segment_sum(grad, indices, handle.shape[0])
         return self._resource_apply_dense(dense, handle)  # type: ignore[attr-defined]
 

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +17,8 @@ from model_deploy.keras.naming import match_names
 
 # What `moving_average_update` adds to the names of variables.
 _AVERAGE = "ExponentialMovingAverage"
-_SUFFIXES = (".weights.h5", ".keras", ".h5")
+_EXPORTS = (".weights.h5", ".keras")
+_SUFFIXES = (*_EXPORTS, ".h5")
 
 
 def is_weights_file(path: str | os.PathLike[str]) -> bool:
@@ -52,22 +54,18 @@ def read_weights(model: Any, path: str | os.PathLike[str]) -> list[np.ndarray | 
         ) from error
 
 
-def init_fn(
-    model: Any, path: str | os.PathLike[str], excluded: Callable[[str], bool] = lambda name: False
-) -> Callable[[Any], None]:
+def init_fn(model: Any, path: str | os.PathLike[str]) -> Callable[[Any], None]:
     """What gives the model the weights of a file, for `train(init_fn=...)`.
 
     Args:
       model: in the default graph, and built: its variables, of any shapes, are there.
       path: `.weights.h5`, `.keras` or `.h5`.
-      excluded: says of a variable's name whether it starts anew, as of another number of classes.
 
     Returns:
       A function of a session.
 
     Raises:
-      ValueError: as `read_weights`; naming weights that are not excluded and that the file has
-        not, or in another shape.
+      ValueError: as `read_weights`; naming weights that the file has not, or in another shape.
     """
     if not model.weights:
         raise ValueError(
@@ -75,21 +73,27 @@ def init_fn(
         )
     values = read_weights(model, path)
     variables = [internals.tf_variable(each) for each in model.weights]
-    kept = [
-        (variable, value)
-        for variable, value in zip(variables, values, strict=True)
-        if not excluded(variable.op.name)
-    ]
-    missing = [variable.op.name for variable, value in kept if value is None]
+    missing = [v.op.name for v, value in zip(variables, values, strict=True) if value is None]
     if missing:
         raise ValueError(
-            f"path must have the weights of {model.name!r} that are not excluded, got "
-            f"{os.fspath(path)} without {few(missing)} in these shapes"
+            f"path must have all weights of {model.name!r}, got {os.fspath(path)} without "
+            f"{few(missing)} in these shapes"
         )
+    return loading(variables, values)
+
+
+def loading(variables: Sequence[Any], values: Sequence[Any]) -> Callable[[Any], None]:
+    """A function of a session that gives variables values, arrays of their shapes."""
 
     def load(session: Any) -> None:
-        for variable, value in kept:
-            variable.load(value, session)
+        for variable, value in zip(variables, values, strict=True):
+            for part in variable if internals.is_partitioned(variable) else [variable]:
+                cut = internals.slice_of(part)
+                if cut is not None:
+                    begins = zip(cut.var_offset, cut.var_shape, strict=True)
+                    part.load(value[tuple(slice(at, at + size) for at, size in begins)], session)
+                else:
+                    part.load(value, session)
 
     return load
 
@@ -174,31 +178,32 @@ def export_checkpoint(
       model: the model that was trained, or one made in the same way; in a graph or not.  It keeps
         the weights that it has.
       checkpoint: its name, or a folder, for the newest one there.
-      path: a new file, `.weights.h5` for the weights or `.keras` for the model with them.
+      path: `.weights.h5` for the weights or `.keras` for the model with them; replaced whole if
+        it is there.
       use_averages: whether to take the moving averages of what was trained, of the same shapes.
 
     Raises:
-      ValueError: as `read_checkpoint`; for a file that is there, or of another kind.
+      ValueError: as `read_checkpoint`; for a file of another kind.
     """
     path = os.fspath(path)
-    check_new_file("path", path)
+    check_export("path", path)
     values = read_checkpoint(model, checkpoint, use_averages=use_averages)
     write = _write_by_keras_3 if _is_keras_3(model) else _write_by_tf_keras
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    write(model, values, path)
+    folder, name = os.path.split(os.path.abspath(path))
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as new:
+        write(model, values, os.path.join(new, name))
+        os.replace(os.path.join(new, name), path)
 
 
-def check_new_file(field: str, path: str | os.PathLike[str]) -> None:
+def check_export(field: str, path: str | os.PathLike[str]) -> None:
     """Checks the name of a file to write.
 
     Raises:
-      ValueError: naming the field and the value, for another kind of file or one that is there.
+      ValueError: naming the field and the value, for another kind of file.
     """
-    path = os.fspath(path)
-    if not path.endswith((".weights.h5", ".keras")):
-        raise ValueError(f"{field} must end with .weights.h5 or .keras, got {path!r}")
-    if os.path.lexists(path):
-        raise ValueError(f"{field} must not exist yet, got {path}")
+    if not os.fspath(path).endswith(_EXPORTS):
+        raise ValueError(f"{field} must end with {' or '.join(_EXPORTS)}, got {os.fspath(path)!r}")
 
 
 def _check_file(field: str, path: str) -> None:
@@ -210,8 +215,7 @@ def _is_keras_3(model: Any) -> bool:
     library = library_of(model)
     if library is None or not hasattr(model, "weights"):
         raise ValueError(
-            "model must be a Keras model, got "
-            f"{type(model).__module__}.{type(model).__name__}"
+            f"model must be a Keras model, got {type(model).__module__}.{type(model).__name__}"
         )
     return bool(library.__name__ == "keras")
 

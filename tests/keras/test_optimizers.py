@@ -68,9 +68,7 @@ def test_ten_steps(library, name, sparse):
         pytest.skip("deploy adds rows up before it clips")
     found = _ten_steps(library, name, sparse)
     for variable, values in _of_keras(library)[name].items():
-        np.testing.assert_allclose(
-            found[variable], values, rtol=1e-5, atol=2e-6, err_msg=variable
-        )
+        np.testing.assert_allclose(found[variable], values, rtol=1e-5, atol=2e-6, err_msg=variable)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
