@@ -60,11 +60,21 @@ class LayerVariables:
         self._scope = scope
         self._by_nobody = by_nobody
         self.made: dict[int, Any] = {}
+        self._is_off = False
         self._names: collections.Counter[str] = collections.Counter()
+
+    @contextlib.contextmanager
+    def off(self) -> Iterator[None]:
+        """A `with` block whose variables are no layer's, though a layer is about to be called."""
+        self._is_off = True
+        try:
+            yield
+        finally:
+            self._is_off = False
 
     def create(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         """For `tf.variable_creator_scope`: the variable that is asked for."""
-        maker = internals.maker_of_variable()
+        maker = None if self._is_off else internals.maker_of_variable()
         with self._by_nobody():
             if maker is None:
                 return next_creator(**kwargs)
