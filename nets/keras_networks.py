@@ -40,7 +40,7 @@ _SIZE = 224
 # The least height and width that it takes; 32 for the others.
 _SMALLEST = {"InceptionResNetV2": 75, "InceptionV3": 75, "Xception": 71}
 _SMALLEST_SIZE = 32
-# Of these the L2 loss is taken: the weights of convolutions and dense layers, not of depthwise ones.
+# Of these the L2 loss is taken: weights of convolutions and dense layers, not of depthwise ones.
 _DECAYED = ("kernel", "pointwise_kernel")
 # The graph's models.  Not a string: those collections go into checkpoints.
 _MODELS = ("nets", "keras_networks")

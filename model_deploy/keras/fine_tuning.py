@@ -1,4 +1,4 @@
-"""Fine-tuning from a file of Keras: as from a checkpoint, with the same table and the same flags."""
+"""Fine-tuning from a file of Keras: as from a checkpoint, with its table and its flags."""
 
 from collections.abc import Callable
 from typing import Any

@@ -116,10 +116,8 @@ def metric_values(
 
 def _by_shape(name: str, labels: Any, predictions: Any) -> Any:
     ranks, last = (labels.shape.rank, predictions.shape.rank), predictions.shape[-1]
-    if last == 1:
-        kind = 0
-    else:
-        kind = 2 if ranks[0] < ranks[1] or labels.shape[-1] == 1 else 1
+    are_numbers = ranks[0] < ranks[1] or labels.shape[-1] == 1
+    kind = 0 if last == 1 else 2 if are_numbers else 1
     make = getattr(library_of(None).metrics, _BY_SHAPE[name][kind])
     return new_without_graph(lambda: make(name=name))
 

@@ -254,7 +254,9 @@ def _read_old_file(model: Any, path: str, scope: Any) -> None:
 
 def _write_by_keras_3(model: Any, values: Sequence[np.ndarray], path: str) -> None:
     keras = library_of(model)
-    with keras.StatelessScope() as scope:
+    with keras.StatelessScope() as scope, warnings.catch_warnings():
+        # Keras' variables do not know NumPy 2's `copy`.
+        warnings.simplefilter("ignore", DeprecationWarning)
         for weight, value in zip(model.weights, values, strict=True):
             # Arrays: in a graph tensors would have no values to write.
             scope.add_update((weight, value))

@@ -87,12 +87,12 @@ def steps(library, name):
     optimizer = make(library, name)
     if library == "tf_keras":
         optimizer.build(list(variables.values()))
-    found = {name: [] for name in variables}
+    found = {key: [] for key in variables}
     for step in range(ten_steps.STEPS):
-        gradients = [tf.constant(ten_steps.gradient(name, step), tf.float32) for name in variables]
+        gradients = [tf.constant(ten_steps.gradient(each, step), tf.float32) for each in variables]
         optimizer.apply_gradients(zip(gradients, variables.values(), strict=True))
-        for name, each in variables.items():
-            found[name].append(each.numpy().tolist())
+        for key, each in variables.items():
+            found[key].append(each.numpy().tolist())
     return found
 
 

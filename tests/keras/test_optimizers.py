@@ -111,7 +111,7 @@ class Backwards(keras.optimizers.SGD):
         pytest.param(tf_keras.optimizers.Adamax, r"tf_keras\..*Adamax", id="tf_keras"),
         pytest.param(tf_keras.optimizers.legacy.SGD, r"tf_keras\..*SGD", id="legacy"),
         pytest.param(Backwards, r"tests\..*Backwards", id="subclass"),
-        pytest.param(lambda: tf.train.AdamOptimizer(), r"tensorflow\..*Adam", id="tensorflow"),
+        pytest.param(tf.train.AdamOptimizer, r"tensorflow\..*Adam", id="tensorflow"),
         pytest.param(lambda: 0.1, r"builtins\.float", id="number"),
         pytest.param(lambda: "lion", r"keras\..*Lion", id="name"),
     ],
