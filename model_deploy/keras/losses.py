@@ -1,5 +1,6 @@
 """Losses and metrics as `model.compile` takes them: Keras objects, functions or names."""
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -72,7 +73,7 @@ def get_metrics(metrics: Iterable[Any]) -> list[Any]:
     for metric in metrics:
         if isinstance(metric, str) and metric not in _BY_SHAPE:
             try:
-                metric = new_without_graph(lambda name=metric: keras.metrics.get(name))  # noqa: PLW2901
+                metric = new_without_graph(functools.partial(keras.metrics.get, metric))  # noqa: PLW2901
             except ValueError as error:
                 raise ValueError(
                     f"metrics must be the names of metrics of Keras, got {metric!r}"
