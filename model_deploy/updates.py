@@ -234,9 +234,7 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
     )
     members = collect_members(tf.GraphKeys.UPDATE_OPS, clones)
     once = [op for op in (*plan.update_ops, *members.shared) if not callable(op)]
-    firsts = [
-        list(update_after(members.clones[group[0]], plan.total_loss)) for group in groups
-    ]
+    firsts = [list(update_after(members.clones[group[0]], plan.total_loss)) for group in groups]
     firsts[0] += once
     done = [
         [applied, *guard.held(own)]

@@ -49,7 +49,9 @@ class BatchNorms:
             return
 
         def rule(new: NewOp) -> Any:
-            if fused.is_in_training(new) and not internals.normalizes_examples():
+            if internals.normalizes_examples():
+                return None
+            if fused.is_in_training(new):
                 return fused.normalize(part, new)
             if _is_moment_of_batch(new):
                 part.unknown.append(new.name.removesuffix("/variance"))

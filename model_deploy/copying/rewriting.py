@@ -15,7 +15,6 @@ _SEED_RANGE = (1 << 31) - 1
 _SEED_STEP = 100_000_007
 
 
-
 class Rewriter:
     """Changes nodes of the original into those of a copy.
 

@@ -1,13 +1,18 @@
 """The names of TensorFlow that are not public and that this project uses, each in one function."""
 
-from model_deploy.internals.batch_moments import normalizes_examples, taking_batch_moments_by
+from model_deploy.internals.batch_moments import (
+    leaving_batch_moments,
+    normalizes_examples,
+    taking_batch_moments_by,
+)
 from model_deploy.internals.compilation import xla_kernels
 from model_deploy.internals.determinism import ops_are_deterministic
 from model_deploy.internals.keras_layers import (
     LayerWatcher,
     calls_itself_stateful,
     fresh_names,
-    is_keras_3,
+    in_stateless_scope,
+    keras_backend,
     layer_variables,
     maker_of_variable,
     regularizers,
@@ -15,6 +20,7 @@ from model_deploy.internals.keras_layers import (
     sublayers,
     tf_variable,
     watching_layers,
+    works_eagerly_only,
 )
 from model_deploy.internals.keras_optimizers import uses_weight_decay
 from model_deploy.internals.notices import hide_deprecations
@@ -56,12 +62,14 @@ __all__ = [
     "fresh_names",
     "hide_deprecations",
     "in_old_control_flow",
+    "in_stateless_scope",
     "inline_callable",
-    "is_keras_3",
     "is_partitioned",
     "is_reference",
     "is_resource_variable",
+    "keras_backend",
     "layer_variables",
+    "leaving_batch_moments",
     "maker_of_variable",
     "making_ops_by",
     "normalizes_examples",
@@ -83,5 +91,6 @@ __all__ = [
     "uses_weight_decay",
     "watching_layers",
     "with_operators",
+    "works_eagerly_only",
     "xla_kernels",
 ]

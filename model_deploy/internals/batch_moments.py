@@ -44,11 +44,26 @@ def taking_batch_moments_by(moments: Moments) -> Iterator[None]:
 def normalizes_examples() -> bool:
     """Whether a layer is called that has the fused op of batch norm normalize each example.
 
-    Knows it of `LayerNormalization.call` of tf-keras in a block of `taking_batch_moments_by`.
+    Knows it of `LayerNormalization.call` of tf-keras in a block of `taking_batch_moments_by`.  So
+    it says of what is made in a block of `leaving_batch_moments`.
 
     Wraps `LayerNormalization.call`.
     """
     return _normalizes_examples.get()
+
+
+@contextlib.contextmanager
+def leaving_batch_moments() -> Iterator[None]:
+    """A `with` block whose batch norms are those of no batch, but there for their shapes.
+
+    Wraps `BatchNormalization._moments` of both Kerases.
+    """
+    moments, examples = _moments.set(None), _normalizes_examples.set(True)
+    try:
+        yield
+    finally:
+        _normalizes_examples.reset(examples)
+        _moments.reset(moments)
 
 
 def _replace_all(replace: Replace) -> None:

@@ -82,25 +82,30 @@ def maker_of_variable() -> Any:
     return None
 
 
-def is_keras_3(thing: Any) -> bool:
-    """Whether a layer or variable is one of Keras 3, not of tf-keras.
+def keras_backend(layer: Any) -> str:
+    """What the Keras of a layer computes with, such as `tensorflow`. Wraps `keras.backend`."""
+    return str(sys.modules["keras"].backend.backend()) if _is_keras_3(layer) else "tensorflow"
 
-    Wraps `Layer.losses`.
-    """
-    return any(kind.__module__.split(".", maxsplit=1)[0] == "keras" for kind in type(thing).__mro__)
+
+def works_eagerly_only(layer: Any) -> bool:
+    """Whether a layer, or one in it, cannot be in a graph. Wraps `Layer.dynamic` of tf-keras."""
+    return not _is_keras_3(layer) and bool(layer.dynamic)
 
 
 def layer_variables(layer: Any) -> list[Any]:
-    """All variables of a layer and its sublayers, as TensorFlow's; those of several parts as these.
+    """All variables of a layer and its sublayers, as TensorFlow's; none before they are made.
 
     Wraps `Variable._value` of Keras 3.
     """
-    return [tf_variable(variable) for variable in layer.variables]
+    try:
+        return [tf_variable(variable) for variable in layer.variables]
+    except ValueError:  # of a model of tf-keras that has not been called
+        return []
 
 
 def tf_variable(variable: Any) -> Any:
     """TensorFlow's variable in one of Keras 3; any other is returned. Wraps `Variable._value`."""
-    return getattr(variable, "_value", variable) if is_keras_3(variable) else variable
+    return getattr(variable, "_value", variable) if _is_keras_3(variable) else variable
 
 
 def set_constraint(variable: Any, constraint: Callable[[Any], Any]) -> None:
@@ -124,7 +129,7 @@ def regularizers(layer: Any) -> list[tuple[Any, Callable[[], Any]]]:
     Returns:
       Pairs: what the loss is of, always the same object, and a function for a scalar or None.
     """
-    if is_keras_3(layer):
+    if _is_keras_3(layer):
         return [
             (variable, functools.partial(variable.regularizer, variable))
             for variable in layer.trainable_variables
@@ -134,9 +139,18 @@ def regularizers(layer: Any) -> list[tuple[Any, Callable[[], Any]]]:
     return [(each, each) for each in callables]
 
 
+def in_stateless_scope() -> bool:
+    """Whether Keras 3 keeps what is assigned to itself, as it does to find out shapes.
+
+    Wraps `global_state.get_global_attribute` of Keras 3.
+    """
+    state = sys.modules.get(_STATE)
+    return state is not None and state.get_global_attribute("stateless_scope") is not None
+
+
 def calls_itself_stateful(layer: Any) -> bool:
     """Whether a layer carries a state from batch to batch. Wraps `Layer._stateful` of tf-keras."""
-    return bool(getattr(layer, "stateful" if is_keras_3(layer) else "_stateful", False))
+    return bool(getattr(layer, "stateful" if _is_keras_3(layer) else "_stateful", False))
 
 
 @contextlib.contextmanager
@@ -184,12 +198,19 @@ def _set_common_generator(generator: Any) -> None:
         state.set_global_attribute("global_seed_generator", generator)
 
 
+def _is_keras_3(thing: Any) -> bool:
+    """Whether a layer or variable is one of Keras 3, not of tf-keras."""
+    return any(kind.__module__.split(".", maxsplit=1)[0] == "keras" for kind in type(thing).__mro__)
+
+
 def _kinds(*names: str) -> tuple[type, ...]:
     """Public classes of the Kerases that are imported."""
     found = []
     for module in _kerases():
         for name in names:
-            kind = functools.reduce(lambda owner, part: getattr(owner, part, None), name.split("."), module)
+            kind: Any = module
+            for part in name.split("."):
+                kind = getattr(kind, part, None)
             found.append(kind)
     tf_keras = sys.modules.get("tf_keras")
     if "Layer" in names and tf_keras is not None and hasattr(tf_keras, "layers"):

@@ -1,4 +1,4 @@
-"""Keras models in `model_fn`: their variables, updates, losses and seeds become those of a clone."""
+"""Keras models in `model_fn`: variables, updates, losses and seeds are those of a clone."""
 
 from model_deploy.keras_models.assignments import update_after
 from model_deploy.keras_models.layers import seeing_layers

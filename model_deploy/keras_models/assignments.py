@@ -50,6 +50,7 @@ class Assignments:
         self._changes: dict[str, _Change] = {}
         self._rows: list[Any] = []
         self._replaced: dict[str, Any] = {}
+        self._groups: dict[bytes, Any] = {}
         self._in_layer: list[str] = []
 
     @contextlib.contextmanager
@@ -64,19 +65,29 @@ class Assignments:
     def use_in_place_of(self, variable: Any, other: Any) -> None:
         """Lets ops from now on use `other` where they would use `variable`, of the same shape."""
         self._replaced[variable.handle.name] = other.handle
+        self._groups[f"loc:@{variable.op.name}".encode()] = other.op
 
     def rule(self, new: NewOp) -> Any:
         """For `internals.making_ops_by`: the op in place of a new one, or None."""
-        if not any(tensor.dtype == tf.resource for tensor in new.inputs):
-            return None
-        if tf.get_default_graph().building_function:
+        takes_variable = any(tensor.dtype == tf.resource for tensor in new.inputs)
+        if takes_variable and tf.get_default_graph().building_function:
             self._check_function(new)
             return None
-        inputs = [self._replaced.get(tensor.name, tensor) for tensor in new.inputs]
+        op = None
+        inputs = list(new.inputs)
+        if takes_variable:
+            inputs = [self._replaced.get(tensor.name, tensor) for tensor in inputs]
+            op = self._of_variable(new, inputs)
+        if not self._groups:
+            return op
+        return self._tied(op or new.make(new.name, inputs, new.attrs))
+
+    def _of_variable(self, new: NewOp, inputs: Sequence[Any]) -> Any:
+        """The op in place of a new one that reads or changes a variable; None for others."""
         handle = inputs[0]
         if new.type == "ReadVariableOp" and handle.name in self._changes:
             # What is read under an assignment's control is read after it, by the value.
-            with tf.control_dependencies(None):
+            with _of_nothing():
                 return tf.identity(self._value(handle.name), name=f"{new.name}/").op
         if self._in_layer and new.type in _CHANGES:
             self._change(new.type, handle, inputs[1])
@@ -84,8 +95,7 @@ class Assignments:
         if self._in_layer and new.type.startswith(_ROWS):
             self._rows.append(new.make(new.name, inputs, new.attrs))
             return self._rows[-1]
-        is_same = all(one is other for one, other in zip(inputs, new.inputs, strict=True))
-        return None if is_same else new.make(new.name, inputs, new.attrs)
+        return None
 
     def add_update_ops(self) -> None:
         """Adds the update ops to `tf.GraphKeys.UPDATE_OPS`, for the clone whose scope is open."""
@@ -95,12 +105,24 @@ class Assignments:
         for op in self._rows:
             tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, op)
 
+    def _tied(self, op: Any) -> Any:
+        """The op, tied to what is used in place of the variables that it was tied to."""
+        groups = list(op.get_attr("_class")) if "_class" in op.node_def.attr else []
+        others = [self._groups[group] for group in groups if group in self._groups]
+        if others:
+            names = [f"loc:@{other.name}".encode() for other in others]
+            names += [group for group in groups if group not in self._groups]
+            value = tf.AttrValue(list=tf.AttrValue.ListValue(s=names))
+            internals.set_attribute(op, "_class", value)
+            internals.set_device(op, others[0].device)
+        return op
+
     def _change(self, op_type: str, handle: Any, operand: Any) -> None:
         combine = _CHANGES[op_type]
         if combine is None or handle.name not in self._changes:
             self._changes[handle.name] = _Change(handle, op_type, operand)
             return
-        with tf.control_dependencies(None):
+        with _of_nothing():
             value = combine(self._value(handle.name), operand)
         self._changes[handle.name] = _Change(handle, _ASSIGN, value)
 
@@ -110,8 +132,10 @@ class Assignments:
         if combine is None:
             return change.operand
         if change.value is None:
-            before = tf.raw_ops.ReadVariableOp(resource=change.handle, dtype=change.operand.dtype)
-            change = change._replace(value=combine(before, change.operand))
+            dtype = change.operand.dtype
+            with _of_nothing():
+                before = tf.raw_ops.ReadVariableOp(resource=change.handle, dtype=dtype)
+                change = change._replace(value=combine(before, change.operand))
             self._changes[name] = change
         return change.value
 
@@ -139,6 +163,14 @@ def update_after(ops: Sequence[Any], loss: Any) -> Sequence[Any]:
         if isinstance(op, tf.Operation) and f"/{_SCOPE}/" in f"/{op.name}":
             internals.add_control_inputs(op.inputs[1].op, [loss.op])
     return ops
+
+
+@contextlib.contextmanager
+def _of_nothing() -> Iterator[None]:
+    """A `with` block whose ops wait for nothing and are tied to nothing that is around."""
+    graph = tf.get_default_graph()
+    with tf.control_dependencies(None), graph.colocate_with(None, ignore_existing=True):
+        yield
 
 
 def _update_op(change: _Change) -> Any:

@@ -1,6 +1,5 @@
 """Keras layers that clones in a graph cannot train: each is an error that names it."""
 
-import sys
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -21,15 +20,14 @@ def check_layer(layer: Any, config: DeploymentConfig, *, is_outermost: bool) -> 
       ValueError: naming the layer, what is wrong and what to do.
     """
     name = f"the {type(layer).__name__} {layer.name!r}"
-    if internals.is_keras_3(layer):
-        backend = sys.modules["keras"].backend.backend()
-        if backend != "tensorflow":
-            raise ValueError(
-                f"Keras in model_fn must have the backend 'tensorflow', got {backend!r} for "
-                f"{name}; set KERAS_BACKEND=tensorflow before keras is imported"
-            )
+    backend = internals.keras_backend(layer)
+    if backend != "tensorflow":
+        raise ValueError(
+            f"Keras in model_fn must have the backend 'tensorflow', got {backend!r} for "
+            f"{name}; set KERAS_BACKEND=tensorflow before keras is imported"
+        )
     if is_outermost:
-        if not internals.is_keras_3(layer) and layer.dynamic:
+        if internals.works_eagerly_only(layer):
             raise ValueError(
                 f"a layer in model_fn must work in a graph, got {name} with dynamic=True; write "
                 "its call with TensorFlow's ops alone, without dynamic=True"
@@ -64,6 +62,6 @@ def check_graph(variable: Any, name: str) -> None:
     where = "another graph" if isinstance(graph, tf.Graph) else "eager mode"
     raise ValueError(
         "a Keras model must be made in the graph of its clones, got the variable "
-        f"{variable.name} of {name!r} made in {where}; make it in model_fn, or before deploy within "
+        f"{variable.name} of {name!r} made in {where}; make it in model_fn, or before, within "
         "`with graph.as_default(), tf.device(config.variables_device())`"
     )

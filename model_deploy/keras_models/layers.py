@@ -76,19 +76,24 @@ class _LayersOfClone:
 
     @contextlib.contextmanager
     def calling(self, layer: Any, is_symbolic: Callable[[], bool]) -> Iterator[None]:
-        if not self._depth:
-            self._is_symbolic = is_symbolic()
+        before = self._is_symbolic
+        if not self._is_symbolic:
+            # Keras 3 calls layers for their shapes also in the call of a model that is not built.
+            nested = bool(self._depth)
+            self._is_symbolic = internals.in_stateless_scope() or (not nested and is_symbolic())
         if not self._is_symbolic and id(layer) not in self._layers:
             checks.check_layer(layer, self._config, is_outermost=not self._depth)
             self._layers[id(layer)] = layer
             self._watch()
             self._use(internals.layer_variables(layer), layer.name)
         self._depth += 1
+        leaving = internals.leaving_batch_moments if self._is_symbolic else contextlib.nullcontext
         try:
-            with self._assignments.in_layer(None if self._is_symbolic else layer.name):
+            with self._assignments.in_layer(None if self._is_symbolic else layer.name), leaving():
                 yield
         finally:
             self._depth -= 1
+            self._is_symbolic = before
 
     def added_loss(self, layer: Any, losses: Sequence[Any]) -> None:
         if self._depth and not self._is_symbolic:
@@ -98,15 +103,13 @@ class _LayersOfClone:
         return None if self._is_symbolic else self._losses.of(layer)
 
     def drawing(self, generator: Any, draw: Callable[[], Any]) -> Any:
-        if self._depth and self._is_symbolic:
+        if self._is_symbolic or internals.in_stateless_scope():
             return draw()
         self._watch()
         self._use([internals.tf_variable(generator.state)], generator.name)
         self._num_seeds += 1
         with self._assignments.in_layer(generator.name):
-            return seeds.seed_of_clone(
-                generator, draw, self._config, self._number, self._num_seeds
-            )
+            return seeds.seed_of_clone(generator, draw, self._config, self._number, self._num_seeds)
 
     def finish(self) -> None:
         """Adds to the graph's collections what the clone's layers have made."""
@@ -144,7 +147,7 @@ def _heed_settings(layer: Any) -> None:
     trained = tf.get_collection_ref(tf.GraphKeys.TRAINABLE_VARIABLES)
     frozen = {id(internals.tf_variable(each)) for each in layer.non_trainable_variables}
     trained[:] = [variable for variable in trained if id(variable) not in frozen]
-    for variable in layer.variables if internals.is_keras_3(layer) else ():
+    for variable in layer.variables:
         of_tf = internals.tf_variable(variable)
         constraint = getattr(variable, "constraint", None)
         if constraint is not None and not internals.is_partitioned(of_tf):

@@ -106,7 +106,7 @@ class LayerVariables:
             made = tf.get_variable(
                 name,
                 shape=tf.TensorShape(shape),
-                dtype=dtype,
+                dtype=tf.as_dtype(dtype),
                 initializer=_initializer(value),
                 trainable=kwargs.get("trainable"),
                 caching_device=kwargs.get("caching_device"),

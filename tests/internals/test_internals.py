@@ -8,10 +8,13 @@ import keras
 import pytest
 import tensorflow.compat.v1 as tf
 import tf_keras
+from keras.src.backend.common import global_state
 from tensorflow.python.eager import record
 from tensorflow.python.framework import config, dtypes, kernels, ops
-from tensorflow.python.ops import ref_variable, resource_variable_ops, variables
+from tensorflow.python.ops import ref_variable, resource_variable_ops, variable_scope, variables
 from tensorflow.python.util import deprecation, pywrap_xla_ops
+from tf_keras.src import backend
+from tf_keras.src.engine import base_layer_v1
 
 from model_deploy import internals
 
@@ -24,6 +27,12 @@ _OWNERS = {
     "Session": [tf.Session],
     "BatchNormalization": [keras.layers.BatchNormalization, tf_keras.layers.BatchNormalization],
     "LayerNormalization": [tf_keras.layers.LayerNormalization],
+    "Layer": [tf_keras.layers.Layer, base_layer_v1.Layer],
+    "SeedGenerator": [keras.random.SeedGenerator],
+    "backend": [backend],
+    "global_state": [global_state],
+    "keras": [keras],
+    "variable_scope": [variable_scope],
     "Optimizer": [tf.train.Optimizer(use_locking=False, name="any")],
     "KerasOptimizer": [keras.optimizers.Optimizer, tf_keras.optimizers.Optimizer],
     "SlurmClusterResolver": [tf.distribute.cluster_resolver.SlurmClusterResolver],
@@ -38,7 +47,10 @@ _OWNERS = {
     "pywrap_xla_ops": [pywrap_xla_ops],
 }
 # Set by constructors: only an object has them.
-_OF_OBJECTS = {"_save_slice_info", "_initializer_op"}
+_OF_OBJECTS = {
+    *("_save_slice_info", "_initializer_op", "_constraint"),
+    *("_callable_losses", "_stateful", "_value"),
+}
 _FUNCTIONS = [name for name in internals.__all__ if name[0].islower()]
 # Public in spite of their underscore: of named tuples, and of `os`.
 _DOCUMENTED = {"_asdict", "_exit", "_fields", "_make", "_replace"}

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 import tf_keras
 
-from model_deploy import deploy, random_by_step
+from model_deploy import deploy, internals, random_by_step
 from model_deploy.all_reduce import session_config
 from model_deploy.hooks import session_hooks
 from tests.copies import batches_of
@@ -132,6 +132,8 @@ _OTHERS = {
     "dropping": (dropping, _MLP),
 }
 
+GOLDENS_OF = {name: golden for name, (_, golden) in {**_BY_BATCH, **_OTHERS}.items()}
+
 
 @dataclasses.dataclass(frozen=True)
 class Model:
@@ -147,8 +149,8 @@ class Model:
     golden: Golden
     made: str
 
-    def model_fn(self, config):
-        """A function of an iterator over batches, for `deploy`."""
+    def model_fn(self, config, seen=None):
+        """A function of an iterator over batches, for `deploy`; `seen` gets the models it calls."""
         made = []
         if self.made == "before":
             with tf.device(config.variables_device()):
@@ -158,6 +160,8 @@ class Model:
             features, labels = next(batches)
             model = made[0] if made else self.make()
             logits = model(features, training=True)
+            if seen is not None:
+                seen.append(model)
             tf.losses.sparse_softmax_cross_entropy(labels, logits)
             return logits
 
@@ -204,7 +208,8 @@ class Run:
             batches = batches_of(model.golden, parts)
             for _ in range(self.config.replica_id * self.config.batches_per_step):
                 next(batches)  # of another replica
-            model_fn = model.model_fn(self.config)
+            with internals.fresh_names():
+                model_fn = model.model_fn(self.config)
             model_fn = random_by_step(model_fn) if by_step else model_fn
             self.model = deploy(
                 self.config, model_fn, [batches], optimizer=make_optimizer(), **ways
@@ -246,7 +251,7 @@ def assert_same(run, expected, tolerance=1e-6):
 
 def assert_equal(run, expected):
     """Losses and all variables are the same to the last bit."""
-    assert run.losses == expected.losses
+    np.testing.assert_array_equal(run.losses, expected.losses)
     assert run.values.keys() == expected.values.keys()
     for name, value in expected.values.items():
         np.testing.assert_array_equal(run.values[name], value, err_msg=name)

@@ -4,7 +4,6 @@ import functools
 
 import pytest
 
-from tests.copies import nodes
 from tests.keras_models.models import BATCH_LAW_MODELS, MODELS, Run, assert_equal, assert_same
 
 # The quick witnesses; the rest of each table is slow.
@@ -12,9 +11,7 @@ _QUICK = ("mlp keras inside", "mlp tf_keras before", "dropping keras inside")
 
 
 def _cases(models):
-    return [
-        pytest.param(name, marks=() if name in _QUICK else pytest.mark.slow) for name in models
-    ]
+    return [pytest.param(name, marks=() if name in _QUICK else pytest.mark.slow) for name in models]
 
 
 @functools.cache
