@@ -140,20 +140,22 @@ def data_of(options: KerasOptions, split: str) -> dict[str, Any]:
     return {"dataset": dataset, "preprocessing": family}
 
 
-def run(options: KerasOptions) -> None:
-    """Trains, with `--num_ps` by processes that this one starts."""
+def run(options: KerasOptions, argv: Sequence[str]) -> None:
+    """Trains, with `--num_ps` by processes that this one starts with the same flags."""
     in_cluster = options.ps_hosts or options.worker_hosts or "TF_CONFIG" in os.environ
     if in_cluster or not options.num_ps:
         run_task(options)
         return
     numbers = [f"--num_workers={options.num_workers}", f"--num_ps={options.num_ps}"]
     launch = [sys.executable, "-m", "model_deploy.launch", *numbers, "--"]
-    sys.exit(subprocess.call([*launch, sys.executable, *sys.argv]))
+    status = subprocess.call([*launch, sys.executable, *argv])
+    if status:
+        sys.exit(status)
 
 
 def main(argv: Sequence[str]) -> int:
     """Runs the command; returns its exit code."""
-    return run_command(argv, KerasOptions, run, __doc__)
+    return run_command(argv, KerasOptions, lambda options: run(options, argv), __doc__)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def _table(text):
 WITH_TENSORS = _table(
     """
     all_reduce: Collectives VariableCopies apply_gradients copies_difference
-    checkpoints: Restorer by_name compare variables_to_train
+    checkpoints: Restorer VariableRow by_name compare variables_to_train
     classification: Classifier add_classification_losses
     cluster: EndOps
     copying: CopiedModel Twins
