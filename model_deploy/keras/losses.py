@@ -1,6 +1,7 @@
 """Losses and metrics as `model.compile` takes them: Keras objects, functions or names."""
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -137,7 +138,8 @@ def _loss_of_function(function: Callable[..., Any], keras: Any) -> Any:
         return function(labels, predictions)
 
     kind = type("FunctionLoss", (keras.losses.Loss,), {"call": call})
-    return kind(name=getattr(function, "__name__", None) or type(function).__name__)
+    # It becomes a name scope, which the name of a lambda is not.
+    return kind(name=re.sub(r"\W", "", getattr(function, "__name__", "")) or "loss")
 
 
 def _scalar(loss: Any) -> Callable[..., Any]:
