@@ -40,7 +40,7 @@ _SIZE = 224
 # The least height and width that it takes; 32 for the others.
 _SMALLEST = {"InceptionResNetV2": 75, "InceptionV3": 75, "Xception": 71}
 _SMALLEST_SIZE = 32
-# Of these the L2 loss is taken: weights of convolutions and dense layers, not of depthwise ones.
+# Names of weights; `depthwise_kernel` is another one.
 _DECAYED = ("kernel", "pointwise_kernel")
 # The graph's models.  Not a string: those collections go into checkpoints.
 _MODELS = ("nets", "keras_networks")
@@ -130,10 +130,19 @@ def _model(name: str, num_classes: int, height: int, width: int, weight_decay: f
         tf.add_to_collection(_MODELS, lambda: (key, model))
     # tf-slim's L2 loss is half of Keras'.
     decay = _keras().regularizers.L2(weight_decay / 2) if weight_decay else None
-    for variable in model.trainable_variables:
-        if variable.name in _DECAYED:
-            variable.regularizer = decay
+    for variable in _decayed(model):
+        variable.regularizer = decay
     return model
+
+
+def _decayed(layer: Any) -> list[Any]:
+    """The weights of convolutions, not of depthwise ones, and of dense layers in a layer."""
+    if hasattr(layer, "layers"):
+        return [variable for inner in layer.layers for variable in _decayed(inner)]
+    is_depthwise = isinstance(layer, _keras().layers.DepthwiseConv2D)
+    if is_depthwise or getattr(layer, "groups", 1) > 1:
+        return []
+    return [variable for variable in layer.trainable_variables if variable.name in _DECAYED]
 
 
 def _new_model(name: str, num_classes: int, shape: tuple[int, int, int]) -> Any:
