@@ -30,7 +30,7 @@ SIZES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
 def test_a_step_on_two_clones(name):
-    """A step of two clones changes what is trained and the batch-norm averages, by finite values."""
+    """A step of two clones changes weights and batch-norm averages, by finite values."""
     config = LogicalDevices(2, copy_clones=True)
     images = np.random.default_rng(1).uniform(0, 255, [2, 2, SIZES[name], SIZES[name], 3])
     batches = iter([tf.constant(each, tf.float32) for each in images])

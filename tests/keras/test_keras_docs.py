@@ -36,13 +36,14 @@ def test_programs(tmp_path):
 
 def test_optimizers():
     """The table has the optimizers that are translated, with settings that they have."""
-    table = PAGE.split("| Keras | settings |")[1].split("\n\n")[0]
+    [table] = re.findall(r"\| Keras \| settings \|\n(.*?)\n\n", PAGE, re.DOTALL)
     rows = re.findall(r"^\| (`.*?`) \| (.*?) \|$", table, re.MULTILINE)
     names = {name: settings for row, settings in rows for name in re.findall(r"`(\w+)`", row)}
     with pytest.raises(ValueError, match="must be one of") as error:
         translate_optimizer(None, 0)
     refused = str(error.value)
-    assert sorted(names) == re.findall(r"\w+", refused.split("one of")[1].split(" of Keras")[0])
+    [listed] = re.findall("one of (.*) of Keras", refused)
+    assert sorted(names) == listed.split(", ")
     for name, settings in names.items():
         optimizer = getattr(keras.optimizers, name)()
         for setting in re.findall(r"`(\w+)`", settings):

@@ -58,7 +58,7 @@ def test_grey_images_are_repeated(built):
     assert logits.shape.as_list() == [2, 5]
     assert sorted(end_points) == ["Logits", "Predictions"]
     with logits.graph.as_default(), tf.Session() as session:
-        assert len(tf.global_variables()) == len(model.weights)
+        assert len(tf.global_variables()) == len(model.variables)
         session.run(tf.global_variables_initializer())
         one, other, shares = session.run([logits, again, end_points["Predictions"]])
     np.testing.assert_allclose(one, other, rtol=1e-5)
