@@ -144,7 +144,7 @@ class Assignments:
             raise ValueError(
                 "a layer in model_fn must assign to its variables outside of loops, conditions and "
                 f"functions, so that not each clone does, got {_outside(new.inputs[0]).op.name} "
-                f"assigned in one of the layer {self._in_layer[0]}; assign in its call, or train "
+                f"assigned in one of the layer {self._in_layer[0]!r}; assign in its call, or train "
                 "one clone"
             )
 
