@@ -66,7 +66,7 @@ class ExportOptions(training.ClassifierOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("model_name", self.model_name, nets_factory.network_names())
+        check_choice("model_name", self.model_name, nets_factory.all_network_names())
         if not (self.train_dir or self.checkpoint_path):
             raise ValueError("train_dir or checkpoint_path must be given, got neither")
         if not (self.output_dir or self.output_file):

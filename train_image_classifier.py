@@ -26,10 +26,11 @@ with without_tensorflow_notices():
 
     import model_deploy
     from model_deploy import inputs, training
+    from model_deploy import keras as keras_lib
     from model_deploy.checks import check_choice
     from model_deploy.cluster import ClusterOptions
     from model_deploy.commands import named_as, option, run_command, write_options
-    from nets import nets_factory
+    from nets import keras_networks, nets_factory
 
 # Epochs of a run whose length is not given.
 DEFAULT_EPOCHS = 20
@@ -77,15 +78,29 @@ class TrainOptions(
         "use only ops that give the same bits in every run, on GPUs as well, where they are slower",
         topic="loop",
     )
+    export_keras: str | None = option(
+        None,
+        "file .weights.h5 or .keras for the weights of a keras/... network at the end",
+        topic="checkpoints",
+    )
     quantize_delay: int = training.gone("quantize_delay")
     describe: bool = option(False, "print what is placed on which device, before training")
     debug: bool = option(False, "show where an error comes from", topic="other")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("model_name", self.model_name, nets_factory.network_names())
+        check_choice("model_name", self.model_name, nets_factory.all_network_names())
         if self.deterministic:
             self._check_order_of_updates()
+        if self.export_keras is not None:
+            keras_lib.check_export("export_keras", self.export_keras)
+        from_keras = keras_lib.is_weights_file(self.checkpoint_path or "")
+        for field, of_keras in (("export_keras", True), ("checkpoint_path", from_keras)):
+            value = getattr(self, field)
+            if value is not None and of_keras and not self.is_keras:
+                raise ValueError(
+                    f"{field} must go with a network keras/..., got {value} with {self.model_name}"
+                )
 
     def _check_order_of_updates(self) -> None:
         """Sums and updates in the order in which they happen to come are never the same twice."""
@@ -320,17 +335,36 @@ def train_model(
                 print(held)
         elif options.xla:
             print(model_deploy.describe(model).compilation, flush=True)
-        return model_deploy.train(
+        result = model_deploy.train(
             model,
             options.train_dir,
             max_steps=run.max_steps,
             is_chief=is_chief,
             place=place,
-            init_fn=training.restore_fn(options) if is_chief else None,
+            init_fn=restore_fn(options) if is_chief else None,
             evaluate=None if evaluator is None else scores_of(evaluator),
             **shown,
             **options.part(training.LoopOptions),
         )
+        if is_chief and options.export_keras is not None:
+            export_keras(options, options.export_keras)
+        return result
+
+
+def restore_fn(options: TrainOptions) -> Callable[[Any], None] | None:
+    """What restores the start of fine-tuning: from a checkpoint, or from a file of Keras."""
+    if keras_lib.is_weights_file(options.checkpoint_path or ""):
+        with named_as(path="checkpoint_path"):
+            return keras_lib.restore_fn(options, keras_networks.built_model())
+    return training.restore_fn(options)
+
+
+def export_keras(options: TrainOptions, path: str) -> None:
+    """Writes the newest checkpoint, or its moving averages, as a file of Keras."""
+    averages = options.moving_average_decay is not None
+    model = keras_networks.built_model()
+    keras_lib.export_checkpoint(model, options.train_dir, path, use_averages=averages)
+    print(f"{options.model_name}: {options.train_dir} -> {path}")
 
 
 @contextlib.contextmanager

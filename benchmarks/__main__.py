@@ -17,6 +17,7 @@ from benchmarks.machine import describe_machine
 MODULES = (
     "loop",
     "cifarnet",
+    "keras_clones",
     "precision",
     "inputs_training",
     "inputs_cifar10",

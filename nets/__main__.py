@@ -1,6 +1,7 @@
 """`python -m nets`: lists the networks, and says which of them a checkpoint fits."""
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -9,6 +10,8 @@ from model_deploy.commands import without_tensorflow_notices
 with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
 
+    from model_deploy import DeploymentConfig
+    from model_deploy.keras_models import seeing_layers
     from nets import nets_factory
     from nets.listing import fit, report
 
@@ -32,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(report.document(rows), end="")
     else:
         print(report.text_table([report.HEADER, *(row.cells() for row in rows)]))
+        if not options.name:
+            print(f"\n{report.text_table(report.keras_table())}")
     return 0
 
 
@@ -39,7 +44,8 @@ def _print_fit(shapes: fit.Shapes, names: Iterable[str], num_classes: int | None
     """Prints a line per network, and the differing variables of the one that fits best."""
     fits = {}
     for name in names:
-        network = report.variables(name, num_classes or report.default_classes(name))
+        classes = num_classes or report.default_classes(name)
+        network = report.variables(name, classes, _naming_as_in_training)
         fits[name] = fit.compare(shapes, network)
         print(f"{name}: {fits[name].summary()}")
     best = min(fits, key=lambda name: sum(map(len, fits[name])))
@@ -48,11 +54,20 @@ def _print_fit(shapes: fit.Shapes, names: Iterable[str], num_classes: int | None
     return 0 if any(found.fits for found in fits.values()) else 1
 
 
+def _naming_as_in_training() -> contextlib.AbstractContextManager[None]:
+    return seeing_layers(DeploymentConfig(), 0, "")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m nets", description="Lists the networks, or checks a checkpoint."
     )
-    parser.add_argument("--name", choices=nets_factory.network_names(), help="only this network")
+    parser.add_argument(
+        "--name",
+        choices=nets_factory.all_network_names(),
+        metavar="NAME",
+        help="only this network",
+    )
     parser.add_argument("--checkpoint", help="say whether this checkpoint fits")
     parser.add_argument(
         "--num_classes",

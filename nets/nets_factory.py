@@ -20,6 +20,7 @@ from nets import (
     inception_v2,
     inception_v3,
     inception_v4,
+    keras_networks,
     lenet,
     mnist_mlp,
     mobilenet_v1,
@@ -75,8 +76,13 @@ text_networks_map, text_arg_scopes_map = _maps(_TEXTS)
 
 
 def network_names() -> list[str]:
-    """Returns the names of all networks: those of images and videos, then those of texts."""
+    """Returns the names of the networks here: those of images and videos, then those of texts."""
     return [*networks_map, *text_networks_map]
+
+
+def all_network_names() -> list[str]:
+    """Returns the names that `get_network` knows: also the `keras/...` of `keras.applications`."""
+    return [*network_names(), *keras_networks.names()]
 
 
 def get_network(name: str) -> Network:
@@ -85,7 +91,9 @@ def get_network(name: str) -> Network:
     Raises:
       ValueError: if there is no such network.
     """
-    check_choice("name", name, network_names())
+    if name.startswith(keras_networks.PREFIX):
+        return keras_networks.get_network(name)
+    check_choice("name", name, all_network_names())
     if name in networks_map:
         return Network(networks_map[name], arg_scopes_map[name])
     return Network(text_networks_map[name], text_arg_scopes_map[name])
@@ -97,7 +105,8 @@ def get_network_fn(
     """Returns the network called `name`, as a function of images, or of tokens.
 
     Args:
-      name: a key of `networks_map` or `text_networks_map`.
+      name: a key of `networks_map` or `text_networks_map`, or `keras/` and the name of a
+        classifier of `keras.applications`.
       num_classes: width of the logits; 0 or None returns the features before them.
       weight_decay: factor of the L2 losses; 0.0 adds none.
       is_training: whether dropout is active and batch normalization uses the batch.

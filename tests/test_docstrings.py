@@ -26,7 +26,7 @@ def _table(text):
 WITH_TENSORS = _table(
     """
     all_reduce: Collectives VariableCopies apply_gradients copies_difference
-    checkpoints: Restorer by_name compare variables_to_train
+    checkpoints: Restorer VariableRow by_name compare variables_to_train
     classification: Classifier add_classification_losses
     cluster: EndOps
     copying: CopiedModel Twins
@@ -34,11 +34,13 @@ WITH_TENSORS = _table(
     exporting: Serving Signature
     inputs: ArraySource Augmentation EvalBatches Order Preprocessing RecordDataset Texts
         TrainBatches eval_batches read_idx read_texts register_preprocessing train_batches
-    internals: NewOp add_loop_inputs add_outputs inline_callable is_reference
+    internals: NewOp add_loop_inputs add_outputs inline_callable is_reference uses_weight_decay
         partitioned_variable replace_input set_slice_of slice_of
         taking_batch_moments_by
     optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer averages_to_restore
-        build_learning_rate build_optimizer moving_average_update weight_decay_note
+        build_learning_rate build_optimizer layer_name moving_average_update weight_decay_note
+    keras: DeployedKerasModel Translation deploy_model export_checkpoint init_fn load_checkpoint
+        read_checkpoint read_weights restore_fn translate_optimizer
     parameter_servers: StepCounter SynchronousOptimizer narrow_reads pack_gradients pack_reads
         share_reads
     training: train
@@ -53,9 +55,10 @@ WITHOUT_TENSORS = _table(
     """
     all_reduce: add_start_hook average_state collectives_of session_config
     batch_norm: BatchNorms computing_gradients
-    checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions RESTORED
-        check_start checkpoints_in clear_end few find_checkpoint fitting_checkpoint is_checkpoint
-        is_lost_connection mark_end report_unfinished restore_fn
+    checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
+        RESTORED SKIPPED check_rows check_start checkpoints_in clear_end excluded_names few
+        find_checkpoint fitting_checkpoint is_checkpoint
+        is_lost_connection mark_end report_unfinished restore_fn table
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions Resolved Task build_end_ops close_session cluster_from_flags
@@ -74,6 +77,7 @@ WITHOUT_TENSORS = _table(
         in_old_control_flow is_partitioned is_resource_variable making_ops_by normalizes_examples
         ops_are_deterministic set_attribute set_device set_initializer slurm_step tape_records
         xla_kernels
+    keras: check_export is_weights_file
     launch: LaunchOptions Launcher ReservedPorts
     precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate

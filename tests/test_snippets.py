@@ -17,6 +17,7 @@ _RUN_BY = {
     "export.md": "tests/test_export_image_classifier.py",
     "from_tf_slim.md": "tests/tf1/test_from_tf_slim.py",
     "inputs.md": "tests/inputs/test_inputs_docs.py",
+    "keras.md": "tests/keras/test_keras_docs.py",
 }
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAMS = [

@@ -3,14 +3,20 @@
 from model_deploy.checkpoints.choosing import Restorer, checkpoints_in
 from model_deploy.checkpoints.files import fitting_checkpoint, is_checkpoint
 from model_deploy.checkpoints.restoring import (
+    MISSING,
     RESTORED,
+    SKIPPED,
     FineTuneOptions,
+    VariableRow,
     by_name,
+    check_rows,
     check_start,
     compare,
+    excluded_names,
     few,
     find_checkpoint,
     restore_fn,
+    table,
     variables_to_train,
 )
 from model_deploy.checkpoints.saving import (
@@ -22,17 +28,22 @@ from model_deploy.checkpoints.saving import (
 from model_deploy.checkpoints.watching import CheckpointWatch, clear_end, mark_end
 
 __all__ = [
+    "MISSING",
     "RESTORED",
+    "SKIPPED",
     "BestCheckpoint",
     "CheckpointWatch",
     "CheckpointWriter",
     "FineTuneOptions",
     "Restorer",
+    "VariableRow",
     "by_name",
+    "check_rows",
     "check_start",
     "checkpoints_in",
     "clear_end",
     "compare",
+    "excluded_names",
     "few",
     "find_checkpoint",
     "fitting_checkpoint",
@@ -41,5 +52,6 @@ __all__ = [
     "mark_end",
     "report_unfinished",
     "restore_fn",
+    "table",
     "variables_to_train",
 ]

@@ -96,11 +96,9 @@ def restore_fn(
         return None
     checkpoint = find_checkpoint(options.checkpoint_path)
     variables = by_name(slim.get_model_variables() or tf.trainable_variables())
-    scopes = split_scopes("checkpoint_exclude_scopes", options.checkpoint_exclude_scopes)
-    excluded = _inside("checkpoint_exclude_scopes", scopes, variables)
-    rows = compare(checkpoint, variables, excluded)
+    rows = compare(checkpoint, variables, excluded_names(options, variables))
     show(table(checkpoint, rows))
-    _check_rows(options, checkpoint, rows)
+    check_rows(options, checkpoint, rows)
     restored = {row.name: variables[row.name] for row in rows if row.state == RESTORED}
     saver = tf.train.Saver(restored, name="restore_to_fine_tune")
     return lambda session: saver.restore(session, checkpoint)
@@ -248,7 +246,23 @@ def few(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-def _check_rows(options: FineTuneOptions, checkpoint: str, rows: Sequence[VariableRow]) -> None:
+def excluded_names(options: FineTuneOptions, names: Iterable[str]) -> set[str]:
+    """Those of the names that are in `checkpoint_exclude_scopes`.
+
+    Raises:
+      ValueError: if one of the scopes holds none.
+    """
+    scopes = split_scopes("checkpoint_exclude_scopes", options.checkpoint_exclude_scopes)
+    return _inside("checkpoint_exclude_scopes", scopes, names)
+
+
+def check_rows(options: FineTuneOptions, checkpoint: str, rows: Sequence[VariableRow]) -> None:
+    """Checks that what is not excluded is restored.
+
+    Raises:
+      ValueError: naming variables, and the flag that would leave them out.
+    """
+
     given = options.checkpoint_exclude_scopes
 
     def exclude(names: Iterable[str]) -> str:

@@ -100,7 +100,17 @@ class ClassifierOptions(Options):
         if self.preprocessing_name is not None:
             names = inputs.preprocessing_names()
             check_choice("preprocessing_name", self.preprocessing_name, names)
+            if self.is_keras and self.preprocessing_name != "keras":
+                raise ValueError(
+                    f"preprocessing_name must be that of Keras for {self.model_name}, which does "
+                    f"the rest itself, got {self.preprocessing_name!r}"
+                )
         check_gone(self)
+
+    @property
+    def is_keras(self) -> bool:
+        """Whether the network is one of `keras.applications`."""
+        return self.model_name.startswith("keras/")
 
 
 class Classifier(NamedTuple):

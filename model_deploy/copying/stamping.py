@@ -22,11 +22,14 @@ from model_deploy.copying.twins import Twins
 _SUMMARY_OPS = ("Summary", "SummaryV2")
 
 # These call functions, and gain outputs when their gradient is built.
-_CALLERS = ("While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase")
+_CALLERS = (
+    *("While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase"),
+    *("PartitionedCall", "StatefulPartitionedCall"),
+)
 
 
 def calls_functions(op: Any) -> bool:
-    """Whether an op is a loop or a condition whose branches are functions."""
+    """Whether an op is a loop, a condition or a call, of functions."""
     return op.type in _CALLERS
 
 

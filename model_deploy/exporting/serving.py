@@ -7,6 +7,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import inputs
 from model_deploy.classification import Classifier
+from model_deploy.config import DeploymentConfig
+from model_deploy.keras_models import seeing_layers
 
 IMAGES_SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY  # serving_default
 ENCODED_SIGNATURE = "encoded_images"
@@ -61,6 +63,11 @@ class Serving(NamedTuple):
         Raises:
           ValueError: if the network takes no images, or videos against what the settings say.
         """
+        # So that the variables of Keras layers have the names that they have in training.
+        with seeing_layers(DeploymentConfig(), 0, ""):
+            return self._signatures()
+
+    def _signatures(self) -> dict[str, Signature]:
         is_video = self._takes_videos()
         images = self._images(is_video)
         prepared = self._preprocessed(images, _to_uint8) if self.with_preprocessing else images

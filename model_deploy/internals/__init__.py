@@ -22,6 +22,7 @@ from model_deploy.internals.keras_layers import (
     watching_layers,
     works_eagerly_only,
 )
+from model_deploy.internals.keras_optimizers import uses_weight_decay
 from model_deploy.internals.notices import hide_deprecations
 from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
 from model_deploy.internals.ops import (
@@ -87,6 +88,7 @@ __all__ = [
     "taking_batch_moments_by",
     "tape_records",
     "tf_variable",
+    "uses_weight_decay",
     "watching_layers",
     "with_operators",
     "works_eagerly_only",

@@ -15,6 +15,7 @@ from model_deploy.optimization.schedules import (
     learning_rate_note,
     scaled_learning_rate,
 )
+from model_deploy.optimization.weight_decay import layer_name
 
 __all__ = [
     "AdamWOptimizer",
@@ -25,6 +26,7 @@ __all__ = [
     "averages_to_restore",
     "build_learning_rate",
     "build_optimizer",
+    "layer_name",
     "learning_rate_note",
     "moving_average_update",
     "scaled_learning_rate",

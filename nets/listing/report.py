@@ -2,12 +2,12 @@
 
 import contextlib
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from nets import nets_factory
+from nets import keras_networks, nets_factory
 from nets.listing.multiply_adds import multiply_adds
 from nets.parts.network import Tokens
 
@@ -35,6 +35,18 @@ class Row(NamedTuple):
             f"{self.parameters:,}",
             f"{self.multiply_adds:,}",
         )
+
+
+def keras_table() -> list[tuple[str, str]]:
+    """Returns names and inputs of the networks of `keras.applications`, under a header.
+
+    To build them all takes minutes; `row` has the sizes of one.
+    """
+    rows = []
+    for name in keras_networks.names():
+        size = nets_factory.get_network(name).function.inputs.size  # type: ignore[attr-defined]
+        rows.append((name, f"{size} x {size} x 3"))
+    return [HEADER[:2], *rows]
 
 
 def default_classes(name: str) -> int:
@@ -118,6 +130,13 @@ are the trainable ones of the evaluation graph. Multiply-adds are those of convo
 products in one evaluation of one example.
 
 {table}
+
+## Those of Keras
+
+The image classifiers of `keras.applications` of the Keras that is installed, without weights; for
+those see [keras.md](keras.md). `python -m nets --name keras/ResNet50` prints the size of one.
+
+{markdown_table(keras_table())}
 """
 
 
@@ -133,8 +152,18 @@ def _aligned(cells: Sequence[str], widths: Sequence[int], separator: str) -> str
     )
 
 
-def variables(name: str, num_classes: int) -> dict[str, list[Any]]:
-    """Returns name -> shape of the variables of a network's evaluation graph."""
-    with tf.Graph().as_default():
+def variables(
+    name: str,
+    num_classes: int,
+    naming: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
+) -> dict[str, list[Any]]:
+    """Returns name -> shape of the variables of a network's evaluation graph.
+
+    Args:
+      name: the network.
+      num_classes: width of the logits.
+      naming: makes a context that gives the variables of layers the names of training.
+    """
+    with tf.Graph().as_default(), naming():
         build(name, num_classes)
         return {v.op.name: v.shape.as_list() for v in tf.global_variables()}

@@ -22,7 +22,7 @@ COMMANDS = [
 ACCURACY = re.compile(r"test accuracy at step (\d+): ([\d.]+)\n")
 STEPS = 800  # of the command for a cluster
 # The others have a process of their own: one that is watched for notices, and a cluster.
-PROGRAMS = [each for each in COMMANDS[1:] if "launch" not in each]
+PROGRAMS = [each for each in COMMANDS[1:] if "launch" not in each and "--num_ps" not in each]
 
 
 def names(commands):
@@ -74,6 +74,22 @@ def test_the_cluster_trains(tmp_path):
     assert int(step) == STEPS
     assert float(accuracy) > 0.9
     assert (tmp_path / "run" / "checkpoint").exists()
+
+
+@pytest.mark.slow
+def test_the_keras_model_on_a_parameter_server(tmp_path, monkeypatch, capfd):
+    """By one flag the program starts a cluster, which trains and writes Keras' weights."""
+    (command,) = (each for each in COMMANDS if "--num_ps" in each)
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    _, path, *flags = shlex.split(command)
+    script = importlib.import_module(f"examples.{pathlib.Path(path).stem}")
+    assert script.main([str(ROOT / path), *flags]) == 0
+    step, accuracy = ACCURACY.search(capfd.readouterr().out).groups()
+    assert int(step) == 240
+    assert float(accuracy) > 0.9
+    assert (tmp_path / "keras_ps_run" / "model.weights.h5").exists()
 
 
 @pytest.mark.slow

@@ -206,7 +206,7 @@ def test_inception_crops_encoded_images_as_decoded_ones():
     def build(seed):
         contents = tf.io.encode_jpeg(image, quality=95)
         decoded = tf.io.decode_jpeg(contents)
-        begin, size = inception._random_part(tf.shape(decoded), seed)
+        begin, size = inception.random_part(tf.shape(decoded), seed)
         return inception.crop_encoded(contents, seed, 3), tf.slice(decoded, begin, size)
 
     for seed in seeds(5):

@@ -34,6 +34,7 @@ _OWNERS = {
     "keras": [keras],
     "variable_scope": [variable_scope],
     "Optimizer": [tf.train.Optimizer(use_locking=False, name="any")],
+    "KerasOptimizer": [keras.optimizers.Optimizer, tf_keras.optimizers.Optimizer],
     "SlurmClusterResolver": [tf.distribute.cluster_resolver.SlurmClusterResolver],
     "PartitionedVariable": [variables.PartitionedVariable],
     "variables": [variables],

@@ -4,7 +4,7 @@ Each family has a module. Besides the functions that take seeds it has the steps
 of, which take random numbers from wherever they come.
 """
 
-from model_deploy.inputs.preprocessing import cifarnet, images, inception, lenet, vgg
+from model_deploy.inputs.preprocessing import cifarnet, images, inception, keras, lenet, vgg
 from model_deploy.inputs.preprocessing.families import (
     Preprocessing,
     get_preprocessing,
@@ -18,6 +18,7 @@ __all__ = [
     "get_preprocessing",
     "images",
     "inception",
+    "keras",
     "lenet",
     "preprocessing_names",
     "register_preprocessing",

@@ -93,10 +93,12 @@ def preprocessing_names() -> tuple[str, ...]:
 def get_preprocessing(name: str) -> Preprocessing:
     """The family with this name, or the one that the network with this name uses.
 
+    Networks called `<family>/<name>` use the family.
+
     Raises:
       ValueError: if there is neither.
     """
-    family = _FAMILY_OF_NETWORK.get(name, name)
+    family = _FAMILY_OF_NETWORK.get(name, name.partition("/")[0])
     if family not in _FAMILIES:
         raise ValueError(
             f"preprocessing name must be one of {', '.join(preprocessing_names())}, got {name!r}"

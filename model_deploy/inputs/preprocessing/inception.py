@@ -90,7 +90,7 @@ def crop_encoded(
     """
 
     def crop_jpeg() -> Any:
-        begin, size = _random_part(tf.io.extract_jpeg_shape(contents), seed)
+        begin, size = random_part(tf.io.extract_jpeg_shape(contents), seed)
         window = tf.concat([begin[:2], size[:2]], axis=0)
         if smallest is None:
             return tf.io.decode_and_crop_jpeg(contents, window, channels)
@@ -98,7 +98,7 @@ def crop_encoded(
 
     def crop_other() -> Any:
         image = tf.io.decode_image(contents, channels, expand_animations=False)
-        return tf.slice(image, *_random_part(tf.shape(image), seed))
+        return tf.slice(image, *random_part(tf.shape(image), seed))
 
     return tf.cond(tf.io.is_jpeg(contents), crop_jpeg, crop_other)
 
@@ -160,7 +160,7 @@ def train(
     """
     if crop_image:
         channels = image.shape.as_list()[-1]
-        begin, size = _random_part(tf.shape(image), seed)
+        begin, size = random_part(tf.shape(image), seed)
         image = tf.slice(image, begin, size)
         image.set_shape([None, None, channels])
     image = tf.image.convert_image_dtype(image, tf.float32)
@@ -172,7 +172,7 @@ def train(
     return centred(images.to_grey(image) if use_grayscale else image)
 
 
-def _random_part(shape: Any, seed: Any) -> tuple[Any, Any]:
+def random_part(shape: Any, seed: Any) -> tuple[Any, Any]:
     """Begin and size, int32 [3] each, of 5-100% of an image of about its proportions."""
     begin, size, _ = tf.image.stateless_sample_distorted_bounding_box(
         shape,

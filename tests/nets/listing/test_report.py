@@ -26,7 +26,8 @@ _NEW_LOOPS = pytest.mark.not_v1("counts the loops of the new control flow")
 
 def table_of_document():
     """Returns name -> cells of the table in the documentation."""
-    lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("|")]
+    ours, _ = DOCUMENT.read_text().split("## Those of Keras")
+    lines = [line for line in ours.splitlines() if line.startswith("|")]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {row[0]: tuple(row) for row in rows[2:]}
 
@@ -106,8 +107,26 @@ def test_command_prints_markdown(capsys):
     assert command.main(["--name", "lenet", "--num_classes", "7", "--markdown"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "# Networks"
-    cells = [cell.strip() for cell in lines[-1].strip("|").split("|")]
-    assert cells == list(report.row("lenet", 7).cells())
+    [row] = [line for line in lines if line.startswith("| lenet")]
+    assert [cell.strip() for cell in row.strip("|").split("|")] == list(
+        report.row("lenet", 7).cells()
+    )
+
+
+def test_networks_of_keras(capsys):
+    """The document and the command have the names of Keras' networks, and the size of one."""
+    assert report.markdown_table(report.keras_table()) in DOCUMENT.read_text()
+    assert command.main(["--name", "keras/MobileNetV3Small", "--num_classes", "5"]) == 0
+    [_, row] = capsys.readouterr().out.splitlines()
+    assert row.split()[:6] == ["keras/MobileNetV3Small", "224", "x", "224", "x", "3"]
+
+
+@pytest.mark.slow
+def test_published_sizes_of_keras():
+    """MobileNetV2 and ResNet50 have as many millions of parameters as Keras' page says."""
+    # https://keras.io/api/applications/, with the averages of batch norms, which are not trained.
+    for name, millions in (("keras/MobileNetV2", 3.5), ("keras/ResNet50", 25.6)):
+        assert report.row(name).parameters / 1e6 == pytest.approx(millions, rel=0.02)
 
 
 @pytest.fixture

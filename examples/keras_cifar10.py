@@ -1,0 +1,162 @@
+"""A Keras model on CIFAR-10: on several clones, or, by one flag, on parameter servers.
+
+    python examples/keras_cifar10.py --train_dir=keras_run --max_steps=120
+
+The model is a small residual network, its loss, optimizer and metrics are Keras' own, and
+`deploy_model` takes them as `model.compile` would.  Each clone trains on a batch of its own;
+without GPUs there are two on the CPU.
+
+    python examples/keras_cifar10.py --train_dir=keras_ps_run --num_ps=1
+
+starts a parameter server and two workers, processes on this machine, which train the same model
+without waiting for each other.  On several machines, start one process for each of them with its
+part of a cluster, as for `examples/mnist_distributed.py`.
+
+`--data_dir` is a folder with CIFAR-10; without it the images are scikit-learn's digits.  At the end
+the weights are in `model.weights.h5` in the train_dir, for `model.load_weights`.
+"""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from model_deploy.commands import without_tensorflow_notices
+
+with without_tensorflow_notices():
+    import keras
+    import tensorflow.compat.v1 as tf
+
+    from model_deploy import DeploymentConfig, inputs, train, training
+    from model_deploy.cluster import ClusterOptions
+    from model_deploy.commands import named_as, option, run_command
+    from model_deploy.keras import deploy_model, export_checkpoint
+
+CLASSES = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class KerasOptions(ClusterOptions, training.LoopOptions):
+    """The settings of a run, beside those of the cluster and the loop; each is a flag."""
+
+    train_dir: str = option("keras_run", "folder for checkpoints, events and weights")
+    data_dir: str | None = option(None, "folder with CIFAR-10; default: digits, without files")
+    num_clones: int | None = option(
+        None, "default: one for each GPU, or 2, or 1 in a cluster", minimum=1
+    )
+    num_ps: int = option(0, "start so many parameter servers, and workers", minimum=0)
+    num_workers: int = option(2, "workers to start with --num_ps", minimum=1)
+    batch_size: int = option(32, "images per clone and step", minimum=1)
+    max_steps: int = option(20_000, "number of the last step", minimum=1)
+    learning_rate: float = option(0.05, "learning rate at the start", above=0)
+    weight_decay: float = option(0.0005, "weight of the L2 loss", minimum=0)
+    log_every_n_steps: int = option(20, "steps from one line to the next", minimum=1)
+
+
+def residual_network(shape: Sequence[int], weight_decay: float) -> Any:
+    """A Keras model as anybody writes one: 7 convolutions in 3 stages, logits [batch, 10]."""
+    layers = keras.layers
+    decay = keras.regularizers.L2(weight_decay / 2)
+
+    def conv(net: Any, channels: int, size: int = 3, strides: int = 1) -> Any:
+        net = layers.Conv2D(
+            channels, size, strides, "same", use_bias=False, kernel_regularizer=decay
+        )(net)
+        return layers.BatchNormalization(momentum=0.9)(net)
+
+    images = keras.Input(shape)
+    net = layers.ReLU()(conv(images, 16))
+    for channels, strides in ((16, 1), (32, 2), (64, 2)):
+        shortcut = net
+        if channels != net.shape[-1]:
+            shortcut = conv(net, channels, 1, strides)
+        inner = layers.ReLU()(conv(net, channels, 3, strides))
+        net = layers.ReLU()(layers.Add()([shortcut, conv(inner, channels)]))
+    net = layers.Dropout(0.1)(layers.GlobalAveragePooling2D()(net))
+    return keras.Model(images, layers.Dense(CLASSES, kernel_regularizer=decay)(net))
+
+
+def make_model(options: KerasOptions) -> Any:
+    """The model for the images of the data."""
+    shape = (32, 32, 3) if options.data_dir else (28, 28, 1)
+    return residual_network(shape, options.weight_decay)
+
+
+def run_task(options: KerasOptions) -> None:
+    """Does the part of this process in its cluster; without one, trains by itself."""
+    place = training.join_cluster(os.environ, options)  # a parameter server stays in there
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    clones = options.num_clones or gpus or (2 if place.cluster is None else 1)
+    with named_as(num_ps_tasks="ps_hosts", num_replicas="worker_hosts"):
+        config = place.deployment(DeploymentConfig(clones, clone_on_cpu=not gpus))
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        data = data_of(options, "train")
+        batches = inputs.train_batches(
+            **data, batch_size=options.batch_size, **config.input_arguments()
+        )
+        rate = keras.optimizers.schedules.CosineDecay(options.learning_rate, options.max_steps)
+        model = deploy_model(
+            config,
+            lambda: make_model(options),
+            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            keras.optimizers.SGD(rate, momentum=0.9, nesterov=True),
+            batches,
+            metrics=["accuracy"],
+        )
+        train(
+            model,
+            options.train_dir,
+            max_steps=options.max_steps,
+            images_per_step=options.batch_size * config.num_clones,
+            learning_rate=model.learning_rate,
+            place=place,
+            **options.part(training.LoopOptions),
+        )
+        if place.is_chief:
+            path = os.path.join(options.train_dir, "model.weights.h5")
+            export_checkpoint(model.keras_model, options.train_dir, path)
+    if place.is_chief:
+        evaluate(options)
+
+
+def evaluate(options: KerasOptions) -> None:
+    """Prints the accuracy on the test images."""
+    test = data_of(options, "test")
+
+    def predict(batch: Any) -> tuple[Any, Any]:
+        return make_model(options)(batch["image"], training=False), batch["label"]
+
+    found = training.evaluate(predict, lambda: next(inputs.eval_batches(**test)), options.train_dir)
+    print(f"test accuracy at step {found.global_step}: {found.accuracy:.4f}")
+
+
+def data_of(options: KerasOptions, split: str) -> dict[str, Any]:
+    """CIFAR-10 from its files, or else digits, which are not mirrored: arguments for batches."""
+    name, family = ("cifar10", "cifarnet") if options.data_dir else ("digits", "lenet")
+    dataset = inputs.get_dataset(name, split, options.data_dir)
+    return {"dataset": dataset, "preprocessing": family}
+
+
+def run(options: KerasOptions, argv: Sequence[str]) -> None:
+    """Trains, with `--num_ps` by processes that this one starts with the same flags."""
+    in_cluster = options.ps_hosts or options.worker_hosts or "TF_CONFIG" in os.environ
+    if in_cluster or not options.num_ps:
+        run_task(options)
+        return
+    numbers = [f"--num_workers={options.num_workers}", f"--num_ps={options.num_ps}"]
+    launch = [sys.executable, "-m", "model_deploy.launch", *numbers, "--"]
+    status = subprocess.call([*launch, sys.executable, *argv])
+    if status:
+        sys.exit(status)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the command; returns its exit code."""
+    return run_command(argv, KerasOptions, lambda options: run(options, argv), __doc__)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,195 @@
+"""Keras optimizers as TensorFlow's, where they mean the same; a clear error for the others."""
+
+import concurrent.futures
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import internals
+from model_deploy.keras import updates
+from model_deploy.keras.libraries import library_of, new_without_graph
+from model_deploy.optimization import layer_name
+
+_Translate = Callable[[Any, Any], Any]
+
+# Name of the class in Keras -> the optimizer from (Keras optimizer, learning rate). Those that
+# TensorFlow has with a step of their own:
+# - Adagrad: Keras adds epsilon to the accumulator before the root; starting with it is the same.
+# - SGD, RMSprop: see `updates.py`.
+_TRANSLATIONS: dict[str, _Translate] = {
+    "Adadelta": lambda o, rate: updates.Adadelta(rate, o.rho, o.epsilon),
+    "Adagrad": lambda o, rate: updates.Adagrad(rate, o.initial_accumulator_value + o.epsilon),
+    "Adam": lambda o, rate: updates.Adam(rate, o.beta_1, o.beta_2, o.epsilon),
+    "AdamW": lambda o, rate: updates.Adam(rate, o.beta_1, o.beta_2, o.epsilon, name="AdamW"),
+    "Ftrl": lambda o, rate: updates.Ftrl(
+        rate,
+        o.learning_rate_power,
+        o.initial_accumulator_value,
+        o.l1_regularization_strength,
+        o.l2_regularization_strength,
+        l2_shrinkage_regularization_strength=o.l2_shrinkage_regularization_strength,
+        beta=o.beta,
+    ),
+    "RMSprop": lambda o, rate: updates.RMSProp(
+        rate, o.rho, o.momentum, o.epsilon, centered=o.centered
+    ),
+    "SGD": lambda o, rate: (
+        updates.Momentum(rate, o.momentum, o.nesterov)
+        if o.momentum
+        else updates.GradientDescent(rate)
+    ),
+}
+# What is not the optimizer's here, and where it is instead.
+_ELSEWHERE = {
+    "amsgrad": "there is no such Adam in TensorFlow's distributed optimizers",
+    "use_ema": "pass training.moving_average_update(decay, step) as an update op of deploy_model",
+    "loss_scale_factor": "DeploymentConfig(loss_scale=...) scales losses",
+    "gradient_accumulation_steps": "DeploymentConfig(accumulate_steps=...) accumulates",
+}
+
+
+class Translation(NamedTuple):
+    """A Keras optimizer in the terms of `deploy`.
+
+    Attributes:
+      optimizer: a `tf.compat.v1.train.Optimizer`.
+      learning_rate: at the global step, a float32 scalar.
+      clip_norm: largest joint L2 norm of the gradients, for `deploy`; None for any.
+    """
+
+    optimizer: Any
+    learning_rate: Any
+    clip_norm: float | None
+
+
+def translate_optimizer(
+    optimizer: Any, global_step: Any, variables: Callable[[], Iterable[Any]] = tuple
+) -> Translation:
+    """The optimizer of TensorFlow that makes the steps of a Keras optimizer.
+
+    SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta and Ftrl, of Keras 3 and tf-keras, with learning
+    rates that are numbers or schedules, weight decay and clipping.  The Keras optimizer itself is
+    not used: its own variables take no part, and it starts anew even if it has made steps.
+
+    Args:
+      optimizer: a Keras optimizer, or the name of one of Keras 3.
+      global_step: the number of steps done, an integer scalar tensor or variable.
+      variables: returns the Keras variables of the model, of any shapes, for optimizers that
+        leave some of them out of the weight decay.
+
+    Returns:
+      A `Translation`.
+
+    Raises:
+      ValueError: naming the optimizer, for one of another kind or with settings that are not
+        translated.
+    """
+    if isinstance(optimizer, str):
+        optimizer = _by_name(optimizer)
+    name = type(optimizer).__name__
+    keras = library_of(optimizer)
+    known = keras is not None and type(optimizer) is getattr(keras.optimizers, name, None)
+    if not known or name not in _TRANSLATIONS:
+        raise ValueError(
+            f"optimizer must be one of {', '.join(_TRANSLATIONS)} of Keras (a subclass has steps "
+            f"of its own), got {type(optimizer).__module__}.{name}"
+        )
+    _check_settings(optimizer, name)
+    rate = tf.identity(_learning_rate(keras, optimizer, global_step), name="learning_rate")
+    before = updates.Before(
+        rate,
+        optimizer.weight_decay or None,
+        _is_decayed(optimizer, variables),
+        _clip(optimizer),
+    )
+    translated = _TRANSLATIONS[name](optimizer, rate).after(before)
+    # tf-keras keeps the rate of a schedule in a variable that is not among these.
+    forget_variables([*optimizer.variables, optimizer.learning_rate])
+    return Translation(translated, rate, optimizer.global_clipnorm or None)
+
+
+def forget_variables(variables: Iterable[Any]) -> None:
+    """Takes variables, of any shapes, out of the collection `GLOBAL_VARIABLES`: no checkpoint.
+
+    They are those of Keras objects that are not used themselves, only what they say.
+    """
+    forgotten = {id(internals.tf_variable(each)) for each in variables if hasattr(each, "assign")}
+    kept = tf.get_collection_ref(tf.GraphKeys.GLOBAL_VARIABLES)
+    kept[:] = [variable for variable in kept if id(variable) not in forgotten]
+
+
+def _by_name(name: str) -> Any:
+    """The optimizer with this name, made where its variables are in nobody's way."""
+    keras = library_of(None)
+    try:
+        return new_without_graph(lambda: keras.optimizers.get(name))
+    except ValueError as error:
+        raise ValueError(
+            f"optimizer must be one of {', '.join(map(str.lower, _TRANSLATIONS))}, got {name!r}"
+        ) from error
+
+
+def _check_settings(optimizer: Any, name: str) -> None:
+    for field, instead in _ELSEWHERE.items():
+        value = getattr(optimizer, field, None)
+        if value:
+            raise ValueError(
+                f"{field} of the optimizer {name} must not be set, got {value}: {instead}"
+            )
+
+
+def _learning_rate(keras: Any, optimizer: Any, global_step: Any) -> Any:
+    """The rate at a step, a float scalar: a tensor of a schedule, else a number."""
+    step = tf.cast(tf.convert_to_tensor(global_step), tf.int64)
+    if keras.__name__ == "keras":
+        # A schedule is evaluated where it is read; here the step stands for the optimizer's own.
+        with keras.StatelessScope(state_mapping=[(optimizer.iterations, step)]):
+            rate = optimizer.learning_rate
+    else:
+        rate = _of_tf_keras(keras, optimizer, step)
+    if tf.is_tensor(rate) and not hasattr(rate, "assign"):
+        return tf.cast(rate, tf.float32)
+    return tf.constant(
+        _number(internals.tf_variable(rate)) if hasattr(rate, "assign") else rate, tf.float32
+    )
+
+
+def _of_tf_keras(keras: Any, optimizer: Any, step: Any) -> Any:
+    rate = optimizer.learning_rate
+    if "current_learning_rate" not in rate.name:
+        return rate
+    schedules = keras.optimizers.schedules
+    schedule = schedules.deserialize(optimizer.get_config()["learning_rate"])
+    return schedule(step)
+
+
+def _number(variable: Any) -> float:
+    """The value of a scalar variable, as it is now or, of one in a graph, as it starts."""
+    initial = getattr(variable, "initial_value", None)
+    if initial is not None:
+        return float(tf.get_static_value(initial))
+    # Made eagerly, and so to be read: what is eager in a process is so in new threads, too.
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return float(pool.submit(variable.numpy).result())
+
+
+def _clip(optimizer: Any) -> Callable[[Any], Any] | None:
+    """How the optimizer clips each gradient by itself; None if it does not."""
+    norm, value = optimizer.clipnorm, optimizer.clipvalue
+    if norm:
+        return lambda gradient: tf.clip_by_norm(gradient, norm)
+    if value:
+        return lambda gradient: tf.clip_by_value(gradient, -value, value)
+    return None
+
+
+def _is_decayed(optimizer: Any, variables: Callable[[], Iterable[Any]]) -> Callable[[Any], bool]:
+    """What says of a variable, of any shape, whether the optimizer decays it."""
+
+    def is_decayed(variable: Any) -> bool:
+        name = layer_name(variable)
+        own = {internals.tf_variable(each).op.name: each for each in variables()}
+        return name not in own or internals.uses_weight_decay(optimizer, own[name])
+
+    return is_decayed

@@ -1,0 +1,297 @@
+"""The weights of Keras models: from Keras' files, into them, and from the checkpoints of runs."""
+
+import concurrent.futures
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from model_deploy import internals
+from model_deploy.checkpoints import few, find_checkpoint
+from model_deploy.keras.libraries import library_of
+from model_deploy.keras.naming import match_names
+
+# What `moving_average_update` adds to the names of variables.
+_AVERAGE = "ExponentialMovingAverage"
+_EXPORTS = (".weights.h5", ".keras")
+_SUFFIXES = (*_EXPORTS, ".h5")
+
+
+def is_weights_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a name is that of a file of Keras weights: `.weights.h5`, `.keras` or `.h5`."""
+    return os.fspath(path).endswith(_SUFFIXES)
+
+
+def read_weights(model: Any, path: str | os.PathLike[str]) -> list[np.ndarray | None]:
+    """The values that a file has for a Keras model; the model keeps its own.
+
+    Args:
+      model: of Keras 3 or, made of a configuration (not subclassed), of tf-keras; in a graph or
+        not.
+      path: `.weights.h5`, `.keras` or `.h5`, as `model.load_weights` takes it.
+
+    Returns:
+      Arrays in the order of `model.weights`, of their shapes; None where the file has none, or
+      one of another shape.
+
+    Raises:
+      ValueError: if the file cannot be read, or is one of another model.
+    """
+    path = os.fspath(path)
+    _check_file("path", path)
+    if not os.path.isfile(path):
+        raise ValueError(f"path must be a file of Keras weights, got {path}, which is not there")
+    read = _read_by_keras_3 if _is_keras_3(model) else _read_by_tf_keras
+    try:
+        return read(model, path)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(
+            f"path must be a file with weights of the model {model.name!r}, got {path}: {error}"
+        ) from error
+
+
+def init_fn(model: Any, path: str | os.PathLike[str]) -> Callable[[Any], None]:
+    """What gives the model the weights of a file, for `train(init_fn=...)`.
+
+    Args:
+      model: in the default graph, and built: its variables, of any shapes, are there.
+      path: `.weights.h5`, `.keras` or `.h5`.
+
+    Returns:
+      A function of a session.
+
+    Raises:
+      ValueError: as `read_weights`; naming weights that the file has not, or in another shape.
+    """
+    if not model.weights:
+        raise ValueError(
+            f"model must be built before it gets weights, got {model.name!r} without any; call it"
+        )
+    values = read_weights(model, path)
+    variables = [internals.tf_variable(each) for each in model.weights]
+    missing = [v.op.name for v, value in zip(variables, values, strict=True) if value is None]
+    if missing:
+        raise ValueError(
+            f"path must have all weights of {model.name!r}, got {os.fspath(path)} without "
+            f"{few(missing)} in these shapes"
+        )
+    return loading(variables, values)
+
+
+def loading(variables: Sequence[Any], values: Sequence[Any]) -> Callable[[Any], None]:
+    """A function of a session that gives variables values, arrays of their shapes."""
+
+    def load(session: Any) -> None:
+        for variable, value in zip(variables, values, strict=True):
+            for part in variable if internals.is_partitioned(variable) else [variable]:
+                cut = internals.slice_of(part)
+                if cut is not None:
+                    begins = zip(cut.var_offset, cut.var_shape, strict=True)
+                    part.load(value[tuple(slice(at, at + size) for at, size in begins)], session)
+                else:
+                    part.load(value, session)
+
+    return load
+
+
+def read_checkpoint(
+    model: Any, checkpoint: str | os.PathLike[str], *, use_averages: bool = False
+) -> list[np.ndarray]:
+    """The values that a checkpoint of a run has for a Keras model.
+
+    Args:
+      model: the model that was trained, or one made in the same way; in a graph or not.
+      checkpoint: its name, or a folder, for the newest one there.
+      use_averages: whether to take the moving averages of what was trained, of the same shapes.
+
+    Returns:
+      Arrays in the order of `model.weights`, of their shapes.
+
+    Raises:
+      ValueError: if there is no such checkpoint; naming what it lacks or has in another shape.
+    """
+    path = find_checkpoint(os.fspath(checkpoint))
+    reader = tf.train.NewCheckpointReader(path)
+    shapes = reader.get_variable_to_shape_map()
+    names = [_name(weight) for weight in model.weights]
+    found = match_names(names, shapes)
+    wrong = [
+        name
+        for name, saved, weight in zip(names, found, model.weights, strict=True)
+        if saved is None or list(weight.shape) != shapes[saved]
+    ]
+    if wrong:
+        raise ValueError(
+            f"checkpoint must be one of the model {model.name!r}, got {path} without {few(wrong)} "
+            "in these shapes; a model that model_fn makes has the names of its layers"
+        )
+    averages = {name: f"{name}/{_AVERAGE}" for name in found if name} if use_averages else {}
+    return [
+        reader.get_tensor(averages[name] if averages.get(name) in shapes else name)
+        for name in found
+        if name
+    ]
+
+
+def load_checkpoint(
+    model: Any, checkpoint: str | os.PathLike[str], *, use_averages: bool = False
+) -> Any:
+    """Gives a Keras model, eagerly, the weights that a run has trained; so it can `predict`.
+
+    Args:
+      model: made in the same way as the one that was trained, and built.
+      checkpoint: its name, or a folder, for the newest one there.
+      use_averages: whether to take the moving averages of what was trained, of the same shapes.
+
+    Returns:
+      The model.
+
+    Raises:
+      ValueError: as `read_checkpoint`.
+      RuntimeError: in a graph, where a model gets its weights by a session.
+    """
+    if not tf.executing_eagerly():
+        raise RuntimeError(
+            "load_checkpoint is for eager execution: call it outside of graphs, in a process "
+            "without tf.disable_eager_execution()"
+        )
+    values = read_checkpoint(model, checkpoint, use_averages=use_averages)
+    for weight, value in zip(model.weights, values, strict=True):
+        weight.assign(value)
+    return model
+
+
+def export_checkpoint(
+    model: Any,
+    checkpoint: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    use_averages: bool = False,
+) -> None:
+    """Writes the weights that a run has trained as a file of Keras.
+
+    Args:
+      model: the model that was trained, or one made in the same way; in a graph or not.  It keeps
+        the weights that it has.
+      checkpoint: its name, or a folder, for the newest one there.
+      path: `.weights.h5` for the weights or `.keras` for the model with them; replaced whole if
+        it is there.
+      use_averages: whether to take the moving averages of what was trained, of the same shapes.
+
+    Raises:
+      ValueError: as `read_checkpoint`; for a file of another kind.
+    """
+    path = os.fspath(path)
+    check_export("path", path)
+    values = read_checkpoint(model, checkpoint, use_averages=use_averages)
+    write = _write_by_keras_3 if _is_keras_3(model) else _write_by_tf_keras
+    folder, name = os.path.split(os.path.abspath(path))
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as new:
+        write(model, values, os.path.join(new, name))
+        os.replace(os.path.join(new, name), path)
+
+
+def check_export(field: str, path: str | os.PathLike[str]) -> None:
+    """Checks the name of a file to write.
+
+    Raises:
+      ValueError: naming the field and the value, for another kind of file.
+    """
+    if not os.fspath(path).endswith(_EXPORTS):
+        raise ValueError(f"{field} must end with {' or '.join(_EXPORTS)}, got {os.fspath(path)!r}")
+
+
+def _check_file(field: str, path: str) -> None:
+    if not is_weights_file(path):
+        raise ValueError(f"{field} must end with {', '.join(_SUFFIXES)}, got {path!r}")
+
+
+def _is_keras_3(model: Any) -> bool:
+    library = library_of(model)
+    if library is None or not hasattr(model, "weights"):
+        raise ValueError(
+            f"model must be a Keras model, got {type(model).__module__}.{type(model).__name__}"
+        )
+    return bool(library.__name__ == "keras")
+
+
+def _name(weight: Any) -> str:
+    """A variable's name in the model: its path, and of tf-keras the name."""
+    name: str = getattr(weight, "path", None) or weight.name
+    return name.partition(":")[0]
+
+
+def _read_by_keras_3(model: Any, path: str) -> list[np.ndarray | None]:
+    keras = library_of(model)
+    # In the scope what Keras assigns is noted, and not done; the graph is for its constants.
+    with (
+        tf.Graph().as_default(),
+        keras.StatelessScope() as scope,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")  # what is skipped is found out below
+        if path.endswith(".weights.h5") or not path.endswith(".h5"):
+            model.load_weights(path, skip_mismatch=True)
+        else:
+            _read_old_file(model, path, scope)
+        assigned = [scope.get_current_value(weight) for weight in model.weights]
+        return [None if value is None else tf.get_static_value(value) for value in assigned]
+
+
+def _read_old_file(model: Any, path: str, scope: Any) -> None:
+    """Assigns layer by layer, up to one of another shape; by name if other layers are there."""
+    try:
+        model.load_weights(path)
+    except ValueError:
+        if all(scope.get_current_value(weight) is None for weight in model.weights):
+            model.load_weights(path, by_name=True, skip_mismatch=True)
+
+
+def _write_by_keras_3(model: Any, values: Sequence[np.ndarray], path: str) -> None:
+    keras = library_of(model)
+    with keras.StatelessScope() as scope, warnings.catch_warnings():
+        # Keras' variables do not know NumPy 2's `copy`.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for weight, value in zip(model.weights, values, strict=True):
+            # Arrays: in a graph tensors would have no values to write.
+            scope.add_update((weight, value))
+        (model.save_weights if path.endswith(".weights.h5") else model.save)(path)
+
+
+def _read_by_tf_keras(model: Any, path: str) -> list[np.ndarray | None]:
+    def read() -> list[np.ndarray | None]:
+        twin = type(model).from_config(model.get_config())
+        twin.load_weights(path)
+        return [weight.numpy() for weight in twin.weights]
+
+    return _eagerly(read)
+
+
+def _write_by_tf_keras(model: Any, values: Sequence[np.ndarray], path: str) -> None:
+    def write() -> None:
+        twin = type(model).from_config(model.get_config())
+        twin.set_weights(values)
+        (twin.save_weights if path.endswith(".weights.h5") else twin.save)(path)
+
+    _eagerly(write)
+
+
+def _eagerly(function: Callable[[], Any]) -> Any:
+    """What a function returns that needs eager execution, whatever graph is open."""
+
+    def run() -> Any:
+        if not tf.executing_eagerly():
+            raise ValueError(
+                "tf-keras reads and writes its files eagerly, got a process with "
+                "tf.disable_eager_execution()"
+            )
+        return function()
+
+    # A new thread is in no graph.
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(run).result()

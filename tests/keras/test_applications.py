@@ -1,0 +1,57 @@
+"""Networks of `keras.applications` are trained by clones, one of each family."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import deploy
+from nets import keras_networks, nets_factory
+from tests.goldens import LogicalDevices, cpu_config
+
+# The least size of their images.
+SIZES = {
+    "ConvNeXtTiny": 32,
+    "DenseNet121": 32,
+    "EfficientNetB0": 32,
+    "EfficientNetV2B0": 32,
+    "InceptionResNetV2": 75,
+    "InceptionV3": 75,
+    "MobileNet": 32,
+    "MobileNetV2": 32,
+    "MobileNetV3Small": 32,
+    "NASNetMobile": 32,
+    "ResNet50": 32,
+    "ResNet50V2": 32,
+    "VGG16": 32,
+    "Xception": 71,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZES)
+def test_a_step_on_two_clones(name):
+    """A step of two clones changes weights and batch-norm averages, by finite values."""
+    config = LogicalDevices(2, copy_clones=True)
+    images = np.random.default_rng(1).uniform(0, 255, [2, 2, SIZES[name], SIZES[name], 3])
+    batches = iter([tf.constant(each, tf.float32) for each in images])
+
+    def model_fn(batches):
+        network_fn = nets_factory.get_network_fn(f"keras/{name}", 5, 0.0001, is_training=True)
+        logits, _ = network_fn(next(batches))
+        tf.losses.sparse_softmax_cross_entropy(tf.constant([1, 3]), logits)
+
+    model = deploy(config, model_fn, [batches], optimizer=tf.train.GradientDescentOptimizer(0.01))
+    network = keras_networks.built_model()
+    variables = [variable.value for variable in network.weights]
+    assert {v.op.name for v in variables} < {v.op.name for v in tf.global_variables()}
+    assert len(tf.trainable_variables()) == len(network.trainable_variables)
+    averages = [v for v in variables if "moving_" in v.op.name]
+    with tf.Session(config=cpu_config()) as session:
+        session.run(tf.global_variables_initializer())
+        before = session.run([tf.trainable_variables(), averages])
+        assert np.isfinite(session.run(model.train_op))
+        after = session.run([tf.trainable_variables(), averages])
+    for one, other in zip(before, after, strict=True):
+        changed = [not np.array_equal(*pair) for pair in zip(one, other, strict=True)]
+        assert not one or np.mean(changed) > 0.5
+        assert all(np.isfinite(value).all() for value in other)
