@@ -3,6 +3,7 @@
 from model_deploy.internals.batch_moments import normalizes_examples, taking_batch_moments_by
 from model_deploy.internals.compilation import xla_kernels
 from model_deploy.internals.determinism import ops_are_deterministic
+from model_deploy.internals.kernels import gpu_kernels
 from model_deploy.internals.notices import hide_deprecations
 from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
 from model_deploy.internals.ops import (
@@ -36,6 +37,7 @@ __all__ = [
     "add_outputs",
     "clear_attribute",
     "forget_slots",
+    "gpu_kernels",
     "hide_deprecations",
     "in_old_control_flow",
     "inline_callable",
