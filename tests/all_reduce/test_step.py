@@ -8,7 +8,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy, graph_walk, slim
-from model_deploy.all_reduce.step import session_config
+from model_deploy.all_reduce import session_config
 from model_deploy.hooks import session_hooks
 from tests.clusters import free_ports
 from tests.goldens import (
