@@ -26,7 +26,8 @@ def session_config(config: DeploymentConfig, base: Any = None) -> Any:
     proto = tf.ConfigProto() if base is None else copy.deepcopy(base)
     if config.clone_on_cpu:
         proto.device_count["CPU"] = max(proto.device_count["CPU"], config.num_clones)
-    proto.experimental.collective_nccl = uses_nccl(config, proto)
+    if uses_nccl(config, proto):
+        proto.experimental.collective_nccl = True
     if config.num_replicas > 1:
         job = f"/job:{config.worker_job_name}"
         proto.experimental.collective_group_leader = f"{job}/replica:0/task:0"

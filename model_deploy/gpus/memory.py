@@ -3,7 +3,7 @@
 import contextlib
 import csv
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -76,20 +76,21 @@ def device_errors_explained(batch_size: int | None = None, own_pid: int = 0) -> 
     try:
         yield
     except tf.errors.ResourceExhaustedError as error:
-        if not any(words in error.message for words in _ALLOCATION):
+        line = _line_with(_ALLOCATION, error.message)
+        if line is None:
             raise
-        raise MemoryError(_account(error.message, batch_size, own_pid)) from error
+        raise MemoryError(_account(line, batch_size, own_pid)) from error
     except tf.errors.InternalError as error:
-        if not any(words in error.message for words in _CUDA):
+        line = _line_with(_CUDA, error.message)
+        if line is None:
             raise
-        first = _first_line(error.message)
-        raise OSError(f"a GPU could not be used: {first}{_others(own_pid)}") from error
+        raise OSError(f"a GPU could not be used: {line}{_others(own_pid)}") from error
 
 
-def _account(message: str, batch_size: int | None, own_pid: int) -> str:
+def _account(line: str, batch_size: int | None, own_pid: int) -> str:
     batch = "a batch" if batch_size is None else f"a batch of {batch_size} for each clone"
     return (
-        f"{batch} does not fit into memory: {_first_line(message)}; try a smaller batch_size, "
+        f"{batch} does not fit into memory: {line}; try a smaller batch_size, "
         "more accumulate_steps of smaller batches, which make the same update, or "
         f"precision=bfloat16{_others(own_pid)}"
     )
@@ -101,5 +102,7 @@ def _others(own_pid: int) -> str:
     return f"; {', '.join(others)}" if others else ""
 
 
-def _first_line(message: str) -> str:
-    return message.strip().splitlines()[0] if message.strip() else "no reason given"
+def _line_with(words: Sequence[str], message: str) -> str | None:
+    """The first line that has one of these; TensorFlow's own may say only that a graph failed."""
+    lines = message.strip().splitlines()
+    return next((line.strip() for line in lines if any(each in line for each in words)), None)

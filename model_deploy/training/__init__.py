@@ -49,7 +49,7 @@ from model_deploy.optimization import (
     scaled_learning_rate,
     weight_decay_note,
 )
-from model_deploy.training.joining import Place, join, join_cluster, serve
+from model_deploy.training.joining import Place, join, join_cluster, serve, session_config
 from model_deploy.training.loop import check_writable, train
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.run import TrainResult
@@ -102,6 +102,7 @@ __all__ = [
     "restore_to_export",
     "scaled_learning_rate",
     "serve",
+    "session_config",
     "train",
     "variables_to_train",
     "way_to_train",

@@ -114,20 +114,36 @@ def join(config: DeploymentConfig, cluster: Cluster | None, master: str = "") ->
     Raises:
       OSError: if the port is taken, or the name of the host is not known.
     """
-    proto = tf.ConfigProto(allow_soft_placement=True)
-    if cluster is not None:
-        proto = cluster_lib.session_config(cluster, proto)
-        if cluster.ps_hosts:
-            # Without it a step, or the end of a session, may wait in TensorFlow for a lost
-            # parameter server, where no signal and no `stall_timeout` reaches it.
-            os.environ.setdefault("GRPC_FAIL_FAST", "true")
-    proto = gpus.session_config(config, on_cpu=config.clone_on_cpu, base=proto)
-    if config.all_reduce:
-        proto = all_reduce.session_config(config, proto)
-    proto = compilation.session_config(config, proto)
+    proto = session_config(config, cluster)
+    if cluster is not None and cluster.ps_hosts:
+        # Without it a step, or the end of a session, may wait in TensorFlow for a lost
+        # parameter server, where no signal and no `stall_timeout` reaches it.
+        os.environ.setdefault("GRPC_FAIL_FAST", "true")
     if cluster is None:
         return Place(master, proto)
     return Place(cluster_lib.start_server(cluster, proto).target, proto, cluster)
+
+
+def session_config(
+    config: DeploymentConfig, cluster: Cluster | None = None, base: Any = None
+) -> Any:
+    """What the sessions of a deployment need, and the server of a worker, if it has one.
+
+    Args:
+      config: the deployment.
+      cluster: the cluster and this process's task, a worker; None on its own.
+      base: a `tf.ConfigProto` to start from, which is not changed; soft placement if not given.
+
+    Returns:
+      A `tf.ConfigProto`.
+    """
+    proto = tf.ConfigProto(allow_soft_placement=True) if base is None else base
+    if cluster is not None:
+        proto = cluster_lib.session_config(cluster, proto)
+    proto = gpus.session_config(config, on_cpu=config.clone_on_cpu, base=proto)
+    if config.all_reduce:
+        proto = all_reduce.session_config(config, proto)
+    return compilation.session_config(config, proto)
 
 
 def started(place: Place, config: DeploymentConfig | None) -> Place:
