@@ -92,7 +92,11 @@ def get_network(name: str) -> Network:
 
 
 def get_network_fn(
-    name: str, num_classes: int | None, weight_decay: float = 0.0, is_training: bool = False
+    name: str,
+    num_classes: int | None,
+    weight_decay: float = 0.0,
+    is_training: bool = False,
+    data_format: str = "NHWC",
 ) -> Callable[..., Any]:
     """Returns the network called `name`, as a function of images, or of tokens.
 
@@ -101,6 +105,8 @@ def get_network_fn(
       num_classes: width of the logits; 0 or None returns the features before them.
       weight_decay: factor of the L2 losses; 0.0 adds none.
       is_training: whether dropout is active and batch normalization uses the batch.
+      data_format: layout in which it computes, `NHWC` or `NCHW`; the images are NHWC and the
+        variables the same. NASNet and PNASNet have both, others NHWC.
 
     Returns:
       `network_fn(images, **keywords)`, which returns `(logits, end_points)` and calls the
@@ -108,16 +114,39 @@ def get_network_fn(
       `num_classes` as given.
 
     Raises:
-      ValueError: if there is no such network, or `num_classes` is negative.
+      ValueError: if there is no such network, `num_classes` is negative, or the network does not
+        have that layout.
     """
-    function, arg_scope = get_network(name)
+    function, arg_scope = get_network(name)[:2]
     check_num_classes(num_classes)
+    in_layout = _in_layout(name, data_format)
 
     @functools.wraps(function)
     def network_fn(images: Any, **keywords: Any) -> Any:
         with slim.arg_scope(arg_scope(weight_decay=weight_decay)):
-            return function(images, num_classes=num_classes, is_training=is_training, **keywords)
+            return function(
+                images,
+                num_classes=num_classes,
+                is_training=is_training,
+                **{**in_layout, **keywords},
+            )
 
     network_fn.default_image_size = function.default_image_size  # type: ignore[attr-defined]
     network_fn.num_classes = num_classes  # type: ignore[attr-defined]
     return network_fn
+
+
+def _in_layout(name: str, data_format: str) -> dict[str, Any]:
+    """Keywords that let a network compute in a layout."""
+    check_choice("data_format", data_format, ["NHWC", "NCHW"])
+    if data_format == "NHWC":
+        return {}
+    settings = {key: row.settings for family in _IMAGES for key, row in family.items()}.get(name)
+    if settings is None:
+        raise ValueError(
+            f"data_format must be NHWC for {name}, whose layers name the axes of NHWC; "
+            f"got {data_format!r}"
+        )
+    config = settings()
+    config.data_format = data_format
+    return {"config": config}

@@ -110,11 +110,13 @@ class Classifier(NamedTuple):
       options: the settings.
       num_classes: number of classes, without those below `labels_offset`.
       get_network_fn: `nets_factory.get_network_fn`.
+      data_format: that of `DeploymentConfig`, for training; `NCHW` builds the network so.
     """
 
     options: ClassifierOptions
     num_classes: int
     get_network_fn: Callable[..., Any]
+    data_format: str = "auto"
 
     @classmethod
     def of(
@@ -122,18 +124,25 @@ class Classifier(NamedTuple):
         options: ClassifierOptions,
         dataset: inputs.Dataset,
         get_network_fn: Callable[..., Any],
+        data_format: str = "auto",
     ) -> "Classifier":
         """A classifier for the classes of a dataset.
 
         Raises:
-          ValueError: if `labels_offset` leaves no class.
+          ValueError: if `labels_offset` leaves no class, or the network is not built in that
+            layout.
         """
         if options.labels_offset >= dataset.num_classes:
             raise ValueError(
                 f"labels_offset must be less than the {dataset.num_classes} classes of "
                 f"{dataset.name}, got {options.labels_offset}"
             )
-        return cls(options, dataset.num_classes - options.labels_offset, get_network_fn)
+        num_classes = dataset.num_classes - options.labels_offset
+        classifier = cls(options, num_classes, get_network_fn, data_format)
+        if data_format == "NCHW":
+            with named_as(**{"data_format must be NHWC": "data_format must be auto or NHWC"}):
+                classifier.network_fn(is_training=True)
+        return classifier
 
     def network_fn(self, is_training: bool) -> Any:
         """The network as a function of images; an unknown name lists the valid ones.
@@ -150,7 +159,11 @@ class Classifier(NamedTuple):
 
     def _network_fn(self, weight_decay: float, is_training: bool) -> Any:
         name = self.options.model_name
-        network_fn = self.get_network_fn(name, self.num_classes, weight_decay, is_training)
+        # A factory of somebody else's need not know of layouts.
+        layout = {"data_format": "NCHW"} if is_training and self.data_format == "NCHW" else {}
+        network_fn = self.get_network_fn(
+            name, self.num_classes, weight_decay, is_training, **layout
+        )
 
         @functools.wraps(network_fn)
         def named(images: Any, **keywords: Any) -> Any:

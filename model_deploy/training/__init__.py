@@ -1,5 +1,6 @@
 """Training runs: optimizers, schedules, the loop, evaluation."""
 
+from model_deploy.all_reduce import added_by
 from model_deploy.checkpoints import (
     CheckpointWatch,
     FineTuneOptions,
@@ -75,6 +76,7 @@ __all__ = [
     "Signature",
     "TrainResult",
     "add_classification_losses",
+    "added_by",
     "averages_to_restore",
     "build_learning_rate",
     "build_optimizer",

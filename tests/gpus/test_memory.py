@@ -117,7 +117,7 @@ def test_other_errors_stay(error):
 
 
 class Full(tf.train.SessionRunHook):
-    """Fails as the second step of a GPU that is full."""
+    """Fails as a step does on a GPU that is full."""
 
     def before_run(self, run_context):
         """Raises TensorFlow's error."""
