@@ -96,6 +96,9 @@ def gradients_of_clone(
         pairs: list[GradientAndVariable] = optimizer.compute_gradients(loss, **kwargs)
     for op in ops:
         _untie_from_loop(op)
+        if op.type == "VariableShape":
+            # It runs beside its variable, whatever it asks for, as all that takes a handle.
+            internals.set_device(op, "")
     if origin is not None:
         compilation.compile_clone(origin.config, clone.scope, ops)
     return pairs

@@ -27,7 +27,8 @@ def _partitions(model, config):
     options = tf.RunOptions(output_partition_graphs=True)
     trace = tf.RunMetadata()
     with tf.Session(config=proto) as session:
-        session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+        session.run(tf.global_variables_initializer())
+        session.run(tf.local_variables_initializer())  # copies, which start from these
         session.run(model.train_op, options=options, run_metadata=trace)
     return {node.name: node.device for graph in trace.partition_graphs for node in graph.node}
 
