@@ -18,6 +18,7 @@ MODULES = (
     "loop",
     "cifarnet",
     "precision",
+    "gpu",
     "inputs_training",
     "inputs_cifar10",
     "inputs_files",
