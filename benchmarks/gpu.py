@@ -25,6 +25,8 @@ from model_deploy import visible_gpus
 NETWORKS = ("resnet_v1_50", "inception_v3", "mobilenet_v1", "vgg_16")
 BATCH_SIZES = (64, 256)
 PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+# On CPUs the others are the first again, or too slow.
+ON_CPU = ("float32", "bfloat16")
 IMAGE_SIZE, STEPS, NUM_PHOTOGRAPHS = 224, 100, 2000
 # inception_v3 takes no smaller images; VGG-16 halves them five times.
 QUICK_IMAGE_SIZE, QUICK_STEPS, QUICK_PHOTOGRAPHS = 96, 2, 16
@@ -113,7 +115,8 @@ def contenders(work: GpuWork, gpus: int, data_dir: str) -> dict[str, tuple[str, 
     def add(library: str, *words: str, **changes: object) -> None:
         found[", ".join([library, *words])] = (library, dataclasses.replace(work, **changes))
 
-    for precision in PRECISIONS:
+    precisions = ON_CPU if work.on_cpu else PRECISIONS
+    for precision in precisions:
         add(OURS, precision, precision=precision)
         add(OURS, precision, "compiled", precision=precision, compiled=True)
     add(OURS, _MEASURED_IN, "by train", precision=_MEASURED_IN, by_train=True)
@@ -129,7 +132,7 @@ def contenders(work: GpuWork, gpus: int, data_dir: str) -> dict[str, tuple[str, 
                 aggregate_on=aggregate_on,
             )
     for library in (KERAS, TORCH):
-        for precision in PRECISIONS:
+        for precision in precisions:
             add(library, precision, "compiled", precision=precision, compiled=True)
     add(TORCH, _MEASURED_IN, precision=_MEASURED_IN)
     return found

@@ -22,6 +22,7 @@ WAYS = {
     "sums on GPUs": {"aggregate_on": "gpu"},
     "all_reduce": {"all_reduce": True},
     "accumulated": {"accumulate_steps": 2},
+    "bfloat16": {"precision": "bfloat16"},
     "float16": {"precision": "float16"},
     "parameter servers": {"num_ps_tasks": 2, "num_replicas": 2},
     "batch norms of all clones": {"sync_batch_norm": True},
