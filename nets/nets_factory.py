@@ -57,6 +57,8 @@ _IMAGES: tuple[dict[str, Network], ...] = (
     vgg.NETWORKS,
 )
 _TEXTS = (text_lstm.NETWORKS,)
+# Networks whose settings, their `config`, say in which layout they compute.
+_WITH_LAYOUTS = {**nasnet.SETTINGS, **pnasnet.SETTINGS}
 _Functions = dict[str, Callable[..., Any]]
 
 
@@ -117,7 +119,7 @@ def get_network_fn(
       ValueError: if there is no such network, `num_classes` is negative, or the network does not
         have that layout.
     """
-    function, arg_scope = get_network(name)[:2]
+    function, arg_scope = get_network(name)
     check_num_classes(num_classes)
     in_layout = _in_layout(name, data_format)
 
@@ -141,12 +143,11 @@ def _in_layout(name: str, data_format: str) -> dict[str, Any]:
     check_choice("data_format", data_format, ["NHWC", "NCHW"])
     if data_format == "NHWC":
         return {}
-    settings = {key: row.settings for family in _IMAGES for key, row in family.items()}.get(name)
-    if settings is None:
+    if name not in _WITH_LAYOUTS:
         raise ValueError(
             f"data_format must be NHWC for {name}, whose layers name the axes of NHWC; "
             f"got {data_format!r}"
         )
-    config = settings()
+    config = _WITH_LAYOUTS[name]()
     config.data_format = data_format
     return {"config": config}

@@ -184,7 +184,12 @@ def nasnet_large_arg_scope(
 
 
 NETWORKS = {
-    "nasnet_cifar": Network(build_nasnet_cifar, nasnet_cifar_arg_scope, cifar_config),
-    "nasnet_mobile": Network(build_nasnet_mobile, nasnet_mobile_arg_scope, mobile_imagenet_config),
-    "nasnet_large": Network(build_nasnet_large, nasnet_large_arg_scope, large_imagenet_config),
+    "nasnet_cifar": Network(build_nasnet_cifar, nasnet_cifar_arg_scope),
+    "nasnet_mobile": Network(build_nasnet_mobile, nasnet_mobile_arg_scope),
+    "nasnet_large": Network(build_nasnet_large, nasnet_large_arg_scope),
+}
+SETTINGS = {
+    "nasnet_cifar": cifar_config,
+    "nasnet_mobile": mobile_imagenet_config,
+    "nasnet_large": large_imagenet_config,
 }

@@ -18,14 +18,10 @@ class Network(NamedTuple):
         returns `(logits, end_points)`. Decorated with `takes`.
       arg_scope: `arg_scope(weight_decay=...)` returns the slim arg scope that the
         function is to be called under.
-      settings: `settings()` returns those that the function takes as `config`, whose
-        `data_format` says in which layout it computes; None for a network whose layers name the
-        axes of NHWC.
     """
 
     function: Callable[..., Any]
     arg_scope: Callable[..., Any]
-    settings: Callable[[], Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

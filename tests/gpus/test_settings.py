@@ -1,13 +1,21 @@
 """Settings of GPUs: their rules, where gradients are summed, and which GPUs a process sees."""
 
+import io
+import os
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import DeploymentConfig, deploy, training, visible_gpus
-from model_deploy.cluster import Cluster, own_gpus
+import train_image_classifier as script
+from model_deploy import DeploymentConfig, deploy, inputs, training, visible_gpus
+from model_deploy.cluster import Cluster, ClusterOptions, own_gpus
+from model_deploy.commands import parse_options
+from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.task import task_gpus
+from nets import nets_factory
 from tests.goldens import BATCH_LAW_GOLDENS, GOLDENS, cpu_config, feed_clones
+from tests.launch.programs import program
 
 RULES = [
     ({"aggregate_on": "tpu"}, "aggregate_on must be one of cpu, gpu, all_reduce, None, got 'tpu'"),
@@ -210,3 +218,52 @@ def test_workers_of_slurm_divide_what_all_of_them_see(task, environ, expected):
     """What SLURM has bound stays; else workers of a machine divide its GPUs in their order."""
     cluster = Cluster(["a:2", "a:3", "b:1"], ["a:1"], *task)
     assert own_gpus(environ, cluster) == expected
+
+
+def test_launched_tasks_see_their_gpus(tmp_path):
+    """The processes of a launch have their share in the environment, and the launcher says so."""
+    terminal = io.BytesIO()
+    source = 'print(task["type"], task["index"], os.environ.get("CUDA_VISIBLE_DEVICES"))'
+    options = LaunchOptions(num_workers=2, num_ps=1)
+    addresses = ["h:1", "h:2", "h:3"]
+    launcher = Launcher(
+        options, addresses, program(source), tmp_path, terminal, gpus=["0", "1", "2", "3"]
+    )
+    assert launcher.run() == 0
+    lines = terminal.getvalue().decode().splitlines()
+    assert lines[0] == "launch| GPUs of worker 0: 0,1, worker 1: 2,3"
+    assert {line.partition("| ")[2] for line in lines[1:] if "| process " not in line} == {
+        "chief 0 0,1",
+        "worker 0 2,3",
+        "ps 0 -1",
+    }
+
+
+def test_a_worker_of_slurm_takes_its_share(monkeypatch, capsys):
+    """A task that joins its cluster sees its GPUs only, and says which."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5")
+    options = ClusterOptions(worker_hosts="a:1,a:2", task_id=1)
+    environ = {"SLURM_STEP_GPUS": "4,5", "CUDA_VISIBLE_DEVICES": "4,5"}
+    training.join_cluster(environ, options)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "5"
+    assert "CUDA_VISIBLE_DEVICES=5" in capsys.readouterr().out
+
+
+def test_networks_of_one_layout_are_refused_by_flags():
+    """`--data_format=NCHW` names the network that cannot be built so, before anything is built."""
+    dataset = inputs.get_dataset("digits", "train")
+    options = training.ClassifierOptions(model_name="lenet")
+    with pytest.raises(ValueError, match="data_format must be auto or NHWC for lenet, whose"):
+        training.Classifier.of(options, dataset, nets_factory.get_network_fn, "NCHW")
+
+
+def test_banner_says_what_adds_up(capsys):
+    """One line of the banner says by what all-reduce sums gradients."""
+    options = parse_options(
+        ["train", "--all_reduce", "--num_clones=2", "--clone_on_cpu"], script.TrainOptions
+    )
+    script.print_banner(options, script.plan(options))
+    assert (
+        "all-reduce: each clone has its own copy of the variables, added up by a ring in the "
+        "memory of the CPU\n"
+    ) in capsys.readouterr().out
