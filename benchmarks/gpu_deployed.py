@@ -88,7 +88,8 @@ def _bare(work: GpuWork, model: Any) -> dict[str, float]:
     gpus.use_tf32(model.config)
     proto = training.session_config(model.config)
     with tf1.Session(config=proto) as session:
-        session.run([tf1.global_variables_initializer(), tf1.local_variables_initializer()])
+        session.run(tf1.global_variables_initializer())
+        session.run(tf1.local_variables_initializer())  # copies, which start from these
         session.run(tf1.tables_initializer())
         for hook in session_hooks():  # of all-reduce, which starts all clones alike
             hook.after_create_session(session, None)

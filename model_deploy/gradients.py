@@ -141,7 +141,7 @@ class Shares:
     """Devices that share work on variables: each gets the one that has the fewest bytes so far.
 
     >>> shares = Shares(["/device:GPU:0", "/device:GPU:1"])
-    >>> [shares(tf.get_variable(f"share_{size}", [size])) for size in (3, 2, 1, 1)]
+    >>> [shares(tf.get_variable(f"share_{i}", [size])) for i, size in enumerate((3, 2, 1, 1))]
     ['/device:GPU:0', '/device:GPU:1', '/device:GPU:1', '/device:GPU:0']
 
     Args:

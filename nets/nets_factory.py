@@ -58,7 +58,7 @@ _IMAGES: tuple[dict[str, Network], ...] = (
 )
 _TEXTS = (text_lstm.NETWORKS,)
 # Networks whose settings, their `config`, say in which layout they compute.
-_WITH_LAYOUTS = {**nasnet.SETTINGS, **pnasnet.SETTINGS}
+_SETTINGS = {**nasnet.SETTINGS, **pnasnet.SETTINGS}
 _Functions = dict[str, Callable[..., Any]]
 
 
@@ -94,11 +94,7 @@ def get_network(name: str) -> Network:
 
 
 def get_network_fn(
-    name: str,
-    num_classes: int | None,
-    weight_decay: float = 0.0,
-    is_training: bool = False,
-    data_format: str = "NHWC",
+    name: str, num_classes: int | None, weight_decay: float = 0.0, is_training: bool = False
 ) -> Callable[..., Any]:
     """Returns the network called `name`, as a function of images, or of tokens.
 
@@ -107,47 +103,26 @@ def get_network_fn(
       num_classes: width of the logits; 0 or None returns the features before them.
       weight_decay: factor of the L2 losses; 0.0 adds none.
       is_training: whether dropout is active and batch normalization uses the batch.
-      data_format: layout in which it computes, `NHWC` or `NCHW`; the images are NHWC and the
-        variables the same. NASNet and PNASNet have both, others NHWC.
 
     Returns:
       `network_fn(images, **keywords)`, which returns `(logits, end_points)` and calls the
-      network with these keywords under its arg scope. Attributes: `default_image_size`, and
-      `num_classes` as given.
+      network with these keywords under its arg scope. Attributes: `default_image_size`,
+      `num_classes` as given, and `settings`: `settings()` returns what the network takes as
+      `config`, whose `data_format` says in which layout it computes, and is None for a network
+      whose layers name the axes of NHWC.
 
     Raises:
-      ValueError: if there is no such network, `num_classes` is negative, or the network does not
-        have that layout.
+      ValueError: if there is no such network, or `num_classes` is negative.
     """
     function, arg_scope = get_network(name)
     check_num_classes(num_classes)
-    in_layout = _in_layout(name, data_format)
 
     @functools.wraps(function)
     def network_fn(images: Any, **keywords: Any) -> Any:
         with slim.arg_scope(arg_scope(weight_decay=weight_decay)):
-            return function(
-                images,
-                num_classes=num_classes,
-                is_training=is_training,
-                **{**in_layout, **keywords},
-            )
+            return function(images, num_classes=num_classes, is_training=is_training, **keywords)
 
     network_fn.default_image_size = function.default_image_size  # type: ignore[attr-defined]
     network_fn.num_classes = num_classes  # type: ignore[attr-defined]
+    network_fn.settings = _SETTINGS.get(name)  # type: ignore[attr-defined]
     return network_fn
-
-
-def _in_layout(name: str, data_format: str) -> dict[str, Any]:
-    """Keywords that let a network compute in a layout."""
-    check_choice("data_format", data_format, ["NHWC", "NCHW"])
-    if data_format == "NHWC":
-        return {}
-    if name not in _WITH_LAYOUTS:
-        raise ValueError(
-            f"data_format must be NHWC for {name}, whose layers name the axes of NHWC; "
-            f"got {data_format!r}"
-        )
-    config = _WITH_LAYOUTS[name]()
-    config.data_format = data_format
-    return {"config": config}

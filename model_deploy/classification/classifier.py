@@ -13,6 +13,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import inputs
 from model_deploy.checks import check_choice
 from model_deploy.classification.gone import check_gone
+from model_deploy.classification.layouts import layout_keywords
 from model_deploy.classification.losses import add_classification_losses
 from model_deploy.commands import Options, named_as, option
 from model_deploy.config import DeploymentConfig
@@ -129,8 +130,8 @@ class Classifier(NamedTuple):
         """A classifier for the classes of a dataset.
 
         Raises:
-          ValueError: if `labels_offset` leaves no class, or the network is not built in that
-            layout.
+          ValueError: if `labels_offset` leaves no class, or there is no such network, or not
+            in that layout.
         """
         if options.labels_offset >= dataset.num_classes:
             raise ValueError(
@@ -139,9 +140,7 @@ class Classifier(NamedTuple):
             )
         num_classes = dataset.num_classes - options.labels_offset
         classifier = cls(options, num_classes, get_network_fn, data_format)
-        if data_format == "NCHW":
-            with named_as(**{"data_format must be NHWC": "data_format must be auto or NHWC"}):
-                classifier.network_fn(is_training=True)
+        classifier.network_fn(is_training=True)  # is there, and in that layout
         return classifier
 
     def network_fn(self, is_training: bool) -> Any:
@@ -159,16 +158,13 @@ class Classifier(NamedTuple):
 
     def _network_fn(self, weight_decay: float, is_training: bool) -> Any:
         name = self.options.model_name
-        # A factory of somebody else's need not know of layouts.
-        layout = {"data_format": "NCHW"} if is_training and self.data_format == "NCHW" else {}
-        network_fn = self.get_network_fn(
-            name, self.num_classes, weight_decay, is_training, **layout
-        )
+        network_fn = self.get_network_fn(name, self.num_classes, weight_decay, is_training)
+        layout = layout_keywords(network_fn, name, self.data_format) if is_training else {}
 
         @functools.wraps(network_fn)
         def named(images: Any, **keywords: Any) -> Any:
             with named_as(**_NETWORK_FLAGS):
-                return network_fn(images, **keywords)
+                return network_fn(images, **{**layout, **keywords})
 
         return named
 

@@ -253,7 +253,9 @@ def test_networks_of_one_layout_are_refused_by_flags():
     """`--data_format=NCHW` names the network that cannot be built so, before anything is built."""
     dataset = inputs.get_dataset("digits", "train")
     options = training.ClassifierOptions(model_name="lenet")
-    with pytest.raises(ValueError, match="data_format must be auto or NHWC for lenet, whose"):
+    with pytest.raises(
+        ValueError, match="data_format must be auto or NHWC with model_name='lenet', "
+    ):
         training.Classifier.of(options, dataset, nets_factory.get_network_fn, "NCHW")
 
 

@@ -82,9 +82,11 @@ def test_bad_num_classes(num_classes):
 def _first_cell(data_format):
     """The first cell of NASNet mobile, in the order of NHWC, with weights by a formula."""
     with tf.Graph().as_default() as graph:
-        network = nets_factory.get_network_fn("nasnet_mobile", 10, data_format=data_format)
+        network = nets_factory.get_network_fn("nasnet_mobile", 10)
+        settings = network.settings()
+        settings.data_format = data_format
         images = np.cos(np.arange(2 * 32 * 32 * 3)).reshape(2, 32, 32, 3).astype(np.float32)
-        net, _ = network(tf.constant(images), final_endpoint="Cell_0")
+        net, _ = network(tf.constant(images), final_endpoint="Cell_0", config=settings)
         if data_format == "NCHW":
             assert net.shape.as_list()[1] == 264
             net = tf.transpose(net, [0, 2, 3, 1])
@@ -110,14 +112,11 @@ def test_layouts_compute_the_same():
     np.testing.assert_allclose(value, expected, rtol=0, atol=1e-4 * np.max(np.abs(expected)))
 
 
-@pytest.mark.parametrize(
-    ("name", "data_format", "message"),
-    [
-        ("resnet_v1_50", "NCHW", "data_format must be NHWC for resnet_v1_50, whose layers .*NCHW"),
-        ("nasnet_cifar", "CHWN", "data_format must be one of NHWC, NCHW; got 'CHWN'"),
-    ],
-)
-def test_other_layouts_are_refused(name, data_format, message):
-    """A network that is written for NHWC says so."""
-    with pytest.raises(ValueError, match=message):
-        nets_factory.get_network_fn(name, 10, data_format=data_format)
+def test_networks_say_whether_they_have_layouts():
+    """NASNet and PNASNet have settings with a layout, and others are written for NHWC."""
+    found = {
+        name: nets_factory.get_network_fn(name, 10).settings for name in nets_factory.networks_map
+    }
+    with_layouts = {name for name, settings in found.items() if settings is not None}
+    assert with_layouts == {name for name in found if "nasnet" in name}
+    assert {found[name]().data_format for name in with_layouts} == {"NHWC"}
