@@ -60,8 +60,8 @@ WITHOUT_TENSORS = _table(
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions Resolved Task build_end_ops close_session cluster_from_flags
         cluster_from_slurm cluster_from_tf_config connection_error end_servers is_refusal own_gpus
-        resolve run_unless_refused serve_until_done session_config signal_done start_server tasks_needed
-        wait_for_tasks wait_for_workers
+        resolve run_unless_refused serve_until_done session_config signal_done start_server
+        tasks_needed wait_for_tasks wait_for_workers
     commands: Options make_folder named_as option parse_options replaced_file run_command
         without_tensorflow_notices write_options
     copying: calls_functions
@@ -75,8 +75,8 @@ WITHOUT_TENSORS = _table(
         preprocessing preprocessing_names register_dataset
     internals: SlurmStep add_control_inputs clear_attribute forget_slots gpu_kernels
         hide_deprecations in_old_control_flow is_partitioned is_resource_variable making_ops_by
-        normalizes_examples ops_are_deterministic set_attribute set_device set_initializer slurm_step tape_records
-        xla_kernels
+        normalizes_examples ops_are_deterministic set_attribute set_device set_initializer slurm_step
+        tape_records xla_kernels
     launch: LaunchOptions Launcher ReservedPorts
     precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
