@@ -295,7 +295,9 @@ def train(options: TrainOptions, place: training.Place | None = None) -> float |
         # Of the whole process, and read when ops are made: those of the evaluation, too.
         tensorflow.config.experimental.enable_op_determinism()
     run = plan(options)
-    classifier = training.Classifier.of(options, run.dataset, nets_factory.get_network_fn)
+    classifier = training.Classifier.of(
+        options, run.dataset, nets_factory.get_network_fn, options.data_format
+    )
     is_chief = options.task == 0
     if is_chief:
         # `train` checks both, too, but only when the graph has been built.
@@ -384,7 +386,14 @@ def evaluator_of(
         print(f"not evaluated: {run.dataset.name} has no test or validation split")
         yield None
         return
-    with classifier.evaluator(training.get_dataset(options, run.held_out)) as evaluator:
+    # One clone, on a GPU as those of the training, or not.
+    config = model_deploy.DeploymentConfig(
+        clone_on_cpu=run.config.clone_on_cpu,
+        gpu_memory_fraction=run.config.gpu_memory_fraction,
+        tf32=run.config.tf32,
+    )
+    held_out = training.get_dataset(options, run.held_out)
+    with classifier.evaluator(held_out, config) as evaluator:
         yield evaluator
 
 
@@ -418,6 +427,7 @@ def print_banner(options: TrainOptions, run: Run) -> None:
     devices = [run.config.clone_device(i) for i in range(run.config.num_clones)]
     steps = run.config.accumulate_steps
     accumulated = f" x {steps} accumulated (accumulate_steps)" if steps > 1 else ""
+    by = f", added up by {training.added_by(run.config)}" if run.config.all_reduce else ""
     wire = ""
     if run.config.wire_precision != "float32":
         wire = f"{run.config.wire_precision} between processes (wire_precision)\n"
@@ -426,7 +436,7 @@ def print_banner(options: TrainOptions, run: Run) -> None:
         f"{run.dataset.num_classes} classes)\n"
         f"{run.config.num_clones} clone(s) on {', '.join(sorted(set(devices)))}, "
         f"{run.config.num_replicas} replica(s), {run.config.num_ps_tasks} ps; "
-        f"{training.way_to_train(options)}\n"
+        f"{training.way_to_train(options)}{by}\n"
         f"{wire}"
         f"batch size {run.batch_size} per clone{accumulated}, {run.update_batch_size} global; "
         f"{run.steps_per_epoch} steps per epoch, up to step {run.max_steps}\n"

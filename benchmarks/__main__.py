@@ -19,6 +19,7 @@ MODULES = (
     "cifarnet",
     "keras_clones",
     "precision",
+    "gpu",
     "inputs_training",
     "inputs_cifar10",
     "inputs_files",

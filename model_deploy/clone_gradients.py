@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import compilation, graph_walk, internals, placement
+from model_deploy import compilation, gpus, graph_walk, internals, placement
 from model_deploy import gradients as gradients_lib
 from model_deploy.accumulation import PartGradients, accumulate
 from model_deploy.batch_norm import computing_gradients
@@ -48,7 +48,8 @@ def compute_clone_gradients(
     if once:
         last = _part_gradients(clones[0], once, optimizer, kwargs)
         if by_clone[0] and len(groups[0]) == 1:
-            with tf.device(clones[0].device), tf.name_scope(clones[0].scope):
+            device = gpus.placing(clones[0].device)
+            with tf.device(device), tf.name_scope(clones[0].scope):
                 last = last._replace(gradients=_add(by_clone[0].pop().gradients, last.gradients))
         by_clone[0].append(last)
     return [accumulate(parts) for parts in by_clone if parts]
@@ -86,7 +87,7 @@ def gradients_of_clone(
     if origin is not None and origin.config.devices_per_clone > 1:
         kwargs = {"colocate_gradients_with_ops": True, **kwargs}
     with (
-        tf.device(clone.device),
+        tf.device(gpus.placing(clone.device)),
         tf.name_scope(clone.scope),
         graph_walk.new_ops() as ops,
         computing_gradients(),
@@ -95,6 +96,9 @@ def gradients_of_clone(
         pairs: list[GradientAndVariable] = optimizer.compute_gradients(loss, **kwargs)
     for op in ops:
         _untie_from_loop(op)
+        if op.type == "VariableShape":
+            # It runs beside its variable, whatever it asks for, as all that takes a handle.
+            internals.set_device(op, "")
     if origin is not None:
         compilation.compile_clone(origin.config, clone.scope, ops)
     return pairs

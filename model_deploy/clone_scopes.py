@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import internals, placement
+from model_deploy import gpus, internals, placement
 from model_deploy.config import DeploymentConfig, DeviceFunction
 
 # Types of summary ops end in one of these; they have no kernel for GPUs.
@@ -60,8 +60,12 @@ def building_clone(
 def _clone_device_function(
     config: DeploymentConfig, clone_index: int, variables_device: str | DeviceFunction
 ) -> DeviceFunction:
-    """Sends variables to their device, summaries to the CPU, all else to the clone's device."""
+    """Sends variables to their device, and all else to the clone's device.
+
+    But summaries go to the CPU, and so does what has no kernel on the clone's GPU.
+    """
     clone_device = config.clone_device(clone_index)
+    can_move = gpus.is_gpu(clone_device)
     stages: list[str] = []
     if config.devices_per_clone > 1:
         stages = [config.stage_device(clone_index, i) for i in range(config.devices_per_clone)]
@@ -70,6 +74,11 @@ def _clone_device_function(
         if op.type.endswith(_SUMMARY_OPS):
             return config.inputs_device()
         if not placement.is_variable_op(op):
+            if can_move and not gpus.has_gpu_kernel(op):
+                if op.device in stages:
+                    return config.inputs_device()
+                if tf.DeviceSpec.from_string(op.device or "").device_type is None:
+                    return placement.merge_devices(config.inputs_device(), op.device)
             return placement.merge_devices(clone_device, op.device)
         if op.device in stages:  # says where to compute, not where the weights live
             internals.set_device(op, "")

@@ -9,13 +9,14 @@ import tensorflow.compat.v1 as tf
 from model_deploy import placement
 from model_deploy.checks import check_whole
 from model_deploy.config_checks import check_config
+from model_deploy.gpus import GpuSettings
 from model_deploy.loss_scale import DYNAMIC
 
 DeviceFunction = Callable[[Any], str]
 
 
 @dataclasses.dataclass(frozen=True)
-class DeploymentConfig:
+class DeploymentConfig(GpuSettings):
     """Where one process places its clones, variables and inputs.
 
     One process, four GPUs: `DeploymentConfig(num_clones=4)`.  The same on each of
@@ -62,6 +63,7 @@ class DeploymentConfig:
         cross process borders in the steps that `deploy` builds: `float32`, or `bfloat16` for
         half of the bytes.  They are summed, updated and saved in float32; integers and
         variables that are not trained cross as they are.  For several processes only.
+      aggregate_on, gpu_memory_fraction, tf32, data_format: of GPUs, see `gpus.GpuSettings`.
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -87,6 +89,8 @@ class DeploymentConfig:
     wire_precision: str = dataclasses.field(default="float32", kw_only=True)
 
     def __post_init__(self) -> None:
+        if self.aggregate_on == "all_reduce":
+            object.__setattr__(self, "all_reduce", True)
         check_config(self)
 
     @property
@@ -208,6 +212,12 @@ class DeploymentConfig:
     def optimizer_device(self) -> str:
         """Device of the optimizer: the worker's CPU."""
         return f"{self.worker_device}/device:CPU:0"
+
+    def sum_devices(self) -> list[str]:
+        """Devices of clones that share the sums of dense gradients; none if the CPU sums them."""
+        if self.aggregate_on != "gpu":
+            return []
+        return [self.clone_device(i) for i in range(self.num_clones)]
 
     def inputs_device(self) -> str:
         """Device of the inputs: the worker's CPU."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from model_deploy import placement
 from model_deploy.checks import check_whole
+from model_deploy.gpus import check_settings
 from model_deploy.loss_scale import check_loss_scale
 from model_deploy.precision import check_precision
 
@@ -40,6 +41,8 @@ def check_config(config: Any) -> None:
     _check_copies(config)
     _check_names(config)
     _check_wire(config)
+    check_settings(config)
+    _check_aggregation(config)
     check_precision(config.precision)
     check_loss_scale(config.loss_scale)
 
@@ -52,6 +55,15 @@ def _check_all_reduce(config: Any) -> None:
             f"num_ps_tasks must be at least 1 with num_replicas={config.num_replicas}, "
             f"got {config.num_ps_tasks}; or set all_reduce=True"
         )
+
+
+def _check_aggregation(config: Any) -> None:
+    if config.all_reduce and config.aggregate_on not in (None, "all_reduce"):
+        raise ValueError(
+            f"aggregate_on must be all_reduce with all_reduce=True, got {config.aggregate_on!r}"
+        )
+    if config.aggregate_on == "gpu" and config.clone_on_cpu:
+        raise ValueError("aggregate_on must be cpu or all_reduce with clone_on_cpu=True, got 'gpu'")
 
 
 def _check_copies(config: Any) -> None:

@@ -1,10 +1,13 @@
 """Gradients of several clones or towers: their sum or mean, dense and sparse."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 from absl import logging
+
+from model_deploy import placement
 
 # `(gradient, variable)`; a gradient is a `Tensor`, an `IndexedSlices` or None.
 GradientAndVariable = tuple[Any, Any]
@@ -12,6 +15,7 @@ GradientAndVariable = tuple[Any, Any]
 
 def sum_gradients(
     clone_gradients: Sequence[Sequence[GradientAndVariable]],
+    device_of: Callable[[Any], str] | None = None,
 ) -> list[GradientAndVariable]:
     """Sums each variable's gradients over the clones; sparse ones stay sparse.
 
@@ -19,6 +23,8 @@ def sum_gradients(
       clone_gradients: one list per clone of `(gradient, variable)` pairs, in the
         same order.  A gradient is a `Tensor` of the variable's shape, an
         `IndexedSlices` over its rows, or None, which counts as zero.
+      device_of: the device on which the gradients of a variable are summed, if any is dense;
+        by default where this is called.
 
     Returns:
       `(gradient, variable)` pairs in that order, without the variables that got no
@@ -35,7 +41,8 @@ def sum_gradients(
         variable = pairs[0][1]
         gradients = [gradient for gradient, _ in pairs if gradient is not None]
         if gradients:
-            summed.append((_sum(gradients, f"{variable.op.name}/sum_grads"), variable))
+            with _on_device_of(variable, gradients, device_of):
+                summed.append((_sum(gradients, f"{variable.op.name}/sum_grads"), variable))
         else:
             without.append(variable.op.name)
     if without:
@@ -119,6 +126,35 @@ def _check_variables(clone_gradients: Sequence[Sequence[GradientAndVariable]]) -
                 f"clones must list the same variables in the same order, got {names[0]} "
                 f"for clone 0 and {other} for clone {i}"
             )
+
+
+def _on_device_of(
+    variable: Any, gradients: Sequence[Any], device_of: Callable[[Any], str] | None
+) -> contextlib.AbstractContextManager[Any]:
+    are_rows = all(isinstance(gradient, tf.IndexedSlices) for gradient in gradients)
+    if device_of is None or len(gradients) == 1 or are_rows:
+        return contextlib.nullcontext()
+    return tf.device(device_of(variable))
+
+
+class Shares:
+    """Devices that share work on variables: each gets the one that has the fewest bytes so far.
+
+    >>> shares = Shares(["/device:GPU:0", "/device:GPU:1"])
+    >>> [shares(tf.get_variable(f"share_{i}", [size])) for i, size in enumerate((3, 2, 1, 1))]
+    ['/device:GPU:0', '/device:GPU:1', '/device:GPU:1', '/device:GPU:0']
+
+    Args:
+      devices: their names.
+    """
+
+    def __init__(self, devices: Sequence[str]) -> None:
+        self._bytes = dict.fromkeys(devices, 0)
+
+    def __call__(self, variable: Any) -> str:
+        device = min(self._bytes, key=self._bytes.__getitem__)
+        self._bytes[device] += placement.tensor_bytes(variable.shape, variable.dtype) or 0
+        return device
 
 
 def _sum(gradients: Sequence[Any], name: str) -> Any:

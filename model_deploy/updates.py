@@ -10,7 +10,13 @@ from model_deploy import gradients as gradients_lib
 from model_deploy.all_reduce import VariableCopies
 from model_deploy.asynchronous import CloneUpdate
 from model_deploy.clone_gradients import compute_clone_gradients
-from model_deploy.clones import Clone, collect_members, join_batch_norms, parts_by_clone
+from model_deploy.clones import (
+    Clone,
+    collect_members,
+    join_batch_norms,
+    origin_of,
+    parts_by_clone,
+)
 from model_deploy.config import DeploymentConfig
 from model_deploy.fresh_reads import ops_after
 from model_deploy.gradients import GradientAndVariable
@@ -269,7 +275,10 @@ def gradients_of_clones(
     """
     clone_gradients = compute_clone_gradients(clones, losses, optimizer, kwargs)
     join_batch_norms(clones)
-    grads = gradients_lib.sum_gradients(clone_gradients)
+    origin = origin_of(clones[0]) if clones else None
+    devices = origin.config.sum_devices() if origin is not None else []
+    shares = gradients_lib.Shares(devices) if devices else None
+    grads = gradients_lib.sum_gradients(clone_gradients, shares)
     if not grads:
         raise ValueError("the loss must depend on at least one variable to train, got none")
     return grads

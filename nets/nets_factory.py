@@ -58,6 +58,8 @@ _IMAGES: tuple[dict[str, Network], ...] = (
     vgg.NETWORKS,
 )
 _TEXTS = (text_lstm.NETWORKS,)
+# Networks whose settings, their `config`, say in which layout they compute.
+_SETTINGS = {**nasnet.SETTINGS, **pnasnet.SETTINGS}
 _Functions = dict[str, Callable[..., Any]]
 
 
@@ -113,8 +115,10 @@ def get_network_fn(
 
     Returns:
       `network_fn(images, **keywords)`, which returns `(logits, end_points)` and calls the
-      network with these keywords under its arg scope. Attributes: `default_image_size`, and
-      `num_classes` as given.
+      network with these keywords under its arg scope. Attributes: `default_image_size`,
+      `num_classes` as given, and `settings`: `settings()` returns what the network takes as
+      `config`, whose `data_format` says in which layout it computes, and is None for a network
+      whose layers name the axes of NHWC.
 
     Raises:
       ValueError: if there is no such network, or `num_classes` is negative.
@@ -129,4 +133,5 @@ def get_network_fn(
 
     network_fn.default_image_size = function.default_image_size  # type: ignore[attr-defined]
     network_fn.num_classes = num_classes  # type: ignore[attr-defined]
+    network_fn.settings = _SETTINGS.get(name)  # type: ignore[attr-defined]
     return network_fn

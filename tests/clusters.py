@@ -5,6 +5,8 @@ import socket
 
 import tensorflow.compat.v1 as tf
 
+from tests import devices
+
 
 def free_ports(count):
     """Ports of the loopback that nobody listens on."""
@@ -25,7 +27,7 @@ def start_cluster(num_workers, num_ps, devices_per_worker=2):
     cluster = tf.train.ClusterSpec(
         {"worker": addresses[:num_workers], "ps": addresses[num_workers:]}
     )
-    config = tf.ConfigProto(device_count={"CPU": devices_per_worker})
+    config = devices.session_config(devices_per_worker)
     servers = [
         tf.train.Server(cluster, job_name=job, task_index=task, config=config)
         for job, count in (("ps", num_ps), ("worker", num_workers))

@@ -14,14 +14,18 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy.inputs import dataset, preprocessing
-from tests import modes
+from tests import devices, modes
 
 tf.disable_eager_execution()
 tf.get_logger().setLevel("ERROR")
 
 
 def pytest_addoption(parser):
-    """`--v1`: the process is one in which a program has called `tf.disable_v2_behavior()`."""
+    """`--v1`: the process is one in which a program has called `tf.disable_v2_behavior()`.
+
+    `--gpu`: only tests that are marked so run, with their clones on GPUs.
+    """
+    parser.addoption("--gpu", action="store_true", help="clones on GPUs, see docs/gpus.md")
     parser.addoption("--v1", action="store_true", help="after tf.disable_v2_behavior()")
     parser.addoption(
         "--slow", type=_part, default=(1, 1), help='which of the slow tests: "3/4", "all", "none"'
@@ -40,13 +44,20 @@ def _part(text):
 def pytest_configure(config):
     """Turns TensorFlow 1's behavior on before any test is imported."""
     config.addinivalue_line("markers", "not_v1(reason): tests the new behavior itself")
+    config.addinivalue_line("markers", "gpu: runs with --gpu too, its clones on GPUs")
+    config.addinivalue_line("markers", "needs_gpu: runs with --gpu only")
     modes.set_for_programs(config.getoption("--v1"))
     modes.enter()
+    if config.getoption("--gpu") and devices.num_gpus():
+        devices.use_gpus()
 
 
 def pytest_collection_modifyitems(config, items):
     """Keeps the part of the slow tests that is asked for; skips `not_v1` with `--v1`."""
     kept = [item for item in items if _is_wanted(item, *config.getoption("--slow"))]
+    _choose_devices(config, kept)
+    if config.getoption("--gpu"):
+        kept = [item for item in kept if _uses_gpus(item)]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
@@ -56,6 +67,22 @@ def pytest_collection_modifyitems(config, items):
             if mark:
                 [reason] = mark.args
                 item.add_marker(pytest.mark.skip(reason=f"with --v1: {reason}"))
+
+
+def _uses_gpus(item):
+    """Whether a test runs with `--gpu`."""
+    return any(item.get_closest_marker(name) for name in ("gpu", "needs_gpu"))
+
+
+def _choose_devices(config, items):
+    """Skips, saying why, what needs a GPU where there is none, or where nobody asked for one."""
+    asked = config.getoption("--gpu")
+    if asked and devices.num_gpus():
+        return
+    reason = "--gpu: TensorFlow sees no GPU" if asked else "needs a GPU: pytest --gpu"
+    for item in items:
+        if _uses_gpus(item) and (asked or item.get_closest_marker("needs_gpu")):
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def _is_wanted(item, part, parts):

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, slim
+from tests import devices
 
 # Divided by 1, 2, 3, 4, 6, 8 clones.
 NUM_EXAMPLES = 24
@@ -21,16 +22,24 @@ VOCABULARY = 11
 
 
 class LogicalDevices(DeploymentConfig):
-    """Puts clone i on `CPU:i`, as it would be on `GPU:i`, for sessions of `cpu_config`."""
+    """Puts clone i on `CPU:i`, as it would be on `GPU:i`, for sessions of `cpu_config`.
+
+    With `pytest --gpu` it is on a GPU.
+    """
 
     def clone_device(self, clone_index):
-        """The clone's GPU, with CPU in place of GPU."""
-        return super().clone_device(clone_index).replace("GPU", "CPU")
+        """The clone's GPU, with CPU in place of GPU unless tests are to use GPUs."""
+        if self.all_reduce or self.devices_per_clone > 1:  # each needs devices of its own
+            devices.need(self.num_clones * self.devices_per_clone)
+        return devices.of_clone(super().clone_device(clone_index))
 
 
 def cpu_config(num_devices: int = 4) -> tf.ConfigProto:
-    """A session config with several CPU devices, and no other placement than asked for."""
-    return tf.ConfigProto(device_count={"CPU": num_devices})
+    """A session config with several CPU devices, and no other placement than asked for.
+
+    With `pytest --gpu` it has the GPUs, too.
+    """
+    return devices.session_config(num_devices)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -84,6 +84,7 @@ def _noted(calls, x):
     return noting(x)
 
 
+@pytest.mark.gpu
 def test_parts_run_one_after_the_other(variable_kind):
     """The forward pass of a part runs when the gradients before it are there, in each step."""
     calls = []
@@ -140,6 +141,7 @@ def test_memory_is_that_of_one_part(copy, variable_kind):
     assert _peak_bytes(4 * 4096, 1, copy) > 3 * one
 
 
+@pytest.mark.gpu
 def test_a_loss_of_all_parts(variable_kind):
     """A loss made of the outputs of several parts counts once; no part waits for itself.
 
@@ -165,6 +167,7 @@ def test_a_loss_of_all_parts(variable_kind):
         assert session.run([total_loss, gradient]) == [2.5 + 4, 2.5 + 8]
 
 
+@pytest.mark.gpu
 def test_a_variable_that_one_part_does_not_use(variable_kind):
     """What gets gradients in some parts only is trained with those."""
     names = iter(["a", "b", "a"])

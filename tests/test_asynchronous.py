@@ -36,6 +36,7 @@ def _session():
     return session
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize(
     ("name", "parts"),
     [*((name, 1) for name in GOLDENS), *((name, 3) for name in BATCH_LAW_GOLDENS)],
@@ -74,6 +75,7 @@ def test_updates_in_turn_are_steps_of_one_clone(name, parts, clip_norm, variable
         np.testing.assert_allclose(values[variable], value, rtol=1e-5, atol=1e-6, err_msg=variable)
 
 
+@pytest.mark.gpu
 def test_train_op_is_one_update_of_every_clone(variable_kind):
     """Old code that runs `train_op` trains, too: n updates, and the mean of the losses."""
     model = _deploy("slim_mlp", 3)
@@ -128,6 +130,7 @@ def test_no_clone_waits_for_another(variable_kind):
         assert session.run(tf.train.get_global_step()) == 5
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("threads", [4])
 def test_every_update_counts_once(threads, variable_kind):
     """However the clones meet, the global step is the number of updates."""
@@ -184,6 +187,7 @@ def test_a_clone_needs_nothing_of_another():
         assert {op.name.split("/")[0] for op in others} == {f"clone_{i}"}
 
 
+@pytest.mark.gpu
 def test_own_regularization_of_each_clone():
     """A loss of a clone's activations counts in that clone's update, that of weights in all."""
 
@@ -227,6 +231,7 @@ def test_sparse_gradients_stay_sparse(variable_kind):
     assert kinds == [True, True]
 
 
+@pytest.mark.gpu
 def test_update_ops_run_with_every_update(variable_kind):
     """Ops, and functions that make ops, are part of each clone's update."""
     counts = [tf.Variable(0, trainable=False) for _ in range(2)]

@@ -78,6 +78,7 @@ def _to_compile(graph):
     return {node.name for node in nodes if node.attr["_XlaCompile"].b}
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 @pytest.mark.parametrize("name", list(GOLDENS))
@@ -86,6 +87,7 @@ def test_compiled_clones_train_as_others_do(name, copy, variable_kind):
     _assert_close(_train(name, xla=True, copy_clones=copy), _train(name, xla=False))
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(GOLDENS))
 def test_gradients_are_the_same(name, variable_kind):
@@ -165,6 +167,7 @@ def test_stages(copy, variable_kind):
     assert devices == {0, 1, 2, 3}
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 @pytest.mark.parametrize("name", ["slim_mlp", "embedding", "batch_norm"])
@@ -174,6 +177,7 @@ def test_accumulated_parts(name, copy, variable_kind):
     _assert_close(_train(name, xla=True, copy_clones=copy, **parts), _train(name, False, **parts))
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["slim_mlp", "embedding", "batch_norm"])
 def test_all_reduce(name, variable_kind):

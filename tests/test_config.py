@@ -13,7 +13,7 @@ CPU = "/device:CPU:0"
 
 def test_fields_are_those_of_tf_slim_in_order():
     """Old code may pass the fields by position; the rest is by keyword only."""
-    fields = dataclasses.fields(DeploymentConfig)
+    fields = sorted(dataclasses.fields(DeploymentConfig), key=lambda f: f.kw_only)
     assert [(f.name, f.default, f.kw_only) for f in fields] == [
         ("num_clones", 1, False),
         ("clone_on_cpu", False, False),
@@ -22,6 +22,10 @@ def test_fields_are_those_of_tf_slim_in_order():
         ("num_ps_tasks", 0, False),
         ("worker_job_name", "worker", False),
         ("ps_job_name", "ps", False),
+        ("aggregate_on", None, True),
+        ("gpu_memory_fraction", None, True),
+        ("tf32", False, True),
+        ("data_format", "auto", True),
         ("ps_strategy", "round_robin", True),
         ("all_reduce", False, True),
         ("devices_per_clone", 1, True),

@@ -53,7 +53,7 @@ WITH_TENSORS = _table(
 # user's, and variables of which only the kind or the op counts; or they are modules.
 WITHOUT_TENSORS = _table(
     """
-    all_reduce: add_start_hook average_state collectives_of session_config
+    all_reduce: add_start_hook added_by average_state collectives_of session_config uses_nccl
     batch_norm: BatchNorms computing_gradients
     checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         RESTORED SKIPPED check_rows check_start checkpoints_in clear_end excluded_names few
@@ -62,27 +62,31 @@ WITHOUT_TENSORS = _table(
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions Resolved Task build_end_ops close_session cluster_from_flags
-        cluster_from_slurm cluster_from_tf_config connection_error end_servers is_refusal resolve
-        run_unless_refused serve_until_done session_config signal_done start_server tasks_needed
-        wait_for_tasks wait_for_workers
+        cluster_from_slurm cluster_from_tf_config connection_error end_servers is_refusal own_gpus
+        resolve run_unless_refused serve_until_done session_config signal_done start_server
+        tasks_needed wait_for_tasks wait_for_workers
     commands: Options make_folder named_as option parse_options replaced_file run_command
         without_tensorflow_notices write_options
     copying: calls_functions
     evaluation: EvaluationWriter
+    gpus: AGGREGATE_ON DATA_FORMATS GpuSettings Holder check_settings cpu_beside
+        device_errors_explained gpu_holders has_gpu_kernel is_divided is_gpu placing session_config
+        use_tf32
     exporting: check_is_new restore_to_export write_frozen_graph write_saved_model
     inputs: Corpus CorruptRecordError Dataset EncodedSource Held convert_dataset dataset_names
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
-    internals: SlurmStep add_control_inputs clear_attribute forget_slots hide_deprecations
-        in_old_control_flow is_partitioned is_resource_variable making_ops_by normalizes_examples
-        ops_are_deterministic set_attribute set_device set_initializer slurm_step tape_records
-        xla_kernels
+    internals: SlurmStep add_control_inputs clear_attribute forget_slots gpu_kernels
+        hide_deprecations in_old_control_flow is_partitioned is_resource_variable making_ops_by
+        normalizes_examples ops_are_deterministic set_attribute set_device set_initializer slurm_step
+        tape_records xla_kernels
     keras: check_export is_weights_file
     launch: LaunchOptions Launcher ReservedPorts
     precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
     training: LoopOptions Place TrainResult check_writable join join_cluster serve
+        session_config
     model_deploy: DeploymentConfig DeviceRow PlacementReport TransferRow create_clones current_clone
         describe random_by_step slim
     """

@@ -69,6 +69,7 @@ def _assert_close(actual, expected):
         np.testing.assert_allclose(actual[name], value, rtol=0, atol=limit, err_msg=name)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_four_clones_train_as_one_does(name, optimizer, variable_kind):
@@ -79,6 +80,7 @@ def test_four_clones_train_as_one_does(name, optimizer, variable_kind):
     np.testing.assert_allclose(losses, one_losses, rtol=2e-6)
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
@@ -90,6 +92,7 @@ def test_accumulated_gradients_train_as_a_whole_batch_does(name, optimizer, vari
     np.testing.assert_allclose(losses, one_losses, rtol=2e-6)
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize(("num_clones", "steps"), [(1, 2), (1, 8), (2, 3), (4, 2)])
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
@@ -98,6 +101,7 @@ def test_any_number_of_parts_trains_as_one_does(name, num_clones, steps):
     _assert_close(_train(name, num_clones, accumulate_steps=steps)[1], _one_clone(name))
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("num_clones", [1, 2, 3, 8])
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_any_number_of_clones_trains_as_one_does(name, num_clones):
@@ -111,6 +115,7 @@ def _one_clone(name):
     return _train(name, 1)[1]
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("clip_norm", [0.05, 1000.0], ids=["clipping", "not clipping"])
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
@@ -121,6 +126,7 @@ def test_clipped_gradients_do_not_depend_on_clones(name, clip_norm):
     _assert_close(_train(name, 2, clip_norm=clip_norm, accumulate_steps=2)[1], expected)
 
 
+@pytest.mark.gpu
 def test_linear_model_by_hand(variable_kind):
     """One step of a linear model is exact, in numbers that a float holds exactly.
 
@@ -143,6 +149,7 @@ def test_linear_model_by_hand(variable_kind):
         assert session.run(tf.trainable_variables()) == [30 / 64]
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("num_clones", [1, 2, 3, 4, 8])
 @pytest.mark.parametrize("name", list(GOLDENS))
 def test_total_loss_is_mean_of_clones_plus_regularization(name, num_clones):
@@ -166,6 +173,7 @@ def test_total_loss_is_mean_of_clones_plus_regularization(name, num_clones):
         assert sum(regularization) == pytest.approx(by_hand, rel=1e-6)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize(("num_clones", "steps"), [(1, 1), (2, 1), (4, 1), (1, 4), (2, 2)])
 def test_batch_norm_statistics_are_the_first_clones(num_clones, steps, variable_kind):
     """Moving statistics move by the first clone's first batch alone, as the documentation says."""
@@ -180,6 +188,7 @@ def test_batch_norm_statistics_are_the_first_clones(num_clones, steps, variable_
     np.testing.assert_allclose(values["norm/moving_variance"], variance, rtol=1e-5)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", [n for n, golden in GOLDENS.items() if golden.sparse])
 @pytest.mark.parametrize(("num_clones", "steps"), [(1, 1), (4, 1), (1, 4), (2, 2)])
 def test_sparse_gradients_reach_the_optimizer_sparse(name, num_clones, steps, variable_kind):

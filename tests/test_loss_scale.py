@@ -77,6 +77,7 @@ def _changed(before, after):
     return sorted(name for name in before if not np.array_equal(before[name], after[name]))
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_infinite_gradients_change_nothing(way, variable_kind):
@@ -95,6 +96,7 @@ def test_infinite_gradients_change_nothing(way, variable_kind):
         assert name in moved
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(GOLDENS))
 @pytest.mark.parametrize("num_clones", [1, 4])
@@ -135,6 +137,7 @@ def _tiny_gradients(precision, scale):
         return -float(session.run(weight)[0, 0])
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize(
     ("precision", "scale", "expected"),
     [

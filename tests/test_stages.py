@@ -6,7 +6,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, create_clones, current_clone, deploy, describe, slim
 from model_deploy.clones import stages_by_device
-from tests import copies
+from tests import copies, devices
 from tests.goldens import GOLDENS, NUM_CLASSES, VOCABULARY, Golden, cpu_config, formula
 
 STEPS = 3
@@ -56,9 +56,10 @@ MODELS = {
 
 def _deploy(golden, num_clones, num_stages, copy=False, accumulate_steps=1):
     """A model on the devices of `cpu_config`: 2 clones x 2 stages use all four."""
+    devices.need(num_clones * num_stages)
     config = DeploymentConfig(
         num_clones=num_clones,
-        clone_on_cpu=True,
+        clone_on_cpu=not devices.on_gpus(),
         devices_per_clone=num_stages,
         copy_clones=copy,
         accumulate_steps=accumulate_steps,
@@ -92,6 +93,7 @@ def _assert_close(actual, expected):
         np.testing.assert_allclose(actual[1][name], value, rtol=0, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 @pytest.mark.parametrize("name", list(MODELS))
 def test_stages_train_as_one_device_does(name, copy, variable_kind):
@@ -104,6 +106,7 @@ def test_stages_train_as_one_device_does(name, copy, variable_kind):
     _assert_close(_train(golden, 2, 2, copy), reference)
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 @pytest.mark.parametrize("name", list(MODELS))

@@ -1,13 +1,13 @@
 """Training by all-reduce: each clone has its own variables, and all sum their gradients."""
 
 from model_deploy.all_reduce.collectives import Collectives
+from model_deploy.all_reduce.sessions import added_by, session_config, uses_nccl
 from model_deploy.all_reduce.step import (
     add_start_hook,
     apply_gradients,
     average_state,
     collectives_of,
     copies_difference,
-    session_config,
 )
 from model_deploy.all_reduce.variable_copies import VariableCopies
 
@@ -15,9 +15,11 @@ __all__ = [
     "Collectives",
     "VariableCopies",
     "add_start_hook",
+    "added_by",
     "apply_gradients",
     "average_state",
     "collectives_of",
     "copies_difference",
     "session_config",
+    "uses_nccl",
 ]

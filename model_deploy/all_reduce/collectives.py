@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import packing
+from model_deploy import gpus, packing
 
 # Small tensors travel together, up to this size, as each op costs a round of messages.
 PACK_BYTES = 4 << 20
@@ -168,7 +168,7 @@ class Collectives:
         """What `make` returns for each clone's index, made on the clone's device."""
         made = []
         for i, device in enumerate(self._devices):
-            with tf.device(device):
+            with tf.device(gpus.placing(device)):
                 made.append(make(i))
         return made
 

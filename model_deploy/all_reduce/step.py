@@ -5,12 +5,12 @@ TensorFlow's collective ops hand the sum over all clones of all replicas to each
 them, and each makes the same update of its copy.  There is no parameter server.
 """
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import gpus
 from model_deploy import gradients as gradients_lib
 from model_deploy.all_reduce.collectives import Collectives
 from model_deploy.all_reduce.exchange import exchange_gradients
@@ -74,31 +74,6 @@ class StartHook(tf.train.SessionRunHook):
         session.run(self.start_op)
 
 
-def session_config(config: DeploymentConfig, base: Any = None) -> Any:
-    """What servers and sessions of a deployment by all-reduce need.
-
-    Use it for both: a server takes the leader of the collective ops from its own
-    config, a session the devices.  Clones on the CPU get one logical device each.
-
-    Args:
-      config: the deployment.
-      base: a `tf.ConfigProto` to start from; it is not changed.
-
-    Returns:
-      A `tf.ConfigProto`.
-    """
-    proto = tf.ConfigProto() if base is None else copy.deepcopy(base)
-    if config.clone_on_cpu:
-        proto.device_count["CPU"] = max(proto.device_count["CPU"], config.num_clones)
-    if config.num_replicas > 1:
-        job = f"/job:{config.worker_job_name}"
-        proto.experimental.collective_group_leader = f"{job}/replica:0/task:0"
-        # Without it a session would wait for all workers before it even starts.
-        if not proto.device_filters:
-            proto.device_filters.append(f"{job}/task:{config.replica_id}")
-    return proto
-
-
 def apply_gradients(
     config: DeploymentConfig,
     copies: VariableCopies,
@@ -142,7 +117,7 @@ def apply_gradients(
     with tf.control_dependencies([total_loss]):
         for i, gradients in enumerate(summed):
             step = tf.train.get_global_step() if i == 0 else None
-            with tf.device(config.clone_device(i)):
+            with tf.device(gpus.placing(config.clone_device(i))):
                 guards.append(guard(gradients, adjusts=i == 0))
             with copies.optimizer_variables(i, made), guards[i].passed():
                 optimizer_of_clone = copies.optimizer_of_clone(optimizer, i)

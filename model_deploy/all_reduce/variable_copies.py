@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import graph_walk, internals, placement
+from model_deploy import gpus, graph_walk, internals, placement
 from model_deploy.clone_scopes import current_clone
 from model_deploy.config import DeploymentConfig
 from model_deploy.keras_models import using_own_variables
@@ -204,12 +204,14 @@ class VariableCopies:
 
     def _device_function(self, clone_index: int) -> Callable[[Any], str]:
         """Puts variables on the clone's device, where `model_fn` does not say otherwise."""
-        device = self._config.clone_device(clone_index)
+        device = gpus.placing(self._config.clone_device(clone_index))
 
         def place(op: Any) -> str:
-            if placement.is_variable_op(op):
-                return placement.merge_devices(device, op.device)
-            return str(op.device)
+            if not placement.is_variable_op(op):
+                return str(op.device)
+            if callable(device):
+                return device(op)
+            return placement.merge_devices(device, op.device)
 
         return place
 

@@ -13,6 +13,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import inputs
 from model_deploy.checks import check_choice
 from model_deploy.classification.gone import check_gone
+from model_deploy.classification.layouts import layout_keywords
 from model_deploy.classification.losses import add_classification_losses
 from model_deploy.commands import Options, named_as, option
 from model_deploy.config import DeploymentConfig
@@ -120,11 +121,13 @@ class Classifier(NamedTuple):
       options: the settings.
       num_classes: number of classes, without those below `labels_offset`.
       get_network_fn: `nets_factory.get_network_fn`.
+      data_format: that of `DeploymentConfig`, for training; `NCHW` builds the network so.
     """
 
     options: ClassifierOptions
     num_classes: int
     get_network_fn: Callable[..., Any]
+    data_format: str = "auto"
 
     @classmethod
     def of(
@@ -132,18 +135,23 @@ class Classifier(NamedTuple):
         options: ClassifierOptions,
         dataset: inputs.Dataset,
         get_network_fn: Callable[..., Any],
+        data_format: str = "auto",
     ) -> "Classifier":
         """A classifier for the classes of a dataset.
 
         Raises:
-          ValueError: if `labels_offset` leaves no class.
+          ValueError: if `labels_offset` leaves no class, or there is no such network, or not
+            in that layout.
         """
         if options.labels_offset >= dataset.num_classes:
             raise ValueError(
                 f"labels_offset must be less than the {dataset.num_classes} classes of "
                 f"{dataset.name}, got {options.labels_offset}"
             )
-        return cls(options, dataset.num_classes - options.labels_offset, get_network_fn)
+        num_classes = dataset.num_classes - options.labels_offset
+        classifier = cls(options, num_classes, get_network_fn, data_format)
+        classifier.network_fn(is_training=True)  # is there, and in that layout
+        return classifier
 
     def network_fn(self, is_training: bool) -> Any:
         """The network as a function of images; an unknown name lists the valid ones.
@@ -161,11 +169,12 @@ class Classifier(NamedTuple):
     def _network_fn(self, weight_decay: float, is_training: bool) -> Any:
         name = self.options.model_name
         network_fn = self.get_network_fn(name, self.num_classes, weight_decay, is_training)
+        layout = layout_keywords(network_fn, name, self.data_format) if is_training else {}
 
         @functools.wraps(network_fn)
         def named(images: Any, **keywords: Any) -> Any:
             with named_as(**_NETWORK_FLAGS):
-                return network_fn(images, **keywords)
+                return network_fn(images, **{**layout, **keywords})
 
         return named
 

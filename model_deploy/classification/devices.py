@@ -6,6 +6,7 @@ from typing import ClassVar
 from model_deploy.commands import Options, named_as, option
 from model_deploy.config import DeploymentConfig
 from model_deploy.config_checks import WIRE_PRECISIONS
+from model_deploy.gpus import AGGREGATE_ON, DATA_FORMATS
 from model_deploy.loss_scale import check_loss_scale
 from model_deploy.placement import PS_STRATEGIES
 from model_deploy.precision import PRECISIONS
@@ -90,8 +91,33 @@ class DeploymentOptions(Options):
         "mean and variance of batch norms over all clones, with --all_reduce of all workers too",
     )
 
+    aggregate_on: str | None = option(
+        None,
+        "where gradients of the clones are summed; all_reduce is --all_reduce; default: cpu",
+        choices=AGGREGATE_ON,
+    )
+    gpu_memory_fraction: float | None = option(
+        None,
+        "share of each GPU's memory to take at the start; default: what is needed, as it is needed",
+        above=0,
+        maximum=1,
+    )
+    tf32: bool = option(
+        False, "let GPUs round the factors of float32 products to 10 bits, which is faster"
+    )
+    data_format: str = option(
+        "auto",
+        "order of the axes in convolutions on GPUs; auto: what TensorFlow finds fast there; NCHW "
+        "for networks that can be built so",
+        choices=DATA_FORMATS,
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.aggregate_on == "all_reduce":
+            object.__setattr__(self, "all_reduce", True)
+        if self.aggregate_on == "gpu" and self.asynchronous:
+            raise ValueError("aggregate_on must be cpu with asynchronous=True, got 'gpu'")
         if self.batch_size is not None and self.global_batch_size is not None:
             raise ValueError(
                 "global_batch_size must not be given together with batch_size, "
@@ -159,6 +185,10 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
             xla=options.xla,
             sync_batch_norm=options.sync_batch_norm,
             wire_precision=options.wire_precision,
+            aggregate_on=options.aggregate_on,
+            gpu_memory_fraction=options.gpu_memory_fraction,
+            tf32=options.tf32,
+            data_format=options.data_format,
             # Neither can be copied: each clone has variables, or batches, of its own.
             copy_clones=options.copy_clones and not (options.all_reduce or options.asynchronous),
         )

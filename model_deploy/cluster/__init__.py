@@ -11,6 +11,7 @@ from model_deploy.cluster.ending import (
 )
 from model_deploy.cluster.network import connection_error
 from model_deploy.cluster.options import ClusterOptions
+from model_deploy.cluster.own_gpus import own_gpus
 from model_deploy.cluster.refusals import is_refusal, run_unless_refused
 from model_deploy.cluster.server import session_config, start_server
 from model_deploy.cluster.sources import (
@@ -37,6 +38,7 @@ __all__ = [
     "connection_error",
     "end_servers",
     "is_refusal",
+    "own_gpus",
     "resolve",
     "run_unless_refused",
     "serve_until_done",

@@ -75,7 +75,7 @@ def run_command(
     code = 1
     try:
         function(options)
-    except (ValueError, OSError, FloatingPointError) as error:
+    except (ValueError, OSError, FloatingPointError, MemoryError) as error:
         _raise_again_to_debug(options)
         message = f"error: {message_of(error)}"
     except tf.errors.OpError as error:

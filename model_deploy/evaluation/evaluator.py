@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from model_deploy import gpus
 from model_deploy.checkpoints import Restorer, find_checkpoint
 from model_deploy.checks import check_at_least
 from model_deploy.config import DeploymentConfig
@@ -46,7 +47,8 @@ class Evaluator:
         `moving_average_update`.
       max_num_batches: end after this many batches; None for all.
       master: address of a TensorFlow server; '' for a session in this process.
-      session_config: a `tf.ConfigProto`; soft placement if not given.
+      session_config: a `tf.ConfigProto`; soft placement, and what `gpus.session_config` says, if
+        not given.
 
     Raises:
       ValueError: if `max_num_batches` is less than 1, or the number of classes is not known.
@@ -66,14 +68,21 @@ class Evaluator:
         check_at_least("max_num_batches", max_num_batches, 1)
         self._max_num_batches = max_num_batches
         self._master = master
-        self._session_config = session_config or tf.ConfigProto(allow_soft_placement=True)
+        config = config or DeploymentConfig()
+        self._session_config = session_config or gpus.session_config(
+            config,
+            on_cpu=config.clone_on_cpu,
+            base=tf.ConfigProto(allow_soft_placement=True),
+        )
+        if not config.clone_on_cpu:
+            gpus.use_tf32(config)
         self._session: Any = None
         self._graph = tf.Graph()
         with self._graph.as_default(), self._graph.container(_CONTAINER):
             # For initial values that nobody computes: deterministic ops want a seed.
             tf.set_random_seed(0)
             # Each clone gets its part of a batch by a call: copies would all get the first one.
-            config = dataclasses.replace(config or DeploymentConfig(), copy_clones=False)
+            config = dataclasses.replace(config, copy_clones=False)
             self._built = build_evaluation(predict, batches, config)
             self._restorer = Restorer(
                 averages_to_restore()
@@ -106,6 +115,7 @@ class Evaluator:
           ValueError: if there is no such checkpoint, it is one of another model, the
             inputs are empty, or a label is no class.
           FloatingPointError: if a prediction is not finite.
+          MemoryError: if a batch does not fit into the memory of a device.
           RuntimeError: outside of a `with` block.
         """
         if self._session is None:
@@ -114,7 +124,8 @@ class Evaluator:
         path = find_checkpoint(os.fspath(checkpoint))
         step = self._restorer.restore(self._session, path)
         self._session.run(self._initializer)
-        columns, losses = self._run_batches()
+        with gpus.device_errors_explained(own_pid=os.getpid()):
+            columns, losses = self._run_batches()
         predictions = Predictions(**columns)
         return Evaluation(
             checkpoint=path,

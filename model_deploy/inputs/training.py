@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import batching, chunks, holding, waiting
+from model_deploy.inputs import batching, chunks, holding, staging, waiting
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.augmentation import Augmentation, Mixing
@@ -43,6 +43,7 @@ class TrainBatches(Iterator[dict[str, Any]]):
         position: Any,
         num_epochs: int | None,
         clone_devices: Sequence[str] | None,
+        inputs_device: str = "",
     ) -> None:
         if clone_devices is not None and len(clone_devices) != shard.num_clones:
             raise ValueError(
@@ -57,7 +58,7 @@ class TrainBatches(Iterator[dict[str, Any]]):
         self.num_examples_per_epoch = order.examples_per_epoch
         self._shard = shard
         self._given = 0
-        on_gpus = any("GPU" in device.upper() for device in clone_devices or ())
+        on_gpus = any(map(staging.is_apart, clone_devices or ()))
         sharing = 1 if on_gpus else shard.num_clones
         pipeline = _pipeline(options, shard, sharing)
 
@@ -71,7 +72,7 @@ class TrainBatches(Iterator[dict[str, Any]]):
                 num_epochs=num_epochs,
                 num_following=pipeline.num_following,
             )
-            return _prefetching_iterator(pipeline.make(numbers), num_clones, device)
+            return _iterator(pipeline.make(numbers), num_clones, device, inputs_device)
 
         if on_gpus:
             # Each onto its device, while the step before it runs.
@@ -247,6 +248,7 @@ def train_batches(
             position=position,
             num_epochs=num_epochs,
             clone_devices=clone_devices,
+            inputs_device=inputs_device,
         )
 
 
@@ -338,11 +340,9 @@ def _as_number(position: Any) -> Any:
     return tf.cast(tf.convert_to_tensor(position), tf.int64, name="start")
 
 
-def _prefetching_iterator(batches: Any, num_clones: int, device: str | None) -> Any:
+def _iterator(batches: Any, num_clones: int, device: str | None, inputs_device: str) -> Any:
     """An initializable iterator that prefetches a step, onto the device if that is a GPU."""
-    if device is None or "GPU" not in device.upper():
-        batches = batches.prefetch(num_clones + 1)
-        return tf.compat.v1.data.make_initializable_iterator(batches)
-    batches = batches.apply(tf.data.experimental.prefetch_to_device(device))
-    with tf.device(device):
-        return tf.compat.v1.data.make_initializable_iterator(batches)
+    if device is not None and staging.is_apart(device):
+        return staging.staged_iterator(batches, device, inputs_device)
+    batches = batches.prefetch(num_clones + 1)
+    return tf.compat.v1.data.make_initializable_iterator(batches)

@@ -23,6 +23,7 @@ from model_deploy.internals.keras_layers import (
     works_eagerly_only,
 )
 from model_deploy.internals.keras_optimizers import uses_weight_decay
+from model_deploy.internals.kernels import gpu_kernels
 from model_deploy.internals.notices import hide_deprecations
 from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
 from model_deploy.internals.ops import (
@@ -60,6 +61,7 @@ __all__ = [
     "clear_attribute",
     "forget_slots",
     "fresh_names",
+    "gpu_kernels",
     "hide_deprecations",
     "in_old_control_flow",
     "in_stateless_scope",

@@ -4,16 +4,18 @@
 
 runs COMMAND once for each task, which finds its place in the cluster in `TF_CONFIG`.  Each
 task's lines go to a log file of its own and, with the task's name, to the terminal.  When a
-task fails, and no restart is left, all are ended and the exit status is that task's.
+task fails, and no restart is left, all are ended and the exit status is that task's.  The workers
+divide the GPUs of CUDA_VISIBLE_DEVICES, or else of the machine; parameter servers see none.
 """
 
 import os
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from model_deploy import visible_gpus
 from model_deploy.commands import make_folder, parse_options
 from model_deploy.launch import guard
 from model_deploy.launch.launcher import Launcher, LaunchOptions
@@ -37,7 +39,10 @@ def main(arguments: Sequence[str]) -> int:
     guard.adopt_orphans()
     try:
         with ReservedPorts(options.num_workers + options.num_ps) as ports:
-            launcher = Launcher(options, ports.addresses, command, log_dir, sys.stdout.buffer)
+            gpus = _visible(os.environ)
+            launcher = Launcher(
+                options, ports.addresses, command, log_dir, sys.stdout.buffer, gpus=gpus
+            )
             return launcher.run()
     except BrokenPipeError:
         # Nobody reads the lines any more, as after `| head`. Python flushes stdout at its exit.
@@ -45,6 +50,12 @@ def main(arguments: Sequence[str]) -> int:
         return 128 + signal.SIGPIPE
     finally:
         guard.kill_descendants()
+
+
+def _visible(environ: Mapping[str, str]) -> list[str] | None:
+    """The GPUs that this process sees; None if nobody knows."""
+    named = visible_gpus.listed(environ)
+    return visible_gpus.on_this_machine() if named is None else named
 
 
 def _check(command: Sequence[str]) -> None:

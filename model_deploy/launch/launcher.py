@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from model_deploy.commands import Options, option
 from model_deploy.launch.output import TaskOutput
-from model_deploy.launch.task import TaskProcess, task_configs
+from model_deploy.launch.task import TaskProcess, task_configs, task_gpus
 
 RESTARTS = ("auto", "task", "all")
 _POLL_SECS = 0.1
@@ -55,6 +55,7 @@ class Launcher:
       command: the program and its arguments.
       log_dir: an existing folder for the log files.
       terminal: where the tasks' lines go, each with the name of its task.
+      gpus: those that this process sees, for its workers; None if nobody knows.
     """
 
     def __init__(
@@ -64,15 +65,26 @@ class Launcher:
         command: Sequence[str],
         log_dir: Path,
         terminal: BinaryIO,
+        *,
+        gpus: Sequence[str] | None = None,
     ) -> None:
         self._options = options
         self._command = command
         self._terminal = terminal
         self._log_dir = log_dir
+        visible = task_gpus(options.num_workers, options.num_ps, gpus)
         self._tasks = [
-            TaskProcess(name, tf_config, TaskOutput(name, log_dir / _log_name(name), terminal))
+            TaskProcess(
+                name,
+                tf_config,
+                TaskOutput(name, log_dir / _log_name(name), terminal),
+                visible[name],
+            )
             for name, tf_config in task_configs(options.num_workers, addresses)
         ]
+        if gpus and options.num_workers > 1:
+            workers = (f"{name}: {own}" for name, own in visible.items() if "worker" in name)
+            self._say(f"GPUs of {', '.join(workers)}")
         self._selector = selectors.DefaultSelector()
         self._restarts_left = options.max_restarts
         self._stop_signal: int | None = None

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from model_deploy import visible_gpus
 from model_deploy.launch import guard
 from model_deploy.launch.output import TaskOutput
 
@@ -16,16 +17,26 @@ from model_deploy.launch.output import TaskOutput
 class TaskProcess:
     """One task, and its process under a guard.
 
+    Args:
+      name: such as `worker 1`.
+      tf_config: its `TF_CONFIG`.
+      output: where its lines go.
+      visible_gpus: its `CUDA_VISIBLE_DEVICES`; None for that of this process.
+
     Attributes:
       name: such as `worker 1`.
       process: its guard, whose exit status is the task's; None before it is started.
     """
 
-    def __init__(self, name: str, tf_config: str, output: TaskOutput) -> None:
+    def __init__(
+        self, name: str, tf_config: str, output: TaskOutput, visible_gpus: str | None = None
+    ) -> None:
         self.name = name
         self.output = output
         self.process: Any = None
-        self._tf_config = tf_config
+        self._environment = {"TF_CONFIG": tf_config, "PYTHONUNBUFFERED": "1"}
+        if visible_gpus is not None:
+            self._environment["CUDA_VISIBLE_DEVICES"] = visible_gpus
 
     @property
     def returncode(self) -> int | None:
@@ -54,7 +65,7 @@ class TaskProcess:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "TF_CONFIG": self._tf_config, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, **self._environment},
             # Ctrl-C on the terminal is for the launcher, which passes it on.
             start_new_session=True,
         )
@@ -82,6 +93,29 @@ class TaskProcess:
         """Sends a signal to the guard: SIGHUP kills, SIGTERM and SIGINT are passed on."""
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)
+
+
+def task_gpus(num_workers: int, num_ps: int, gpus: Sequence[str] | None) -> dict[str, str | None]:
+    """`CUDA_VISIBLE_DEVICES` of each task by its name; None for what the launcher has.
+
+    Workers divide the GPUs evenly, parameter servers see none.
+
+    >>> task_gpus(2, 1, ["4", "5", "6", "7"])
+    {'worker 0': '4,5', 'worker 1': '6,7', 'ps 0': '-1'}
+
+    Args:
+      num_workers: workers, the chief included.
+      num_ps: parameter servers.
+      gpus: those that the launcher sees; None if it does not know.
+    """
+    divided = gpus is not None and num_workers > 1
+    return {
+        **{
+            f"worker {i}": visible_gpus.share(gpus or (), i, num_workers) if divided else None
+            for i in range(num_workers)
+        },
+        **{f"ps {i}": visible_gpus.NO_GPU for i in range(num_ps)},
+    }
 
 
 def task_configs(num_workers: int, addresses: Sequence[str]) -> list[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """Training runs: optimizers, schedules, the loop, evaluation."""
 
+from model_deploy.all_reduce import added_by
 from model_deploy.checkpoints import (
     CheckpointWatch,
     FineTuneOptions,
@@ -49,7 +50,7 @@ from model_deploy.optimization import (
     scaled_learning_rate,
     weight_decay_note,
 )
-from model_deploy.training.joining import Place, join, join_cluster, serve
+from model_deploy.training.joining import Place, join, join_cluster, serve, session_config
 from model_deploy.training.loop import check_writable, train
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.run import TrainResult
@@ -75,6 +76,7 @@ __all__ = [
     "Signature",
     "TrainResult",
     "add_classification_losses",
+    "added_by",
     "averages_to_restore",
     "build_learning_rate",
     "build_optimizer",
@@ -102,6 +104,7 @@ __all__ = [
     "restore_to_export",
     "scaled_learning_rate",
     "serve",
+    "session_config",
     "train",
     "variables_to_train",
     "way_to_train",

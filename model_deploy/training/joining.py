@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import all_reduce, compilation
+from model_deploy import all_reduce, compilation, gpus
 from model_deploy import cluster as cluster_lib
 from model_deploy.cluster import Cluster, ClusterOptions
 from model_deploy.config import DeploymentConfig
@@ -67,6 +67,9 @@ def join_cluster(
     and builds its model for `place.deployment(config)`; `train(..., place=place)` starts its
     server.  Without a description of a cluster the process trains by itself.
 
+    A parameter server, and under SLURM a worker that shares its machine's GPUs with others, sets
+    `CUDA_VISIBLE_DEVICES` in the environment; see `cluster.own_gpus`.
+
     Args:
       environ: the environment variables, `os.environ`: `TF_CONFIG`, or those of SLURM.
       options: the settings; by default those of the environment alone.
@@ -84,6 +87,11 @@ def join_cluster(
     cluster, note = cluster_lib.resolve(
         options, environ, task=task, master=master, num_ps_tasks=num_ps_tasks
     )
+    gpus_to_see = None if cluster is None else cluster_lib.own_gpus(environ, cluster)
+    if gpus_to_see is not None:
+        # CUDA reads it when somebody first asks for a GPU.
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpus_to_see
+        note += f"; CUDA_VISIBLE_DEVICES={gpus_to_see}"
     if cluster is not None or master:
         print(note, flush=True)
     if cluster is not None and cluster.job_name == "ps":
@@ -106,19 +114,36 @@ def join(config: DeploymentConfig, cluster: Cluster | None, master: str = "") ->
     Raises:
       OSError: if the port is taken, or the name of the host is not known.
     """
-    proto = tf.ConfigProto(allow_soft_placement=True)
+    proto = session_config(config, cluster)
+    if cluster is not None and cluster.ps_hosts:
+        # Without it a step, or the end of a session, may wait in TensorFlow for a lost
+        # parameter server, where no signal and no `stall_timeout` reaches it.
+        os.environ.setdefault("GRPC_FAIL_FAST", "true")
+    if cluster is None:
+        return Place(master, proto)
+    return Place(cluster_lib.start_server(cluster, proto).target, proto, cluster)
+
+
+def session_config(
+    config: DeploymentConfig, cluster: Cluster | None = None, base: Any = None
+) -> Any:
+    """What the sessions of a deployment need, and the server of a worker, if it has one.
+
+    Args:
+      config: the deployment.
+      cluster: the cluster and this process's task, a worker; None on its own.
+      base: a `tf.ConfigProto` to start from, which is not changed; soft placement if not given.
+
+    Returns:
+      A `tf.ConfigProto`.
+    """
+    proto = tf.ConfigProto(allow_soft_placement=True) if base is None else base
     if cluster is not None:
         proto = cluster_lib.session_config(cluster, proto)
-        if cluster.ps_hosts:
-            # Without it a step, or the end of a session, may wait in TensorFlow for a lost
-            # parameter server, where no signal and no `stall_timeout` reaches it.
-            os.environ.setdefault("GRPC_FAIL_FAST", "true")
+    proto = gpus.session_config(config, on_cpu=config.clone_on_cpu, base=proto)
     if config.all_reduce:
         proto = all_reduce.session_config(config, proto)
-    proto = compilation.session_config(config, proto)
-    if cluster is None:
-        return Place(master, proto if config.all_reduce or config.xla else None)
-    return Place(cluster_lib.start_server(cluster, proto).target, proto, cluster)
+    return compilation.session_config(config, proto)
 
 
 def started(place: Place, config: DeploymentConfig | None) -> Place:

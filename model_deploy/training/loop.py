@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from model_deploy import file_systems
+from model_deploy import file_systems, gpus
 from model_deploy.checkpoints import (
     CheckpointWriter,
     clear_end,
@@ -97,6 +97,7 @@ def train(
         checkpoint is one of another model.
       OSError: if `train_dir` or the last checkpoint cannot be written.
       FloatingPointError: if the loss becomes NaN or infinite.
+      MemoryError: if a step needs more memory than a device has; it says what to try.
       TimeoutError: naming tasks of the cluster that were needed and did not come.
       ConnectionError: naming a worker that was lost, with all-reduce.
       SystemExit: with 128 + the number of the signal that has ended the run.
@@ -110,6 +111,8 @@ def train(
         _check_alone(master=master, session_config=session_config, cluster=cluster)
         is_chief = place.is_chief and is_chief
     place = started(place, model.config)
+    if model.config is not None and not model.config.clone_on_cpu:
+        gpus.use_tf32(model.config)
     folder = os.fspath(train_dir)
     replicas = _replicas(place, model, options)
     checks = NumericChecks(model.train_op) if options.check_numerics else None
@@ -134,10 +137,19 @@ def train(
         copies_difference=model.copies_difference if options.copies_check_every_n_steps else None,
         replicas=replicas,
     )
-    result = _make_steps(run, SessionOpener(place.master, place.session_config, start))
+    with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):
+        result = _make_steps(run, SessionOpener(place.master, place.session_config, start))
     if is_chief:
         mark_end(folder, result.global_step)
     return result
+
+
+def _clone_batch(model: DeployedModel, images_per_step: int) -> int | None:
+    """Examples in a batch of a clone; None where nobody has said."""
+    if model.config is None or images_per_step == 1:
+        return None
+    updates = max(1, len(model.clone_updates))
+    return images_per_step * updates // model.config.batches_per_step
 
 
 def _make_steps(run: Run, opener: SessionOpener) -> TrainResult:

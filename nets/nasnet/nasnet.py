@@ -188,3 +188,8 @@ NETWORKS = {
     "nasnet_mobile": Network(build_nasnet_mobile, nasnet_mobile_arg_scope),
     "nasnet_large": Network(build_nasnet_large, nasnet_large_arg_scope),
 }
+SETTINGS = {
+    "nasnet_cifar": cifar_config,
+    "nasnet_mobile": mobile_imagenet_config,
+    "nasnet_large": large_imagenet_config,
+}

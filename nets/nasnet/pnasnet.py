@@ -153,3 +153,4 @@ NETWORKS = {
     "pnasnet_mobile": Network(build_pnasnet_mobile, pnasnet_mobile_arg_scope),
     "pnasnet_large": Network(build_pnasnet_large, pnasnet_large_arg_scope),
 }
+SETTINGS = {"pnasnet_mobile": mobile_imagenet_config, "pnasnet_large": large_imagenet_config}

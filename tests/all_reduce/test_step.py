@@ -8,7 +8,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy, graph_walk, slim
-from model_deploy.all_reduce.step import session_config
+from model_deploy.all_reduce import session_config
 from model_deploy.hooks import session_hooks
 from tests.clusters import free_ports
 from tests.goldens import (
@@ -77,6 +77,7 @@ def _config(num_clones, **options):
     return LogicalDevices(num_clones=num_clones, all_reduce=True, **options)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize(("num_clones", "parts"), [(3, 1), (2, 3), (1, 2)])
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_clones_train_as_one_on_the_whole_batch(name, num_clones, parts, variable_kind):
@@ -111,6 +112,7 @@ def _run_replicas(workers, name, num_clones, **options):
         return list(pool.map(lambda run, target: run(target), runs, workers))
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("num_clones", [1, 2])
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
@@ -130,6 +132,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_optimizers_keep_their_state_by_clone(optimizer, variable_kind):
@@ -140,6 +143,7 @@ def test_optimizers_keep_their_state_by_clone(optimizer, variable_kind):
     assert run.difference == 0
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 def test_clipped_by_the_norm_of_the_whole_batch(workers):
     """The norm that is clipped is that of the mean over clones and replicas."""
@@ -151,6 +155,7 @@ def test_clipped_by_the_norm_of_the_whole_batch(workers):
     assert not np.allclose(expected.values["table"], unclipped.values["table"])
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("num_clones", [1, 2])
 def test_batch_norm_statistics_are_the_mean_of_all_clones(workers, num_clones):
@@ -166,6 +171,7 @@ def test_batch_norm_statistics_are_the_mean_of_all_clones(workers, num_clones):
         assert run.difference == 0
 
 
+@pytest.mark.gpu
 def test_counters_that_are_not_trained_stay_equal():
     """Integers that update ops change become the largest of all copies."""
     values = iter([3, 5])
@@ -184,6 +190,7 @@ def test_counters_that_are_not_trained_stay_equal():
         assert session.run(model.copies_difference) == 0
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 def test_moving_averages_are_those_of_one_clone(workers):
     """Averages of variables see the updated values, and are equal on all replicas."""
@@ -280,6 +287,7 @@ def _names(path):
     return {name: tuple(shape) for name, shape in tf.train.list_variables(path)}
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["slim_mlp", "batch_norm", "embedding"])
 def test_checkpoints_are_those_without_all_reduce(name, tmp_path, variable_kind):
@@ -309,6 +317,7 @@ def test_checkpoints_are_those_without_all_reduce(name, tmp_path, variable_kind)
             np.testing.assert_allclose(values[1][variable], value, atol=limit, err_msg=variable)
 
 
+@pytest.mark.gpu
 def test_local_initializers_copy_what_was_restored():
     """Without the hook, too, copies start from the first clone's values, slots included."""
     run = Run(_config(3), "slim_mlp", lambda: tf.train.MomentumOptimizer(0.1, 0.9))
@@ -320,6 +329,7 @@ def test_local_initializers_copy_what_was_restored():
         assert session.run(run.model.copies_difference) == 0
 
 
+@pytest.mark.gpu
 def test_differences_between_copies_show():
     """The check finds the one number that is not equal, whatever its sign."""
     run = Run(_config(3), "slim_mlp")
@@ -345,6 +355,7 @@ def test_copies_are_on_their_clones_devices(variable_kind):
         assert len(tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)) == 2
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 def test_sparse_gradients_stay_sparse(variable_kind):
     """Rows of different number, or none, reach each clone's optimizer as rows."""
@@ -375,6 +386,7 @@ def test_sparse_gradients_stay_sparse(variable_kind):
     assert bias == -4
 
 
+@pytest.mark.gpu
 def test_dense_and_sparse_gradients_of_one_variable():
     """A variable that is sparse in one clone and dense in another gets the sum of both."""
     uses = iter([lambda table: tf.nn.embedding_lookup(table, [2, 2]), lambda table: table])
@@ -391,6 +403,7 @@ def test_dense_and_sparse_gradients_of_one_variable():
         assert session.run(model.copies_difference) == 0
 
 
+@pytest.mark.gpu
 def test_variables_in_parts():
     """Each part of a partitioned variable has its copies."""
 
@@ -440,6 +453,7 @@ def test_small_gradients_travel_together():
     assert len({op.get_attr("instance_key") for op in ops}) == 1
 
 
+@pytest.mark.gpu
 def test_one_clone_alone_needs_no_exchange():
     """All-reduce over one clone of one replica is plain training."""
     _assert_same(Run(_config(1), "slim_mlp")(), Run(LogicalDevices(), "slim_mlp")())

@@ -21,6 +21,7 @@ def _one_clone(name, optimizer="adam"):
     return Run(MODELS[name], 1, OPTIMIZERS[optimizer])()
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize(("num_clones", "optimizer"), [(2, "sgd"), (4, "adam")])
 @pytest.mark.parametrize("name", MODELS)
@@ -29,11 +30,13 @@ def test_called_clones_train_as_one(name, num_clones, optimizer):
     assert_same(Run(MODELS[name], num_clones, OPTIMIZERS[optimizer])(), _one_clone(name, optimizer))
 
 
+@pytest.mark.gpu
 def test_two_clones_train_as_one():
     """Two clones on halves of the batch end where one clone on the whole batch ends."""
     assert_same(Run(MODELS["branches"], 2)(), _one_clone("branches"))
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "num_clones"), [*((name, 2) for name in MODELS), ("slim", 4)])
 def test_copied_clones_train_as_one(name, num_clones):
@@ -41,6 +44,7 @@ def test_copied_clones_train_as_one(name, num_clones):
     assert_same(Run(MODELS[name], num_clones, copy_clones=True)(), _one_clone(name))
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "num_clones"), [*((name, 2) for name in WITH_OWN_VARIABLES), ("branches", 4)]
@@ -71,6 +75,7 @@ def _run_replicas(workers, golden, num_clones, **options):
         return list(pool.map(lambda run, target: run(target), runs, workers))
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "num_clones"), [("rank_2", 1), ("slim", 2), ("branches", 2)])
 def test_replicas_train_as_one(workers, name, num_clones):
@@ -93,6 +98,7 @@ def _regrouped(golden, num_clones, steps):
     )
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"copy_clones": True}, {"all_reduce": True}], ids=str)
 @pytest.mark.parametrize(("num_clones", "steps"), [(2, 3), (4, 2)])
@@ -103,6 +109,7 @@ def test_parts_of_the_same_index_are_a_batch(num_clones, steps, options):
     assert_same(Run(golden, num_clones, accumulate_steps=steps, **options)(), expected)
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 def test_parts_of_replicas(workers):
     """Parts of the same index of all replicas are one batch, and no replica waits for ever."""
@@ -112,6 +119,7 @@ def test_parts_of_replicas(workers):
         assert_same(run, expected)
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_without_it_clones_train_otherwise(name):

@@ -99,6 +99,7 @@ def _both(build):
     return results
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "clones", [(3, 1), (1, 3), (2, 2)], ids=["clones", "parts", "clones with parts"]
@@ -156,6 +157,7 @@ def test_one_clone_is_called():
     assert clone.outputs == 3
 
 
+@pytest.mark.gpu
 def test_seeds_differ_between_clones(variable_kind):
     """Random ops give other numbers in each clone, and the same in each session."""
 
@@ -202,6 +204,7 @@ def test_seeds_in_loops_differ():
     assert len({seed for _, seed in drawn}) == 3
 
 
+@pytest.mark.gpu
 def test_random_numbers_by_step_differ_between_clones():
     """What depends on seed and step has a seed of its own in each copy, the same in each run."""
 
@@ -293,6 +296,7 @@ def test_outputs_without_tensors_are_shared():
     assert all(clone.outputs is outputs for clone in clones)
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 def test_training_batches_are_the_clones_own(variable_kind):
     """With the digits pipeline copies and calls see the same batches, and other attributes."""
@@ -325,6 +329,7 @@ def test_training_batches_are_the_clones_own(variable_kind):
     assert copied[1] == called[1]
 
 
+@pytest.mark.gpu
 def test_what_leaves_the_scope_is_copied():
     """A loss outside of the clone's scope is copied under the next free name, as a call does."""
 
@@ -368,6 +373,7 @@ def test_two_deployments_in_a_graph():
     assert copied == called
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("which", [(0, 1), (1,)], ids=["in all", "in the second"])
 def test_losses_added_after_create_clones_count(which):
     """A loss w x added by hand gives the gradient x of each clone that it is added to.

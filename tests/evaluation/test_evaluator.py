@@ -95,6 +95,7 @@ def test_the_examples_tell_scores_apart():
     assert 0 < accuracy < recall < 1
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("clones", [1, 2, 3, 4])
 @pytest.mark.parametrize("batch_size", [1, 5, 8, 30])
 def test_every_example_once(tmp_path, clones, batch_size):
@@ -114,6 +115,7 @@ def test_every_example_once(tmp_path, clones, batch_size):
     assert (found.checkpoint, found.global_step) == (path, 4)
 
 
+@pytest.mark.gpu
 @pytest.mark.usefixtures("variable_kind")
 def test_kinds_of_variables(tmp_path):
     """Resource and reference variables give the same scores on two clones."""
@@ -144,6 +146,7 @@ def test_one_checkpoint_after_another(tmp_path):
         assert evaluator.evaluate(tmp_path).global_step == 3
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("clones", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_the_loss_is_that_of_training(tmp_path, name, clones):
@@ -208,6 +211,7 @@ def test_ties(tmp_path):
     np.testing.assert_allclose(found.predictions.probability, 1 / CLASSES, rtol=1e-6)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("use_averages", [True, False])
 def test_averages(tmp_path, use_averages):
     """The averages of a run are evaluated in place of its variables.

@@ -60,6 +60,7 @@ def _train(config, name, target="", steps=4):
             return _values(session), None if difference is None else session.run(difference)
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_all_reduce(name, variable_kind):
@@ -76,6 +77,7 @@ def two_ps():
     return target
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MAKERS)
 def test_parameter_servers(two_ps, name, variable_kind):
@@ -86,6 +88,7 @@ def test_parameter_servers(two_ps, name, variable_kind):
     _assert_same(values, _train(LogicalDevices(), name)[0])
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", MAKERS)
 def test_asynchronous_clones(name, variable_kind):
     """Each clone's update decays once, and moves the state once: two updates are two steps."""

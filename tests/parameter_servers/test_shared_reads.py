@@ -142,6 +142,7 @@ def _train(config, model_fn, target="", steps=STEPS, **options):
             return losses, session.run({v.op.name: v for v in tf.global_variables()})
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GOLDENS)
 @pytest.mark.parametrize(

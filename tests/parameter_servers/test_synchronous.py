@@ -142,6 +142,7 @@ def two_ps():
     return start_cluster(num_workers=2, num_ps=2), 2
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_replicas_train_as_one_on_the_whole_batch(two_ps, name, variable_kind):
@@ -154,6 +155,7 @@ def test_replicas_train_as_one_on_the_whole_batch(two_ps, name, variable_kind):
         _assert_same(replica.values, _one_clone(name))
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["slim_mlp", "embedding"])
 def test_clones_of_replicas_train_as_one_on_the_whole_batch(cluster, name):
@@ -172,6 +174,7 @@ def test_replicas_that_accumulate_train_as_one_on_the_whole_batch(two_ps, name, 
         _assert_same(replica.values, _one_clone(name, **options))
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["slim_mlp", "embedding"])
 @pytest.mark.parametrize("optimizer", ["momentum", "adam", "adamw", "lamb", "lars"])

@@ -120,6 +120,7 @@ CONVOLUTIONS = {
 }
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("precision", SIXTEEN)
 @pytest.mark.parametrize("kind", CONVOLUTIONS)
 def test_gradients_are_close_to_those_of_float32(kind, precision):
@@ -203,6 +204,7 @@ def test_models_of_keras(library):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 def test_everything_at_once():
     """Copied clones with parts, in 16 bits, with a scale, synchronized norms and clipping."""
@@ -262,6 +264,7 @@ def _train(name, precision, num_clones=1, **settings):
             return losses, session.run({v.op.name: v for v in tf.trainable_variables()})
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", SIXTEEN)
 @pytest.mark.parametrize("name", list(GOLDENS))
@@ -282,6 +285,7 @@ def test_clones_train_as_one_does(name, precision):
     }
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("precision", SIXTEEN)
 @pytest.mark.parametrize("name", ["convolution", "batch_norm"])
 def test_copied_clones_train_as_called_ones(name, precision):

@@ -16,6 +16,7 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.framework import config
 
 import train_image_classifier as script
+from tests import devices
 
 ROOT = Path(__file__).parents[2]
 NUM_STEPS = 14
@@ -44,7 +45,8 @@ def flags(train_dir, run, num_clones):
         *RUNS[run],
         f"--train_dir={train_dir}",
         f"--num_clones={num_clones}",
-        "--clone_on_cpu",
+        # Kernels of GPUs add in an order of their own unless they are told not to.
+        "--deterministic" if devices.on_gpus() else "--clone_on_cpu",
         "--global_batch_size=32",
         "--seed=3",
         f"--max_number_of_steps={NUM_STEPS}",
@@ -84,6 +86,12 @@ def kill_at_step(train_dir, run, num_clones, step):
     assert process.returncode == -signal.SIGKILL
 
 
+def _need_gpus(number):
+    """The command takes GPUs as they are, not cut."""
+    if devices.on_gpus() and devices.num_gpus() < number:
+        pytest.skip(f"needs {number} GPUs, got {devices.num_gpus()}")
+
+
 class Stop(io.StringIO):
     """A stream that sends this process SIGTERM when a step is shown."""
 
@@ -107,11 +115,13 @@ def stop_at_step(train_dir, run, num_clones, step):
     assert "stopped by SIGTERM at step" in shown.getvalue()
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("num_clones", [1, 4])
 @pytest.mark.parametrize("run", RUNS)
 def test_killed_and_stopped(tmp_path, monkeypatch, run, num_clones):
     """After kill -9 and SIGTERM all values are those of a run that was never stopped."""
+    _need_gpus(num_clones)
     # The evaluation comes after the last checkpoint, and takes longer than the steps.
     monkeypatch.setattr(script, "evaluate", lambda options, run, evaluator: None)
     if "CIFAR-10" in run and not CIFAR10.exists():
@@ -130,10 +140,12 @@ def test_killed_and_stopped(tmp_path, monkeypatch, run, num_clones):
         np.testing.assert_array_equal(resumed[name], value, err_msg=name)
 
 
+@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("num_clones", [1, 2])
 def test_deterministic_ops_twice(tmp_path, num_clones):
     """Two runs by deterministic ops, which are evaluated, too, end with the same bits."""
+    _need_gpus(num_clones)
     assert not config.is_op_determinism_enabled()
     once, twice = (
         run_to_the_end(tmp_path / folder, "lenet by deterministic ops", num_clones)

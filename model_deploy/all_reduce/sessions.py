@@ -1,0 +1,60 @@
+"""What sessions and servers need for collective ops, and by what these add up."""
+
+import copy
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import gpus
+from model_deploy.config import DeploymentConfig
+
+
+def session_config(config: DeploymentConfig, base: Any = None) -> Any:
+    """What servers and sessions of a deployment by all-reduce need.
+
+    Use it for both: a server takes the leader of the collective ops from its own
+    config, a session the devices.  Clones on the CPU get one logical device each; of those on
+    GPUs see `uses_nccl`.
+
+    Args:
+      config: the deployment.
+      base: a `tf.ConfigProto` to start from; it is not changed.
+
+    Returns:
+      A `tf.ConfigProto`.
+    """
+    proto = tf.ConfigProto() if base is None else copy.deepcopy(base)
+    if config.clone_on_cpu:
+        proto.device_count["CPU"] = max(proto.device_count["CPU"], config.num_clones)
+    if uses_nccl(config, proto):
+        proto.experimental.collective_nccl = True
+    if config.num_replicas > 1:
+        job = f"/job:{config.worker_job_name}"
+        proto.experimental.collective_group_leader = f"{job}/replica:0/task:0"
+        # Without it a session would wait for all workers before it even starts.
+        if not proto.device_filters:
+            proto.device_filters.append(f"{job}/task:{config.replica_id}")
+    return proto
+
+
+def uses_nccl(config: DeploymentConfig, proto: Any = None) -> bool:
+    """Whether NCCL adds up what the clones exchange: for GPUs of one process.
+
+    Between processes TensorFlow's rings do, through gRPC; so they do between GPUs that are
+    parts of one.
+
+    Args:
+      config: the deployment.
+      proto: a `tf.ConfigProto` that says whether GPUs are divided; by default they are not.
+    """
+    alone = config.num_replicas == 1 and config.num_clones > 1 and not config.clone_on_cpu
+    return alone and not (proto is not None and gpus.is_divided(proto))
+
+
+def added_by(config: DeploymentConfig) -> str:
+    """What adds up the gradients that clones exchange, in words for the banner."""
+    if uses_nccl(config):
+        return "NCCL"
+    if config.num_replicas > 1:
+        return "rings between processes"
+    return "a ring in the memory of the CPU" if config.num_clones > 1 else "nothing: one clone"

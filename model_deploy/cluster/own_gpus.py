@@ -1,0 +1,36 @@
+"""The GPUs of a task: none of a parameter server, a worker's own where SLURM shows it all."""
+
+from collections.abc import Mapping
+
+from model_deploy.cluster.spec import Cluster
+from model_deploy.visible_gpus import NO_GPU, listed, share
+
+
+def own_gpus(environ: Mapping[str, str], cluster: Cluster) -> str | None:
+    """What `CUDA_VISIBLE_DEVICES` is to be in this process.
+
+    SLURM binds GPUs to tasks with `--gpus-per-task` or `--gpu-bind`: then
+    `CUDA_VISIBLE_DEVICES` has a task's own, fewer than the step has on the machine
+    (`SLURM_STEP_GPUS`), and stays as it is.  Otherwise, as with `--gres=gpu:4`, all tasks of a
+    machine see all of its GPUs, and its workers divide them in the order of their indices
+    (`SLURM_LOCALID` counts the parameter servers, too, which take none).
+
+    Args:
+      environ: environment variables, `os.environ`.
+      cluster: the cluster and this process's task.
+
+    Returns:
+      None if it is to stay as it is: SLURM has bound the GPUs or was not there, or no other worker
+      is on the machine.
+    """
+    own = cluster.own
+    if own.job_name == "ps":
+        return NO_GPU
+    here = [task for task in cluster.tasks if (task.job_name, task.host) == ("worker", own.host)]
+    visible = listed(environ)
+    of_step = environ.get("SLURM_STEP_GPUS") or environ.get("SLURM_JOB_GPUS") or ""
+    if len(here) == 1 or not visible or not of_step or environ.get("SLURM_GPUS_PER_TASK"):
+        return None
+    if len(visible) < len(of_step.split(",")):
+        return None
+    return share(visible, here.index(own), len(here))

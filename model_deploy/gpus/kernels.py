@@ -1,0 +1,68 @@
+"""Which ops go to the CPU in place of a GPU: those for which TensorFlow has no kernel there.
+
+The table is TensorFlow's own, of the kernels that are registered in this process.  With soft
+placement TensorFlow would move these ops as well, but silently, and each with all that it is tied
+to; without it a session would refuse them.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import internals, placement
+
+# In a TensorFlow without kernels for GPUs, from which a graph for GPUs may still be sent to others.
+_NEVER_ON_GPUS = ("Summary", "SummaryV2")
+
+DeviceFunction = Callable[[Any], str]
+
+
+def has_gpu_kernel(op: Any) -> bool:
+    """Whether an op of a graph can run on a GPU, by its type and those of its attributes."""
+    kernels = internals.gpu_kernels(op.type)
+    if kernels is None:
+        return not op.type.endswith(_NEVER_ON_GPUS)
+    return any(
+        all(_has_types(op, name, types) for name, types in kernel.items()) for kernel in kernels
+    )
+
+
+def placing(device: str) -> str | DeviceFunction:
+    """What puts ops on a device by `tf.device`; on its CPU those that cannot be on that GPU.
+
+    Parts of a device that are named within are kept: where a GPU is named, so is that GPU.
+
+    >>> with tf.Graph().as_default() as graph, tf.device(placing("/job:worker/device:GPU:1")):
+    ...     print(tf.add(1.0, 2.0).device, tf.summary.scalar("one", 1.0).device)
+    /job:worker/device:GPU:1 /job:worker/device:CPU:0
+
+    Args:
+      device: such as `/job:worker/task:0/device:GPU:1`; one that is no GPU is returned as it is.
+    """
+    if not is_gpu(device):
+        return device
+    cpu = cpu_beside(device)
+
+    def place(op: Any) -> str:
+        names_one = tf.DeviceSpec.from_string(op.device or "").device_type is not None
+        base = device if names_one or has_gpu_kernel(op) else cpu
+        return placement.merge_devices(base, op.device)
+
+    return place
+
+
+def is_gpu(device: str) -> bool:
+    """Whether a device's name is that of a GPU."""
+    return (tf.DeviceSpec.from_string(device).device_type or "").upper() == "GPU"
+
+
+def cpu_beside(device: str) -> str:
+    """The first CPU of the process that has a device."""
+    spec = tf.DeviceSpec.from_string(device).replace(device_type="CPU", device_index=0)
+    return str(spec.to_string())
+
+
+def _has_types(op: Any, name: str, types: frozenset[tf.DType]) -> bool:
+    value = op.get_attr(name)
+    return all(each in types for each in (value if isinstance(value, list) else [value]))

@@ -1,0 +1,108 @@
+"""What to say when the memory of a device is used up, or a GPU cannot be had."""
+
+import contextlib
+import csv
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+# NVIDIA's tool, which comes with the driver.
+_TOOL = "nvidia-smi"
+_TIMEOUT_SECS = 10
+# In the messages of allocations that failed; a message that is too long for gRPC is no such thing.
+_ALLOCATION = ("OOM when allocating", "out of memory", "Out of memory", "failed to allocate")
+_CUDA = ("CUDA", "cuda", "GPU")
+
+
+class Holder(NamedTuple):
+    """A process that has memory of a GPU.
+
+    Attributes:
+      gpu: number and name of the GPU, such as `0 (NVIDIA H100)`.
+      pid: number of the process, as the driver knows it.
+      name: its command.
+      megabytes: what it has, as the driver says it: a number or words.
+    """
+
+    gpu: str
+    pid: str
+    name: str
+    megabytes: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} ({self.name}) holds {self.megabytes} MiB of GPU {self.gpu}"
+
+
+def gpu_holders() -> list[Holder]:
+    """The processes that hold memory of a GPU, this one included, by `nvidia-smi`.
+
+    Empty where there is no such program, or it does not know: in a container, say.
+    """
+    gpus = {uuid: f"{index} ({name})" for index, uuid, name in _query("gpu", "index,uuid,name", 3)}
+    columns = "gpu_uuid,pid,process_name,used_gpu_memory"
+    return [
+        Holder(gpus.get(uuid, uuid), pid, name, used)
+        for uuid, pid, name, used in _query("compute-apps", columns, 4)
+    ]
+
+
+def _query(what: str, columns: str, count: int) -> Iterator[list[str]]:
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        found = subprocess.run(
+            [_TOOL, f"--query-{what}={columns}", "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_TIMEOUT_SECS,
+        )
+        rows = csv.reader(found.stdout.splitlines(), skipinitialspace=True)
+        yield from (row for row in rows if len(row) == count)
+
+
+@contextlib.contextmanager
+def device_errors_explained(batch_size: int | None = None, own_pid: int = 0) -> Iterator[None]:
+    """Turns TensorFlow's errors about devices in a `with` block into ones that say what to do.
+
+    Args:
+      batch_size: examples in a batch of a clone, if that is known.
+      own_pid: number of this process, which is not named as one that holds a GPU.
+
+    Raises:
+      MemoryError: if a device has no memory left for a tensor.
+      OSError: if a GPU cannot be used at all.
+    """
+    try:
+        yield
+    except tf.errors.ResourceExhaustedError as error:
+        line = _line_with(_ALLOCATION, error.message)
+        if line is None:
+            raise
+        raise MemoryError(_account(line, batch_size, own_pid)) from error
+    except tf.errors.InternalError as error:
+        line = _line_with(_CUDA, error.message)
+        if line is None:
+            raise
+        raise OSError(f"a GPU could not be used: {line}{_others(own_pid)}") from error
+
+
+def _account(line: str, batch_size: int | None, own_pid: int) -> str:
+    batch = "a batch" if batch_size is None else f"a batch of {batch_size} for each clone"
+    return (
+        f"{batch} does not fit into memory: {line}; try a smaller batch_size, "
+        "more accumulate_steps of smaller batches, which make the same update, or "
+        f"precision=bfloat16{_others(own_pid)}"
+    )
+
+
+def _others(own_pid: int) -> str:
+    """The processes that hold GPUs besides; '' if there are none, or nobody knows."""
+    others = [str(each) for each in gpu_holders() if each.pid != str(own_pid)]
+    return f"; {', '.join(others)}" if others else ""
+
+
+def _line_with(words: Sequence[str], message: str) -> str | None:
+    """The first line that has one of these; TensorFlow's own may say only that a graph failed."""
+    lines = message.strip().splitlines()
+    return next((line.strip() for line in lines if any(each in line for each in words)), None)
