@@ -31,10 +31,10 @@ class Computation:
         self.secs = 0.0
 
     def chain(self, values: list[Any]) -> Any:
-        """The loss of the layers, a float32 scalar; the gradient of each value is the value.
+        """The loss of the layers, a float32 scalar; the gradients of the values are ones.
 
         Args:
-          values: one of each layer, float32 of any shape.
+          values: one of each layer, vectors of float32.
         """
         signal = tf.constant(1.0)
         for value in values:
@@ -44,24 +44,25 @@ class Computation:
     def _layer(self, signal: Any, value: Any) -> Any:
         @tf.custom_gradient  # type: ignore[untyped-decorator]
         def layer(signal: Any, value: Any) -> Any:
-            with tf.control_dependencies([value]):
-                passed = self._pause(signal, FORWARD_SHARE)
+            passed = self._pause([signal, value[:1]], FORWARD_SHARE)
 
             def gradient(upstream: Any) -> tuple[Any, Any]:
                 with tf.control_dependencies([passed]):  # it needs what the forward pass made
-                    back = self._pause(upstream, 1 - FORWARD_SHARE)
-                return back, value * back
+                    back = self._pause([upstream], 1 - FORWARD_SHARE)
+                return back, tf.fill(value.shape, back)
 
             return passed, gradient
 
         return layer(signal, value)
 
-    def _pause(self, signal: Any, share: float) -> Any:
-        def pause(number: np.ndarray) -> np.ndarray:
+    def _pause(self, inputs: list[Any], share: float) -> Any:
+        """The first of the inputs, after a pause that begins when all are there."""
+
+        def pause(signal: np.ndarray, *_: np.ndarray) -> np.ndarray:
             if self.secs:
                 time.sleep(self.secs * share / self._layers)
-            return number
+            return signal
 
-        paused = tf.numpy_function(pause, [signal], tf.float32)
+        paused = tf.numpy_function(pause, inputs, tf.float32)
         paused.set_shape([])
         return paused
