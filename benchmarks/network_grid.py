@@ -185,8 +185,11 @@ def _measure(
     steps = max(_ROUND_STEPS, round(_ROUND_SECS / planned.secs))
     seconds_of_round(workers, 1, computation_secs)  # connections adapt to the rate
     before = [link_bytes(host.interface) for host in hosts]
+    # Where no worker waits for others, all together make so many steps per second.
+    together = statistics.harmonic_mean if group.way == "asynchronous" else max
     seconds = [
-        seconds_of_round(workers, steps, computation_secs) / steps for _ in range(rounds)
+        together(seconds_of_round(workers, steps, computation_secs)) / steps
+        for _ in range(rounds)
     ]
     after = [link_bytes(host.interface) for host in hosts]
     # What a host sends is received by this machine's end of the link.

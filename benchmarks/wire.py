@@ -120,16 +120,16 @@ def start_workers(
 
 def seconds_of_round(
     workers: Sequence[Child], steps: int, computation_secs: float = 0.0
-) -> float:
-    """A round of steps: all workers at once, over when the last one is."""
+) -> list[float]:
+    """A round of steps by all workers at once: how long each took."""
     for worker in workers:
         worker.send(json.dumps({"steps": steps, "computation_secs": computation_secs}))
-    return max(worker.receive()["seconds"] for worker in workers)
+    return [worker.receive()["seconds"] for worker in workers]
 
 
 def _measure(workers: Sequence[Child], steps: int) -> dict[str, float]:
     before = loopback_bytes()
-    seconds = seconds_of_round(workers, steps)
+    seconds = max(seconds_of_round(workers, steps))
     moved = loopback_bytes() - before
     return {STEPS: steps / seconds, BYTES: moved / (steps * len(workers)) / 1e6}
 

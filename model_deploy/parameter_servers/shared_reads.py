@@ -75,18 +75,7 @@ def pack_reads(values: Sequence[Any]) -> None:
             parts = packing.move_packed([reads[i] for i in indices], source, small[0].device)
             for i, part in zip(indices, parts, strict=True):
                 internals.replace_input(small[i].op, 0, part)
-    order_reads([_arrival(value) for value in values if not packing.is_small(value)])
-
-
-def _arrival(value: Any) -> tuple[Any, Any]:
-    """A read and what arrives of it, from which a shared value then comes."""
-    read = value.op.inputs[0]
-    with tf.control_dependencies(None), tf.device(value.device):
-        # An identity of which TensorFlow's optimizer knows nothing. It would let those that wait
-        # for an op of type Identity wait for the read, which is beside them.
-        arrived = tf.raw_ops.PreventGradient(input=read, name=f"{value.op.name}/arrived")
-    internals.replace_input(value.op, 0, arrived)
-    return read, arrived
+    order_reads([(value.op.inputs[0], value) for value in values if not packing.is_small(value)])
 
 
 def order_reads(reads: Sequence[tuple[Any, Any]]) -> None:
