@@ -1,5 +1,28 @@
-"""What a run on many machines would take, on paper: `python -m model_deploy.plan`."""
+"""What a run on many machines takes, on paper: `python -m model_deploy.plan`."""
 
+from model_deploy.plan.failures import best_save_interval, useful_share
+from model_deploy.plan.network import Network, network_of
+from model_deploy.plan.planning import Circumstances, Plan, Row, plan_for
+from model_deploy.plan.report import draw, table
+from model_deploy.plan.stragglers import expected_slowest
 from model_deploy.plan.ways import WAYS, Link, Load, Step, Way, step
 
-__all__ = ["WAYS", "Link", "Load", "Step", "Way", "step"]
+__all__ = [
+    "WAYS",
+    "Circumstances",
+    "Link",
+    "Load",
+    "Network",
+    "Plan",
+    "Row",
+    "Step",
+    "Way",
+    "best_save_interval",
+    "draw",
+    "expected_slowest",
+    "network_of",
+    "plan_for",
+    "step",
+    "table",
+    "useful_share",
+]
