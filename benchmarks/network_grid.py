@@ -188,8 +188,7 @@ def _measure(
     # Where no worker waits for others, all together make so many steps per second.
     together = statistics.harmonic_mean if group.way == "asynchronous" else max
     seconds = [
-        together(seconds_of_round(workers, steps, computation_secs)) / steps
-        for _ in range(rounds)
+        together(seconds_of_round(workers, steps, computation_secs)) / steps for _ in range(rounds)
     ]
     after = [link_bytes(host.interface) for host in hosts]
     # What a host sends is received by this machine's end of the link.

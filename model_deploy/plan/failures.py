@@ -25,8 +25,8 @@ def best_save_interval(save_secs: float, secs_between_failures: float) -> float:
     Raises:
       ValueError: naming field, rule and value.
     """
-    _check_positive("save_secs", save_secs, 0)
-    _check_positive("secs_between_failures", secs_between_failures, 0)
+    _check_positive("save_secs", save_secs)
+    _check_positive("secs_between_failures", secs_between_failures)
     ratio = save_secs / (2 * secs_between_failures)
     if ratio >= 1:
         return secs_between_failures
@@ -46,8 +46,8 @@ def useful_share(
     Raises:
       ValueError: naming field, rule and value.
     """
-    _check_positive("save_interval", save_interval, 0)
-    _check_positive("secs_between_failures", secs_between_failures, 0)
+    _check_positive("save_interval", save_interval)
+    _check_positive("secs_between_failures", secs_between_failures)
     mean = secs_between_failures
     growth = math.expm1(min(700.0, (save_interval + save_secs) / mean))
     return save_interval / (mean * math.exp(min(700.0, restart_secs / mean)) * growth)

@@ -38,7 +38,9 @@ class Network:
     def trained_bytes(self) -> int:
         """Of the variables that have gradients."""
         return sum(
-            size for size, trained in zip(self.variable_bytes, self.is_trained, strict=True) if trained
+            size
+            for size, trained in zip(self.variable_bytes, self.is_trained, strict=True)
+            if trained
         )
 
     def load(self, computation_secs: float, ps: int = 1, wire_share: float = 1.0) -> Load:

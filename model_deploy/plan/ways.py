@@ -6,9 +6,8 @@ processes share.
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
 
-from model_deploy.checks import check_choice, check_whole
+from model_deploy.checks import check_at_least, check_choice, check_whole
 
 WAYS = ("all_reduce", "synchronous", "asynchronous")
 # Of a frame of Ethernet with 1500 bytes of payload, 52 are the headers of IPv4 and of TCP with
@@ -27,10 +26,22 @@ class Link:
     Attributes:
       bytes_per_sec: in each direction, headers included; more than 0.
       latency_secs: from the sending of a small message until it is there.
+      handling_secs_per_byte: how long a process has to do with each byte of its variables in a
+        step, such as to copy and to add it, while the link is idle.
+
+    Raises:
+      ValueError: naming field, rule and value.
     """
 
     bytes_per_sec: float
     latency_secs: float = 0.0002
+    handling_secs_per_byte: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.bytes_per_sec > 0:
+            raise ValueError(f"bytes_per_sec must be more than 0, got {self.bytes_per_sec}")
+        check_at_least("latency_secs", self.latency_secs, 0)
+        check_at_least("handling_secs_per_byte", self.handling_secs_per_byte, 0)
 
     def secs(self, num_bytes: float) -> float:
         """How long so many bytes of tensors take."""
@@ -80,6 +91,10 @@ class Load:
         """Of all variables."""
         return sum(self.layer_bytes)
 
+    def owners(self, ps: int) -> tuple[int, ...]:
+        """The parameter server of each layer, of so many."""
+        return self.ps_of_layer or tuple(i % ps for i in range(len(self.layer_bytes)))
+
 
 @dataclasses.dataclass(frozen=True)
 class Step:
@@ -103,12 +118,18 @@ class Step:
 
 
 def step(way: Way, load: Load, link: Link) -> Step:
-    """A step by any way; see `all_reduce`, `synchronous` and `asynchronous`."""
-    if way.workers == 1 and way.name == "all_reduce":
-        return Step(load.computation_secs, 0.0, "none", 0.0, 0.0)
+    """A step by any way; see `all_reduce`, `synchronous` and `asynchronous`.
+
+    Raises:
+      ValueError: if the load has no layer.
+    """
+    if not load.layer_bytes:
+        raise ValueError("layer_bytes must have at least one, got none")
     if way.name == "all_reduce":
         return all_reduce(way.workers, load, link)
-    return synchronous(way, load, link)
+    return (
+        synchronous(way, load, link) if way.name == "synchronous" else asynchronous(way, load, link)
+    )
 
 
 def all_reduce(workers: int, load: Load, link: Link) -> Step:
@@ -116,8 +137,16 @@ def all_reduce(workers: int, load: Load, link: Link) -> Step:
 
     Each of n workers sends, and receives, 2 (n - 1) / n of the gradients, whatever n is, and none
     can do with less (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of
-    workstations, Journal of Parallel and Distributed Computing 69, 2009).
+    workstations, Journal of Parallel and Distributed Computing 69, 2009).  That takes 2 (n - 1)
+    messages one after the other, of which only the last pack's add to the time, as others are
+    under way meanwhile.
+
+    Gradients come from the last layer to the first, in the second and third third of the
+    computation; a pack of them goes when it is full and the one before has gone.  The variables
+    are new when the last one is there: the next step cannot begin before.
     """
+    if workers == 1:
+        return Step(load.computation_secs, 0.0, "none", 0.0, 0.0)
     share = 2 * (workers - 1) / workers
     ready, end = load.computation_secs * FORWARD_SHARE, 0.0
     backward = (load.computation_secs - ready) / len(load.layer_bytes)
@@ -129,41 +158,83 @@ def all_reduce(workers: int, load: Load, link: Link) -> Step:
             end = max(end, ready) + link.secs(share * pack)
             pack = 0.0
     sent = share * load.total_bytes
-    return Step(end, link.secs(sent), "worker", sent, 0.0)
+    secs = end + 2 * (workers - 1) * link.latency_secs + _handling(load, link)
+    return Step(secs, link.secs(sent), "worker", sent, 0.0)
 
 
 def synchronous(way: Way, load: Load, link: Link) -> Step:
-    """A step on parameter servers, of all workers together."""
-    owners = load.ps_of_layer or tuple(i % way.ps for i in range(len(load.layer_bytes)))
-    layers = list(zip(load.layer_bytes, owners, strict=True))
-    count = len(layers)
+    """A step on parameter servers, of all workers together.
+
+    Each parameter server sends each of its variables to each worker, in the order in which the
+    forward pass needs them, and receives as many gradients, as the backward pass makes them.  All
+    workers do the same at the same time, so a link is used in one direction and then in the other:
+    2 n times what the fullest server has, or 2 times all variables on a worker's link (Li et al.,
+    Scaling distributed machine learning with the parameter server, OSDI 2014, has the scheme).
+    Then the chief updates the variables and tells the workers, in four messages one after the other.
+    """
+    secs = _pass_through(way.workers, way.ps, load, link)
+    wire, name, sent = _busiest(way, load, link)
+    secs += 4 * link.latency_secs + _handling(load, link)
+    return Step(secs, 2 * wire, name, load.total_bytes, sent)
+
+
+def asynchronous(way: Way, load: Load, link: Link) -> Step:
+    """A step of each worker on parameter servers, where none waits for others.
+
+    That is at least what a worker takes that has the servers for itself, and at least what the
+    busiest link takes for a step of every worker, in one direction, as others use the other one
+    meanwhile (the bounds of Denning and Buzen, The operational analysis of queueing network
+    models, ACM Computing Surveys 10, 1978; with n workers in turn they are nearly reached).
+    """
+    alone = _pass_through(1, way.ps, load, link) + 2 * link.latency_secs
+    wire, name, sent = _busiest(way, load, link)
+    secs = max(alone, wire) + _handling(load, link)
+    return Step(secs, wire, name, load.total_bytes, sent)
+
+
+def _handling(load: Load, link: Link) -> float:
+    return link.handling_secs_per_byte * load.total_bytes
+
+
+def _busiest(way: Way, load: Load, link: Link) -> tuple[float, str, float]:
+    """Seconds of the busiest link in one direction, whose it is, and a server's bytes."""
+    owners = load.owners(way.ps)
+    fullest = max(
+        sum(size for size, owner in zip(load.layer_bytes, owners, strict=True) if owner == ps)
+        for ps in range(way.ps)
+    )
+    sent = way.workers * fullest
+    by_ps = (link.secs(sent), "parameter server", sent)
+    by_worker = (link.secs(load.total_bytes), "worker", sent)
+    return max(by_ps, by_worker, key=lambda each: each[0])
+
+
+def _pass_through(workers: int, ps: int, load: Load, link: Link) -> float:
+    """Reading variables, forward pass, backward pass and sending gradients, each as it can."""
+    layers = list(zip(load.layer_bytes, load.owners(ps), strict=True))
+    forward = load.computation_secs * FORWARD_SHARE / len(layers)
+    backward = load.computation_secs * (1 - FORWARD_SHARE) / len(layers)
     now = 0.0
-    forward = load.computation_secs * FORWARD_SHARE / count
-    backward = load.computation_secs * (1 - FORWARD_SHARE) / count
-    links = _Links(way, link)
+    links = _Links(workers, ps, link)
     for size, owner in layers:
         now = max(now, links.move(0.0, size, owner)) + forward
-    links = _Links(way, link)
     end = now
+    links = _Links(workers, ps, link)
     for size, owner in reversed(layers):
         now += backward
         end = max(end, links.move(now, size, owner))
-    fullest = max(sum(size for size, owner in layers if owner == ps) for ps in range(way.ps))
-    sent = way.workers * fullest
-    by_ps, by_worker = 2 * link.secs(sent), 2 * link.secs(load.total_bytes)
-    wire, name = max((by_ps, "parameter server"), (by_worker, "worker"))
-    return Step(end, wire, name, load.total_bytes, sent)
+    return end
 
 
 class _Links:
     """The links in one direction, each until when it is busy."""
 
-    def __init__(self, way: Way, link: Link) -> None:
-        self._way, self._link = way, link
-        self._worker, self._ps = 0.0, [0.0] * way.ps
+    def __init__(self, workers: int, ps: int, link: Link) -> None:
+        self._workers, self._link = workers, link
+        self._worker, self._ps = 0.0, [0.0] * ps
 
     def move(self, ready: float, size: float, ps: int) -> float:
         """When a tensor of each worker, ready at a time, has come from or to a server."""
         self._worker = max(self._worker, ready) + self._link.secs(size)
-        self._ps[ps] = max(self._ps[ps], ready) + self._link.secs(self._way.workers * size)
+        self._ps[ps] = max(self._ps[ps], ready) + self._link.secs(self._workers * size)
         return max(self._worker, self._ps[ps])
