@@ -127,19 +127,21 @@ class Measured:
         return self.group.planned(self.megabits, self.computation_secs)
 
     @property
-    def typical(self) -> float:
-        """The median of the rounds."""
-        return statistics.median(self.seconds)
+    def least(self) -> float:
+        """Of the rounds: what else this machine does makes others longer."""
+        return min(self.seconds)
 
     def __str__(self) -> str:
         planned = self.planned
-        return (
-            f"{self.group.name:<32} {self.megabits:>5} Mbit/s  computing {self.computation_secs:6.2f}"
-            f"  {self.typical:6.3f} s ({min(self.seconds):.3f} to {max(self.seconds):.3f})"
-            f"  wire {planned.wire_secs:6.3f}  plan {planned.secs:6.3f}"
-            f" ({planned.secs / self.typical - 1:+.0%})  MB sent {self.worker_sent:.1f}"
-            + (f", by ps {self.ps_sent:.1f}" if self.ps else "")
-        )
+        parts = [
+            f"{self.group.name:<32} {self.megabits:>5} Mbit/s",
+            f"computing {self.computation_secs:6.2f} s",
+            f"{self.least:6.3f} s (to {max(self.seconds):.3f})",
+            f"wire {planned.wire_secs:6.3f}",
+            f"plan {planned.secs:6.3f} ({planned.secs / self.least - 1:+.0%})",
+            f"MB sent {self.worker_sent:.1f}",
+        ]
+        return "  ".join(parts + ([f"by ps {self.ps_sent:.1f}"] if self.ps else []))
 
 
 def measure(
@@ -170,13 +172,21 @@ def measure(
             namespaces.set_rate(hosts, megabits)
             for share in computing:
                 secs = share * group.transfer_secs(megabits)
-                yield _measure(group, hosts, workers, megabits, secs, rounds)
+                yield _measure(
+                    group,
+                    hosts,
+                    workers,
+                    megabits=megabits,
+                    computation_secs=secs,
+                    rounds=rounds,
+                )
 
 
 def _measure(
     group: Group,
     hosts: Sequence[namespaces.Host],
     workers: Sequence[Child],
+    *,
     megabits: int,
     computation_secs: float,
     rounds: int,
@@ -191,10 +201,10 @@ def _measure(
         together(seconds_of_round(workers, steps, computation_secs)) / steps for _ in range(rounds)
     ]
     after = [link_bytes(host.interface) for host in hosts]
+    pairs = list(zip(before, after, strict=True))
     # What a host sends is received by this machine's end of the link.
     sent, received = (
-        [(late[i] - early[i]) / (steps * rounds) / 1e6 for early, late in zip(before, after)]
-        for i in (0, 1)
+        [(late[i] - early[i]) / (steps * rounds) / 1e6 for early, late in pairs] for i in (0, 1)
     )
     return Measured(
         **dataclasses.asdict(group),

@@ -135,6 +135,7 @@ def start_task(
     job_name: str,
     task_id: int,
     deployment: model_deploy.DeploymentConfig | None = None,
+    *,
     threads: int | None = None,
 ) -> tuple[cluster_lib.Cluster, Any, Any]:
     """Starts a task's server; returns its cluster, server and the configuration of its sessions.

@@ -16,8 +16,8 @@ def expected_slowest(workers: int, mean: float, deviation: float, backups: int =
     Times are normal and independent.  Of n of them the k-th is at most x with the probability
     sum over i from k to n of C(n, i) F(x)^i (1 - F(x))^(n - i), and for k = n, the maximum, with
     F(x)^n (David and Nagaraja, Order Statistics, 3rd edition 2003, section 2.1); its expectation is
-    mean + deviation * (integral of 1 - that over x > 0, less that of it over x < 0), x in standard
-    deviations.  What backups are worth: Chen et al., Revisiting Distributed Synchronous SGD, 2016.
+    the integral of 1 - that from where it is 0 on, which is added to where that is.  What backups
+    are worth: Chen et al., Revisiting Distributed Synchronous SGD, 2016.
 
     >>> round(expected_slowest(2, 1.0, 0.1), 4)  # 1 + 0.1 / sqrt(pi)
     1.0564
@@ -45,9 +45,9 @@ def expected_slowest(workers: int, mean: float, deviation: float, backups: int =
     normal = statistics.NormalDist()
     below = np.array([normal.cdf(point) for point in x])
     done = _at_least(workers - backups, workers, below)
-    inside = np.where(x >= 0, 1 - done, -done)
-    step = x[1] - x[0]
-    return mean + deviation * float(np.sum((inside[1:] + inside[:-1]) / 2) * step)
+    # Where it begins, nobody is done.
+    slowest = x[0] + float(np.sum(2 - done[1:] - done[:-1]) / 2 * (x[1] - x[0]))
+    return mean + deviation * slowest
 
 
 def _at_least(count: int, workers: int, below: np.ndarray) -> np.ndarray:

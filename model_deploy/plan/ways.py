@@ -170,7 +170,8 @@ def synchronous(way: Way, load: Load, link: Link) -> Step:
     workers do the same at the same time, so a link is used in one direction and then in the other:
     2 n times what the fullest server has, or 2 times all variables on a worker's link (Li et al.,
     Scaling distributed machine learning with the parameter server, OSDI 2014, has the scheme).
-    Then the chief updates the variables and tells the workers, in four messages one after the other.
+    Then the chief updates the variables and tells the workers, in four messages, each after
+    the other.
     """
     secs = _pass_through(way.workers, way.ps, load, link)
     wire, name, sent = _busiest(way, load, link)
