@@ -85,8 +85,10 @@ def _host(stack: contextlib.ExitStack, prefix: str, bridge: str, index: int, meg
     name, near, far = (f"{prefix}{kind}{index}" for kind in ("n", "a", "b"))
     host = Host(f"10.213.77.{index + 1}", ("ip", "netns", "exec", name), near, far)
     _run("ip", "netns", "add", name)
-    stack.callback(_run, "ip", "netns", "del", name)  # and the link with it
+    stack.callback(_run, "ip", "netns", "del", name)
     _run("ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", name)
+    # A namespace ends some time after it is deleted, and would end its link only then.
+    stack.callback(_run, "ip", "link", "del", near)
     _run("ip", "link", "set", near, "master", bridge, "up")
     _run(*host.within, "ip", "address", "add", f"{host.address}/24", "dev", far)
     _run(*host.within, "ip", "link", "set", far, "up")
