@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 
-from model_deploy.checks import check_at_least, check_whole
+from model_deploy.checks import check_at_least, check_choice, check_whole
 from model_deploy.plan.failures import best_save_interval, useful_share
 from model_deploy.plan.network import Network
 from model_deploy.plan.stragglers import expected_slowest
@@ -108,6 +108,10 @@ def plan_for(
     Raises:
       ValueError: naming field, rule and value.
     """
+    for each in ps:
+        check_whole("ps", each, 1)
+    for precision in precisions:
+        check_choice("precision", precision, PRECISIONS)
     rows: list[Row] = []
     choices = []
     for count in workers:
