@@ -8,27 +8,21 @@ As root on Linux, with `ip` and `tc`; elsewhere it says what is missing.
 
 import argparse
 import contextlib
-import dataclasses
-import datetime
 import fnmatch
 import functools
-import json
-import pathlib
 import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-from benchmarks import namespaces, network_grid
+from benchmarks import namespaces, network_data, network_grid
 from benchmarks.child import Child
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
-from benchmarks.machine import describe_machine
 from benchmarks.traffic import received_bytes
 from benchmarks.wire import PRECISIONS, seconds_of_round, start_workers
 
 SECONDS, BYTES = "seconds per step", "MB sent per worker and step"
 NUM_WORKERS, MEGABITS = 4, 400
 FIRST_PORT = 2222
-DATA = pathlib.Path(__file__).parent / "data" / "slow_network.json"
 
 
 def benchmarks(settings: Settings) -> Iterable[Benchmark]:
@@ -90,7 +84,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--list", action="store_true", help="only print the names of the rows")
     parser.add_argument("--rows", default="*", help="pattern of names, such as 'synchronous-4w-*'")
     parser.add_argument("--rounds", type=int, default=3, help="of at least three steps each")
-    parser.add_argument("--write", action="store_true", help=f"put them into {DATA.name}")
+    parser.add_argument(
+        "--write", action="store_true", help=f"put them into {network_data.DATA.name}"
+    )
     flags = parser.parse_args(arguments[1:])
     chosen = [group for group in network_grid.GRID if fnmatch.fnmatch(group.name, flags.rows)]
     if not chosen:
@@ -106,26 +102,8 @@ def main(arguments: Sequence[str]) -> int:
         for measured in network_grid.measure(group, network_grid.GRID[group], flags.rounds):
             print(measured, flush=True)
             if flags.write:
-                write(measured)
+                network_data.write(measured)
     return 0
-
-
-def write(measured: network_grid.Measured, path: pathlib.Path = DATA) -> None:
-    """Puts a measurement into the file, in the place of an earlier one of the same row."""
-    rows = json.loads(path.read_text()) if path.exists() else []
-    row = {
-        **dataclasses.asdict(measured),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "machine": describe_machine(),
-    }
-    same = ("way", "workers", "ps", "megabytes", "layers", "clones", "megabits")
-
-    def key(each: Mapping[str, object]) -> tuple[object, ...]:
-        return (*(each[name] for name in same), bool(each["computation_secs"]))
-
-    rows = [each for each in rows if key(each) != key(row)] + [row]
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("[\n" + ",\n".join(json.dumps(each) for each in rows) + "\n]\n")
 
 
 if __name__ == "__main__":

@@ -182,15 +182,17 @@ def synchronous(way: Way, load: Load, link: Link) -> Step:
 def asynchronous(way: Way, load: Load, link: Link) -> Step:
     """A step of each worker on parameter servers, where none waits for others.
 
-    That is at least what a worker takes that has the servers for itself, and at least what the
-    busiest link takes for a step of every worker, in one direction, as others use the other one
-    meanwhile (the bounds of Denning and Buzen, The operational analysis of queueing network
-    models, ACM Computing Surveys 10, 1978; with n workers in turn they are nearly reached).
+    Equal workers fall into step all the same: those that read at the same time share the links,
+    get the last variable at the same time, and send at the same time.  So a step takes what that of
+    `synchronous` takes, but for the chief's messages.  Workers that differ come apart; the link of
+    a server then carries both directions at a time, and a step takes at least half as long on the
+    wire, and at least what a worker takes by itself (Denning and Buzen, The operational analysis
+    of queueing network models, ACM Computing Surveys 10, 1978).
     """
-    alone = _pass_through(1, way.ps, load, link) + 2 * link.latency_secs
+    secs = _pass_through(way.workers, way.ps, load, link)
     wire, name, sent = _busiest(way, load, link)
-    secs = max(alone, wire) + _handling(load, link)
-    return Step(secs, wire, name, load.total_bytes, sent)
+    secs += 2 * link.latency_secs + _handling(load, link)
+    return Step(secs, 2 * wire, name, load.total_bytes, sent)
 
 
 def _handling(load: Load, link: Link) -> float:

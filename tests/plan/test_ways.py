@@ -42,10 +42,10 @@ def test_synchronous_servers_send_and_receive_all_for_each_worker(ps, secs):
     assert (found.worker_bytes, found.ps_bytes) == (100, pytest.approx(400 / ps))
 
 
-def test_asynchronous_workers_use_both_directions_at_a_time():
-    """While one worker reads, another sends: 4 x 100 bytes in 4 s, not 8 s."""
-    assert _secs(Way("asynchronous", 4, 1)) == pytest.approx(4.0)
-    assert _secs(Way("asynchronous", 1, 1)) == pytest.approx(2.0)  # alone it does not
+def test_equal_asynchronous_workers_fall_into_step():
+    """They share the servers' links as synchronous ones do: 4 x 100 bytes, there and back."""
+    assert _secs(Way("asynchronous", 4, 1)) == pytest.approx(8.0)
+    assert _secs(Way("asynchronous", 1, 1)) == pytest.approx(2.0)
 
 
 def test_gradients_leave_while_others_are_computed():
