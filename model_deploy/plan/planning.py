@@ -146,9 +146,11 @@ def choose(rows: Sequence[Row]) -> tuple[Row, str]:
 
     chosen = max(rows, key=worth)
     share = chosen.images_per_sec / best.images_per_sec
-    limit = {"none": "nothing crosses a link", "computation": "computation is the limit"}.get(
-        chosen.step.link, f"the link of a {chosen.step.link} is the limit"
-    )
+    limit = {
+        "none": "nothing crosses a link",
+        "computation": "computation is the limit",
+        "messages": "messages, one after the other, are the limit",
+    }.get(chosen.step.link, f"the link of a {chosen.step.link} is the limit")
     if chosen is best:
         return chosen, f"the most images/s; {limit}"
     return chosen, f"{share:.0%} of the images/s of {best.name}, with less trouble; {limit}"

@@ -16,7 +16,7 @@ FRAME_BYTES, FRAME_PAYLOAD = 1514, 1448
 # The backward pass has two products of matrices for each one of the forward pass.
 FORWARD_SHARE = 1 / 3
 # As `model_deploy.all_reduce` packs gradients.
-PACK_BYTES = 4 << 20
+PACK_BYTES, PACKS_UNDER_WAY = 4 << 20, 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Link:
     Attributes:
       bytes_per_sec: in each direction, headers included; more than 0.
       latency_secs: from the sending of a small message until it is there.
-      handling_secs_per_byte: how long a process has to do with each byte of its variables in a
-        step, such as to copy and to add it, while the link is idle.
+      handling_secs_per_byte: how long a worker has to do with each byte of its gradients in a
+        ring, such as to copy and to add it, before it can send it on.
 
     Raises:
       ValueError: naming field, rule and value.
@@ -104,7 +104,8 @@ class Step:
       secs: until all is done.
       wire_secs: what the busiest link needs alone, one direction after the other where the
         way has it so.
-      link: which link that is.
+      link: whose link that is: `worker` or `parameter server`; or `messages`, one after the
+        other, if they take longer; `none` for a worker by itself.
       worker_bytes: of tensors, on the link of a worker, in each direction.
       ps_bytes: on the fullest link of a parameter server, in each direction; for a step of
         every worker.
@@ -137,9 +138,9 @@ def all_reduce(workers: int, load: Load, link: Link) -> Step:
 
     Each of n workers sends, and receives, 2 (n - 1) / n of the gradients, whatever n is, and none
     can do with less (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of
-    workstations, Journal of Parallel and Distributed Computing 69, 2009).  That takes 2 (n - 1)
-    messages one after the other, of which only the last pack's add to the time, as others are
-    under way meanwhile.
+    workstations, Journal of Parallel and Distributed Computing 69, 2009).  For each pack that takes
+    2 (n - 1) messages one after the other; while they are under way, so are those of three other
+    packs.  With hundreds of workers these messages are the limit, and no bytes.
 
     Gradients come from the last layer to the first, in the second and third third of the
     computation; a pack of them goes when it is full and the one before has gone.  The variables
@@ -150,16 +151,19 @@ def all_reduce(workers: int, load: Load, link: Link) -> Step:
     share = 2 * (workers - 1) / workers
     ready, end = load.computation_secs * FORWARD_SHARE, 0.0
     backward = (load.computation_secs - ready) / len(load.layer_bytes)
-    pack = 0.0
+    messages = 2 * (workers - 1) * link.latency_secs
+    pack = by_messages = 0.0
     for i, size in reversed(list(enumerate(load.layer_bytes))):
         ready += backward
         pack += size
         if i == 0 or pack + load.layer_bytes[i - 1] > PACK_BYTES:
-            end = max(end, ready) + link.secs(share * pack)
+            by_messages += messages / PACKS_UNDER_WAY
+            end = max(end, ready) + max(link.secs(share * pack), messages / PACKS_UNDER_WAY)
             pack = 0.0
     sent = share * load.total_bytes
-    secs = end + 2 * (workers - 1) * link.latency_secs + _handling(load, link)
-    return Step(secs, link.secs(sent), "worker", sent, 0.0)
+    wire = link.secs(sent)
+    secs = end + messages + link.handling_secs_per_byte * load.total_bytes
+    return Step(secs, wire, "worker" if by_messages < wire else "messages", sent, 0.0)
 
 
 def synchronous(way: Way, load: Load, link: Link) -> Step:
@@ -175,7 +179,7 @@ def synchronous(way: Way, load: Load, link: Link) -> Step:
     """
     secs = _pass_through(way.workers, way.ps, load, link)
     wire, name, sent = _busiest(way, load, link)
-    secs += 4 * link.latency_secs + _handling(load, link)
+    secs += 4 * link.latency_secs
     return Step(secs, 2 * wire, name, load.total_bytes, sent)
 
 
@@ -191,12 +195,8 @@ def asynchronous(way: Way, load: Load, link: Link) -> Step:
     """
     secs = _pass_through(way.workers, way.ps, load, link)
     wire, name, sent = _busiest(way, load, link)
-    secs += 2 * link.latency_secs + _handling(load, link)
+    secs += 2 * link.latency_secs
     return Step(secs, 2 * wire, name, load.total_bytes, sent)
-
-
-def _handling(load: Load, link: Link) -> float:
-    return link.handling_secs_per_byte * load.total_bytes
 
 
 def _busiest(way: Way, load: Load, link: Link) -> tuple[float, str, float]:

@@ -85,6 +85,14 @@ def test_messages_take_time(way, messages):
     assert _secs(way, link=late) - _secs(way) == pytest.approx(messages * 0.5)
 
 
+def test_hundreds_of_workers_wait_for_messages():
+    """Ten packs, four at a time: of 2 x 511 messages each, 10 / 4 times, and once for the last."""
+    load = Load((4e6,) * 10, 0.0)
+    found = plan.step(Way("all_reduce", 512), load, Link(1e12, 0.001))
+    assert found.link == "messages"
+    assert found.secs == pytest.approx(1.022 * (10 / 4 + 1))
+
+
 @pytest.mark.parametrize("name", plan.WAYS)
 @pytest.mark.parametrize("computation", [0.0, 1.0, 5.0])
 def test_no_step_beats_its_limits(name, computation):
