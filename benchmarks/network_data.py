@@ -47,7 +47,7 @@ def write(measured: Measured, path: pathlib.Path = DATA) -> None:
 
 def errors(rows: Iterable[Measured]) -> list[float]:
     """How far the plan is from each measurement, as a share of it; less is negative."""
-    return [row.planned.secs / row.least - 1 for row in rows]
+    return [row.planned.secs / row.typical - 1 for row in rows]
 
 
 def summary(rows: Sequence[Measured]) -> str:
@@ -70,14 +70,14 @@ def draw(rows: Sequence[Measured], path: pathlib.Path = PICTURE) -> None:
         for computes in (False, True):
             some = [r for r in rows if r.way == name and bool(r.computation_secs) == computes]
             axis.scatter(
-                [row.least for row in some],
+                [row.typical for row in some],
                 [row.planned.secs for row in some],
                 marker=marker,
                 facecolors="none" if computes else None,
                 edgecolors=f"C{plan.WAYS.index(name)}",
                 label=f"{name.replace('_', '-')}, {'computing' if computes else 'wire alone'}",
             )
-    ends = [min(row.least for row in rows) * 0.8, max(row.least for row in rows) * 1.25]
+    ends = [min(row.typical for row in rows) * 0.8, max(row.typical for row in rows) * 1.25]
     for share, style in ((1.0, "-"), (1.1, "--"), (1 / 1.1, "--"), (1.25, ":"), (0.75, ":")):
         axis.plot(ends, [share * end for end in ends], style, color="gray", linewidth=0.8)
     axis.set_xscale("log")

@@ -61,7 +61,7 @@ class Network:
             if trained
         ]
         sizes, tasks = zip(*layers, strict=True)
-        return Load(sizes, computation_secs, tasks)
+        return Load(sizes, computation_secs, tasks, wire_share)
 
 
 def network_of(model: DeployedModel, batch_size: int) -> Network:

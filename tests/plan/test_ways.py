@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from model_deploy import plan
-from model_deploy.plan import Link, Load, Way
+from model_deploy.plan import Link, Load, Way, ways
 
 # A link that carries 100 bytes of tensors per second.
 LINK = Link(100 * 1514 / 1448, latency_secs=0.0)
@@ -42,9 +42,9 @@ def test_synchronous_servers_send_and_receive_all_for_each_worker(ps, secs):
     assert (found.worker_bytes, found.ps_bytes) == (100, pytest.approx(400 / ps))
 
 
-def test_equal_asynchronous_workers_fall_into_step():
-    """They share the servers' links as synchronous ones do: 4 x 100 bytes, there and back."""
-    assert _secs(Way("asynchronous", 4, 1)) == pytest.approx(8.0)
+def test_asynchronous_workers_are_between_two_limits():
+    """Of 4, in step 8 s and apart at least 4 s, a fifth of the way: 7.2 s; of one 2 s."""
+    assert _secs(Way("asynchronous", 4, 1)) == pytest.approx(8.0 - ways.APART * 4.0)
     assert _secs(Way("asynchronous", 1, 1)) == pytest.approx(2.0)
 
 
@@ -90,6 +90,13 @@ def test_hundreds_of_workers_wait_for_messages():
     load = Load((4e6,) * 10, 0.0)
     found = plan.step(Way("all_reduce", 512), load, Link(1e12, 0.001))
     assert found.link == "messages"
+    assert found.secs == pytest.approx(1.022 * (10 / 4 + 1))
+
+
+def test_narrow_gradients_are_as_many_packs():
+    """Packs are made of 32 bits: half of the bytes takes as many messages."""
+    narrow = Load((2e6,) * 10, 0.0, wire_share=0.5)
+    found = plan.step(Way("all_reduce", 512), narrow, Link(1e12, 0.001))
     assert found.secs == pytest.approx(1.022 * (10 / 4 + 1))
 
 
