@@ -24,7 +24,8 @@ def read(path: pathlib.Path = DATA) -> list[Measured]:
     """What was measured."""
     names = [field.name for field in dataclasses.fields(Measured)]
     rows = json.loads(path.read_text()) if path.exists() else []
-    return [Measured(**{name: row[name] for name in names}) for row in rows]
+    kept = [{name: row[name] for name in names} for row in rows]
+    return [Measured(**{**row, "seconds": tuple(row["seconds"])}) for row in kept]
 
 
 def write(measured: Measured, path: pathlib.Path = DATA) -> None:

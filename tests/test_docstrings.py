@@ -75,6 +75,8 @@ WITHOUT_TENSORS = _table(
         ops_are_deterministic set_attribute set_device set_initializer slurm_step tape_records
         xla_kernels
     launch: LaunchOptions Launcher ReservedPorts
+    plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
+        expected_slowest network_of plan_for step table useful_share
     precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory

@@ -46,7 +46,7 @@ def expected_slowest(workers: int, mean: float, deviation: float, backups: int =
     below = np.array([normal.cdf(point) for point in x])
     done = _at_least(workers - backups, workers, below)
     # Where it begins, nobody is done.
-    slowest = x[0] + float(np.sum(2 - done[1:] - done[:-1]) / 2 * (x[1] - x[0]))
+    slowest = float(x[0]) + float(np.sum(2 - done[1:] - done[:-1]) / 2 * (x[1] - x[0]))
     return mean + deviation * slowest
 
 

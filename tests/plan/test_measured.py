@@ -29,7 +29,7 @@ def test_every_way_was_measured(way):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.group.name}-{row.megabits}")
 def test_bytes_are_those_of_the_plan(row):
-    """What crossed each link is what the formulas say, and at most 8% more: headers and messages."""
+    """What crossed each link is what the formulas say, and at most 8% more, for messages."""
     planned = row.planned
     assert 1.0 <= row.worker_sent * 1e6 / planned.worker_bytes < 1.08
     if row.ps:
@@ -43,7 +43,7 @@ def test_clones_share_a_link():
         for row in ROWS
         if row.workers == 4 and row.megabytes == 40
     }
-    pairs = [(key, sent[*key[:2], 1]) for key in sent if key[2] > 1]
+    pairs = [(key, sent[(*key[:2], 1)]) for key in sent if key[2] > 1]
     assert pairs
     for key, alone in pairs:
         assert sent[key] == pytest.approx(alone, rel=0.01)
