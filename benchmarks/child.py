@@ -20,7 +20,13 @@ from typing import Any
 
 
 class Requests:
-    """The child's end: iterating gives an item for each measurement that is asked for."""
+    """The child's end: iterating gives an item for each measurement that is asked for.
+
+    Attributes:
+      words: those of the last request.
+    """
+
+    words = ""
 
     def __init__(self) -> None:
         # Libraries print; only answers may go to the pipe.
@@ -33,7 +39,9 @@ class Requests:
 
     def wait(self) -> bool:
         """Waits for a request; False when there are no more."""
-        return bool(sys.stdin.readline())
+        line = sys.stdin.readline()
+        self.words = line.strip()
+        return bool(line)
 
     def __iter__(self) -> Iterator[None]:
         while self.wait():
@@ -103,10 +111,10 @@ class Child:
         self.send()
         return self.receive()
 
-    def send(self) -> None:
-        """Asks for a measurement without waiting for it."""
+    def send(self, words: str = "") -> None:
+        """Asks for a measurement without waiting for it; `words` are one line."""
         assert self._process.stdin is not None
-        self._process.stdin.write("\n")
+        self._process.stdin.write(f"{words}\n")
         self._process.stdin.flush()
 
     def receive(self) -> dict[str, float]:

@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -19,11 +21,13 @@ class Host(NamedTuple):
       address: its IP address.
       within: words before a command that is to run in it.
       interface: this machine's end of the link, which receives what the host sends.
+      far_interface: the host's end of it.
     """
 
     address: str
     within: Sequence[str]
     interface: str
+    far_interface: str
 
 
 def missing() -> str | None:
@@ -43,7 +47,8 @@ def slow_network(num_hosts: int, megabits: int) -> Iterator[list[Host]]:
     Raises:
       OSError: if the network cannot be made; with what the command said.
     """
-    prefix = f"md{os.getpid() % 100_000}"
+    remove_leftovers()
+    prefix = f"md{os.getpid()}"
     bridge = f"{prefix}br"
     with contextlib.ExitStack() as stack:
         _run("ip", "link", "add", bridge, "type", "bridge")
@@ -52,23 +57,48 @@ def slow_network(num_hosts: int, megabits: int) -> Iterator[list[Host]]:
         yield [_host(stack, prefix, bridge, i, megabits) for i in range(num_hosts)]
 
 
+def set_rate(hosts: Sequence[Host], megabits: int) -> None:
+    """Lets the links of hosts have another rate, in each direction.
+
+    Raises:
+      OSError: if it cannot be set; with what the command said.
+    """
+    limit = ("root", "tbf", "rate", f"{megabits}mbit", *_QUEUE)
+    for host in hosts:
+        _run("tc", "qdisc", "replace", "dev", host.interface, *limit)
+        _run(*host.within, "tc", "qdisc", "replace", "dev", host.far_interface, *limit)
+
+
+def remove_leftovers() -> None:
+    """Removes the networks of processes that were killed before they could do so."""
+    for kind, listed in (("netns", _run("ip", "netns", "list")), ("link", _bridges())):
+        for name, pid in re.findall(r"\b(md(\d+)(?:n\d+|br))\b", listed):
+            if not pathlib.Path(f"/proc/{pid}").exists():
+                _run("ip", kind, "del", name)
+
+
+def _bridges() -> str:
+    return _run("ip", "-brief", "link", "show", "type", "bridge")
+
+
 def _host(stack: contextlib.ExitStack, prefix: str, bridge: str, index: int, megabits: int) -> Host:
     name, near, far = (f"{prefix}{kind}{index}" for kind in ("n", "a", "b"))
-    host = Host(f"10.213.77.{index + 1}", ("ip", "netns", "exec", name), near)
+    host = Host(f"10.213.77.{index + 1}", ("ip", "netns", "exec", name), near, far)
     _run("ip", "netns", "add", name)
-    stack.callback(_run, "ip", "netns", "del", name)  # and the link with it
+    stack.callback(_run, "ip", "netns", "del", name)
     _run("ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", name)
+    # A namespace ends some time after it is deleted, and would end its link only then.
+    stack.callback(_run, "ip", "link", "del", near)
     _run("ip", "link", "set", near, "master", bridge, "up")
     _run(*host.within, "ip", "address", "add", f"{host.address}/24", "dev", far)
     _run(*host.within, "ip", "link", "set", far, "up")
     _run(*host.within, "ip", "link", "set", "lo", "up")
-    limit = ("root", "tbf", "rate", f"{megabits}mbit", *_QUEUE)
-    _run("tc", "qdisc", "add", "dev", near, *limit)
-    _run(*host.within, "tc", "qdisc", "add", "dev", far, *limit)
+    set_rate([host], megabits)
     return host
 
 
-def _run(*command: str) -> None:
+def _run(*command: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout

@@ -44,10 +44,14 @@ class Rounds(tf1.train.SessionRunHook):
 
 
 def serve_ps(
-    requests: Requests, worker_hosts: Sequence[str], ps_hosts: Sequence[str], task_id: int
+    requests: Requests,
+    worker_hosts: Sequence[str],
+    ps_hosts: Sequence[str],
+    task_id: int,
+    threads: int | None = None,
 ) -> None:
     """A parameter server."""
-    start_task(worker_hosts, ps_hosts, "ps", task_id)
+    start_task(worker_hosts, ps_hosts, "ps", task_id, threads=threads)
     requests.ready()
     requests.wait()  # until the other end closes: there is nothing to ask for
 
@@ -139,13 +143,21 @@ def start_task(
     job_name: str,
     task_id: int,
     deployment: model_deploy.DeploymentConfig | None = None,
+    *,
+    threads: int | None = None,
 ) -> tuple[cluster_lib.Cluster, Any, Any]:
-    """Starts a task's server; returns its cluster, server and the configuration of its sessions."""
+    """Starts a task's server; returns its cluster, server and the configuration of its sessions.
+
+    With `threads` so many run ops, and none spins: hosts in namespaces share this machine.
+    """
     tf1.disable_eager_execution()
     cluster = cluster_lib.Cluster(
         tuple(worker_hosts), tuple(ps_hosts), job_name=job_name, task_id=task_id
     )
     config = cluster_lib.session_config(cluster)
+    if threads is not None:
+        config.inter_op_parallelism_threads = threads
+        config.experimental.disable_thread_spinning = True
     if deployment is not None and deployment.all_reduce:
         config = all_reduce.session_config(deployment, config)
     server = cluster_lib.start_server(cluster, config)

@@ -1,15 +1,20 @@
-"""Training over slow links: workers in network namespaces, each link limited.
+"""Training over slow links: processes in network namespaces, each link limited.
 
     python -m benchmarks.slow_network [--rounds=5]
+    python -m benchmarks.slow_network grid [--list] [--rows='all_reduce-*'] [--rounds=3] [--write]
 
 As root on Linux, with `ip` and `tc`; elsewhere it says what is missing.
 """
 
+import argparse
 import contextlib
+import fnmatch
 import functools
+import signal
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 
-from benchmarks import namespaces
+from benchmarks import namespaces, network_data, network_grid
 from benchmarks.child import Child
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
 from benchmarks.traffic import received_bytes
@@ -39,7 +44,6 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
                 way="all_reduce",
                 wire_precision=precision,
                 megabytes=megabytes,
-                steps=steps,
             )
             interfaces = [host.interface for host in hosts]
             contenders[precision] = functools.partial(_measure, workers, interfaces, steps)
@@ -66,10 +70,41 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
 
 def _measure(workers: Sequence[Child], interfaces: Sequence[str], steps: int) -> dict[str, float]:
     before = sum(map(received_bytes, interfaces))
-    seconds = seconds_of_round(workers)
+    seconds = max(seconds_of_round(workers, steps))
     moved = sum(map(received_bytes, interfaces)) - before
     return {SECONDS: seconds / steps, BYTES: moved / (steps * len(workers)) / 1e6}
 
 
+def main(arguments: Sequence[str]) -> int:
+    """The tables, or with `grid` the measurements that plans are compared with."""
+    if arguments[:1] != ["grid"]:
+        run_command(benchmarks, __doc__ or "", arguments)
+        return 0
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.slow_network grid")
+    parser.add_argument("--list", action="store_true", help="only print the names of the rows")
+    parser.add_argument("--rows", default="*", help="pattern of names, such as 'synchronous-4w-*'")
+    parser.add_argument("--rounds", type=int, default=3, help="of at least three steps each")
+    parser.add_argument(
+        "--write", action="store_true", help=f"put them into {network_data.DATA.name}"
+    )
+    flags = parser.parse_args(arguments[1:])
+    chosen = [group for group in network_grid.GRID if fnmatch.fnmatch(group.name, flags.rows)]
+    if not chosen:
+        parser.error(f"--rows must fit a name of --list, got {flags.rows}")
+    if flags.list:
+        print("\n".join(f"{group.name} at {network_grid.GRID[group]} Mbit/s" for group in chosen))
+        return 0
+    if (reason := namespaces.missing()) is not None:
+        parser.error(reason)
+    # The network is removed on the way out, which a signal would not take.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    for group in chosen:
+        for measured in network_grid.measure(group, network_grid.GRID[group], flags.rounds):
+            print(measured, flush=True)
+            if flags.write:
+                network_data.write(measured)
+    return 0
+
+
 if __name__ == "__main__":
-    run_command(benchmarks, __doc__ or "")
+    sys.exit(main(sys.argv[1:]))

@@ -9,6 +9,7 @@ Real processes on the loopback, by each way to train that crosses process border
 
 import contextlib
 import functools
+import json
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -21,6 +22,8 @@ STEPS, BYTES = "steps/s of each worker", "MB per worker and step"
 PRECISIONS = ("float32", "bfloat16")
 WAYS = ("asynchronous", "synchronous", "all_reduce")
 NUM_WORKERS, NUM_PS = 2, 1
+# Of each process, for ops: what computes may be a pause, and hold one of them.
+THREADS = 16
 
 
 def benchmarks(settings: Settings) -> Iterable[Benchmark]:
@@ -44,7 +47,6 @@ def _benchmark(settings: Settings, way: str) -> Benchmark:
                 way=way,
                 wire_precision=precision,
                 megabytes=megabytes,
-                steps=steps,
             )
             contenders[precision] = functools.partial(_measure, workers, steps)
         return contenders
@@ -88,7 +90,13 @@ def start_workers(
         return stack.enter_context(child)
 
     servers = [
-        started("benchmarks.ps_task", "serve_ps", len(worker_hosts) + task, task_id=task)
+        started(
+            "benchmarks.ps_task",
+            "serve_ps",
+            len(worker_hosts) + task,
+            task_id=task,
+            threads=THREADS,
+        )
         for task in range(len(ps_hosts))
     ]
     for server in servers:
@@ -100,6 +108,7 @@ def start_workers(
             task,
             task_id=task,
             train_dir=folder,
+            threads=THREADS,
             **arguments,
         )
         for task in range(len(worker_hosts))
@@ -109,16 +118,18 @@ def start_workers(
     return workers
 
 
-def seconds_of_round(workers: Sequence[Child]) -> float:
-    """A round: all workers at once, over when the last one is."""
+def seconds_of_round(
+    workers: Sequence[Child], steps: int, computation_secs: float = 0.0
+) -> list[float]:
+    """A round of steps by all workers at once: how long each took."""
     for worker in workers:
-        worker.send()
-    return max(worker.receive()["seconds"] for worker in workers)
+        worker.send(json.dumps({"steps": steps, "computation_secs": computation_secs}))
+    return [worker.receive()["seconds"] for worker in workers]
 
 
 def _measure(workers: Sequence[Child], steps: int) -> dict[str, float]:
     before = loopback_bytes()
-    seconds = seconds_of_round(workers)
+    seconds = max(seconds_of_round(workers, steps))
     moved = loopback_bytes() - before
     return {STEPS: steps / seconds, BYTES: moved / (steps * len(workers)) / 1e6}
 

@@ -82,6 +82,8 @@ WITHOUT_TENSORS = _table(
         tape_records xla_kernels
     keras: check_export is_weights_file
     launch: LaunchOptions Launcher ReservedPorts
+    plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
+        expected_slowest network_of plan_for step table useful_share
     precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory

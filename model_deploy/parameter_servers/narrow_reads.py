@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals, packing, placement
 from model_deploy.config import DeploymentConfig
-from model_deploy.parameter_servers.shared_reads import uses_of
+from model_deploy.parameter_servers.shared_reads import order_reads, uses_of
 
 # Ops that give a variable, or rows of it, as it is.
 _READS = (
@@ -131,16 +131,18 @@ def _is_on_ps(config: DeploymentConfig, op: Any) -> bool:
 
 
 def _narrow_in_packs(config: DeploymentConfig, crossings: Sequence[_Crossing]) -> None:
-    """Lets small values come in one pack from each parameter server.
+    """Lets small values come in one pack from each parameter server, the others in order.
 
     They wait for nothing.  What does, such as rows of a part of a clone, would hold up the others.
     """
     by_device: dict[str, list[_Crossing]] = {}
+    large = []
     for crossing in crossings:
         if packing.is_small(crossing.value):
             by_device.setdefault(crossing.device, []).append(crossing)
         else:
-            _narrow(config, crossing)
+            large.append((crossing.value, _narrow(config, crossing)))
+    order_reads(large)
     for device, small in by_device.items():
         values = [crossing.value for crossing in small]
         moved = packing.move_packed(values, device, config.inputs_device(), config.wire_dtype)
@@ -148,11 +150,11 @@ def _narrow_in_packs(config: DeploymentConfig, crossings: Sequence[_Crossing]) -
             _replace(crossing, value)
 
 
-def _narrow(config: DeploymentConfig, crossing: _Crossing) -> None:
-    _replace(
-        crossing,
-        packing.move(crossing.value, crossing.device, config.inputs_device(), config.wire_dtype),
-    )
+def _narrow(config: DeploymentConfig, crossing: _Crossing) -> Any:
+    device = config.inputs_device()
+    value = packing.move(crossing.value, crossing.device, device, config.wire_dtype)
+    _replace(crossing, value)
+    return value
 
 
 def _replace(crossing: _Crossing, value: Any) -> None:

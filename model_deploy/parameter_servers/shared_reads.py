@@ -9,6 +9,10 @@ from model_deploy import internals, packing, placement
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 
+# That much is on its way from a parameter server before it hears of what has arrived: what a link
+# of 10 Gbit/s sends in a millisecond.
+_UNDER_WAY = 1 << 20
+
 
 def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> list[Any]:
     """Lets ops that read the same variable on a parameter server use one read of it.
@@ -41,8 +45,7 @@ def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> list[Any]:
             for index, op in uses_of(read.outputs[0])
             if op in changeable and not _is_remote(config, op.device)
         ]
-        transfers = {(op.inputs[index].name, op.device) for index, op in uses}
-        if len(transfers) > 1 or (transfers and packing.is_small(reads[0].outputs[0])):
+        if uses:
             values.append(_read_once(variable, reads[0].outputs[0], config.inputs_device()))
             for index, op in uses:
                 internals.replace_input(op, index, values[-1])
@@ -58,7 +61,7 @@ def uses_of(tensor: Any) -> Iterator[tuple[int, Any]]:
 
 
 def pack_reads(values: Sequence[Any]) -> None:
-    """Lets small ones of the shared values come from each parameter server in one pack.
+    """Lets small ones of the shared values come in one pack, and the others one after the other.
 
     To be called once gradients are computed, which are those of each variable by itself.
 
@@ -72,6 +75,32 @@ def pack_reads(values: Sequence[Any]) -> None:
             parts = packing.move_packed([reads[i] for i in indices], source, small[0].device)
             for i, part in zip(indices, parts, strict=True):
                 internals.replace_input(small[i].op, 0, part)
+    order_reads([(value.op.inputs[0], value) for value in values if not packing.is_small(value)])
+
+
+def order_reads(reads: Sequence[tuple[Any, Any]]) -> None:
+    """Lets variables come from each parameter server in the order in which they are needed.
+
+    All at once would share the link and come together at the end: the forward pass would wait for
+    the last one to begin with the first.  So a read waits for another one, before it, to have
+    arrived, and `_UNDER_WAY` bytes or more are between them, so that the link is never idle.
+
+    Args:
+      reads: of each variable in that order its value on the parameter server, and what has
+        arrived of it on the worker; tensors of the variable's shape, of reads made for this.
+    """
+    by_server: dict[str, list[tuple[Any, Any]]] = {}
+    for read, arrived in reads:
+        by_server.setdefault(read.device, []).append((read, arrived))
+    for in_order in by_server.values():
+        sizes = [placement.tensor_bytes(r.shape, r.dtype) or _UNDER_WAY for r, _ in in_order]
+        first = 0
+        for k in range(2, len(in_order)):
+            while first < k - 2 and sum(sizes[first + 2 : k]) >= _UNDER_WAY:
+                first += 1
+            if sum(sizes[first + 1 : k]) >= _UNDER_WAY:
+                read, (_, arrived) = in_order[k][0], in_order[first]
+                internals.add_control_inputs(read.op, [arrived.op])
 
 
 def pack_gradients(

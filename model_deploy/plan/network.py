@@ -1,0 +1,128 @@
+"""What a plan needs to know of a network: its variables, in order, and its memory."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import graph_walk, placement
+from model_deploy.deployment import DeployedModel
+from model_deploy.plan.ways import Load
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """A network, and the batch of a worker's step.
+
+    Attributes:
+      variable_bytes: of the model's variables, in the order in which they are made, which is
+        that in which the forward pass needs them.
+      is_trained: of each, whether it is.
+      state_bytes: of all variables, those of the optimizer included.
+      activation_bytes: of what the forward pass keeps for the backward pass, on one device.
+      clones: of a worker, one on each of its devices.
+      batch_size: examples of a worker's step, over all its clones.
+      ps_strategy: as that of a `DeploymentConfig`.
+    """
+
+    variable_bytes: tuple[int, ...]
+    is_trained: tuple[bool, ...]
+    state_bytes: int
+    activation_bytes: int
+    clones: int
+    batch_size: int
+    ps_strategy: str = "round_robin"
+
+    @property
+    def trained_bytes(self) -> int:
+        """Of the variables that have gradients."""
+        return sum(
+            size
+            for size, trained in zip(self.variable_bytes, self.is_trained, strict=True)
+            if trained
+        )
+
+    def load(self, computation_secs: float, ps: int = 1, wire_share: float = 1.0) -> Load:
+        """The work of a step.
+
+        Args:
+          computation_secs: of a worker's step.
+          ps: among how many parameter servers the variables are.
+          wire_share: 1 / 2 where they cross in 16 bits.
+        """
+        chooser = placement.PsDeviceChooser("/job:ps", max(1, ps), self.ps_strategy)
+        owners = [_task(chooser, size) for size in self.variable_bytes]
+        layers = [
+            (size * wire_share, owner)
+            for size, owner, trained in zip(
+                self.variable_bytes, owners, self.is_trained, strict=True
+            )
+            if trained
+        ]
+        sizes, tasks = zip(*layers, strict=True)
+        return Load(sizes, computation_secs, tasks, wire_share)
+
+
+def network_of(model: DeployedModel, batch_size: int) -> Network:
+    """What a plan needs of a user's model; reads `GLOBAL_VARIABLES` and `TRAINABLE_VARIABLES`.
+
+    Variables are taken to have dense gradients.  Of activations those of unknown shape count 0.
+
+    Args:
+      model: what `deploy` returned, with an optimizer, in its graph.
+      batch_size: examples of a step of this process, over all its clones.
+
+    Raises:
+      ValueError: if the model is not trained.
+    """
+    if model.train_op is None:
+        raise ValueError("model must have an optimizer, got one that is not trained")
+    graph = model.train_op.graph
+    with graph.as_default():
+        variables, trained = tf.global_variables(), tf.trainable_variables()
+    step = tf.train.get_global_step(graph)
+    sizes = {variable.op.name: _bytes(variable) for variable in variables}
+    names = {variable.op.name for variable in trained}
+    # What the optimizer makes comes after all variables of the model.
+    last = max(i for i, variable in enumerate(variables) if variable.op.name in names)
+    own = [v.op.name for v in variables[: last + 1] if step is None or v.op.name != step.op.name]
+    config = model.config
+    return Network(
+        tuple(sizes[name] for name in own),
+        tuple(name in names for name in own),
+        sum(sizes.values()),
+        _kept_bytes(model),
+        1 if config is None else config.num_clones,
+        batch_size,
+        "round_robin" if config is None else config.ps_strategy,
+    )
+
+
+def _task(chooser: Any, size: int) -> int:
+    node = tf.NodeDef(op="VarHandleOp")
+    node.attr["dtype"].type = tf.uint8.as_datatype_enum
+    node.attr["shape"].shape.dim.add().size = size
+    return int(tf.DeviceSpec.from_string(chooser(node)).task)
+
+
+def _bytes(variable: Any) -> int:
+    return placement.tensor_bytes(variable.shape, variable.dtype) or 0
+
+
+def _kept_bytes(model: DeployedModel) -> int:
+    """Bytes that ops behind the loss take of ops before it, but for variables: of one clone."""
+    forward = graph_walk.ancestors([model.total_loss.op])
+    behind = graph_walk.ancestors([model.train_op.op], control_inputs=True) - forward
+    kept = {
+        tensor.name: placement.tensor_bytes(tensor.shape, tensor.dtype) or 0
+        for op in behind
+        for tensor in op.inputs
+        if tensor.op in forward and not _is_read(tensor)
+    }
+    return sum(kept.values()) // max(1, len(model.clones))
+
+
+def _is_read(tensor: Any) -> bool:
+    ops: Iterable[Any] = (tensor.op, *(each.op for each in tensor.op.inputs))
+    return any(placement.is_variable_op(op) for op in ops)
