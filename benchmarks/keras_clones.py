@@ -29,12 +29,12 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
     """On clones, beside Keras; and on a parameter server, where there is nobody else."""
     tf1.disable_eager_execution()
     tf1.logging.set_verbosity(tf1.logging.ERROR)
+    data = "CIFAR-10" if settings.data_dir else "digits"
     yield Benchmark(
         title="A Keras model on clones",
         does=(
-            f"The residual network of the example on {'CIFAR-10' if settings.data_dir else 'digits'}"
-            ", with the usual input of `tf.data`, 128 images per step, which the clones divide. "
-            "Keras has `MirroredStrategy` over logical CPUs; its default is to compile steps with "
+            f"The residual network of the example on {data}, with the usual input of `tf.data`, "
+            "128 images per step, which the clones divide. Keras has `MirroredStrategy` over logical CPUs; its default is to compile steps with "
             "XLA."
         ),
         quantities=(UNIT,),

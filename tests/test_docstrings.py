@@ -78,8 +78,8 @@ WITHOUT_TENSORS = _table(
         preprocessing preprocessing_names register_dataset
     internals: SlurmStep add_control_inputs clear_attribute forget_slots gpu_kernels
         hide_deprecations in_old_control_flow is_partitioned is_resource_variable making_ops_by
-        normalizes_examples ops_are_deterministic set_attribute set_device set_initializer slurm_step
-        tape_records xla_kernels
+        normalizes_examples ops_are_deterministic set_attribute set_device set_initializer
+        slurm_step tape_records xla_kernels
     keras: check_export is_weights_file
     launch: LaunchOptions Launcher ReservedPorts
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
