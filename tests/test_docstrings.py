@@ -75,8 +75,8 @@ WITHOUT_TENSORS = _table(
         preprocessing preprocessing_names register_dataset
     internals: SlurmStep add_control_inputs clear_attribute forget_slots gpu_kernels
         hide_deprecations in_old_control_flow is_partitioned is_resource_variable making_ops_by
-        normalizes_examples ops_are_deterministic set_attribute set_device set_initializer slurm_step
-        tape_records xla_kernels
+        normalizes_examples ops_are_deterministic set_attribute set_device set_initializer
+        slurm_step tape_records xla_kernels
     launch: LaunchOptions Launcher ReservedPorts
     precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
