@@ -156,8 +156,8 @@ def _start(
 def _measure(library: str, work: GpuWork) -> Measure | Absent:
     if library == TORCH and not torch_peer.is_installed():
         return torch_peer.ABSENT
-    if work.on_cpu and library == TORCH and work.compiled:
-        # `torch.compile` for CPUs needs a C++ compiler, and minutes.
+    if work.on_cpu and library != OURS and work.compiled:
+        # That takes minutes on CPUs; `torch.compile` needs a C++ compiler there, too.
         work = dataclasses.replace(work, compiled=False)
     arguments = dataclasses.asdict(work)
     return lambda: measure_in_new_process(MODULES[library], "serve", **arguments)

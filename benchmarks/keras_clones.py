@@ -34,8 +34,8 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
         title="A Keras model on clones",
         does=(
             f"The residual network of the example on {data}, with the usual input of `tf.data`, "
-            "128 images per step, which the clones divide. Keras has `MirroredStrategy` over logical CPUs; its default is to compile steps with "
-            "XLA."
+            "128 images per step, which the clones divide. Keras has `MirroredStrategy` over "
+            "logical CPUs; its default is to compile steps with XLA."
         ),
         quantities=(UNIT,),
         reference=_name("deploy_model", 1),

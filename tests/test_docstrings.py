@@ -80,7 +80,10 @@ WITHOUT_TENSORS = _table(
         hide_deprecations in_old_control_flow is_partitioned is_resource_variable making_ops_by
         normalizes_examples ops_are_deterministic set_attribute set_device set_initializer
         slurm_step tape_records xla_kernels
+<<<<<<< HEAD
     keras: check_export is_weights_file
+=======
+>>>>>>> gpu
     launch: LaunchOptions Launcher ReservedPorts
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
