@@ -8,6 +8,11 @@ from tests.keras_models.models import BATCH_LAW_MODELS, MODELS, Run, assert_equa
 
 # The quick witnesses; the rest of each table is slow.
 _QUICK = ("mlp keras inside", "mlp tf_keras before", "dropping keras inside")
+_OPTIONS = [
+    {},
+    pytest.param({"accumulate_steps": 2}, marks=pytest.mark.slow),
+    pytest.param({"all_reduce": True}, marks=pytest.mark.slow),
+]
 
 
 def _cases(models):
@@ -37,7 +42,7 @@ def test_all_reduce_trains_as_one_does(name, num_clones, steps):
 
 @pytest.mark.parametrize("name", _cases(MODELS))
 @pytest.mark.parametrize(("num_clones", "steps"), [(2, 1), (2, 2)])
-@pytest.mark.parametrize("by_step", [False, True])
+@pytest.mark.parametrize("by_step", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_copies_train_as_calls_do(name, num_clones, steps, by_step):
     """Copied clones give what called ones give, dropout of Keras 3 included."""
     options = {"accumulate_steps": steps, "by_step": by_step}
@@ -50,8 +55,8 @@ def test_copies_train_as_calls_do(name, num_clones, steps, by_step):
 
 
 @pytest.mark.parametrize("name", _cases(MODELS))
-@pytest.mark.parametrize("options", [{}, {"accumulate_steps": 2}, {"all_reduce": True}])
-@pytest.mark.parametrize("by_step", [False, True])
+@pytest.mark.parametrize("options", _OPTIONS)
+@pytest.mark.parametrize("by_step", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_run_that_goes_on_ends_as_one_that_was_not_stopped(name, options, by_step, tmp_path):
     """Steps before and after a checkpoint are those without one, to the last bit."""
     if "dropping tf_keras" in name and not by_step:
