@@ -62,9 +62,10 @@ class _LayersOfClone:
         has_others = config.batches_per_step > 1
         self._assignments = Assignments(has_others=has_others)
         self._losses = LayerLosses()
-        clone, part = divmod(number, config.accumulate_steps)
         self.variables = LayerVariables(
-            config.part_scope(clone, part), lambda: self._assignments.in_layer(None)
+            # Not the config's, which a second deployment in the graph may not have.
+            tf.get_default_graph().get_name_scope(),
+            lambda: self._assignments.in_layer(None),
         )
         self.stack = contextlib.ExitStack()
         self._is_watching = False
