@@ -32,7 +32,8 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
     yield Benchmark(
         title="A Keras model on clones",
         does=(
-            f"The residual network of the example on {'CIFAR-10' if settings.data_dir else 'digits'}"
+            "The residual network of the example on "
+            f"{'CIFAR-10' if settings.data_dir else 'digits'}"
             ", with the usual input of `tf.data`, 128 images per step, which the clones divide. "
             "Keras has `MirroredStrategy` over logical CPUs; its default is to compile steps with "
             "XLA."
