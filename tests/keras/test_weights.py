@@ -200,6 +200,11 @@ def test_load_checkpoint_in_a_graph(tmp_path):
             id="garbage",
         ),
         pytest.param(
+            lambda folder: keras_lib.read_weights(models.build("tf_keras"), _garbage(folder)),
+            "path must be .*: tf-keras reads and writes its files eagerly",
+            id="tf_keras",
+        ),
+        pytest.param(
             lambda folder: keras_lib.init_fn(keras.Sequential([keras.layers.Dense(1)]), folder),
             "model must be built before it gets weights, got 'sequential.*' without any",
             id="not-built",
