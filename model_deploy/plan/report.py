@@ -22,7 +22,7 @@ _HEADER = (
 def table(plan: Plan) -> str:
     """All rows, a `*` at what is to be chosen, and below them why."""
     chosen = [row for row, _ in plan.choices]
-    cells = [_HEADER]
+    cells: list[tuple[str, ...]] = [_HEADER]
     cells += [_cells(row, is_chosen=row in chosen) for row in plan.rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     left = (1, 7)
