@@ -34,13 +34,14 @@ WITH_TENSORS = _table(
     exporting: Serving Signature
     inputs: ArraySource Augmentation EvalBatches Order Preprocessing RecordDataset Texts
         TrainBatches eval_batches read_idx read_texts register_preprocessing train_batches
-    internals: NewOp add_loop_inputs add_outputs inline_callable is_reference uses_weight_decay
-        partitioned_variable replace_input set_slice_of slice_of
-        taking_batch_moments_by
+    internals: LayerWatcher NewOp add_loop_inputs add_outputs inline_callable is_reference
+        partitioned_variable regularizers replace_input set_slice_of slice_of
+        taking_batch_moments_by uses_weight_decay
     optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer averages_to_restore
         build_learning_rate build_optimizer layer_name moving_average_update weight_decay_note
     keras: DeployedKerasModel Translation deploy_model export_checkpoint init_fn load_checkpoint
         read_checkpoint read_weights restore_fn translate_optimizer
+    keras_models: update_after using_own_variables
     parameter_servers: StepCounter SynchronousOptimizer narrow_reads pack_gradients pack_reads
         share_reads
     training: train
@@ -76,14 +77,14 @@ WITHOUT_TENSORS = _table(
     inputs: Corpus CorruptRecordError Dataset EncodedSource Held convert_dataset dataset_names
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
-    internals: SlurmStep add_control_inputs clear_attribute forget_slots gpu_kernels
-        hide_deprecations in_old_control_flow is_partitioned is_resource_variable making_ops_by
-        normalizes_examples ops_are_deterministic set_attribute set_device set_initializer
-        slurm_step tape_records xla_kernels
-<<<<<<< HEAD
+    internals: SlurmStep add_control_inputs calls_itself_stateful clear_attribute forget_slots
+        fresh_names gpu_kernels hide_deprecations in_old_control_flow in_stateless_scope
+        is_partitioned is_resource_variable keras_backend layer_variables leaving_batch_moments
+        maker_of_variable making_ops_by normalizes_examples ops_are_deterministic set_attribute
+        set_constraint set_device set_initializer slurm_step sublayers tape_records tf_variable
+        watching_layers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
-=======
->>>>>>> gpu
+    keras_models: seeing_layers
     launch: LaunchOptions Launcher ReservedPorts
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
