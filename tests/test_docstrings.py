@@ -62,8 +62,8 @@ WITHOUT_TENSORS = _table(
         cluster_from_slurm cluster_from_tf_config connection_error end_servers is_refusal resolve
         run_unless_refused serve_until_done session_config signal_done start_server tasks_needed
         wait_for_tasks wait_for_workers
-    commands: Options make_folder named_as option parse_options replaced_file run_command
-        without_tensorflow_notices write_options
+    commands: OPTIONS_FILE Options make_folder named_as option parse_options read_options
+        replaced_file run_command without_tensorflow_notices write_options
     copying: calls_functions
     evaluation: EvaluationWriter
     exporting: check_is_new restore_to_export write_frozen_graph write_saved_model
@@ -78,6 +78,7 @@ WITHOUT_TENSORS = _table(
     precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
+    runs: Run differing_options draw_runs find_runs read_metrics runs_table
     training: LoopOptions Place TrainResult check_writable join join_cluster serve
     model_deploy: DeploymentConfig DeviceRow PlacementReport TransferRow create_clones current_clone
         describe random_by_step slim
