@@ -79,6 +79,9 @@ class TrainOptions(
     )
     quantize_delay: int = training.gone("quantize_delay")
     describe: bool = option(False, "print what is placed on which device, before training")
+    describe_picture: str | None = option(
+        None, "SVG file for a picture of devices, what is on them and what moves in a step"
+    )
     debug: bool = option(False, "show where an error comes from", topic="other")
 
     def __post_init__(self) -> None:
@@ -86,6 +89,8 @@ class TrainOptions(
         check_choice("model_name", self.model_name, nets_factory.network_names())
         if self.deterministic:
             self._check_order_of_updates()
+        if self.describe_picture is not None and not self.describe_picture.endswith(".svg"):
+            raise ValueError(f"describe_picture must end in .svg, got {self.describe_picture!r}")
 
     def _check_order_of_updates(self) -> None:
         """Sums and updates in the order in which they happen to come are never the same twice."""
@@ -320,6 +325,8 @@ def train_model(
                 print(held)
         elif options.xla:
             print(model_deploy.describe(model).compilation, flush=True)
+        if options.describe_picture is not None:
+            model_deploy.draw_deployment(model_deploy.describe(model), options.describe_picture)
         return model_deploy.train(
             model,
             options.train_dir,

@@ -14,7 +14,7 @@ from model_deploy.deployment import DeployedModel
 from model_deploy.precision import describe_types
 
 ANY_DEVICE = "(any)"
-_INPUT_TYPES = re.compile(r"Iterator|Dataset|QueueDequeue|^Placeholder$")
+_INPUT_TYPES = re.compile(r"Iterator|Dataset|QueueDequeue")
 _UPDATE_TYPES = re.compile(r"^(Resource)?(Sparse)?(Apply|Scatter[A-Z])|^Assign")
 _COLLECTIVE_TYPES = re.compile(r"^Collective(Reduce|Gather|BcastSend)")
 

@@ -75,6 +75,7 @@ WITHOUT_TENSORS = _table(
         ops_are_deterministic set_attribute set_device set_initializer slurm_step tape_records
         xla_kernels
     launch: LaunchOptions Launcher ReservedPorts
+    placement_picture: draw_deployment
     precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from model_deploy.placement_report import DeviceRow, TransferRow
 
 MARGIN, GAP = 28, 24
-BOX_WIDTH = 268  # two arrows with their numbers stand beside each other
+BOX_WIDTH = 268  # two arrows stand in the middle, their numbers on both sides
 CHIP, CHIP_GAP, TITLE = 26, 6, 30
 
 
@@ -80,6 +80,18 @@ def _row(devices: Sequence[DeviceRow], row: int, left: float, width: float) -> l
 def process_of(device: str) -> str:
     """The part of a device's name that names its process; '' where it has none."""
     return re.sub(r"/?device:.*", "", device)
+
+
+def process_name(process: str) -> str:
+    """The name of a process in the picture.
+
+    >>> process_name("/job:worker/task:1"), process_name("")
+    ('worker 1', 'this process')
+    """
+    if not process:
+        return "this process"
+    parts = dict(part.split(":", 1) for part in process.split("/") if ":" in part)
+    return " ".join(parts[key] for key in ("job", "task") if key in parts) or process
 
 
 def _is_host(row: DeviceRow) -> bool:

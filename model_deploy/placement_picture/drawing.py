@@ -15,6 +15,7 @@ from model_deploy.placement_picture.arranging import (
     Box,
     amount_words,
     arrange,
+    process_name,
     process_of,
 )
 from model_deploy.placement_picture.svg import arrow_heads, rectangle, style, text_at
@@ -127,7 +128,7 @@ class _Picture:
             first = min(top[box.row] for box in boxes) - _LINE - 6
             last = max(bottom[box.row] for box in boxes) + 10
             parts.append(rectangle("process", left - 10, first, right - left + 20, last - first))
-            parts.append(text_at(process or "this process", left, first + 18, "strong"))
+            parts.append(text_at(process_name(process), left, first + 18, "strong"))
         return parts
 
     def _add_box(self, box: Box, top: float, bottom: float) -> None:
@@ -146,11 +147,12 @@ class _Picture:
     def _add_arrow(
         self, edge: TransferRow, top: dict[int, float], bottom: dict[int, float]
     ) -> None:
-        """An arrow between rows: those down on the left of what both boxes share, those up right."""
+        """An arrow between rows: one down on the left of what both boxes share."""
         source, target = self._boxes[edge.source], self._boxes[edge.target]
         left, right = max(source.left, target.left), min(source.right, target.right)
         down = source.row < target.row
-        x = left + 14 if down else left + (right - left) / 2 + 10
+        # In the middle, clear of the names of processes, with the words on the outer sides.
+        x = (left + right) / 2 + (-12 if down else 12)
         kind = "value" if down else "gradient"
         upper, lower = (source, target) if down else (target, source)
         first, last = bottom[upper.row], top[lower.row]
@@ -158,7 +160,8 @@ class _Picture:
         self._add_path(kind, f"M{x:g} {start:g} V{end:g}")
         middle = (first + last) / 2
         for line, words in enumerate(amount_words(edge)):
-            self._parts.append(text_at(words, x + 9, middle - 16 + 16 * line, "small"))
+            place = x + (-9 if down else 9), middle - 8 + 16 * line
+            self._parts.append(text_at(words, *place, "small", ends_there=down))
 
     def _add_lane(self, edge: TransferRow, bottom: float, y: float) -> None:
         """An arrow below the row, from box to box."""
@@ -168,7 +171,8 @@ class _Picture:
         end = target.left + 20 if forward else target.right - 20
         self._add_path("call", f"M{start:g} {bottom:g} V{y:g} H{end:g} V{bottom:g}")
         words = ", ".join(amount_words(edge))
-        self._parts.append(text_at(words, min(start, end) + 6, y + 15, "small"))
+        # On the left, as lanes that lie deeper mostly belong to boxes on the right.
+        self._parts.append(text_at(words, min(start, end) - 9, y + 5, "small", ends_there=True))
 
     def _add_path(self, kind: str, path: str) -> None:
         self._parts.append(f'  <path class="{kind}" d="{path}" marker-end="url(#{kind})"/>')

@@ -28,16 +28,21 @@ _FONTS = """    text { font-family: system-ui, "Segoe UI", "Liberation Sans", Ar
 
 
 def rectangle(kind: str, x: float, y: float, width: float, height: float) -> str:
+    """A box with round corners."""
     return (
         f'  <rect class="{kind}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>'
     )
 
 
-def text_at(words: str, x: float, y: float, kind: str) -> str:
-    return f'  <text class="{kind}" x="{x:g}" y="{y:g}">{escape(words)}</text>'
+def text_at(words: str, x: float, y: float, kind: str, ends_there: bool = False) -> str:
+    """Words that begin at a place, or end there."""
+    anchor = ' text-anchor="end"' if ends_there else ""
+    return f'  <text class="{kind}" x="{x:g}" y="{y:g}"{anchor}>{escape(words)}</text>'
 
 
 def style() -> str:
+    """The style sheet, for a light page and for a dark one."""
+
     def rules(night: int, indent: str) -> str:
         return "".join(f"{indent}{name} {{ {both[night]}; }}\n" for name, both in _COLORS.items())
 
@@ -48,6 +53,7 @@ def style() -> str:
 
 
 def arrow_heads() -> str:
+    """The heads of the three kinds of arrows, which paths name by `url(#kind)`."""
     marks = "".join(
         f'    <marker id="{kind}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="11" '
         'markerHeight="11" markerUnits="userSpaceOnUse" orient="auto">'
