@@ -15,7 +15,9 @@ from model_deploy.precision import describe_types
 
 ANY_DEVICE = "(any)"
 _INPUT_TYPES = re.compile(r"Iterator|Dataset|QueueDequeue")
-_UPDATE_TYPES = re.compile(r"^(Resource)?(Sparse)?(Apply|Scatter[A-Z])|^Assign")
+_UPDATE_TYPES = re.compile(
+    r"^(Resource)?(Sparse)?Apply|^Assign|^(Resource)?Scatter(Nd)?(Add|Sub|Mul|Div|Min|Max|Update)$"
+)
 _COLLECTIVE_TYPES = re.compile(r"^Collective(Reduce|Gather|BcastSend)")
 
 

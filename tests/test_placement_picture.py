@@ -91,6 +91,23 @@ def test_all_reduce(tmp_path):
     assert _texts(_draw(report, tmp_path)).count(words) == 2
 
 
+@pytest.mark.usefixtures("variable_kind")
+def test_what_counts_as_an_update(graph):
+    """Ops that change a variable count, by whatever way; `tf.scatter_nd` makes a new tensor."""
+    with tf.device(CPU):
+        variable = tf.get_variable("v", [3, 2], initializer=tf.zeros_initializer())
+        before = sum(row.updates for row in describe(graph).devices)
+        tf.scatter_nd([[0]], [1.0], [3])
+        assert sum(row.updates for row in describe(graph).devices) == before == 1  # initialized
+        tf.assign_add(variable, tf.ones([3, 2]))
+        tf.scatter_update(variable, [0], tf.ones([1, 2]))
+        gradient = tf.IndexedSlices(tf.ones([1, 2]), tf.constant([0]), tf.constant([3, 2]))
+        optimizer = tf.train.AdagradOptimizer(0.1)
+        optimizer.apply_gradients([(gradient, variable)])
+    after = sum(row.updates for row in describe(graph).devices)
+    assert after == before + 2 + 1 + 1  # and the optimizer's slot is initialized
+
+
 def test_unknown_sizes(graph, tmp_path):
     """Tensors whose shape is not known are counted, and beside them the bytes of the others."""
     images = tf.placeholder(tf.float32, [None, 2])
