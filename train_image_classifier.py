@@ -85,6 +85,9 @@ class TrainOptions(
     )
     quantize_delay: int = training.gone("quantize_delay")
     describe: bool = option(False, "print what is placed on which device, before training")
+    describe_picture: str | None = option(
+        None, "SVG file for a picture of devices, what is on them and what moves in a step"
+    )
     debug: bool = option(False, "show where an error comes from", topic="other")
 
     def __post_init__(self) -> None:
@@ -101,6 +104,8 @@ class TrainOptions(
                 raise ValueError(
                     f"{field} must go with a network keras/..., got {value} with {self.model_name}"
                 )
+        if self.describe_picture is not None and not self.describe_picture.endswith(".svg"):
+            raise ValueError(f"describe_picture must end in .svg, got {self.describe_picture!r}")
 
     def _check_order_of_updates(self) -> None:
         """Sums and updates in the order in which they happen to come are never the same twice."""
@@ -337,6 +342,8 @@ def train_model(
                 print(held)
         elif options.xla:
             print(model_deploy.describe(model).compilation, flush=True)
+        if options.describe_picture is not None:
+            model_deploy.draw_deployment(model_deploy.describe(model), options.describe_picture)
         result = model_deploy.train(
             model,
             options.train_dir,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from model_deploy.config import DeploymentConfig
     from model_deploy.deployment import DeployedModel, batches_taken, deploy, optimize_clones
     from model_deploy.gradients import average_gradients
+    from model_deploy.placement_picture import draw_deployment
     from model_deploy.placement_report import DeviceRow, PlacementReport, TransferRow, describe
     from model_deploy.randomness import random_by_step
     from model_deploy.training import train
@@ -33,6 +34,7 @@ __all__ = [
     "current_clone",
     "deploy",
     "describe",
+    "draw_deployment",
     "optimize_clones",
     "random_by_step",
     "slim",
@@ -55,6 +57,7 @@ _MODULES = {
     "current_clone": "clone_scopes",
     "deploy": "deployment",
     "describe": "placement_report",
+    "draw_deployment": "placement_picture",
     "optimize_clones": "deployment",
     "random_by_step": "randomness",
     "split_batch": "batches",

@@ -1,6 +1,7 @@
 """The placement report: what sits on which device, and what crosses between devices."""
 
 import dataclasses
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -8,11 +9,16 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import compilation, graph_walk, internals, placement
-from model_deploy.clones import batch_norms, stages_by_device
+from model_deploy.clones import batch_norms, parts_by_clone, stages_by_device
 from model_deploy.deployment import DeployedModel
 from model_deploy.precision import describe_types
 
 ANY_DEVICE = "(any)"
+_INPUT_TYPES = re.compile(r"Iterator|Dataset|QueueDequeue")
+_UPDATE_TYPES = re.compile(
+    r"^(Resource)?(Sparse)?Apply|^Assign|^(Resource)?Scatter(Nd)?(Add|Sub|Mul|Div|Min|Max|Update)$"
+)
+_COLLECTIVE_TYPES = re.compile(r"^Collective(Reduce|Gather|BcastSend)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +32,11 @@ class DeviceRow:
       variable_bytes: bytes of these variables; those of unknown shape count 0.
       stages: `clone 0 stage 1`, or several, if clones have several devices and this is
         one of them; else ''.
+      clones: numbers of the clones whose device it is; those of a model only.
+      input_ops: how many of the ops read or hand on batches.
+      updates: how many update variables; of a whole graph, those that initialize them, too.
+      collective_bytes: bytes that collective ops on it hand to those of other devices, where
+        their shapes are known.
     """
 
     device: str
@@ -33,6 +44,10 @@ class DeviceRow:
     variables: int
     variable_bytes: int
     stages: str = ""
+    clones: tuple[int, ...] = ()
+    input_ops: int = 0
+    updates: int = 0
+    collective_bytes: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +133,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
       ValueError: if the argument is of another kind.
     """
     accumulation = batch_norm = wire = precision = ""
+    clones: dict[str, list[int]] = {}
     if isinstance(graph_or_model, tf.Graph):
         ops = graph_or_model.get_operations()
         stages = stages_by_device(graph_or_model)
@@ -125,6 +141,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
         end = graph_or_model.train_op
         end = graph_or_model.total_loss if end is None else end
         stages = stages_by_device(end.graph, graph_or_model.clones)
+        clones = _clones_by_device(graph_or_model)
         accumulation = _accumulation(graph_or_model)
         batch_norm = _batch_norm(graph_or_model)
         wire = _wire(graph_or_model)
@@ -139,7 +156,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
             f"got {type(graph_or_model).__name__}"
         )
     devices = _devices_of(ops)
-    rows = _device_rows(ops, devices, stages), _transfer_rows(ops, devices)
+    rows = _device_rows(ops, devices, stages, clones), _transfer_rows(ops, devices)
     compiled = compilation.describe_compilation(ops)
     return PlacementReport(*rows, accumulation, compiled, batch_norm, wire, precision)
 
@@ -205,8 +222,19 @@ def _tied_to(op: Any) -> Any:
     return None
 
 
+def _clones_by_device(model: DeployedModel) -> dict[str, list[int]]:
+    """Numbers of the clones on each device."""
+    found = defaultdict(list)
+    for number, places in enumerate(parts_by_clone(model.clones)):
+        found[model.clones[places[0]].device].append(number)
+    return found
+
+
 def _device_rows(
-    ops: Iterable[Any], devices: dict[str, str], stages: dict[str, str]
+    ops: Iterable[Any],
+    devices: dict[str, str],
+    stages: dict[str, str],
+    clones: dict[str, list[int]],
 ) -> tuple[DeviceRow, ...]:
     on_device = defaultdict(list)
     for op in ops:
@@ -215,8 +243,26 @@ def _device_rows(
     for device, placed in sorted(on_device.items()):
         variables = [op for op in placed if placement.is_variable_op(op)]
         size = sum(map(placement.variable_bytes, variables))
-        rows.append(DeviceRow(device, len(placed), len(variables), size, stages.get(device, "")))
+        row = DeviceRow(
+            device,
+            len(placed),
+            len(variables),
+            size,
+            stages=stages.get(device, ""),
+            clones=tuple(clones.get(device, ())),
+            input_ops=sum(bool(_INPUT_TYPES.search(op.type)) for op in placed),
+            updates=sum(bool(_UPDATE_TYPES.search(op.type)) for op in placed),
+            collective_bytes=sum(map(_collective_bytes, placed)),
+        )
+        rows.append(row)
     return tuple(rows)
+
+
+def _collective_bytes(op: Any) -> int:
+    """Bytes of what a collective op gives to the others; 0 for other ops and unknown shapes."""
+    if not _COLLECTIVE_TYPES.search(op.type):
+        return 0
+    return placement.tensor_bytes(op.inputs[0].shape, op.inputs[0].dtype) or 0
 
 
 def _transfer_rows(ops: Iterable[Any], devices: dict[str, str]) -> tuple[TransferRow, ...]:

@@ -66,8 +66,8 @@ WITHOUT_TENSORS = _table(
         cluster_from_slurm cluster_from_tf_config connection_error end_servers is_refusal own_gpus
         resolve run_unless_refused serve_until_done session_config signal_done start_server
         tasks_needed wait_for_tasks wait_for_workers
-    commands: Options make_folder named_as option parse_options replaced_file run_command
-        without_tensorflow_notices write_options
+    commands: OPTIONS_FILE Options make_folder named_as option parse_options read_options
+        replaced_file run_command without_tensorflow_notices write_options
     copying: calls_functions
     evaluation: EvaluationWriter
     gpus: AGGREGATE_ON DATA_FORMATS GpuSettings Holder check_settings cpu_beside
@@ -88,9 +88,11 @@ WITHOUT_TENSORS = _table(
     launch: LaunchOptions Launcher ReservedPorts
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
+    placement_picture: draw_deployment
     precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
+    runs: Run differing_options draw_runs find_runs read_metrics runs_table
     training: LoopOptions Place TrainResult check_writable join join_cluster serve
         session_config
     model_deploy: DeploymentConfig DeviceRow PlacementReport TransferRow create_clones current_clone

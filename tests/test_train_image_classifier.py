@@ -176,8 +176,13 @@ def test_a_label_below_the_offset(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_describe(tmp_path, capsys):
-    """`--describe` prints, before training, the placement report and what the inputs hold."""
+    """`--describe` prints, before training, the placement report and what the inputs hold.
+
+    `--describe_picture` draws the report.
+    """
+    picture = tmp_path / "deployment.svg"
     flags = ("--describe", "--batch_size=2", "--max_number_of_steps=1")
+    flags += (f"--describe_picture={picture}",)
     code, out, _ = _main(capsys, f"--train_dir={tmp_path}", *flags)
     assert code == 0
     [row] = re.findall(r"^/device:CPU:0 +([\d,]+) +([\d,]+) +([\d,]+)$", out, re.MULTILINE)
@@ -185,6 +190,7 @@ def test_describe(tmp_path, capsys):
     # Each with the two slots of RMSProp with momentum, and the int64 global step.
     assert row[1:] == (str(8 * 3 + 1), f"{parameters * 4 * 3 + 8:,}")
     assert re.search(rf"^inputs hold at most .* examples of {28 * 28 * 4 + 8:,} bytes", out, re.M)
+    assert f">CPU:0: {row[0]} ops<" in picture.read_text()
 
 
 BAD = {
@@ -197,6 +203,7 @@ BAD = {
     "network": (["--model_name=lenat"], 2, "model_name must be one of .*lenet.*, got 'lenat'"),
     "dataset": (["--dataset_name=x"], 2, "dataset_name must be one of .*digits.*, got 'x'"),
     "optimizer": (["--optimizer=x"], 2, "optimizer must be one of adadelta, .*sgd, got 'x'"),
+    "picture": (["--describe_picture=a.png"], 2, "describe_picture must end in .svg, got 'a.png'"),
     "preprocessing": (
         ["--preprocessing_name=x"],
         2,

@@ -10,6 +10,7 @@ import pytest
 import eval_image_classifier
 import export_image_classifier
 import train_image_classifier
+from model_deploy.runs import __main__ as runs
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = (ROOT / "docs" / "training.md").read_text()
@@ -17,6 +18,15 @@ COMMANDS = {
     module.__name__: module.main
     for module in (train_image_classifier, eval_image_classifier, export_image_classifier)
 }
+
+
+def run_line(line):
+    """Runs a line of the page in this process; returns the exit code."""
+    program, *arguments = shlex.split(line)
+    if arguments[:2] == ["-m", "model_deploy.runs"]:
+        runs.main(arguments[2:])  # which ends the test where it fails
+        return 0
+    return COMMANDS[program]([program, *arguments])
 
 
 def blocks(language):
@@ -31,11 +41,13 @@ def test_commands(tmp_path, monkeypatch, capsys):
     Path("mine.yaml").write_text(settings)
     for block in blocks("bash"):
         for line in block.splitlines():
-            program, *arguments = shlex.split(line)
-            assert COMMANDS[program]([program, *arguments]) == 0, capsys.readouterr().err
+            assert run_line(line) == 0, capsys.readouterr().err
     shown = capsys.readouterr()
     assert "test accuracy at step 450: " in shown.out
     assert "accuracy 0.9 is reached: the run ends" in shown.err
+    assert re.search(r"^differs +1 +2$", shown.out, re.MULTILINE)
+    assert re.search(r"^learning_rate +0.01 +0.02$", shown.out, re.MULTILINE)
+    assert Path("runs.svg").exists()
     table = re.findall(r"^\| (`.+?`(?:, `.+?`)?) \|", DOCUMENT, re.MULTILINE)
     names = [name for row in table for name in re.findall(r"`([^`]+)`", row) if name[0] != "-"]
     assert len(names) == 8

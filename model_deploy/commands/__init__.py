@@ -1,17 +1,25 @@
 """Commands: flags and YAML become options, errors become one line, files are replaced whole."""
 
-from model_deploy.commands.command_line import parse_options, run_command, write_options
+from model_deploy.commands.command_line import (
+    OPTIONS_FILE,
+    parse_options,
+    read_options,
+    run_command,
+    write_options,
+)
 from model_deploy.commands.naming import make_folder, named_as
 from model_deploy.commands.notices import without_tensorflow_notices
 from model_deploy.commands.options import Options, option
 from model_deploy.commands.replacing import replaced_file
 
 __all__ = [
+    "OPTIONS_FILE",
     "Options",
     "make_folder",
     "named_as",
     "option",
     "parse_options",
+    "read_options",
     "replaced_file",
     "run_command",
     "without_tensorflow_notices",

@@ -1,6 +1,7 @@
 """Commands: flags and a YAML file -> options -> a function; a user's mistake is one line.
 
 Of what is given, a flag counts more than a line of `--config`, and that more than a default.
+`--config=recipes/NAME.yaml` also finds the recipes of the package; a file at that path comes first.
 """
 
 import atexit
@@ -22,6 +23,8 @@ from model_deploy.commands.options import Options, define_flags
 from model_deploy.commands.replacing import replaced_file
 
 OPTIONS_FILE = "options.yaml"
+_RECIPES = "recipes"
+_PACKAGED = os.path.join(os.path.dirname(os.path.dirname(__file__)), _RECIPES)
 
 
 class _Loader(yaml.SafeLoader):
@@ -111,7 +114,7 @@ def parse_options(
         `not_reused`, are left out.
 
     Raises:
-      ValueError: for an unknown name or a value that breaks a rule.
+      ValueError: for an unknown name, recipe or a value that breaks a rule.
       OSError: if the file of `--config` cannot be read.
     """
     values = flags.FlagValues()
@@ -131,7 +134,10 @@ def parse_options(
     given = {name: getattr(values, name) for name in names if values[name].present}
     read: dict[str, Any] = {}
     if values.config is not None:
-        read = read_options(values.config)
+        path = find_config(values.config)
+        if path != values.config:
+            print(f"settings of the packaged {values.config}")
+        read = read_options(path)
         _check_names(values.config, read, names)
     elif saved_in is not None:
         folder = getattr(values, saved_in)
@@ -143,6 +149,25 @@ def parse_options(
             read = {name: value for name, value in saved.items() if name in reused}
     defaults = {name: getattr(values, name) for name in names}
     return options_class(**{**defaults, **read, **given})
+
+
+def find_config(path: str) -> str:
+    """The file that `--config` names: that at the path, or else a recipe of this package.
+
+    Args:
+      path: of any file, or `recipes/NAME.yaml`.
+
+    Raises:
+      ValueError: for a recipe that there is not.
+    """
+    folder, name = os.path.split(path)
+    if folder != _RECIPES or file_systems.exists(path):
+        return path
+    names = file_systems.names_in(_PACKAGED, "*.yaml")
+    if name not in names:
+        known = ", ".join(f"{_RECIPES}/{each}" for each in names)
+        raise ValueError(f"config must be a file, or a recipe of {known}, got {path}")
+    return os.path.join(_PACKAGED, name)
 
 
 def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:

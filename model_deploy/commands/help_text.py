@@ -44,7 +44,11 @@ def help_text(options_class: type[Options], text: str | None) -> str:
     for field in dataclasses.fields(options_class):
         groups[_topic_of(options_class, field)].append(_flag(options_class, field))
     groups["other"] += [
-        _action("--config=FILE", "YAML file with these flags; of both, what is given here counts"),
+        _action(
+            "--config=FILE",
+            "YAML file with these flags, or recipes/NAME.yaml of the package; of both, what is "
+            "given here counts",
+        ),
         _action("--help", "print this help"),
     ]
     for topic, flags in groups.items():

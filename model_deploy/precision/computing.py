@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import internals
 from model_deploy.internals import NewOp
 from model_deploy.precision.gradients import overrides
-from model_deploy.precision.op_types import BETWEEN, COMPUTE, SLOW_IN_FLOAT16, is_slow_norm
+from model_deploy.precision.op_types import BETWEEN, COMPUTE, SLOW_IN_FLOAT16, is_slow_on_cpus
 
 # A value of these is one of a variable or constant, whatever it is made of.
 _PARAMETERS = ("Const", "ReadVariableOp")
@@ -72,7 +72,7 @@ class _Casting:
         places = _places_of_type(new)
         if new.type in self._between and not self._lies_between([new.inputs[i] for i in places]):
             return None
-        if not self._on_gpu and is_slow_norm(new):
+        if not self._on_gpu and self._is_slow(new):
             return None
         inputs = list(new.inputs)
         attrs = {**new.attrs, "T": tf.AttrValue(type=self._dtype.as_datatype_enum)}
@@ -84,6 +84,10 @@ class _Casting:
             with tf.get_default_graph().gradient_override_map(self._gradients):
                 op = new.make(f"{new.name}/{self._dtype.name}", inputs, attrs)
         return _in_32_bits(op, new)
+
+    def _is_slow(self, new: NewOp) -> bool:
+        is_norm = new.type == "FusedBatchNormV3"
+        return is_slow_on_cpus(new) and (is_norm or self._before_cast(new.inputs[0]) is None)
 
     def _lies_between(self, inputs: list[Any]) -> bool:
         computed = [tensor for tensor in inputs if not _is_parameter(tensor)]

@@ -1,5 +1,7 @@
 """Which types of ops compute in 16 bits."""
 
+import tensorflow.compat.v1 as tf
+
 from model_deploy.internals import NewOp
 
 PRECISIONS = ("float32", "bfloat16", "float16")
@@ -33,11 +35,21 @@ SLOW_IN_FLOAT16 = frozenset(["BiasAdd"])
 _CHANNELS_AT_ONCE = 16
 
 
-def is_slow_norm(new: NewOp) -> bool:
-    """Whether an op is a batch norm that CPUs compute faster in float32."""
-    if new.type != "FusedBatchNormV3":
+def is_slow_on_cpus(new: NewOp) -> bool:
+    """Whether an op whose inputs are in float32 is better left so on CPUs.
+
+    Such are batch norms of channels that make no whole groups; and convolutions that give such
+    channels for little work, 1 x 1 or depthwise: casts before and behind take what they gain.
+    """
+    shape = new.inputs[1].shape if len(new.inputs) > 1 else tf.TensorShape(None)
+    if new.type == "FusedBatchNormV3":
+        channels = shape.num_elements()
+    elif new.type == "DepthwiseConv2dNative" and shape.rank:
+        channels = shape[2:].num_elements()
+    elif new.type == "Conv2D" and shape.rank and shape[:2].num_elements() == 1:
+        channels = shape[3:].num_elements()
+    else:
         return False
-    channels = new.inputs[1].shape.num_elements()
     return channels is not None and channels % _CHANNELS_AT_ONCE != 0
 
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 import tensorflow.compat.v1 as tf
 
+from model_deploy.commands import command_line
 from model_deploy.commands.command_line import (
     parse_options,
     read_options,
@@ -44,6 +45,25 @@ def test_a_flag_counts_more_than_the_file(tmp_path):
     path.write_text("count: 3\nrate: 1e-4\n")
     assert parse(f"--config={path}") == Sample(count=3, rate=0.0001)
     assert parse(f"--config={path}", "--count=1") == Sample(count=1, rate=0.0001)
+
+
+def test_recipes_of_the_package(tmp_path, monkeypatch, capsys):
+    """A recipe is found in the package, and said to be; a file at its path comes first."""
+    monkeypatch.chdir(tmp_path)
+    packaged = tmp_path / "packaged"
+    packaged.mkdir()
+    (packaged / "quick.yaml").write_text("count: 3\n")
+    monkeypatch.setattr(command_line, "_PACKAGED", str(packaged))
+    assert parse("--config=recipes/quick.yaml") == Sample(count=3)
+    assert capsys.readouterr().out == "settings of the packaged recipes/quick.yaml\n"
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "quick.yaml").write_text("count: 4\n")
+    assert parse("--config=recipes/quick.yaml") == Sample(count=4)
+    assert capsys.readouterr().out == ""
+    with pytest.raises(ValueError, match=r"a recipe of recipes/quick.yaml, got recipes/slow.yaml"):
+        parse("--config=recipes/slow.yaml")
+    with pytest.raises(FileNotFoundError):
+        parse("--config=elsewhere/quick.yaml")
 
 
 def test_options_are_read_as_written(tmp_path):

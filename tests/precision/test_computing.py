@@ -100,8 +100,8 @@ def _gradients(build, images, precision):
 
 CONVOLUTIONS = {
     "conv2d": (4, lambda x: slim.conv2d(x, 4, 3, stride=2)),
-    "conv2d of 1 x 1": (4, lambda x: slim.conv2d(x, 4, 1)),
-    "conv2d of 1 x 1, strided": (4, lambda x: slim.conv2d(x, 4, 1, stride=2)),
+    "conv2d of 1 x 1": (4, lambda x: slim.conv2d(x, 16, 1)),
+    "conv2d of 1 x 1, strided": (4, lambda x: slim.conv2d(x, 16, 1, stride=2)),
     "conv2d of 2 x 3": (4, lambda x: slim.conv2d(x, 4, [2, 3], stride=[1, 2])),
     "conv2d of 3 x 1, valid": (4, lambda x: slim.conv2d(x, 4, [3, 1], padding="VALID")),
     "conv2d padded": (
@@ -112,7 +112,10 @@ CONVOLUTIONS = {
     ),
     "conv2d of many positions": (4, lambda x: slim.conv2d(tf.tile(x, [1, 2, 2, 1]), 4, 3)),
     "conv2d dilated": (4, lambda x: slim.conv2d(x, 4, 3, rate=2)),
-    "separable": (4, lambda x: slim.separable_conv2d(x, 4, 3, 2, activation_fn=None)),
+    "separable": (
+        4,
+        lambda x: slim.separable_conv2d(tf.tile(x, [1] * 3 + [8]), 16, 3, 2, activation_fn=None),
+    ),
     "transposed": (4, lambda x: slim.conv2d_transpose(x, 4, 3, stride=2)),
     "conv3d": (5, lambda x: slim.conv3d(x, 4, 3)),
     "transposed 3d": (5, lambda x: slim.conv3d_transpose(x, 4, 3, stride=2)),
@@ -149,7 +152,7 @@ def test_which_filters_take_products(size, kernel, device, by_kernel):
     with tf.device(device):
         images = tf.ones([1, size, size, 2])
         with computing_in("bfloat16", device):
-            made = slim.conv2d(images, 4, kernel)
+            made = slim.conv2d(images, 16, kernel)
         tf.gradients(made, tf.trainable_variables())
     assert ("Conv2DBackpropFilter" in _types()) == by_kernel
 
@@ -325,12 +328,26 @@ def test_report_of_types():
     assert "precision bfloat16: 3 MatMul, 1 AddV2; in float32: " in str(describe(model))
 
 
-@pytest.mark.parametrize(("channels", "within"), [(24, "float32"), (32, "bfloat16")])
-def test_type_of_batch_norms_on_cpus(channels, within):
-    """On a CPU a batch norm of channels in no whole groups of 16 is in float32, and its ReLU."""
-    with computing_in("bfloat16"):
-        net = slim.conv2d(tf.ones([2, 4, 4, 3]), channels, 1, normalizer_fn=slim.batch_norm)
-    types = _types()
-    assert types["FusedBatchNormV3"] == {within}
-    assert types["Relu"] == {within}
-    assert net.dtype == tf.float32
+@pytest.mark.parametrize(
+    ("layer", "channels", "types"),
+    [
+        pytest.param("conv2d", 24, ["float32", "float32"], id="1 x 1"),
+        pytest.param("conv2d", 32, ["bfloat16", "bfloat16"], id="1 x 1, whole groups"),
+        pytest.param("larger", 24, ["bfloat16", "float32"], id="3 x 3"),
+        pytest.param("depthwise", 24, ["float32", "float32"], id="depthwise"),
+        pytest.param("depthwise", 32, ["bfloat16", "bfloat16"], id="depthwise, whole groups"),
+    ],
+)
+def test_channels_that_are_slow_on_cpus(layer, channels, types):
+    """On a CPU batch norms of channels in no whole groups of 16, and what is little work, stay."""
+    with computing_in("bfloat16"), slim.arg_scope([slim.batch_norm], fused=True):
+        if layer == "depthwise":
+            images = tf.ones([2, 4, 4, channels])
+            slim.separable_conv2d(images, None, 3, 1, normalizer_fn=slim.batch_norm)
+        else:
+            size = 3 if layer == "larger" else 1
+            slim.conv2d(tf.ones([2, 4, 4, 3]), channels, size, normalizer_fn=slim.batch_norm)
+    found = _types()
+    convolution = "DepthwiseConv2dNative" if layer == "depthwise" else "Conv2D"
+    assert [found[convolution], found["FusedBatchNormV3"]] == [{kind} for kind in types]
+    assert found["Relu"] == {types[1]}

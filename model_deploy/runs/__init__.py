@@ -1,0 +1,18 @@
+"""What runs have left in their folders, side by side: `python -m model_deploy.runs folder...`.
+
+It reads `options.yaml` and `metrics.jsonl`, also of runs that go on, and starts without
+TensorFlow.
+"""
+
+from model_deploy.runs.comparing import differing_options, runs_table
+from model_deploy.runs.drawing import draw_runs
+from model_deploy.runs.reading import Run, find_runs, read_metrics
+
+__all__ = [
+    "Run",
+    "differing_options",
+    "draw_runs",
+    "find_runs",
+    "read_metrics",
+    "runs_table",
+]

@@ -1,0 +1,84 @@
+"""Runs side by side, as text: what they reached, and in which settings they differ."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from model_deploy.runs.reading import Run
+
+# These differ between any two runs, or say nothing of what was trained.
+_NOT_COMPARED = ("train_dir",)
+_NONE = "-"
+
+
+def differing_options(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """The settings that are not the same in all runs that have noted theirs.
+
+    A setting that a run has not noted, as one of an older version may not, is None.
+
+    >>> small, large = Run("a", {"seed": 0, "rate": 0.1}), Run("b", {"seed": 0, "rate": 0.2})
+    >>> differing_options([small, large])
+    {'rate': [0.1, 0.2]}
+
+    Args:
+      runs: the runs.
+
+    Returns:
+      For each name the values, one per run, None for a run without options.
+    """
+    names = dict.fromkeys(name for run in runs for name in run.options)
+    noted = [run for run in runs if run.options]
+    return {
+        name: [run.options.get(name) for run in runs]
+        for name in names
+        if name not in _NOT_COMPARED
+        and any(run.options.get(name) != noted[0].options.get(name) for run in noted)
+    }
+
+
+def runs_table(runs: Sequence[Run]) -> str:
+    """What runs reached, a line each, and below it the settings in which they differ.
+
+    Args:
+      runs: the runs; in the lower table each has the number that is before it in the upper one.
+    """
+    rows = [["", "run", "step", "loss", "accuracy", "best", "images/s"]]
+    for number, run in enumerate(runs, 1):
+        rows.append(
+            [
+                str(number),
+                run.folder,
+                _cell(run.step),
+                _cell(run.loss, ".4f"),
+                _cell(run.accuracy, ".4f"),
+                _cell(run.best_accuracy, ".4f"),
+                _cell(run.images_per_sec, ",.0f"),
+            ]
+        )
+    text = _aligned(rows, left=(1,))
+    differing = differing_options(runs)
+    if differing:
+        options = [["differs", *(str(number) for number in range(1, len(runs) + 1))]]
+        options += [[name, *map(_cell, values)] for name, values in differing.items()]
+        text += "\n\n" + _aligned(options, left=(0,))
+    elif len(runs) > 1:
+        text += "\n\nno options differ"
+    return text
+
+
+def _cell(value: Any, form: str = "") -> str:
+    if value is None:
+        return _NONE
+    return str(value).lower() if isinstance(value, bool) else format(value, form)
+
+
+def _aligned(rows: Sequence[Sequence[str]], left: Sequence[int]) -> str:
+    """Columns of one width, the numbers of those in `left` to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        [
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        for row in rows
+    ]
+    return "\n".join("  ".join(line).rstrip() for line in lines)

@@ -1,0 +1,142 @@
+"""What a run has left in its folder: its options, and its numbers by step."""
+
+import dataclasses
+import json
+import os
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from model_deploy import file_systems
+from model_deploy.commands import OPTIONS_FILE, named_as, read_options
+
+METRICS_FILE = "metrics.jsonl"
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run, as its folder has it; what it has not is None.
+
+    Attributes:
+      folder: its `train_dir`.
+      options: the settings of `options.yaml`; none without that file.
+      metrics: the objects of `metrics.jsonl`, as they were written.
+    """
+
+    folder: str
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    metrics: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def step(self) -> int | None:
+        """The last step that is noted."""
+        return max((each["step"] for each in self.metrics), default=None)
+
+    @property
+    def loss(self) -> float | None:
+        """The loss that was noted last."""
+        return self._last("loss")
+
+    @property
+    def accuracy(self) -> float | None:
+        """The accuracy of the last evaluation."""
+        return self._last("accuracy")
+
+    @property
+    def best_accuracy(self) -> float | None:
+        """The highest accuracy of all evaluations."""
+        return max((value for _, value in self.points("accuracy")), default=None)
+
+    @property
+    def images_per_sec(self) -> float | None:
+        """The median of the rates in the log, which starts and stalls hardly change."""
+        rates = [value for _, value in self.points("images_per_sec")]
+        return statistics.median(rates) if rates else None
+
+    def points(self, key: str) -> list[tuple[int, float]]:
+        """Pairs of a step and the number that is noted for it, in the order of steps.
+
+        Of several for a step the last one counts: a run that was killed makes some steps again.
+
+        Args:
+          key: a name in `metrics.jsonl`, such as "loss".
+        """
+        found = {
+            each["step"]: float(each[key])
+            for each in self.metrics
+            if isinstance(each.get(key), int | float)
+        }
+        return sorted(found.items())
+
+    def _last(self, key: str) -> float | None:
+        points = self.points(key)
+        return points[-1][1] if points else None
+
+
+def find_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
+    """Reads the runs in folders; on any file system that TensorFlow has.
+
+    Args:
+      folders: each is that of a run, or has those of runs in it, at any depth.
+
+    Returns:
+      The runs, each once, those in a folder in the order of their names.
+
+    Raises:
+      ValueError: if a folder has no run, or a file of options is not one.
+      OSError: if a file cannot be read.
+    """
+    found: dict[str, Run] = {}
+    for folder in (os.fspath(each) for each in folders):
+        paths = _run_folders(folder)
+        if not paths:
+            raise ValueError(
+                f"folder must be that of a run, with {METRICS_FILE} or {OPTIONS_FILE}, "
+                f"or have runs in it, got {folder}"
+            )
+        for path in paths:
+            found.setdefault(os.path.normpath(path), _read_run(path))
+    return list(found.values())
+
+
+def read_metrics(train_dir: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The objects in `metrics.jsonl`, without lines that a killed process left unfinished.
+
+    Args:
+      train_dir: the folder of the run.
+
+    Returns:
+      A dictionary for each line of the log, and for each evaluation; none without the file.
+
+    Raises:
+      OSError: if it cannot be read.
+    """
+    path = os.path.join(train_dir, METRICS_FILE)
+    if not file_systems.is_file(path):
+        return []
+    found = []
+    for line in file_systems.read_bytes(path).split(b"\n"):
+        try:
+            value = json.loads(line.decode("utf-8", "replace"))
+        except json.JSONDecodeError:
+            continue
+        if isinstance(value, dict) and isinstance(value.get("step"), int):
+            found.append(value)
+    return found
+
+
+def _run_folders(folder: str) -> list[str]:
+    files = (os.path.join(folder, name) for name in (METRICS_FILE, OPTIONS_FILE))
+    if any(map(file_systems.is_file, files)):
+        return [folder]
+    parts = (os.path.join(folder, name) for name in file_systems.names_in(folder))
+    return [path for part in parts if file_systems.is_folder(part) for path in _run_folders(part)]
+
+
+def _read_run(folder: str) -> Run:
+    path = os.path.join(folder, OPTIONS_FILE)
+    options: dict[str, Any] = {}
+    if file_systems.is_file(path):
+        with named_as(config=OPTIONS_FILE):
+            options = read_options(path)
+    return Run(folder, options, tuple(read_metrics(folder)))
