@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter, is_lost_connection
+from model_deploy.profile import ProfileHook
 from model_deploy.training.clone_threads import CloneThreads
 from model_deploy.training.course import Course, Stretch
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
@@ -196,6 +197,10 @@ class Run:
             )
         if self.writer is None or metrics is None:
             return
+        if self.options.profile_steps is not None:
+            profile = ProfileHook(self.train_dir, self.options.profile_steps, first_step)
+            stack.callback(profile.close)
+            yield profile
         if self.summary_op is not None:
             every = self._every("save_summaries_steps", first_step, "save_summaries_secs")
             summaries = SummaryHook(self.train_dir, self.summary_op, every, self.max_steps)
