@@ -15,7 +15,7 @@ _UPDATE = re.compile(
     r"|^ResourceScatter|VariableOp$|^(Resource)?(Conditional)?Accumulator|^Stage$|^Unstage$"
 )
 _NOT_UPDATE = re.compile(r"^ReadVariableOp$|^VarHandleOp$|^DestroyResourceOp$")
-_LABEL = re.compile(r"^\S+ = (\w+)\(")
+_LABEL = re.compile(r"^(?:\[[^]]*\] )?\S+ = (\w+)\(")  # before it there may be a note of memory
 
 
 def op_type(node_name: str, label: str) -> str:
@@ -23,6 +23,8 @@ def op_type(node_name: str, label: str) -> str:
 
     >>> op_type("clone_0/MatMul", "clone_0/MatMul = MatMul(x, y)")
     'MatMul'
+    >>> op_type("conv/Relu", "[mklcpu 3.2MB 3.2MB] conv/Relu = _FusedConv2D(image, kernel)")
+    '_FusedConv2D'
     >>> op_type("RecvTensor", "[32.0KB] edge_7 from /job:ps/task:0 to /job:worker/task:0")
     'RecvTensor'
     """

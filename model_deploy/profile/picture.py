@@ -45,7 +45,13 @@ def plot_step(ops: Sequence[OpTime], path: str | os.PathLike[str]) -> int:
                     for op, its in lanes[device]
                     if its == lane and op.kind == kind
                 ]
-                axis.broken_barh(bars, (lane + 0.05, 0.9), facecolors=_COLORS[kind])
+                axis.broken_barh(
+                    bars,
+                    (lane + 0.05, 0.9),
+                    facecolors=_COLORS[kind],
+                    edgecolor="white",
+                    linewidth=0.3,
+                )
         axis.set_ylim(height, 0)
         axis.set_yticks([])
         axis.set_title(device, fontsize=8, loc="left")

@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import tensorflow
-import tensorflow.compat.v1 as tf
-
 from model_deploy.profile.traces import OpTime, ops_of, write_trace
 
 
@@ -24,11 +21,11 @@ def parse_steps(value: str) -> tuple[int, int]:
     )
 
 
-class ProfileHook(tf.train.SessionRunHook):
+class ProfileHook:
     """Writes a Chrome trace and a TensorBoard profile of some steps of this process.
 
     The trace has the ops of all devices that take part in a step, also those of parameter servers;
-    the profile is TensorFlow's own, of this process.
+    the profile is TensorFlow's own, of this process.  A hook of the loop, with a method `due`.
 
     Args:
       train_dir: where to.
@@ -49,11 +46,17 @@ class ProfileHook(tf.train.SessionRunHook):
         return step >= self._first and self._left > 0
 
     def before_run(self, run_context: Any) -> Any:
+        import tensorflow  # noqa: PLC0415 - who reads a trace does not wait for it
+
+        tf = tensorflow.compat.v1
         if not self._is_recording:
             self._is_recording = True
             tensorflow.profiler.experimental.start(self._train_dir)
-        # More than the ops of the CPU would be a profile of its own, and there can be one only.
-        options = tf.RunOptions(trace_level=tf.RunOptions.SOFTWARE_TRACE)
+        # Servers trace at the highest level only.  In this process that would be a profile of its
+        # own, of which there can be one at a time.
+        levels = tf.RunOptions
+        level = levels.FULL_TRACE if run_context.session.sess_str else levels.SOFTWARE_TRACE
+        options = tf.RunOptions(trace_level=level)
         return tf.train.SessionRunArgs(None, options=options)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
@@ -64,6 +67,8 @@ class ProfileHook(tf.train.SessionRunHook):
 
     def close(self) -> None:
         """Writes what there is, also where the run ends before the last of the steps."""
+        import tensorflow  # noqa: PLC0415 - see above
+
         if self._is_recording:
             self._is_recording = False
             self._left = 0

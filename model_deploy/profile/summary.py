@@ -26,7 +26,7 @@ class TypeTime(NamedTuple):
     type: str
     kind: str
     msec: float
-    count: float
+    num_ops: float
 
 
 def step_spans(ops: Iterable[OpTime]) -> dict[int, tuple[int, int]]:
@@ -108,7 +108,7 @@ def report(ops: Sequence[OpTime], num_types: int = 15) -> str:
     types = type_times(ops)
     lines += ["", f"{'ms of a step':>12}  {'ops':>7}  {'kind':11}  type of op, all devices"]
     lines += [
-        f"{each.msec:12.3f}  {each.count:7.1f}  {each.kind:11}  {each.type}"
+        f"{each.msec:12.3f}  {each.num_ops:7.1f}  {each.kind:11}  {each.type}"
         for each in types[:num_types]
     ]
     if len(types) > num_types:

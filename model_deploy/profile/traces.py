@@ -142,7 +142,7 @@ def read_trace(path: str) -> list[OpTime]:
     try:
         events = json.loads(file_systems.read_text(path))["traceEvents"]
         devices = {each["pid"]: each["args"]["name"] for each in events if each["ph"] == "M"}
-        return [
+        ops = [
             OpTime(
                 each["args"]["step"],
                 devices[each["pid"]],
@@ -158,3 +158,6 @@ def read_trace(path: str) -> list[OpTime]:
         raise ValueError(
             f"a trace must be one of --profile_steps, got {path!r}: {error!r}"
         ) from error
+    if not ops:
+        raise ValueError(f"a trace must have ops, got {path!r} with none")
+    return ops
