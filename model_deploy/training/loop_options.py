@@ -53,7 +53,8 @@ class LoopOptions(Options):
     )
     stall_timeout: float = option(
         600.0,
-        "seconds without a step after which a task of the cluster that is missing ends the run",
+        "seconds without a step after which stacks of all threads are printed, and a task of the "
+        "cluster that is missing ends the run",
         above=0,
         topic="cluster",
     )
