@@ -92,6 +92,7 @@ class Board:
             tf.Summary.Value(tag="options", tensor=text, metadata=_metadata("text")),
             tf.Summary.Value(
                 tag="_hparams_/session_start_info",
+                tensor=tf.make_tensor_proto([0.0]),  # stands for no value: all is in the metadata
                 metadata=_metadata("hparams", _start_info(settings)),
             ),
         )
