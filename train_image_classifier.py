@@ -34,6 +34,8 @@ with without_tensorflow_notices():
 
 # Epochs of a run whose length is not given.
 DEFAULT_EPOCHS = 20
+# Of more classes a picture of the confusion matrix would show nothing.
+MOST_CLASSES_SHOWN = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -335,6 +337,7 @@ def train_model(
             # With the step at which it will end: who watches the run wants to know.
             resolved = dataclasses.replace(options, max_number_of_steps=run.max_steps)
             write_options(resolved, options.train_dir)
+            show_options(resolved)
         print_banner(options, run)
         if options.describe:
             print(model_deploy.describe(model))
@@ -421,7 +424,30 @@ def evaluate(options: TrainOptions, run: Run, evaluator: training.Evaluator) -> 
         f"{run.held_out} accuracy at step {found.global_step}: {found.accuracy:.4f} "
         f"({found.examples} images)"
     )
+    show_confusion(options, run, found)
     return found.accuracy
+
+
+def show_options(options: TrainOptions) -> None:
+    """Gives TensorBoard the settings, as a text and in its table of runs."""
+    board = training.Board(options.train_dir, suffix=".options")
+    board.add_settings(dataclasses.asdict(options))
+    board.close()
+
+
+def show_confusion(options: TrainOptions, run: Run, found: training.Evaluation) -> None:
+    """Gives TensorBoard the confusion matrix of an evaluation, unless there are too many classes.
+
+    The network's classes are those of the dataset without the first `labels_offset`.
+    """
+    names = run.dataset.class_names[options.labels_offset :]
+    if len(names) > MOST_CLASSES_SHOWN:
+        return
+    title = f"{run.held_out} accuracy {found.accuracy:.4f} at step {found.global_step}"
+    board = training.Board(options.train_dir, suffix=".evaluation")
+    picture = training.confusion_png(found.confusion, names, title)
+    board.add_picture("evaluation/confusion_matrix", picture, found.global_step)
+    board.close()
 
 
 def print_banner(options: TrainOptions, run: Run) -> None:

@@ -25,7 +25,8 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
     yield Benchmark(
         title="Start-up: imports to first step, and memory",
         does=(
-            "New processes that train the tiny network on 2 clones for a step (PyTorch: 2 "
+            "New processes that train the tiny network on 2 clones for a step, with "
+            "`model_deploy` imported before TensorFlow in that of `train` (PyTorch: 2 "
             "processes, whose memory is added up; Keras and PyTorch without checkpoints)."
         ),
         quantities=QUANTITIES,
@@ -45,7 +46,8 @@ def _start(_: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
 
 
 def _first_step_of_loop(loop: str) -> dict[str, float]:
-    with Child("benchmarks.loops", "serve_first_step", loop=loop, num_clones=NUM_CLONES) as child:
+    arguments = {"loop": loop, "num_clones": NUM_CLONES}
+    with Child("benchmarks.first_step", "serve", **arguments) as child:
         return child.wait_until_ready()
 
 

@@ -21,6 +21,7 @@ TensorFlow, is imported when one of its names is first asked for.
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 import types
 import warnings
@@ -29,7 +30,11 @@ from typing import Any
 
 import numpy as np
 
+from model_deploy import later_imports
 from model_deploy.moved_names import with_moved_names
+
+# Imports scikit-learn for one of its losses.
+_USES_SKLEARN = "tf_slim.losses.metric_learning"
 
 
 class _Six(types.ModuleType):
@@ -63,8 +68,19 @@ class _ViewingLoader(importlib.abc.Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        self._loader.exec_module(module)
+        if module.__name__ == _USES_SKLEARN:
+            self._exec_before_sklearn(module)
+        else:
+            self._loader.exec_module(module)
         _give_views(module)
+
+    def _exec_before_sklearn(self, module: Any) -> None:
+        """Lets scikit-learn, if it is installed, come when the loss is built."""
+        with later_imports.refusing("sklearn"):
+            self._loader.exec_module(module)
+        if not module.HAS_SKLEARN and importlib.util.find_spec("sklearn") is not None:
+            module.metrics = later_imports.Later("sklearn.metrics")
+            module.HAS_SKLEARN = True
 
     def __getattr__(self, name: str) -> object:  # get_source, get_data, ...
         return getattr(self._loader, name)

@@ -20,6 +20,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.evaluation import Evaluator
 
 _IMAGES_RANK = 4
+_SHOWN = 8  # images of a batch in a summary
 
 # The flags for the arguments of the input pipelines.
 _PIPELINE_FLAGS = {
@@ -240,7 +241,10 @@ class Classifier(NamedTuple):
           batches: its next one has "image", float32 [batch, height, width, channels], and
             "label", int64 [batch] or, of mixed images, float32 [batch, classes].
         """
-        self._apply(next(batches), is_training=True)
+        batch = next(batches)
+        # Some of them for TensorBoard, each spread over all brightnesses.
+        tf.summary.image("inputs", batch["image"], max_outputs=_SHOWN)
+        self._apply(batch, is_training=True)
 
     def predict(self, batch: dict[str, Any]) -> tuple[Any, Any]:
         """Logits and labels of a batch, for evaluation; adds the losses of training.

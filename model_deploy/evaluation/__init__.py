@@ -1,5 +1,6 @@
 """Evaluation: every example once, on any number of clones; scores and their files."""
 
+from model_deploy.evaluation.confusion import confusion_png
 from model_deploy.evaluation.evaluator import Evaluator, evaluate
 from model_deploy.evaluation.files import EvaluationWriter
 from model_deploy.evaluation.results import Evaluation, Predictions
@@ -9,5 +10,6 @@ __all__ = [
     "EvaluationWriter",
     "Evaluator",
     "Predictions",
+    "confusion_png",
     "evaluate",
 ]

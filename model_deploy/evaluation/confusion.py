@@ -1,5 +1,6 @@
 """Which classes are taken for which: the confusion matrix, and its picture."""
 
+import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,3 +75,10 @@ def confusion_figure(confusion: np.ndarray, class_names: Sequence[str], title: s
             colour = "white" if count > examples[row, 0] / 2 else "black"
             axes.text(column, row, str(count), ha="center", va="center", color=colour)
     return figure
+
+
+def confusion_png(confusion: np.ndarray, class_names: Sequence[str], title: str) -> bytes:
+    """What `confusion_figure` draws, as a PNG."""
+    content = io.BytesIO()
+    confusion_figure(confusion, class_names, title).savefig(content, format="png", dpi=80)
+    return content.getvalue()

@@ -10,7 +10,9 @@ The split is fixed: the examples are shuffled once by a permutation of NumPy's
 other 360 "test".
 """
 
+import importlib.util
 import os
+import pathlib
 
 import numpy as np
 
@@ -45,16 +47,28 @@ def digits(
 
 
 def _read(split: str) -> tuple[np.ndarray, np.ndarray]:
-    # Imported here: it takes a second, which users of other datasets should not pay.
+    originals, labels = _read_originals()
+    order = np.random.RandomState(_SPLIT_SEED).permutation(len(labels))
+    chosen = order[:NUM_TRAIN] if split == "train" else order[NUM_TRAIN:]
+    weights = _bilinear(originals.shape[1], _IMAGE_SIZE)
+    enlarged = weights @ originals[chosen] @ weights.T
+    images = np.round(enlarged * (255 / 16)).astype(np.uint8)
+    return images[..., np.newaxis], labels[chosen]
+
+
+def _read_originals() -> tuple[np.ndarray, np.ndarray]:
+    """Images [1797, 8, 8] of values from 0 to 16, and labels [1797]."""
+    found = importlib.util.find_spec("sklearn")
+    if found is not None and found.origin is not None:
+        path = pathlib.Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
+        if path.is_file():
+            # Without scikit-learn itself, which takes a second to import.
+            table = np.loadtxt(path, delimiter=",")
+            return table[:, :-1].reshape([-1, 8, 8]), table[:, -1].astype(np.int64)
     from sklearn.datasets import load_digits  # noqa: PLC0415
 
     raw = load_digits()
-    order = np.random.RandomState(_SPLIT_SEED).permutation(len(raw.target))
-    chosen = order[:NUM_TRAIN] if split == "train" else order[NUM_TRAIN:]
-    weights = _bilinear(raw.images.shape[1], _IMAGE_SIZE)
-    enlarged = weights @ raw.images[chosen] @ weights.T
-    images = np.round(enlarged * (255 / 16)).astype(np.uint8)
-    return images[..., np.newaxis], raw.target[chosen]
+    return raw.images, raw.target
 
 
 def _bilinear(old: int, new: int) -> np.ndarray:

@@ -11,6 +11,11 @@ from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.user_records import RecordBatching, RecordDataset
 
 
+@tf.autograph.experimental.do_not_convert
+def _numbered(index: Any) -> dict[str, Any]:
+    return {"index": index, "position": index}
+
+
 class EvalBatches(Iterator[dict[str, Any]]):
     """Each run of the tensors that `next` gives is the next batch, until the split ends.
 
@@ -26,7 +31,7 @@ class EvalBatches(Iterator[dict[str, Any]]):
         numbers = tf.data.Dataset.range(num_examples).batch(
             batch_size, drop_remainder=num_examples % batch_size == 0
         )
-        numbers = numbers.map(lambda index: {"index": index, "position": index})
+        numbers = numbers.map(_numbered)
         batches = options.pipeline()(numbers).prefetch(tf.data.AUTOTUNE)
         iterator = tf.compat.v1.data.make_initializable_iterator(batches)
         self.initializer = iterator.initializer

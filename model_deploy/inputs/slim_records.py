@@ -5,6 +5,9 @@ The files of a split are `<name>_<split>*.tfrecord` or `<split>-*-of-*`.  Each r
 A `labels.txt` beside them names the classes, one `label:name` per line.
 """
 
+import contextlib
+import dataclasses
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +18,16 @@ from google.protobuf.message import DecodeError
 
 from model_deploy import file_systems
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import dataset, memory, raw, records, slim_files, sources, tfrecords
+from model_deploy.inputs import (
+    dataset,
+    decoded,
+    memory,
+    raw,
+    records,
+    slim_files,
+    sources,
+    tfrecords,
+)
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 
 
@@ -133,6 +145,56 @@ class RecordSource:
         return file, int(index - self._ends[number] + len(file.offsets))
 
 
+@dataclasses.dataclass(frozen=True)
+class _Found:
+    """The files of a split, and what is known of what is in them; see `slim_dataset`."""
+
+    name: str
+    paths: Sequence[str]
+    num_classes: int
+    label_offset: int
+    tolerance: Tolerance
+    image_shape: tuple[int | None, int | None, int | None]
+
+    @functools.cached_property
+    def records(self) -> RecordSource:
+        """The records; indexes the files.
+
+        Raises:
+          ValueError: if files are unreadable or hold no record.
+          CorruptRecordError: if more records are corrupt than may be skipped.
+        """
+        files = tfrecords.index_files(self.paths, self.tolerance)
+        records = RecordSource(files, self.num_classes, self.label_offset, self.tolerance)
+        if not len(records):
+            raise ValueError(
+                f"files of dataset {self.name!r} must hold records, got none in {self.paths}"
+            )
+        return records
+
+    def in_memory(self) -> sources.ArraySource | None:
+        """All images, decoded now or at an earlier start; None where they do not fit."""
+        if None in self.image_shape:
+            return None
+        kept = self._kept()
+        arrays = kept.read() if kept else None
+        if arrays is None:
+            shape = memory.fits(len(self.records), self.image_shape)
+            if shape is None:
+                return None
+            arrays = memory.decode_all(self.records, len(self.records), shape)
+            # Who reads corrupt records is told so at each start.
+            if kept and not self.tolerance.skipped:
+                kept.write(*arrays)
+        return sources.ArraySource(lambda: arrays)
+
+    def _kept(self) -> decoded.DecodedFile | None:
+        settings = {"shape": self.image_shape, "label_offset": self.label_offset}
+        with contextlib.suppress(OSError):  # which `records` will report
+            return decoded.DecodedFile(self.paths, num_classes=self.num_classes, **settings)
+        return None
+
+
 def slim_dataset(
     *,
     name: str,
@@ -148,7 +210,8 @@ def slim_dataset(
     """A split of a TFRecord dataset in the format of TF-Slim.
 
     All files are indexed at once, so that truncated ones are found before training.
-    If images have one small size, all are decoded and checked at once, too.
+    If images have one small size, all are decoded and checked at once, too, and kept in a file
+    for the next start; see `decoded`.
 
     Args:
       name: files may start with it.
@@ -169,21 +232,17 @@ def slim_dataset(
     folder = dataset.required_folder(name, data_dir)
     tolerance = Tolerance(skip_corrupt_records)
     paths = slim_files.find_shards(folder, name, split)
-    files = tfrecords.index_files(paths, tolerance)
     names = class_names or slim_files.read_class_names(folder)
-    encoded = RecordSource(files, len(names), label_offset, tolerance)
-    if not len(encoded):
-        raise ValueError(f"files of dataset {name!r} must hold records, got none in {paths}")
-    source: sources.Source = encoded
-    num_examples = len(encoded)
-    if keep_in_memory and (shape := memory.fits(num_examples, image_shape)):
-        arrays = memory.decode_all(encoded, num_examples, shape)
-        source = sources.ArraySource(lambda: arrays)
-        num_examples = len(arrays[1])
-    elif encoded.raw_shape:
-        known = zip(image_shape, encoded.raw_shape, strict=True)
-        height, width, channels = (size if size is not None else its for size, its in known)
-        image_shape = (height, width, channels)
+    found = _Found(name, paths, len(names), label_offset, tolerance, image_shape)
+    source: sources.Source | None = found.in_memory() if keep_in_memory else None
+    if isinstance(source, sources.ArraySource):
+        num_examples = len(source.arrays[1])
+    else:
+        source, num_examples = found.records, len(found.records)
+        if found.records.raw_shape:
+            known = zip(image_shape, found.records.raw_shape, strict=True)
+            height, width, channels = (size if size is not None else its for size, its in known)
+            image_shape = (height, width, channels)
     return dataset.Dataset(
         name=name,
         split=split,

@@ -27,7 +27,14 @@ from model_deploy.classification import (
     gone,
     way_to_train,
 )
-from model_deploy.evaluation import Evaluation, EvaluationWriter, Evaluator, Predictions, evaluate
+from model_deploy.evaluation import (
+    Evaluation,
+    EvaluationWriter,
+    Evaluator,
+    Predictions,
+    confusion_png,
+    evaluate,
+)
 from model_deploy.exporting import (
     Serving,
     Signature,
@@ -50,6 +57,7 @@ from model_deploy.optimization import (
     scaled_learning_rate,
     weight_decay_note,
 )
+from model_deploy.training.board import Board
 from model_deploy.training.joining import Place, join, join_cluster, serve, session_config
 from model_deploy.training.loop import check_writable, train
 from model_deploy.training.loop_options import LoopOptions
@@ -57,6 +65,7 @@ from model_deploy.training.run import TrainResult
 
 __all__ = [
     "AdamWOptimizer",
+    "Board",
     "CheckpointWatch",
     "Classifier",
     "ClassifierOptions",
@@ -87,6 +96,7 @@ __all__ = [
     "clear_end",
     "clone_batch_size",
     "clones_in_update",
+    "confusion_png",
     "deployment_config",
     "evaluate",
     "find_checkpoint",

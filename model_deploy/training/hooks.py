@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
+from model_deploy.training.board import Board
 from model_deploy.training.metrics import MetricsLog
 from model_deploy.training.plots import plot_training
 from model_deploy.training.progress import Progress
@@ -21,20 +22,18 @@ class SummaryHook(tf.train.SessionRunHook):
     """Fetches the summaries of a step and appends them to TensorBoard's events.
 
     Args:
-      train_dir: folder of the events.
+      board: the events of the run.
       summary_op: a serialized string scalar.
       every: the interval.
       last_step: the last step of the run, if it is known.
     """
 
-    def __init__(
-        self, train_dir: str, summary_op: Any, every: Every, last_step: int | None
-    ) -> None:
-        self._train_dir = train_dir
+    def __init__(self, board: Board, summary_op: Any, every: Every, last_step: int | None) -> None:
+        self._board = board
         self._summary_op = summary_op
         self._every = every
         self._last_step = last_step
-        self._events: Any = None
+        self._graph_is_written = False
 
     def due(self, step: int) -> bool:
         """At intervals, and at the last step."""
@@ -44,27 +43,29 @@ class SummaryHook(tf.train.SessionRunHook):
         return tf.train.SessionRunArgs(self._summary_op)
 
     def after_run(self, run_context: StepContext, run_values: Any) -> None:
-        if self._events is None:
-            self._events = tf.summary.FileWriter(self._train_dir, run_context.session.graph)
+        if not self._graph_is_written:
+            self._board.add_graph(run_context.session.graph)
+            self._graph_is_written = True
         step = run_context.report.step
-        self._events.add_summary(run_values.results, step)
+        self._board.add_summary(run_values.results, step)
         self._every.done(step)
-
-    def close(self) -> None:
-        """Writes out what is still in memory."""
-        if self._events is not None:
-            self._events.close()
 
 
 class Log:
-    """Shows the progress, and writes it to `metrics.jsonl` and `training.png`.
+    """Shows the progress, and writes it to `metrics.jsonl`, `training.png` and TensorBoard.
 
     The loop calls it after the hooks, when the time of the step is known.
     """
 
     def __init__(
-        self, progress: Progress, metrics: MetricsLog | None, train_dir: str, every: Every
+        self,
+        progress: Progress,
+        metrics: MetricsLog | None,
+        train_dir: str,
+        every: Every,
+        board: Board | None = None,
     ) -> None:
+        self._board = board
         self._progress = progress
         self._metrics = metrics
         self._train_dir = train_dir
@@ -77,6 +78,8 @@ class Log:
         if not (self._every.take(report.step) or report.step == self._progress.max_steps):
             return
         entry = self._progress.show(report)
+        if self._board is not None:
+            self._board.add_log(entry)
         if self._metrics is not None:
             self._metrics.add(entry)
             if self._plot.take(report.step):
@@ -142,6 +145,7 @@ class EvaluationHook(tf.train.SessionRunHook):
       writer: writes the checkpoint.
       best: keeps the best one.
       metrics: where the numbers go.
+      board: where they go, too.
       progress: shows them.
       every: the interval.
       last_step: the last step of the run, if it is known.
@@ -159,6 +163,7 @@ class EvaluationHook(tf.train.SessionRunHook):
         writer: CheckpointWriter,
         best: BestCheckpoint,
         metrics: MetricsLog,
+        board: Board,
         progress: Progress,
         every: Every,
         last_step: int | None,
@@ -169,6 +174,7 @@ class EvaluationHook(tf.train.SessionRunHook):
         self._writer = writer
         self._best = best
         self._metrics = metrics
+        self._board = board
         self._progress = progress
         self._every = every
         self._last_step = last_step
@@ -187,6 +193,7 @@ class EvaluationHook(tf.train.SessionRunHook):
                 f"metric must be one of {', '.join(sorted(found))}, got {self._metric!r}"
             )
         self._metrics.add({"step": step, **found})
+        self._board.add_evaluation(step, found)
         numbers = "  ".join(f"{name} {value:.4f}" for name, value in found.items())
         self._progress.line(f"evaluation at step {step}:  {numbers}")
         value = float(found[self._metric])

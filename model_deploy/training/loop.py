@@ -240,6 +240,11 @@ def _check(
     if model.train_op is None:
         raise ValueError("model must have a train op, got one deployed without an optimizer")
     check_at_least("max_steps", max_steps, 1)
+    if options.profile_steps is not None and model.clone_updates:
+        raise ValueError(
+            "profile_steps must be None with asynchronous clones, whose steps are not one after "
+            f"the other, got {options.profile_steps!r}"
+        )
     if options.eval_every_n_steps is not None and evaluate is None:
         raise ValueError(
             "eval_every_n_steps must go with a function `evaluate`, "

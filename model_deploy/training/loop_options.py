@@ -4,6 +4,7 @@ import dataclasses
 from typing import ClassVar
 
 from model_deploy.commands import Options, option
+from model_deploy.profile import parse_steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -11,7 +12,8 @@ class LoopOptions(Options):
     """When the loop logs, saves, evaluates and ends.
 
     Raises:
-      ValueError: as `Options`; for a `stop_at_metric` without `eval_every_n_steps`.
+      ValueError: as `Options`; for a `stop_at_metric` without `eval_every_n_steps`; for
+        `profile_steps` that are no steps.
     """
 
     topic: ClassVar[str] = "loop"
@@ -51,9 +53,14 @@ class LoopOptions(Options):
     )
     stall_timeout: float = option(
         600.0,
-        "seconds without a step after which a task of the cluster that is missing ends the run",
+        "seconds without a step after which stacks of all threads are printed, and a task of the "
+        "cluster that is missing ends the run",
         above=0,
         topic="cluster",
+    )
+    profile_steps: str | None = option(
+        None,
+        "first and last step of a profile, such as 100,105; see python -m model_deploy.profile",
     )
     resume: str = option(
         "auto",
@@ -64,6 +71,8 @@ class LoopOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.profile_steps is not None:
+            parse_steps(self.profile_steps)
         if self.stop_at_metric is not None and self.eval_every_n_steps is None:
             raise ValueError(
                 f"stop_at_metric must go with eval_every_n_steps, got {self.stop_at_metric} alone"

@@ -1,6 +1,7 @@
 """A run in one session after the other: a lost connection ends a session, not the run."""
 
 import contextlib
+import math
 import time
 from typing import Any
 
@@ -36,7 +37,11 @@ def run_in_sessions(run: Run, opener: SessionOpener, signals: StopSignals) -> Tr
     if run.replicas is None:
         with opener.open() as (session, coordinator):
             _start_hooks(run, session, coordinator)
-            return run.to_the_end(session, signals)
+            seconds = run.options.stall_timeout
+            with StallWatch(
+                session, (), math.inf, TimeoutError, report=say, stacks_after=seconds
+            ) as watch:
+                return run.to_the_end(session, signals, in_step=watch.in_step)
     run.replicas.heed(signals)
     run.replicas.wait_to_start()
     return _Attempts(run, opener, run.replicas).until_the_end(signals)

@@ -141,7 +141,13 @@ class Replicas:
         self, session: Any, timeout: float, describe: Callable[[str], OSError]
     ) -> StallWatch:
         return StallWatch(
-            session, self._others, timeout, describe, report=say, stop=self._is_stopped
+            session,
+            self._others,
+            timeout,
+            describe,
+            report=say,
+            stop=self._is_stopped,
+            stacks_after=self._stall_timeout,
         )
 
     def last_shared_step(self, max_steps: int) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter, is_lost_connection
+from model_deploy.profile import ProfileHook
+from model_deploy.training.board import Board
 from model_deploy.training.clone_threads import CloneThreads
 from model_deploy.training.course import Course, Stretch
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
@@ -101,9 +103,12 @@ class Run:
             )
             stack.enter_context(progress)
             metrics = self._metrics(stack)
+            board = Board(self.train_dir, self.unit) if self.writer is not None else None
+            if board is not None:
+                stack.callback(board.close)
             every = self._every("log_every_n_steps", first_step)
-            log = Log(progress, metrics, self.train_dir, every)
-            own = self._own_hooks(first_step, progress, metrics, stack)
+            log = Log(progress, metrics, self.train_dir, every, board)
+            own = self._own_hooks(first_step, progress, metrics, board, stack)
             hooks = [*self.hooks, *own]
             with self._saved_at_the_end(course):
                 self._make_steps(course, hooks, in_step, log)
@@ -188,19 +193,22 @@ class Run:
         first_step: int,
         progress: Progress,
         metrics: MetricsLog | None,
+        board: Board | None,
         stack: contextlib.ExitStack,
     ) -> Iterator[Any]:
         if self.copies_difference is not None:
             yield CopiesHook(
                 self.copies_difference, self._every("copies_check_every_n_steps", first_step)
             )
-        if self.writer is None or metrics is None:
+        if self.writer is None or metrics is None or board is None:
             return
+        if self.options.profile_steps is not None:
+            profile = ProfileHook(self.train_dir, self.options.profile_steps, first_step)
+            stack.callback(profile.close)
+            yield profile
         if self.summary_op is not None:
             every = self._every("save_summaries_steps", first_step, "save_summaries_secs")
-            summaries = SummaryHook(self.train_dir, self.summary_op, every, self.max_steps)
-            stack.callback(summaries.close)
-            yield summaries
+            yield SummaryHook(board, self.summary_op, every, self.max_steps)
         if self.evaluate is not None:
             yield EvaluationHook(
                 self.evaluate,
@@ -209,6 +217,7 @@ class Run:
                 writer=self.writer,
                 best=BestCheckpoint(self.train_dir, self.metric, self.writer.device),
                 metrics=metrics,
+                board=board,
                 progress=progress,
                 every=self._every("eval_every_n_steps", first_step),
                 last_step=self.max_steps,

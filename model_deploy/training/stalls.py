@@ -1,8 +1,10 @@
 """`StallWatch`: says for whom a step waits, and ends one that waits for too long."""
 
 import math
+import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
@@ -25,12 +27,24 @@ def names_of(tasks: Sequence[Task]) -> str:
     return ", ".join(f"{task} at {task.address}" for task in tasks)
 
 
+def thread_stacks() -> str:
+    """What every Python thread is doing, those that wait in TensorFlow included, as tracebacks."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    parts = []
+    for ident, frame in sys._current_frames().items():  # documented, in spite of its name
+        if ident != threading.get_ident():
+            stack = "".join(traceback.format_stack(frame))
+            parts.append(f"thread {names.get(ident, ident)}:\n{stack}")
+    return "\n".join(parts).rstrip()
+
+
 class StallWatch:
     """In a `with` block, a thread that watches the steps made in a session.
 
     While no step is made it names the tasks that cannot be reached; after
     `timeout` seconds it closes the session, which ends the step.  A task that is slow, or
-    stopped, but there, is waited for.
+    stopped, but there, is waited for.  After `stacks_after` seconds it says so, and prints once
+    for the step what all Python threads are doing.
 
     Args:
       session: that of the steps.
@@ -39,6 +53,7 @@ class StallWatch:
       describe: makes the error, of the names of the missing tasks.
       report: called with a line.
       stop: whether the run is asked to stop; a step that a missing task holds up ends then.
+      stacks_after: seconds without a step after which the stacks of all threads are printed.
 
     Attributes:
       error: why it has closed the session, or None.
@@ -53,6 +68,7 @@ class StallWatch:
         *,
         report: Callable[[str], Any] = print,
         stop: Callable[[], bool] = lambda: False,
+        stacks_after: float = math.inf,
     ) -> None:
         self.error: OSError | None = None
         self._describe = describe
@@ -61,6 +77,8 @@ class StallWatch:
         self._timeout = timeout
         self._report = report
         self._stop = stop
+        self._stacks_after = stacks_after
+        self._shown: float | None = None  # when the step began whose stacks were printed
         self._began: float | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -85,10 +103,12 @@ class StallWatch:
     def _watch(self) -> None:
         wait = min(REPORT_SECS, self._timeout)
         reported = -math.inf
-        while not self._ended.wait(min(1.0, wait)):
+        while not self._ended.wait(min(1.0, wait, self._stacks_after)):
             began, now = self._began, time.monotonic()
             if began is None:
                 continue
+            if now - began >= self._stacks_after and self._shown != began:
+                self._show_stacks(began, now)
             stops = self._stop() and now - began >= _STOP_SECS
             if not stops and now - max(began, reported) < wait:
                 continue
@@ -105,3 +125,13 @@ class StallWatch:
                 close_session(self._session)
                 return
             self._report(f"waiting for {names_of(missing)}")
+
+    def _show_stacks(self, began: float, now: float) -> None:
+        """Says who is missing, if anyone is, and what the threads of this process are doing."""
+        missing = unreachable(self._tasks)
+        whom = "all tasks can be reached" if self._tasks else "there is no other task"
+        if missing:
+            whom = f"waiting for {names_of(missing)}"
+        if self._began == began:
+            self._shown = began
+            self._report(f"no step for {now - began:.0f} s: {whom}\n{thread_stacks()}")

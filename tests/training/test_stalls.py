@@ -1,15 +1,19 @@
 """Tests of the watch over steps that wait for other tasks."""
 
 import contextlib
+import re
 import threading
+import time
 
 import pytest
+import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import Cluster, Task
 from model_deploy.launch import ReservedPorts
 from model_deploy.training import stalls
 from model_deploy.training.replicas import Replicas
 from model_deploy.training.stalls import StallWatch, unreachable
+from tests.training.halving import run_halving
 
 
 class Session:
@@ -61,6 +65,65 @@ def test_time_between_steps_is_not_watched():
         watch.in_step(False)
         assert not session.closed.wait(1.0)
     assert watch.error is None
+
+
+def _waits_in_a_step(ended):
+    ended.wait(60)
+
+
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_stacks_of_all_threads_are_printed_once(is_missing):
+    """A long step says who is missing, and where each thread of this process is; once."""
+    lines, printed, ended = [], threading.Event(), threading.Event()
+
+    def report(line):
+        lines.append(line)
+        if line.startswith("no step for"):
+            printed.set()
+
+    thread = threading.Thread(target=_waits_in_a_step, args=[ended], name="stepping")
+    thread.start()
+    try:
+        with (
+            _missing_task() as task,
+            StallWatch(
+                Session(),
+                [task] if is_missing else [],
+                600,
+                TimeoutError,
+                report=report,
+                stacks_after=0.2,
+            ) as watch,
+        ):
+            watch.in_step(True)
+            assert printed.wait(60)
+            assert not ended.wait(1.0)
+        [text] = [line for line in lines if line.startswith("no step for")]
+    finally:
+        ended.set()
+        thread.join()
+    whom = f"waiting for worker 1 at {task.address}" if is_missing else "there is no other task"
+    assert text.splitlines()[0] == f"no step for 0 s: {whom}"
+    assert "thread stepping:" in text
+    assert "in _waits_in_a_step" in text
+    assert "in test_stacks_of_all_threads_are_printed_once" in text
+
+
+def test_a_run_of_one_process_prints_stacks(tmp_path, capsys):
+    """A step that takes longer than `stall_timeout` shows the line of the program that waits."""
+
+    def wait_long(value):
+        time.sleep(2.0)
+        return value
+
+    def slow():
+        weight = tf.get_variable("weight", [], initializer=tf.ones_initializer())
+        tf.losses.add_loss(tf.square(weight) / 2 + tf.py_func(wait_long, [0.0], tf.float32))
+
+    run_halving(tmp_path, 1, slow, stall_timeout=0.5)
+    text = capsys.readouterr().err
+    assert re.search(r"no step for \d s: there is no other task\n", text)
+    assert "in wait_long" in text
 
 
 def test_unreachable_tasks():

@@ -1,0 +1,117 @@
+"""Where the time of steps goes: by device, and by type of op."""
+
+import collections
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from model_deploy.profile.kinds import KINDS, WAITING
+from model_deploy.profile.traces import OpTime
+
+
+class DeviceTime(NamedTuple):
+    """What a device did in the mean step.
+
+    Attributes:
+      device: its name.
+      msec: milliseconds by kind, `waiting` included; their sum is that of the step.
+    """
+
+    device: str
+    msec: dict[str, float]
+
+
+class TypeTime(NamedTuple):
+    """What ops of a type took in the mean step, whether others ran at the same time or not."""
+
+    type: str
+    kind: str
+    msec: float
+    num_ops: float
+
+
+def step_spans(ops: Iterable[OpTime]) -> dict[int, tuple[int, int]]:
+    """Begin and end of each step in microseconds, from its first op on any device to its last."""
+    spans: dict[int, tuple[int, int]] = {}
+    for op in ops:
+        begin, end = spans.get(op.step, (op.begin_usec, op.end_usec))
+        spans[op.step] = min(begin, op.begin_usec), max(end, op.end_usec)
+    return spans
+
+
+def device_times(ops: Sequence[OpTime]) -> list[DeviceTime]:
+    """How long each device did what; each moment counts once, as the first of `KINDS` in it."""
+    spans = step_spans(ops)
+    whole = sum(end - begin for begin, end in spans.values())
+    rows = []
+    for device in sorted({op.device for op in ops}):
+        usec = dict.fromkeys(KINDS, 0)
+        for step in spans:
+            own = [op for op in ops if op.device == device and op.step == step]
+            for kind, more in _usec_by_kind(own).items():
+                usec[kind] += more
+        usec[WAITING] = whole - sum(usec.values())
+        rows.append(
+            DeviceTime(device, {kind: value / 1000 / len(spans) for kind, value in usec.items()})
+        )
+    return rows
+
+
+def _usec_by_kind(ops: Sequence[OpTime]) -> dict[str, int]:
+    """The time in which at least one op of a kind runs and none of a kind before it."""
+    changes = [(op.begin_usec, 1, op.kind) for op in ops]
+    changes += [(op.end_usec, -1, op.kind) for op in ops]
+    running: collections.Counter[str] = collections.Counter()
+    usec = dict.fromkeys(KINDS, 0)
+    last = 0
+    for moment, change, kind in sorted(changes):
+        first = next((each for each in KINDS if running[each]), None)
+        if first is not None:
+            usec[first] += moment - last
+        running[kind] += change
+        last = moment
+    return usec
+
+
+def type_times(ops: Sequence[OpTime]) -> list[TypeTime]:
+    """The types of ops, those that took longest first."""
+    steps = len(step_spans(ops))
+    usec: collections.Counter[str] = collections.Counter()
+    count: collections.Counter[str] = collections.Counter()
+    kinds = {}
+    for op in ops:
+        usec[op.type] += op.usec
+        count[op.type] += 1
+        kinds[op.type] = op.kind
+    return [
+        TypeTime(type_, kinds[type_], total / 1000 / steps, count[type_] / steps)
+        for type_, total in usec.most_common()
+    ]
+
+
+def report(ops: Sequence[OpTime], num_types: int = 15) -> str:
+    """A table of devices and one of types of ops.
+
+    Args:
+      ops: of at least one step.
+      num_types: how many types there are in the second table at most.
+    """
+    spans = step_spans(ops)
+    mean = sum(end - begin for begin, end in spans.values()) / 1000 / len(spans)
+    steps = f"steps {min(spans)} to {max(spans)}, {mean:.2f} ms in the mean"
+    columns = (*KINDS, WAITING)
+    rows = device_times(ops)
+    width = max(len(row.device) for row in rows)
+    lines = [f"{steps}; ms of a step:", " " * width + "".join(f"{each:>20}" for each in columns)]
+    for row in rows:
+        cells = [f"{row.msec[each]:.2f} ({row.msec[each] / mean:4.0%})" for each in columns]
+        lines.append(f"{row.device:{width}}" + "".join(f"{cell:>20}" for cell in cells))
+    types = type_times(ops)
+    lines += ["", f"{'ms of a step':>12}  {'ops':>7}  {'kind':11}  type of op, all devices"]
+    lines += [
+        f"{each.msec:12.3f}  {each.num_ops:7.1f}  {each.kind:11}  {each.type}"
+        for each in types[:num_types]
+    ]
+    if len(types) > num_types:
+        rest = sum(each.msec for each in types[num_types:])
+        lines.append(f"{rest:12.3f}  {'':7}  {'':11}  {len(types) - num_types} other types")
+    return "\n".join(lines)

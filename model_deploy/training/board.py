@@ -1,0 +1,160 @@
+"""What TensorBoard shows of a run, besides the summaries of the graph: numbers, flags, pictures."""
+
+import math
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from google.protobuf import struct_pb2
+
+# Key in metrics.jsonl -> tag.
+_TAGS = {
+    "loss": "losses/total",
+    "loss_scale": "losses/scale",
+    "left_out": "losses/updates_left_out",
+    "learning_rate": "rates/learning_rate",
+    "images_per_sec": "throughput/{unit}_per_sec",
+    "secs_per_batch": "throughput/secs_per_batch",
+    "waiting": "throughput/share_waiting_for_data",
+    "staleness_median": "throughput/staleness_median",
+    "staleness_max": "throughput/staleness_max",
+}
+_OTHER_CLONES = re.compile(r"clone_[1-9]\d*(_\d+)?/")
+# Field 3 of the plugin's message, `session_start_info`, as a message of known length.
+_START_INFO_KEY = b"\x1a"
+
+
+class Board:
+    """The events of a run; the file is made when there is something to write.
+
+    Args:
+      train_dir: folder of the events.
+      unit: what is counted in place of images.
+      suffix: of the name of the file.
+    """
+
+    def __init__(self, train_dir: str, unit: str = "images", suffix: str | None = None) -> None:
+        self._train_dir = train_dir
+        self._unit = unit
+        self._suffix = suffix
+        self._open: Any = None
+
+    @property
+    def _events(self) -> Any:
+        if self._open is None:
+            with tf.Graph().as_default():  # the writer refuses to be made in eager mode
+                self._open = tf.summary.FileWriter(self._train_dir, filename_suffix=self._suffix)
+        return self._open
+
+    def add_log(self, entry: Mapping[str, Any]) -> None:
+        """Writes the numbers of a line of the log, under tags that group them."""
+        known = {tag: entry[key] for key, tag in _TAGS.items() if key in entry}
+        self._add_scalars(
+            entry["step"],
+            {tag.format(unit=self._unit): each for tag, each in known.items()},
+        )
+
+    def add_evaluation(self, step: int, found: Mapping[str, float]) -> None:
+        """Writes the metrics of an evaluation."""
+        self._add_scalars(step, {f"evaluation/{name}": each for name, each in found.items()})
+
+    def add_summary(self, summary: bytes, step: int) -> None:
+        """Writes what a summary op has given."""
+        self._events.add_summary(summary, step)
+
+    def add_graph(self, graph: Any) -> None:
+        """Writes the graph without the clones after the first, which look like it."""
+        self._events.add_event(
+            tf.Event(
+                wall_time=time.time(),
+                graph_def=graph_of_one_clone(graph.as_graph_def()).SerializeToString(),
+            )
+        )
+
+    def add_picture(self, tag: str, png: bytes, step: int) -> None:
+        """Writes an image, of any size, as PNG."""
+        image = tf.Summary.Image(encoded_image_string=png)
+        self._add(step, tf.Summary.Value(tag=tag, image=image))
+
+    def add_settings(self, settings: Mapping[str, Any]) -> None:
+        """Writes the settings of a run: as a text, and for TensorBoard's table of runs (HParams).
+
+        Args:
+          settings: numbers, strings, True and False by name; None is left out of the table.
+        """
+        rows = "\n".join(f"| {name} | {value} |" for name, value in settings.items())
+        table = f"| option | value |\n|---|---|\n{rows}"
+        text = tf.make_tensor_proto(table.encode())
+        self._add(
+            0,
+            tf.Summary.Value(tag="options", tensor=text, metadata=_metadata("text")),
+            tf.Summary.Value(
+                tag="_hparams_/session_start_info",
+                tensor=tf.make_tensor_proto([0.0]),  # stands for no value: all is in the metadata
+                metadata=_metadata("hparams", _start_info(settings)),
+            ),
+        )
+
+    def close(self) -> None:
+        """Writes out what is still in memory."""
+        if self._open is not None:
+            self._open.close()
+
+    def _add_scalars(self, step: int, values: Mapping[str, float]) -> None:
+        known = {tag: value for tag, value in values.items() if math.isfinite(value)}
+        self._add(
+            step,
+            *(tf.Summary.Value(tag=tag, simple_value=value) for tag, value in known.items()),
+        )
+
+    def _add(self, step: int, *values: Any) -> None:
+        self._events.add_summary(tf.Summary(value=values), step)
+
+
+def graph_of_one_clone(graph: Any) -> Any:
+    """A `GraphDef` without what only the clones after the first have, and without its functions.
+
+    It is there to be looked at: what took something from the ops that are left out has fewer
+    inputs.
+    """
+    nodes = [node for node in graph.node if not _OTHER_CLONES.match(node.name)]
+    names = {node.name for node in nodes}
+    found = tf.GraphDef(versions=graph.versions)
+    for node in nodes:
+        copy = found.node.add()
+        copy.CopyFrom(node)
+        del copy.input[:]
+        copy.input.extend(
+            each for each in node.input if each.removeprefix("^").partition(":")[0] in names
+        )
+    return found
+
+
+def _metadata(plugin: str, content: bytes = b"") -> Any:
+    data = tf.SummaryMetadata.PluginData(plugin_name=plugin, content=content)
+    return tf.SummaryMetadata(plugin_data=data)
+
+
+def _start_info(settings: Mapping[str, Any]) -> bytes:
+    """The message with which TensorBoard's HParams plugin learns the settings of a run.
+
+    Its field 1 is a map from names to values as in `google.protobuf.Struct`, so that the package
+    tensorboard, which defines the message, is not needed.
+    """
+    kinds = (bool, int, float, str)
+    values = {name: each for name, each in settings.items() if isinstance(each, kinds)}
+    info = struct_pb2.Struct()
+    info.update(values)
+    content = info.SerializeToString(deterministic=True)
+    return _START_INFO_KEY + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    """An integer of at least 0 as protocol buffers write it: 7 bits a byte, the lowest first."""
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*found, number])

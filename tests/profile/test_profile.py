@@ -1,0 +1,173 @@
+"""Profiles of steps: what is recorded, where time goes, and what is written and printed."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import DeploymentConfig, deploy, train
+from model_deploy.profile import __main__ as command
+from model_deploy.profile import kinds, parse_steps, summary, traces
+from model_deploy.profile.traces import OpTime
+from tests import clusters
+from tests.training.halving import run_halving, square
+
+
+def _op(type_, begin, usec, step=1, device="d"):
+    return OpTime(step, device, f"name_{begin}", type_, begin, usec)
+
+
+def _traced(train_dir):
+    return json.loads((train_dir / "profile/steps_3_5.trace.json").read_text())["traceEvents"]
+
+
+def test_steps_are_recorded(tmp_path):
+    """Exactly the steps that were asked for are in the trace, each with its update."""
+    run_halving(tmp_path, 8, profile_steps="3,5")
+    events = [each for each in _traced(tmp_path) if each["ph"] == "X"]
+    assert {each["args"]["step"] for each in events} == {3, 4, 5}
+    updates = [each["args"]["step"] for each in events if each["cat"] == "update"]
+    assert set(updates) == {3, 4, 5}
+    assert all(each["dur"] >= 1 for each in events)
+    assert list(tmp_path.glob("plugins/profile/*/*.xplane.pb"))
+
+
+def test_training_is_that_without_a_profile(tmp_path):
+    """The loss of the last step is (2^-7)^2 / 2 with and without."""
+    results = [
+        run_halving(tmp_path / str(i), 8, **options)
+        for i, options in enumerate([{}, {"profile_steps": "3,5"}])
+    ]
+    assert [each.total_loss for each in results] == [2.0**-15] * 2
+
+
+def test_a_run_that_ends_earlier_writes_what_it_has(tmp_path):
+    """Of steps 3 to 5 a run of 4 steps has two; the run that goes on has the third."""
+    run_halving(tmp_path, 4, profile_steps="3,5")
+    assert (tmp_path / "profile/steps_3_4.trace.json").is_file()
+    run_halving(tmp_path, 6, profile_steps="3,5")
+    assert (tmp_path / "profile/steps_5_5.trace.json").is_file()
+    run_halving(tmp_path, 8, profile_steps="3,5")
+    assert len(list(tmp_path.glob("profile/*.json"))) == 2
+
+
+@pytest.mark.slow
+def test_parameter_servers_are_in_the_trace(tmp_path):
+    """Updates are on the parameter server, computation on the worker, and values move."""
+    [target] = clusters.start_cluster(1, 1)
+    config = DeploymentConfig(num_clones=1, num_ps_tasks=1, clone_on_cpu=True)
+    model = deploy(config, square, optimizer=tf.train.GradientDescentOptimizer(0.5))
+    train(model, tmp_path, max_steps=6, master=target, profile_steps="3,5")
+    ops = traces.read_trace(traces.newest_trace(tmp_path))
+    times = {row.device.split("/")[1]: row.msec for row in summary.device_times(ops)}
+    assert times["job:ps"]["update"] > 0
+    assert times["job:worker"]["computation"] > 0
+    assert {op.device.split("/")[1] for op in ops if op.kind == "transfer"} >= {"job:worker"}
+
+
+@pytest.mark.parametrize("value", ["5", "5,3", "0,3", "a,b", "1,2,3", "-1,3", ""])
+def test_rejects(value):
+    """What is no pair of steps in order is an error that shows it."""
+    with pytest.raises(ValueError, match=f"profile_steps must be .*, got {value!r}$"):
+        parse_steps(value)
+
+
+@pytest.mark.slow
+def test_rejects_asynchronous_clones(tmp_path):
+    """Their steps overlap, so none could be told from the others."""
+    config = DeploymentConfig(num_clones=2, clone_on_cpu=True)
+    optimizer = tf.train.GradientDescentOptimizer(0.5)
+    model = deploy(config, square, optimizer=optimizer, asynchronous=True)
+    with pytest.raises(ValueError, match="profile_steps must be None with asynchronous clones"):
+        train(model, tmp_path, max_steps=6, profile_steps="3,5")
+
+
+@pytest.mark.parametrize(
+    ("type_", "kind"),
+    [
+        ("ResourceApplyMomentum", "update"),
+        ("AssignAddVariableOp", "update"),
+        ("ReadVariableOp", "computation"),
+        ("_HostRecv", "transfer"),
+        ("RecvTensor", "transfer"),
+        ("CollectiveReduceV2", "transfer"),
+        ("IteratorGetNext", "input"),
+        ("_MklNativeFusedConv2D", "computation"),
+    ],
+)
+def test_kinds(type_, kind):
+    """What an op is there for follows from its type."""
+    assert kinds.kind_of(type_) == kind
+
+
+def test_each_moment_counts_once():
+    """Of 100 us: 10 to 40 compute, 30 to 60 transfer, 80 to 100 update; the rest waits."""
+    ops = [
+        *(_op("MatMul", 0, 1, device="other"), _op("MatMul", 99, 1, device="other")),
+        *(_op("MatMul", 10, 30), _op("Relu", 15, 10), _op("_Recv", 30, 30)),
+        _op("ResourceApplyMomentum", 80, 20),
+    ]
+    row = next(row for row in summary.device_times(ops) if row.device == "d")
+    assert row.msec == pytest.approx(
+        {"computation": 0.03, "transfer": 0.02, "update": 0.02, "input": 0, "waiting": 0.03}
+    )
+
+
+def test_means_are_over_steps():
+    """Steps of 10 and 30 us are 0.02 ms in the mean; MatMul takes all, in two ops each."""
+    ops = [_op("MatMul", 0, 5), _op("MatMul", 5, 5)]
+    ops += [_op("MatMul", 100, 15, step=2), _op("MatMul", 115, 15, step=2)]
+    [found] = summary.type_times(ops)
+    assert found == ("MatMul", "computation", pytest.approx(0.02), 2)
+
+
+def test_lanes_hold_one_op_at_a_time():
+    """An op is in the first lane that is free when it begins."""
+    ops = [_op("A", 0, 10), _op("B", 5, 10), _op("C", 10, 3), _op("D", 11, 9)]
+    assert [lane for _, lane in traces.in_lanes(ops)] == [0, 1, 0, 2]
+
+
+def test_command_prints_and_draws(tmp_path, capsys):
+    """The table has a row for the device whose shares add up to the step; the picture is a PNG."""
+    run_halving(tmp_path, 6, profile_steps="3,5")
+    capsys.readouterr()
+    command.main([str(tmp_path)])
+    text = capsys.readouterr().out
+    assert text.startswith("steps 3 to 5, ")
+    [row] = [line for line in text.splitlines() if "CPU:0" in line]
+    shares = [int(each) for each in re.findall(r"\(\s*(\d+)%\)", row)]
+    assert len(shares) == 5
+    assert abs(sum(shares) - 100) <= 3  # each is rounded
+    assert (tmp_path / "profile/steps_3_5.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "train_dir must be of a run with --profile_steps"),
+        ("{}", "a trace must be one of --profile_steps"),
+        ("no json", "a trace must be one of --profile_steps"),
+        ('{"traceEvents": []}', "a trace must have ops"),
+    ],
+)
+def test_command_rejects(content, message, tmp_path, capsys):
+    """A folder without a trace, and a file that is none, end the command with a line."""
+    if content is not None:
+        (tmp_path / "profile").mkdir()
+        (tmp_path / "profile/steps_1_2.trace.json").write_text(content)
+    with pytest.raises(SystemExit):
+        command.main([str(tmp_path)])
+    assert message in capsys.readouterr().err
+
+
+def test_command_needs_no_tensorflow(tmp_path):
+    """Tables and picture come without waiting for TensorFlow."""
+    traces.write_trace(str(tmp_path), [_op("MatMul", 0, 5)])
+    program = (
+        "import sys; from model_deploy.profile import __main__ as m; m.main(sys.argv[1:]); "
+        "assert 'tensorflow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True, capture_output=True)
