@@ -1,10 +1,10 @@
 """`StallWatch`: says for whom a step waits, and ends one that waits for too long."""
 
+import faulthandler
 import math
-import sys
+import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
@@ -29,13 +29,10 @@ def names_of(tasks: Sequence[Task]) -> str:
 
 def thread_stacks() -> str:
     """What every Python thread is doing, those that wait in TensorFlow included, as tracebacks."""
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    parts = []
-    for ident, frame in sys._current_frames().items():  # documented, in spite of its name
-        if ident != threading.get_ident():
-            stack = "".join(traceback.format_stack(frame))
-            parts.append(f"thread {names.get(ident, ident)}:\n{stack}")
-    return "\n".join(parts).rstrip()
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        return file.read().rstrip()
 
 
 class StallWatch:
