@@ -69,7 +69,7 @@ WITHOUT_TENSORS = _table(
     commands: OPTIONS_FILE Options make_folder named_as option parse_options read_options
         replaced_file run_command without_tensorflow_notices write_options
     copying: calls_functions
-    evaluation: EvaluationWriter
+    evaluation: EvaluationWriter confusion_png
     gpus: AGGREGATE_ON DATA_FORMATS GpuSettings Holder check_settings cpu_beside
         device_errors_explained gpu_holders has_gpu_kernel is_divided is_gpu placing session_config
         use_tf32
@@ -89,11 +89,12 @@ WITHOUT_TENSORS = _table(
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
     placement_picture: draw_deployment
+    profile: ProfileHook parse_steps
     precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
     runs: Run differing_options draw_runs find_runs read_metrics runs_table
-    training: LoopOptions Place TrainResult check_writable join join_cluster serve
+    training: Board LoopOptions Place TrainResult check_writable join join_cluster serve
         session_config
     model_deploy: DeploymentConfig DeviceRow PlacementReport TransferRow create_clones current_clone
         describe random_by_step slim
