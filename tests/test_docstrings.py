@@ -93,7 +93,7 @@ WITHOUT_TENSORS = _table(
     precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
-    runs: Run differing_options draw_runs find_runs read_metrics runs_table
+    runs: METRICS_FILE Run differing_options draw_runs find_runs read_metrics runs_table
     training: Board LoopOptions Place TrainResult check_writable join join_cluster serve
         session_config
     model_deploy: DeploymentConfig DeviceRow PlacementReport TransferRow create_clones current_clone

@@ -7,8 +7,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy import DeploymentConfig, batches_taken, deploy, loss_scale, slim
 from model_deploy.guards import Guard
 from model_deploy.hooks import session_hooks
+from model_deploy.runs import read_metrics
 from model_deploy.training import train
-from model_deploy.training.metrics import read_metrics
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
 
 STATE = ["loss_scale/in_a_row", "loss_scale/left_out", "loss_scale/value"]

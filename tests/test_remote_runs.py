@@ -10,7 +10,7 @@ import eval_image_classifier
 import export_image_classifier
 import train_image_classifier
 from model_deploy import file_systems
-from model_deploy.training.metrics import read_metrics
+from model_deploy.runs import read_metrics
 from tests.inputs import files
 
 

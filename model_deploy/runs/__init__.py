@@ -6,9 +6,10 @@ TensorFlow.
 
 from model_deploy.runs.comparing import differing_options, runs_table
 from model_deploy.runs.drawing import draw_runs
-from model_deploy.runs.reading import Run, find_runs, read_metrics
+from model_deploy.runs.reading import METRICS_FILE, Run, find_runs, read_metrics
 
 __all__ = [
+    "METRICS_FILE",
     "Run",
     "differing_options",
     "draw_runs",

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from model_deploy import file_systems
-
-METRICS_FILE = "metrics.jsonl"
+from model_deploy.runs import METRICS_FILE
 
 
 class MetricsLog:
@@ -48,19 +47,3 @@ class MetricsLog:
             size = file_systems.facts_of(self._path).size
             file.seek(max(0, size - 1))
             return size > 0 and file.read(1) != b"\n"
-
-
-def read_metrics(train_dir: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The objects in `metrics.jsonl`, without lines that a killed process left unfinished."""
-    path = os.path.join(train_dir, METRICS_FILE)
-    if not file_systems.is_file(path):
-        return []
-    found = []
-    for line in file_systems.read_bytes(path).split(b"\n"):
-        try:
-            value = json.loads(line.decode("utf-8", "replace"))
-        except json.JSONDecodeError:
-            continue
-        if isinstance(value, dict) and isinstance(value.get("step"), int):
-            found.append(value)
-    return found

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from model_deploy.commands import replaced_file
-from model_deploy.training.metrics import read_metrics
+from model_deploy.runs import read_metrics
 
 PLOT_FILE = "training.png"
 # (key in metrics.jsonl, label of the axis)

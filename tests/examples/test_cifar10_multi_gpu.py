@@ -8,7 +8,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from examples import cifar10_multi_gpu as script
-from model_deploy.training.metrics import read_metrics
+from model_deploy.runs import read_metrics
 from tests.inputs import files
 
 
