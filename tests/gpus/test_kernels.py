@@ -140,6 +140,7 @@ def test_stages_on_gpus(graph):
 
 
 @needs_gpu_kernels
+@pytest.mark.not_v1("the body of a loop of TensorFlow 1 is no function")
 def test_ops_of_functions_are_placed(graph):
     """The body of a loop is placed op by op, too."""
 
