@@ -64,9 +64,11 @@ class Rewriter:
         copy = type(definition)()
         copy.CopyFrom(definition)
         copy.signature.name = self._twins.functions[definition.signature.name]
+        names = {node.name for node in copy.node_def}
         for node in copy.node_def:
             node.op = self._twins.functions.get(node.op, node.op)
-            node.device = self._twins.device_of(node.device)
+            if colocated_with(node) <= names:  # else it is tied to a variable outside
+                node.device = self._twins.device_of(node.device)
             if has_seeds(node):
                 self.seeds(node.attr)
             for attr in node.attr.values():
@@ -120,6 +122,12 @@ def has_seeds(node: Any) -> bool:
     if node.op == "Const":
         return bool(node.name.endswith(randomness.SEED_BY_STEP))
     return "seed" in node.attr and "seed2" in node.attr
+
+
+def colocated_with(node: Any) -> set[str]:
+    """Names of the ops on whose device a node is to be."""
+    groups = node.attr["_class"].list.s if "_class" in node.attr else ()
+    return {group.decode().removeprefix("loc:@") for group in groups}
 
 
 def holds(attr: Any, text: bytes) -> bool:

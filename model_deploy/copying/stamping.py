@@ -63,8 +63,7 @@ class Prototype:
         if calls_functions(op):
             self._branching[op.name] = op.node_def
         if "_class" in node.attr:
-            groups = [group.decode() for group in node.attr["_class"].list.s]
-            self._groups[op.name] = [group.removeprefix("loc:@") for group in groups]
+            self._groups[op.name] = sorted(rewriting.colocated_with(node))
             del node.attr["_class"]
         if rewriting.has_seeds(node):
             self._seeds.append(i)

@@ -1,6 +1,7 @@
 """Tiny models with batch norms of every kind, and what training them gives."""
 
 import dataclasses
+import functools
 
 import keras
 import numpy as np
@@ -26,7 +27,7 @@ _IMAGES = GOLDENS["convolution"].features
 _LABELS = GOLDENS["convolution"].labels
 
 
-def _of_slim(features, labels):
+def _of_slim(features, labels, channels=(3, 4)):
     """Two layers: the moments of the second depend on those of the first."""
     with slim.arg_scope(
         [slim.conv2d],
@@ -34,8 +35,8 @@ def _of_slim(features, labels):
         normalizer_fn=slim.batch_norm,
         normalizer_params={"decay": 0.9, "scale": True},
     ):
-        net = slim.conv2d(features, 3, [3, 3], scope="conv_1")
-        return classify(slim.conv2d(net, 4, [3, 3], scope="conv_2"), labels)
+        net = slim.conv2d(features, channels[0], [3, 3], scope="conv_1")
+        return classify(slim.conv2d(net, channels[1], [3, 3], scope="conv_2"), labels)
 
 
 def _of_single_ops(features, labels):
@@ -90,6 +91,8 @@ MODELS = {
         Golden("branches", _IMAGES, _LABELS, _of_branches),
     )
 }
+# As many channels as a batch norm needs to compute in 16 bits on a CPU.
+WIDE = Golden("wide", _IMAGES, _LABELS, functools.partial(_of_slim, channels=(16, 32)))
 # All-reduce gives each clone variables of its own, which Keras 3 does not let it do.
 WITH_OWN_VARIABLES = [name for name in MODELS if name != "keras"]
 

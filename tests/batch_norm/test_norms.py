@@ -19,7 +19,7 @@ from model_deploy import (
     training,
 )
 from model_deploy.precision import computing_in
-from tests.batch_norm.norms import MODELS, Run, assert_same
+from tests.batch_norm.norms import MODELS, WIDE, Run, assert_same
 from tests.clusters import start_cluster
 from tests.copies import batches_of
 from tests.goldens import GOLDENS, NUM_EXAMPLES, LogicalDevices, cpu_config, feed_clones, formula
@@ -135,16 +135,15 @@ def test_every_type_and_format(data_format, sizes, dtype):
 @pytest.mark.parametrize("copy_clones", [False, True])
 def test_models_that_compute_in_16_bits(copy_clones):
     """There batch norms stay in 16 bits forward and backward, and so does what lies behind them."""
-    golden = MODELS["slim"]
 
     def losses(num_clones):
         def model_fn(batches):
             with computing_in("bfloat16"):
-                golden.model_fn(*next(batches))
+                WIDE.model_fn(*next(batches))
 
         config = _config(num_clones, copy_clones=copy_clones)
         with tf.Graph().as_default() as graph:
-            model = deploy(config, model_fn, [batches_of(golden, num_clones)], optimizer=SGD)
+            model = deploy(config, model_fn, [batches_of(WIDE, num_clones)], optimizer=SGD)
             types = {op.get_attr("T") for op in graph.get_operations() if op.type in wanted}
             with tf.Session(config=cpu_config()) as session:
                 session.run(tf.global_variables_initializer())
