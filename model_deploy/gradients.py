@@ -7,8 +7,6 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from absl import logging
 
-from model_deploy import placement
-
 # `(gradient, variable)`; a gradient is a `Tensor`, an `IndexedSlices` or None.
 GradientAndVariable = tuple[Any, Any]
 
@@ -135,26 +133,6 @@ def _on_device_of(
     if device_of is None or len(gradients) == 1 or are_rows:
         return contextlib.nullcontext()
     return tf.device(device_of(variable))
-
-
-class Shares:
-    """Devices that share work on variables: each gets the one that has the fewest bytes so far.
-
-    >>> shares = Shares(["/device:GPU:0", "/device:GPU:1"])
-    >>> [shares(tf.get_variable(f"share_{i}", [size])) for i, size in enumerate((3, 2, 1, 1))]
-    ['/device:GPU:0', '/device:GPU:1', '/device:GPU:1', '/device:GPU:0']
-
-    Args:
-      devices: their names.
-    """
-
-    def __init__(self, devices: Sequence[str]) -> None:
-        self._bytes = dict.fromkeys(devices, 0)
-
-    def __call__(self, variable: Any) -> str:
-        device = min(self._bytes, key=self._bytes.__getitem__)
-        self._bytes[device] += placement.tensor_bytes(variable.shape, variable.dtype) or 0
-        return device
 
 
 def _sum(gradients: Sequence[Any], name: str) -> Any:

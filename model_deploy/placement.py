@@ -1,7 +1,8 @@
 """Which ps task a variable goes to: round robin, or balanced by bytes."""
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -49,6 +50,31 @@ def variable_bytes(op: Any) -> int:
     return tensor_bytes(shape, tf.as_dtype(node_def.attr["dtype"].type)) or 0
 
 
+class LeastBytes:
+    """Places that share variables: each gets to the one that has the fewest bytes so far.
+
+    >>> least = LeastBytes(["/device:GPU:0", "/device:GPU:1"])
+    >>> [least.choose(size) for size in (12, 8, 4, 4)]
+    ['/device:GPU:0', '/device:GPU:1', '/device:GPU:1', '/device:GPU:0']
+
+    Args:
+      places: their names; the first of several that have the fewest is chosen.
+    """
+
+    def __init__(self, places: Sequence[str]) -> None:
+        self._bytes = dict.fromkeys(places, 0)
+
+    def choose(self, size: int) -> str:
+        """The place for so many bytes more."""
+        place = min(self._bytes, key=self._bytes.__getitem__)
+        self._bytes[place] += size
+        return place
+
+    def __call__(self, variable: Any) -> str:
+        """The place for what has a variable's size."""
+        return self.choose(tensor_bytes(variable.shape, variable.dtype) or 0)
+
+
 class PsDeviceChooser:
     """A device function that spreads variables over ps tasks.
 
@@ -63,26 +89,16 @@ class PsDeviceChooser:
     """
 
     def __init__(self, ps_device: str, num_tasks: int, strategy: str) -> None:
-        self._ps_device = ps_device
-        self._strategy = strategy
-        self._bytes = [0] * num_tasks
-        self._next = 0
+        tasks = [f"{ps_device}/task:{task}/device:CPU:0" for task in range(num_tasks)]
+        self._least = LeastBytes(tasks) if strategy == "balanced" else None
+        self._in_turn = itertools.cycle(tasks)
 
     def __call__(self, op: Any) -> str:
         device = str(op.device or "")
         if not is_variable_op(op) or tf.DeviceSpec.from_string(device).job is not None:
             return device
-        task = self._choose(variable_bytes(op))
-        return merge_devices(f"{self._ps_device}/task:{task}/device:CPU:0", device)
-
-    def _choose(self, size: int) -> int:
-        if self._strategy == "balanced":
-            task = min(range(len(self._bytes)), key=self._bytes.__getitem__)
-        else:
-            task = self._next
-            self._next = (task + 1) % len(self._bytes)
-        self._bytes[task] += size
-        return task
+        task = self._least.choose(variable_bytes(op)) if self._least else next(self._in_turn)
+        return merge_devices(task, device)
 
 
 def even_partitioner(num_parts: int, min_bytes: int) -> Callable[..., list[int]]:

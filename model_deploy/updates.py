@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import all_reduce, asynchronous
+from model_deploy import all_reduce, asynchronous, placement
 from model_deploy import gradients as gradients_lib
 from model_deploy.all_reduce import VariableCopies
 from model_deploy.asynchronous import CloneUpdate
@@ -277,8 +277,8 @@ def gradients_of_clones(
     join_batch_norms(clones)
     origin = origin_of(clones[0]) if clones else None
     devices = origin.config.sum_devices() if origin is not None else []
-    shares = gradients_lib.Shares(devices) if devices else None
-    grads = gradients_lib.sum_gradients(clone_gradients, shares)
+    device_of = placement.LeastBytes(devices) if devices else None
+    grads = gradients_lib.sum_gradients(clone_gradients, device_of)
     if not grads:
         raise ValueError("the loss must depend on at least one variable to train, got none")
     return grads

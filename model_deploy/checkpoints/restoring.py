@@ -262,7 +262,6 @@ def check_rows(options: FineTuneOptions, checkpoint: str, rows: Sequence[Variabl
     Raises:
       ValueError: naming variables, and the flag that would leave them out.
     """
-
     given = options.checkpoint_exclude_scopes
 
     def exclude(names: Iterable[str]) -> str:

@@ -156,19 +156,13 @@ class Batching:
             examples = by_python(numbers, None)
             return examples if finish_batches else examples.map(finish)
 
-        @tf.autograph.experimental.do_not_convert
-        def fetch(number: Example) -> Any:
-            assert isinstance(source, sources.RunSource)
-            return source.record_in_graph(tables, number["index"])
-
-        is_fetched = isinstance(source, sources.RunSource) and self.runs is None
         readers, size = self._chunks_of(source)
         reading_chunks = chunks.Chunks(
             self._plain(read),
             read_again,
             size,
             readers,
-            fetch=fetch if is_fetched else None,
+            fetch=self._fetch(source, tables),
             autograph=self._is_users,
         )
 
@@ -181,6 +175,16 @@ class Batching:
             return chunks.with_threads(examples, readers)
 
         return batches
+
+    def _fetch(self, source: sources.GraphSource, tables: Any) -> Callable[[Example], Any] | None:
+        """What reads an example's record; None where decoding or a window reads it."""
+        if not isinstance(source, sources.RunSource) or self.runs is not None:
+            return None
+        record_in_graph = source.record_in_graph
+        fetch: Callable[[Example], Any] = tf.autograph.experimental.do_not_convert(
+            lambda number: record_in_graph(tables, number["index"])
+        )
+        return fetch
 
     @property
     def _finishes_batches(self) -> bool:

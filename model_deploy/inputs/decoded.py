@@ -1,7 +1,6 @@
 """Decoded images of a dataset, kept in a file from one start to the next."""
 
 import contextlib
-import hashlib
 import io
 import json
 import os
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from model_deploy import file_systems
-from model_deploy.commands import replaced_file
+from model_deploy.inputs import kept_files
 
 SMALL_BYTES = 2**23  # of images: to decode these takes no longer than to look for a file
 _VERSION = 1
@@ -84,25 +83,14 @@ class DecodedFile:
         """Keeps them; returns where, or None for few bytes or where nothing can be written."""
         if images.nbytes < SMALL_BYTES:
             return None
-        for place in self._places():
-            with contextlib.suppress(OSError):
-                file_systems.make_folders(os.path.dirname(place) or ".")
-                with replaced_file(place, "wb") as file:
-                    np.savez(file, facts=self._facts, images=images, labels=labels)
-                return place
-        return None
+
+        def save(file: Any) -> None:
+            np.savez(file, facts=self._facts, images=images, labels=labels)
+
+        return kept_files.write_first(self._places(), save)
 
     def _places(self) -> list[str]:
         """Where the file may be; the one beside the images moves with them."""
-        cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        local = file_systems.is_local(self._folder)
-        whole = os.path.abspath(self._folder) if local else self._folder
-        return [
-            os.path.join(self._folder, f".{_digest(self._key)}.decoded.npz"),
-            os.path.join(cache, "model_deploy", "decoded", f"{_digest(self._key, whole)}.npz"),
-        ]
-
-
-def _digest(*texts: str) -> str:
-    joined = "\n".join(texts).encode("utf-8", "surrogateescape")
-    return hashlib.sha256(joined).hexdigest()[:16]
+        name = f".{kept_files.digest(self._key)}.decoded.npz"
+        beside = os.path.join(self._folder, name)
+        return [beside, kept_files.in_user_cache("decoded", self._folder, name)]

@@ -8,7 +8,6 @@ of the records has the size and time that it had then.
 
 import concurrent.futures
 import contextlib
-import hashlib
 import mmap
 import os
 import struct
@@ -20,6 +19,7 @@ import numpy as np
 from tqdm import tqdm
 
 from model_deploy import file_systems
+from model_deploy.inputs import kept_files
 from model_deploy.inputs.checksums import masked_crc32c
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 from model_deploy.inputs.records import FOOTER, HEADER, RecordFile
@@ -123,28 +123,14 @@ def write_index(path: str, facts: file_systems.FileFacts, lengths: np.ndarray) -
     """
     data = lengths.astype("<i8").tobytes()
     header = _INDEX_HEADER.pack(_MAGIC, *facts, len(lengths), zlib.crc32(data))
-    for place in _places(path):
-        # Several processes may do the same; each has its own file until it is whole.
-        part = f"{place}.{os.getpid()}.part"
-        with contextlib.suppress(OSError):
-            file_systems.make_folders(os.path.dirname(place) or ".")
-            with file_systems.as_os_errors(), file_systems.open_file(part, "wb") as file:
-                file.write(header + data)
-            file_systems.replace(part, place)
-            return place
-    return None
+    return kept_files.write_first(_places(path), lambda file: file.write(header + data))
 
 
 def _places(path: str) -> list[str]:
     """Where the index of a file may be: beside it, or in the cache."""
     folder, name = os.path.split(path)
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    whole = os.path.abspath(path) if file_systems.is_local(path) else path
-    digest = hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    return [
-        os.path.join(folder, f".{name}.index"),
-        os.path.join(cache, "model_deploy", "records", f"{digest}.index"),
-    ]
+    beside = os.path.join(folder, f".{name}.index")
+    return [beside, kept_files.in_user_cache("records", path, ".index")]
 
 
 def _find_records(path: str, size: int) -> tuple[np.ndarray, str | None]:

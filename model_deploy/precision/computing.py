@@ -57,8 +57,8 @@ class _Casting:
     def __init__(self, dtype: Any, on_gpu: bool) -> None:
         self._dtype = dtype
         self._on_gpu = on_gpu
-        is_slow = dtype == tf.float16 and not on_gpu
-        self._between = BETWEEN - SLOW_IN_FLOAT16 if is_slow else BETWEEN
+        in_float16_on_cpu = dtype == tf.float16 and not on_gpu
+        self._between = BETWEEN - SLOW_IN_FLOAT16 if in_float16_on_cpu else BETWEEN
         self._gradients = overrides(dtype)
 
     def make(self, new: NewOp) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from model_deploy import inputs
-from model_deploy.inputs import decoded, memory
+from model_deploy.inputs import kept_files, memory
 from tests.inputs import files
 
 _SIDE = 256
@@ -107,14 +107,14 @@ def test_other_settings_have_a_file_of_their_own(folder, decoding, capsys):
 
 def test_a_folder_that_cannot_be_written_is_no_error(folder, decoding, tmp_path, monkeypatch):
     """The file is then in the cache folder; where that cannot be written either, there is none."""
-    replaced = decoded.replaced_file
+    replaced = kept_files.replaced_file
 
     def refused(path, mode):
         if os.fspath(path).startswith(str(folder)):
             raise PermissionError(path)
         return replaced(path, mode)
 
-    monkeypatch.setattr(decoded, "replaced_file", refused)
+    monkeypatch.setattr(kept_files, "replaced_file", refused)
     images, _ = _arrays(folder)
     assert [path.parent for path in _kept(tmp_path)] == [tmp_path / "cache/model_deploy/decoded"]
     np.testing.assert_array_equal(_arrays(folder)[0], images)
