@@ -177,14 +177,11 @@ class Batching:
         return batches
 
     def _fetch(self, source: sources.GraphSource, tables: Any) -> Callable[[Example], Any] | None:
-        """What reads an example's record; None where decoding or a window reads it."""
+        """What reads the records of examples; None where decoding or a window reads them."""
         if not isinstance(source, sources.RunSource) or self.runs is not None:
             return None
-        record_in_graph = source.record_in_graph
-        fetch: Callable[[Example], Any] = tf.autograph.experimental.do_not_convert(
-            lambda number: record_in_graph(tables, number["index"])
-        )
-        return fetch
+        records_in_graph = source.records_in_graph
+        return lambda numbers: records_in_graph(tables, numbers["index"])
 
     @property
     def _finishes_batches(self) -> bool:

@@ -53,8 +53,8 @@ class Chunks:
 
     Attributes:
       read: from a number of an example, a dict of tensors [], to the example, by ops alone.
-      fetch: from such a number to a `tf.data.Dataset` of what is stored of the example, one string
-        [], which `read` then takes, too; None where `read` finds it.
+      fetch: from numbers of examples, a dict of tensors [n], to a `tf.data.Dataset` of what is
+        stored of them, strings [], which `read` then takes, too; None where `read` finds it.
       read_again: from a `tf.data.Dataset` of such numbers to one of examples, by whatever way.
       size: examples to a chunk.
       readers: chunks that are read at the same time.
@@ -82,7 +82,7 @@ class Chunks:
             each = tf.data.Dataset.from_tensor_slices(part)
             count = tf.shape(tf.nest.flatten(part)[0], out_type=tf.int64)[0]
             # A chunk with an error lacks an example, and so is no whole batch.
-            good = self._read(each).batch(count, drop_remainder=True).ignore_errors()
+            good = self._read(part, each).batch(count, drop_remainder=True).ignore_errors()
             return good.concatenate(self.read_again(each).batch(count)).take(1)
 
         return numbers.rebatch(self.size).interleave(
@@ -93,11 +93,11 @@ class Chunks:
             deterministic=True,
         )
 
-    def _read(self, each: Any) -> Any:
+    def _read(self, part: Any, each: Any) -> Any:
         if self.fetch is None:
             return each.map(self.read)
         # Not within `read`, where each would need an iterator of its own.
-        return tf.data.Dataset.zip((each, each.flat_map(self.fetch))).map(self.read)
+        return tf.data.Dataset.zip((each, self.fetch(part))).map(self.read)
 
 
 def read_windows(source: sources.Runs, tables: Sequence[Any], numbers: Any, readers: int) -> Any:

@@ -79,18 +79,39 @@ def read_in_graph(tables: Sequence[Any], index: Any) -> Any:
       tables: the tensors of `graph_tables`.
       index: int64 [], the number of the record over all files.
     """
-    return record_in_graph(tables, index).get_single_element()
+    return record_at(*(each[0] for each in _places(tables, index[tf.newaxis]))).get_single_element()
 
 
-def record_in_graph(tables: Sequence[Any], index: Any) -> Any:
-    """`read_in_graph` as a `tf.data.Dataset` of one: its start is half of the work of a small one.
+def records_in_graph(tables: Sequence[Any], indices: Any) -> Any:
+    """The data of some records, each read by itself, as a `tf.data.Dataset` of strings [].
+
+    For small records half of the work of `read_in_graph` for each.
 
     Args:
       tables: the tensors of `graph_tables`.
-      index: int64 [], the number of the record over all files.
+      indices: int64 [n], their numbers over all files.
+    """
+    places = tf.data.Dataset.from_tensor_slices(_places(tables, indices))
+    return places.flat_map(tf.autograph.experimental.do_not_convert(record_at))
+
+
+def record_at(path: Any, begin: Any, size: Any) -> Any:
+    """The data of a record as a `tf.data.Dataset` of one string [].
+
+    Args:
+      path: string [], the file.
+      begin: int64 [], where the record begins.
+      size: int64 [], how many bytes it has, with what stands around its data.
     """
     # As large a buffer as the record: each is a single request.
-    return _records_from(tables, index, tf.gather(tables[3], index)).take(1)
+    return _records_from(path, begin, size).take(1)
+
+
+def _places(tables: Sequence[Any], indices: Any) -> tuple[Any, Any, Any]:
+    """Paths, beginnings and sizes of records, [n] each."""
+    paths, files, begins, sizes = tables
+    in_files = tf.gather(files, indices)
+    return tf.gather(paths, in_files), tf.gather(begins, indices), tf.gather(sizes, indices)
 
 
 def runs_in_graph(tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
@@ -119,16 +140,13 @@ def read_run_in_graph(tables: Sequence[Any], first: Any, count: Any) -> Any:
       count: int64 [].
     """
     size = tf.reduce_sum(tables[3][first : first + count])
-    records = _records_from(tables, first, tf.minimum(size, _MAX_REQUEST)).take(count)
+    path, begin, _ = (each[0] for each in _places(tables, first[tf.newaxis]))
+    records = _records_from(path, begin, tf.minimum(size, _MAX_REQUEST)).take(count)
     return records.batch(count, drop_remainder=True).get_single_element()
 
 
-def _records_from(tables: Sequence[Any], first: Any, buffer_size: Any) -> Any:
-    paths, files, begins, _ = tables
+def _records_from(path: Any, begin: Any, buffer_size: Any) -> Any:
     records = tf.raw_ops.TFRecordDatasetV2(
-        filenames=[tf.gather(paths, tf.gather(files, first))],
-        compression_type="",
-        buffer_size=buffer_size,
-        byte_offsets=[tf.gather(begins, first)],
+        filenames=[path], compression_type="", buffer_size=buffer_size, byte_offsets=[begin]
     )
     return tf.data.experimental.from_variant(records, tf.TensorSpec([], tf.string))

@@ -106,9 +106,9 @@ class RecordSource:
         """The record of an example, string []."""
         return records.read_in_graph(tables, index)
 
-    def record_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
-        """See `records.record_in_graph`."""
-        return records.record_in_graph(tables, index)
+    def records_in_graph(self, tables: Sequence[Any], indices: Any) -> Any:
+        """See `records.records_in_graph`."""
+        return records.records_in_graph(tables, indices)
 
     def runs_in_graph(self, tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
         """See `records.runs_in_graph`."""

@@ -93,12 +93,12 @@ class GraphSource(EncodedSource, Protocol):
 class Runs(Protocol):
     """How records are read inside a pipeline, neighbours together; the module `records` has it."""
 
-    def record_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
-        """What is stored of an example, as a `tf.data.Dataset` of one string [].
+    def records_in_graph(self, tables: Sequence[Any], indices: Any) -> Any:
+        """What is stored of some examples, as a `tf.data.Dataset` of strings [].
 
         Args:
           tables: the tensors of `tables`.
-          index: int64 [], the number of the example.
+          indices: int64 [n], the numbers of the examples.
         """
 
     def runs_in_graph(self, tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:

@@ -148,9 +148,8 @@ class RecordBatching:
             features = self.dataset.parse_fn(record, *seeds)
             return features | ({"index": number["index"]} if self.include_index else {})
 
-        @tf.autograph.experimental.do_not_convert
-        def fetch(number: dict[str, Any]) -> Any:
-            return records.record_in_graph(tables, number["index"])
+        def fetch(numbers: dict[str, Any]) -> Any:
+            return records.records_in_graph(tables, numbers["index"])
 
         @tf.autograph.experimental.do_not_convert
         def stored(number: dict[str, Any]) -> Any:

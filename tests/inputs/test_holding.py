@@ -26,19 +26,23 @@ def read_ahead(monkeypatch, build, num_clones):
     """How many records a pipeline has read when it has given one step, and will not go on."""
     read = []
 
-    def counting(alone):
-        def count(tables, *numbers):
-            def note(*values):
-                read.append(int(values[1]) if len(values) > 1 else 1)
-                return values[0]
+    def counting(alone, counted):
+        def count(*arguments):
+            def note(first, count):
+                read.append(int(count))
+                return first
 
-            first = tf.ensure_shape(tf.numpy_function(note, numbers, tf.int64), [])
-            return alone(tables, first, *numbers[1:])
+            number, how_many = counted(arguments)
+            noted = tf.ensure_shape(tf.numpy_function(note, [number, how_many], tf.int64), [])
+            return alone(arguments[0], noted, *arguments[2:])
 
         return count
 
-    for name in ("record_in_graph", "read_run_in_graph"):
-        monkeypatch.setattr(records, name, counting(getattr(records, name)))
+    for name, counted in (
+        ("record_at", lambda arguments: (arguments[1], 1)),
+        ("read_run_in_graph", lambda arguments: arguments[1:]),
+    ):
+        monkeypatch.setattr(records, name, counting(getattr(records, name), counted))
     with tf.Graph().as_default(), tf1.Session() as session:
         batches = build()
         taken = [next(batches) for _ in range(num_clones)]
