@@ -41,10 +41,12 @@ def add_gradient_summaries(
 
     Args:
       clones: the clones.
-      gradients: `(gradient, variable)` pairs; a gradient has the variable's shape, or is an
-        `IndexedSlices` over its rows.
+      gradients: `(gradient, variable)` pairs; a gradient has the variable's shape, is an
+        `IndexedSlices` over its rows, or None, which is left out.
     """
     for gradient, variable in gradients:
+        if gradient is None:
+            continue
         values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
         name = variable.op.name
         _claim(clones, tf.summary.histogram(f"{name}/gradient", values))

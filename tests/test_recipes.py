@@ -79,6 +79,9 @@ def test_epochs_of_the_recipes():
     cifarnet = _settings("cifar10_cifarnet.yaml")
     examples = cifarnet["max_number_of_steps"] * cifarnet["global_batch_size"]
     assert examples == 256 * 50_000
+    resnet = _settings("cifar10.yaml")
+    examples = resnet["max_number_of_steps"] * resnet["global_batch_size"]
+    assert round(examples / 50_000) == 12
 
 
 def _write_checkpoint(settings, image_size):
@@ -93,6 +96,7 @@ def _write_checkpoint(settings, image_size):
 
 # Smaller than the networks want, so that the steps are quick; and what the data set is not.
 OVERRIDES = {
+    "cifar10.yaml": (32, ["--global_batch_size=4"]),
     "cifar10_cifarnet.yaml": (32, ["--global_batch_size=2", "--num_clones=1"]),
     "flowers_inception_v3.yaml": (128, ["--global_batch_size=2", "--num_clones=1"]),
     "flowers_mobilenet_v2.yaml": (64, ["--global_batch_size=2", "--num_clones=1"]),

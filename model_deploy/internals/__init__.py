@@ -7,6 +7,7 @@ from model_deploy.internals.batch_moments import (
 )
 from model_deploy.internals.compilation import xla_kernels
 from model_deploy.internals.determinism import ops_are_deterministic
+from model_deploy.internals.fused_norms import fusing_batch_norms
 from model_deploy.internals.keras_layers import (
     LayerWatcher,
     calls_itself_stateful,
@@ -61,6 +62,7 @@ __all__ = [
     "clear_attribute",
     "forget_slots",
     "fresh_names",
+    "fusing_batch_norms",
     "gpu_kernels",
     "hide_deprecations",
     "in_old_control_flow",

@@ -52,6 +52,11 @@ def normalizes_examples() -> bool:
     return _normalizes_examples.get()
 
 
+def are_taken() -> bool:
+    """Whether a function takes the moments, see `taking_batch_moments_by`."""
+    return _moments.get() is not None
+
+
 @contextlib.contextmanager
 def leaving_batch_moments() -> Iterator[None]:
     """A `with` block whose batch norms are those of no batch, but there for their shapes.

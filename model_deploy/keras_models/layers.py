@@ -88,9 +88,9 @@ class _LayersOfClone:
             self._watch()
             self._use(internals.layer_variables(layer), layer.name)
         self._depth += 1
-        leaving = internals.leaving_batch_moments if self._is_symbolic else contextlib.nullcontext
+        name = None if self._is_symbolic else layer.name
         try:
-            with self._assignments.in_layer(None if self._is_symbolic else layer.name), leaving():
+            with self._assignments.in_layer(name), _norms(self._is_symbolic):
                 yield
         finally:
             self._depth -= 1
@@ -125,6 +125,7 @@ class _LayersOfClone:
         if not self._is_watching:
             self._is_watching = True
             self.stack.enter_context(internals.making_ops_by(self._assignments.rule))
+            self.stack.enter_context(internals.fusing_batch_norms())
 
     def _use(self, variables: Sequence[Any], name: str) -> None:
         """Places variables that were made before; those of other clones are not used."""
@@ -141,6 +142,16 @@ class _LayersOfClone:
                 own = own_variable(variable)
             if own is not variable:
                 self._assignments.use_in_place_of(variable, own)
+
+
+@contextlib.contextmanager
+def _norms(is_symbolic: bool) -> Iterator[None]:
+    """A `with` block of a call; of one for shapes alone, batch norms are as Keras has them."""
+    if is_symbolic:
+        with internals.leaving_batch_moments(), internals.fusing_batch_norms(False):
+            yield
+    else:
+        yield
 
 
 def _heed_settings(layer: Any) -> None:

@@ -440,6 +440,19 @@ def test_summaries_need_no_other_replica():
     assert [op for op in needed if op.type.startswith("Collective")]
 
 
+def test_summaries_of_what_is_not_trained():
+    """A variable that no loss depends on has no summary of a gradient, and the others have."""
+
+    def model_fn():
+        used, _ = (tf.get_variable(name, [2]) for name in ("used", "unused"))
+        tf.losses.add_loss(tf.reduce_sum(used**2))
+
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    deploy(_config(2), model_fn, optimizer=optimizer, summarize_gradients=True)
+    names = [tensor.op.name for tensor in tf.get_collection(tf.GraphKeys.SUMMARIES)]
+    assert [name for name in names if "gradient" in name] == ["used/gradient", "used/gradient_norm"]
+
+
 def test_small_gradients_travel_together():
     """A step of the four variables of a network is one collective op per clone."""
     model = deploy(

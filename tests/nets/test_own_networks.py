@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from nets import mnist_mlp, nets_factory, text_lstm
+from nets import mnist_mlp, nets_factory, resnet_9, text_lstm
 from tests.nets import graphs, reference
 
 TOKENS = np.array([[3, 1, 4, 1, 5], [2, 6, 5, 3, 0], [5, 5, 5, 5, 5]])
@@ -78,6 +78,60 @@ def test_mnist_mlp_needs_a_known_size():
     message = r"^images must have a known height and width, got shape \(2, None, 28, 1\)"
     with pytest.raises(ValueError, match=message):
         mnist_mlp.mnist_mlp(tf.placeholder(tf.float32, [2, None, 28, 1]))
+
+
+def convolution(x, kernel):
+    """Returns the convolution by a 3 x 3 kernel that keeps height and width."""
+    padded = np.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(1, 2))
+    return np.einsum("nhwcij,ijco->nhwo", windows, kernel, optimize=True)
+
+
+def test_resnet_9_in_numpy():
+    """The logits of `resnet_9` are those of its eight convolutions and two shortcuts."""
+    images = reference.images([2, 20, 16, 3])
+    logits, end_points = graphs.build("resnet_9", tf.constant(images), width=3)
+    (actual, predictions), weights = run([logits, end_points["Predictions"]])
+    assert sum(name.endswith("weights") for name in weights) == 9
+    weights = {
+        name.removeprefix("resnet_9/"): value.astype(np.float64) for name, value in weights.items()
+    }
+
+    def layer(x, scope):
+        x = convolution(x, weights[f"{scope}/weights"])
+        beta, gamma, mean, variance = (
+            weights[f"{scope}/BatchNorm/{name}"]
+            for name in ("beta", "gamma", "moving_mean", "moving_variance")
+        )
+        return np.maximum((x - mean) / np.sqrt(variance + 1e-5) * gamma + beta, 0)
+
+    def halved(x):
+        height, width = (side // 2 * 2 for side in x.shape[1:3])
+        x = x[:, :height, :width]
+        return x.reshape(len(x), height // 2, 2, width // 2, 2, -1).max(axis=(2, 4))
+
+    x = layer(images, "conv")
+    for stage in (1, 2, 3):
+        x = halved(layer(x, f"stage_{stage}/conv"))
+        if stage != 2:
+            unit = f"stage_{stage}/unit/conv"
+            x = x + layer(layer(x, f"{unit}1"), f"{unit}2")
+    expected = x.max(axis=(1, 2)) @ weights["logits/weights"] / 8
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(predictions, softmax(expected), rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "shape", "message"),
+    [
+        ({"width": 0}, [2, 32, 32, 3], "width must be a whole number of at least 1, got 0"),
+        ({}, [2, 15, 32, 3], r"images must be at least 16 pixels high and wide, got shape \(2, 15"),
+    ],
+)
+def test_resnet_9_refuses(keywords, shape, message):
+    """A width or an image that leaves nothing is named."""
+    with pytest.raises(ValueError, match=f"^{message}"):
+        resnet_9.resnet_9(tf.zeros(shape), **keywords)
 
 
 @pytest.mark.parametrize("dtype", [tf.int32, tf.int64, tf.uint8])

@@ -1,0 +1,93 @@
+"""ResNet-9: eight convolutions and two shortcuts, which learns CIFAR-10 in few epochs.
+
+D. Page, "How to train your ResNet 4: architecture" (2018),
+https://myrtle.ai/learn/how-to-train-your-resnet-4-architecture/. Nearly all is computed on many
+channels and few positions, which is what matrix units are quick with.
+"""
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+from nets.parts.network import Images, Network, check_at_least, takes, wrapped_partial
+from nets.resnet_utils import resnet_arg_scope
+
+_LOGITS_SCALE = 0.125
+
+
+@takes(Images(size=32, smallest=16, other_channels=True))
+def resnet_9(
+    images: Any,
+    num_classes: int | None = 10,
+    is_training: bool = False,
+    width: int = 64,
+    scope: str = "resnet_9",
+) -> tuple[Any, dict[str, Any]]:
+    """Builds a convolution, three that halve the size, units behind two of them, a linear layer.
+
+    Args:
+      images: `[batch, height, width, channels]` float32, at least 16 x 16; designed for 32 x 32.
+      num_classes: width of the logits; 0 or None returns the features.
+      is_training: whether batch normalization uses the batch.
+      width: channels of the first convolution; the others have two, four and eight times as many.
+      scope: variable scope.
+
+    Returns:
+      Logits `[batch, num_classes]`, or features `[batch, 8 * width]`; and the end points `conv`,
+      `stage_1` to `stage_3`, `global_pool`, and with classes `Logits` and `Predictions`.
+
+    Raises:
+      ValueError: if `images` has another rank, an unknown channel count or is too small,
+        `num_classes` is negative, or `width` is less than 1.
+    """
+    check_at_least("width", width, 1)
+    end_points: dict[str, Any] = {}
+    with (
+        tf.variable_scope(scope, "resnet_9", [images]),
+        slim.arg_scope([slim.batch_norm], is_training=is_training),
+    ):
+        net = end_points["conv"] = slim.conv2d(images, width, [3, 3], scope="conv")
+        for stage, has_unit in enumerate((True, False, True), start=1):
+            with tf.variable_scope(f"stage_{stage}"):
+                net = slim.conv2d(net, width * 2**stage, [3, 3], scope="conv")
+                net = slim.max_pool2d(net, [2, 2], 2, padding="VALID", scope="pool")
+                net = _unit(net) if has_unit else net
+            end_points[f"stage_{stage}"] = net
+        net = end_points["global_pool"] = tf.reduce_max(net, [1, 2], name="global_pool")
+        if not num_classes:
+            return net, end_points
+        net = slim.fully_connected(
+            net, num_classes, activation_fn=None, biases_initializer=None, scope="logits"
+        )
+        logits = end_points["Logits"] = tf.multiply(net, _LOGITS_SCALE, name="scaled_logits")
+    end_points["Predictions"] = slim.softmax(logits, scope="Predictions")
+    return logits, end_points
+
+
+def _unit(net: Any) -> Any:
+    """Adds to the features what two convolutions make of them."""
+    depth = net.shape[-1]
+    inner = slim.conv2d(net, depth, [3, 3], scope="unit/conv1")
+    return net + slim.conv2d(inner, depth, [3, 3], scope="unit/conv2")
+
+
+def resnet_9_arg_scope(weight_decay: float = 0.0005) -> Any:
+    """Returns the arg scope of `resnet_9`: L2 on all weights, averages over some 100 steps."""
+    with (
+        slim.arg_scope(resnet_arg_scope(weight_decay, batch_norm_decay=0.99)),
+        slim.arg_scope(
+            [slim.fully_connected],
+            weights_regularizer=slim.l2_regularizer(weight_decay),
+            weights_initializer=slim.variance_scaling_initializer(),
+        ) as scope,
+    ):
+        return scope
+
+
+resnet_9_050 = wrapped_partial(resnet_9, width=32, scope="resnet_9_050")
+
+NETWORKS = {
+    "resnet_9": Network(resnet_9, resnet_9_arg_scope),
+    "resnet_9_050": Network(resnet_9_050, resnet_9_arg_scope),
+}
