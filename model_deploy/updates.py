@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import all_reduce, asynchronous, placement
 from model_deploy import gradients as gradients_lib
-from model_deploy.all_reduce import VariableCopies
+from model_deploy.all_reduce import PartUpdates, VariableCopies
 from model_deploy.asynchronous import CloneUpdate
 from model_deploy.clone_gradients import compute_clone_gradients
 from model_deploy.clones import (
@@ -228,6 +228,9 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
         clone_gradients.append(gradients)
     collectives = all_reduce.collectives_of(config, "step")
     join_batch_norms(clones, collectives)
+    members = collect_members(tf.GraphKeys.UPDATE_OPS, clones)
+    once = [op for op in (*plan.update_ops, *members.shared) if not callable(op)]
+    each = [update_after(of_part, plan.total_loss) for of_part in members.clones]
     step = all_reduce.apply_gradients(
         config,
         copies,
@@ -237,22 +240,39 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
         clip_norm=plan.clip_norm,
         guard=plan.guard,
         collectives=collectives,
+        part_updates=_part_updates(config, groups, each, once),
     )
-    members = collect_members(tf.GraphKeys.UPDATE_OPS, clones)
-    once = [op for op in (*plan.update_ops, *members.shared) if not callable(op)]
-    firsts = [list(update_after(members.clones[group[0]], plan.total_loss)) for group in groups]
-    firsts[0] += once
-    done = [
-        [applied, *guard.held(own)]
-        for applied, guard, own in zip(step.applied, step.guards, firsts, strict=True)
-    ]
     functions = [op for op in plan.update_ops if callable(op)]
-    updates = _with_functions([all_reduce.average_state(step, copies, done), *functions])
+    if config.global_parts is None:
+        firsts = [list(each[group[0]]) for group in groups]
+        firsts[0] += once
+        done = [
+            [applied, *guard.held(own)]
+            for applied, guard, own in zip(step.applied, step.guards, firsts, strict=True)
+        ]
+        updated = [all_reduce.average_state(step, copies, done)]
+    else:
+        updated = [*step.applied, *(op for of_clone in step.part_updates for op in of_clone)]
+    updates = _with_functions([*updated, *functions])
     with tf.control_dependencies(step.guards[0].done(updates)):
         train_op = tf.identity(step.loss, name="train_op")
     all_reduce.add_start_hook(config, copies)
     difference = all_reduce.copies_difference(config, copies)
     return Update(train_op, clone_gradients[0], copies_difference=difference)
+
+
+def _part_updates(
+    config: DeploymentConfig,
+    groups: Sequence[Sequence[int]],
+    each: Sequence[Sequence[Any]],
+    once: Sequence[Any],
+) -> list[PartUpdates]:
+    """The update ops of all parts of all clones, and of what each replica does once."""
+    weight = config.share / config.batches_per_step
+    parts = [
+        PartUpdates(clone, weight, each[k]) for clone, group in enumerate(groups) for k in group
+    ]
+    return [*parts, PartUpdates(0, config.share, once)]
 
 
 def gradients_of_clones(

@@ -1,9 +1,11 @@
 """Training by all-reduce: each clone has its own variables, and all sum their gradients."""
 
 from model_deploy.all_reduce.collectives import Collectives
+from model_deploy.all_reduce.gates import note_gate
 from model_deploy.all_reduce.sessions import added_by, session_config, uses_nccl
+from model_deploy.all_reduce.start import StartHook, add_start_hook
+from model_deploy.all_reduce.state_updates import PartUpdates
 from model_deploy.all_reduce.step import (
-    add_start_hook,
     apply_gradients,
     average_state,
     collectives_of,
@@ -13,6 +15,8 @@ from model_deploy.all_reduce.variable_copies import VariableCopies
 
 __all__ = [
     "Collectives",
+    "PartUpdates",
+    "StartHook",
     "VariableCopies",
     "add_start_hook",
     "added_by",
@@ -20,6 +24,7 @@ __all__ = [
     "average_state",
     "collectives_of",
     "copies_difference",
+    "note_gate",
     "session_config",
     "uses_nccl",
 ]
