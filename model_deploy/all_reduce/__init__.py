@@ -3,7 +3,7 @@
 from model_deploy.all_reduce.collectives import Collectives
 from model_deploy.all_reduce.gates import note_gate
 from model_deploy.all_reduce.sessions import added_by, session_config, uses_nccl
-from model_deploy.all_reduce.start import StartHook, add_start_hook
+from model_deploy.all_reduce.start import StartHook, add_start_hook, numeric_variables
 from model_deploy.all_reduce.state_updates import PartUpdates
 from model_deploy.all_reduce.step import (
     apply_gradients,
@@ -25,6 +25,7 @@ __all__ = [
     "collectives_of",
     "copies_difference",
     "note_gate",
+    "numeric_variables",
     "session_config",
     "uses_nccl",
 ]
