@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from model_deploy import visible_gpus
@@ -22,6 +22,7 @@ class TaskProcess:
       tf_config: its `TF_CONFIG`.
       output: where its lines go.
       visible_gpus: its `CUDA_VISIBLE_DEVICES`; None for that of this process.
+      more: other environment variables.
 
     Attributes:
       name: such as `worker 1`.
@@ -29,12 +30,17 @@ class TaskProcess:
     """
 
     def __init__(
-        self, name: str, tf_config: str, output: TaskOutput, visible_gpus: str | None = None
+        self,
+        name: str,
+        tf_config: str,
+        output: TaskOutput,
+        visible_gpus: str | None = None,
+        more: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.output = output
         self.process: Any = None
-        self._environment = {"TF_CONFIG": tf_config, "PYTHONUNBUFFERED": "1"}
+        self._environment = {"TF_CONFIG": tf_config, "PYTHONUNBUFFERED": "1", **(more or {})}
         if visible_gpus is not None:
             self._environment["CUDA_VISIBLE_DEVICES"] = visible_gpus
 
