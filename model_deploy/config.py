@@ -205,6 +205,13 @@ class DeploymentConfig(GpuSettings):
         return self.num_clones * self.accumulate_steps
 
     @property
+    def global_clones(self) -> int:
+        """How many batches all replicas take in a step."""
+        if self.global_parts is not None:
+            return self.global_parts * self.num_clones
+        return self.batches_per_step * self.num_replicas
+
+    @property
     def share(self) -> float:
         """How much of the global batch this replica takes, from 0 to 1."""
         if self.global_parts is None:
@@ -252,7 +259,7 @@ class DeploymentConfig(GpuSettings):
         if self.global_parts is not None:
             shards = {
                 "first_clone": self.first_part * self.num_clones,
-                "global_clones": self.global_parts * self.num_clones,
+                "global_clones": self.global_clones,
             }
         return {
             "num_clones": self.batches_per_step,

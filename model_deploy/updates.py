@@ -256,6 +256,8 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
     updates = _with_functions([*updated, *functions])
     with tf.control_dependencies(step.guards[0].done(updates)):
         train_op = tf.identity(step.loss, name="train_op")
+    if step.gate is not None:
+        all_reduce.check_updates_wait(train_op, step.gate)
     all_reduce.add_start_hook(config, copies)
     difference = all_reduce.copies_difference(config, copies)
     return Update(train_op, clone_gradients[0], copies_difference=difference)

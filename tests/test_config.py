@@ -36,6 +36,8 @@ def test_fields_are_those_of_tf_slim_in_order():
         ("xla", False, True),
         ("sync_batch_norm", False, True),
         ("wire_precision", "float32", True),
+        ("global_parts", None, True),
+        ("first_part", 0, True),
     ]
 
 

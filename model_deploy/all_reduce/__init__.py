@@ -1,7 +1,7 @@
 """Training by all-reduce: each clone has its own variables, and all sum their gradients."""
 
 from model_deploy.all_reduce.collectives import Collectives
-from model_deploy.all_reduce.gates import note_gate
+from model_deploy.all_reduce.gates import check_updates_wait, note_gate
 from model_deploy.all_reduce.sessions import added_by, session_config, uses_nccl
 from model_deploy.all_reduce.start import StartHook, add_start_hook, numeric_variables
 from model_deploy.all_reduce.state_updates import PartUpdates
@@ -22,6 +22,7 @@ __all__ = [
     "added_by",
     "apply_gradients",
     "average_state",
+    "check_updates_wait",
     "collectives_of",
     "copies_difference",
     "note_gate",

@@ -37,6 +37,7 @@ class Step(NamedTuple):
       guards: for each clone what lets its update be made, or not: all do the same.
       part_updates: with `global_parts`, for each clone the ops that make the mean of the updates
         of parts.
+      gate: with `global_parts`, the op that all updates wait for, see `gates`; else None.
     """
 
     applied: list[Any]
@@ -44,6 +45,7 @@ class Step(NamedTuple):
     collectives: Collectives
     guards: list[AlwaysOpen]
     part_updates: list[list[Any]]
+    gate: Any
 
 
 def apply_gradients(
@@ -87,12 +89,12 @@ def apply_gradients(
     guards: list[AlwaysOpen] = []
     made: list[Any] = []
     # The loss comes first: its forward pass must not read variables half updated.
-    first = total_loss
+    first, gate = total_loss, None
     means: list[StateUpdate] = []
     if config.global_parts is not None:
         computed = [total_loss, *(g for of_clone in clone_gradients for g, _ in of_clone)]
         means = mean_updates(config, copies, collectives, part_updates, computed)
-        first = gate_op(config, [total_loss, loss, collectives.done()])
+        first = gate = gate_op(config, [total_loss, loss, collectives.done()])
     with tf.control_dependencies([first]):
         for i, gradients in enumerate(summed):
             step = tf.train.get_global_step() if i == 0 else None
@@ -105,7 +107,7 @@ def apply_gradients(
     made_by_parts = [
         list(guard.held(ops)) for guard, ops in zip(guards, by_clone, strict=True)
     ]
-    return Step(applied, loss, collectives, guards, made_by_parts)
+    return Step(applied, loss, collectives, guards, made_by_parts, gate)
 
 
 def _exchanged(

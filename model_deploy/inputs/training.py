@@ -188,7 +188,7 @@ def train_batches(
       name: the name scope.
       first_clone: the first one of this replica among the `global_clones`.
       global_clones: clones over all replicas, where these have unequal numbers of them; `num_shards`
-        is then 1.
+        is then 1, and `position` the global step.
 
     Returns:
       An iterator over the batches of the clones: "image" float32 [batch_size, h, w, c] and
@@ -206,6 +206,9 @@ def train_batches(
     """
     augmentation = augmentation or Augmentation()
     shard = Shard(num_shards, shard_index, num_clones, batch_size, first_clone, global_clones)
+    if global_clones is not None and position is None:
+        # A step that is given up has taken its batch: who counts batches would be one ahead.
+        raise ValueError("position must be the global step with global_clones, got None")
     order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle, shuffle_block)
     check_at_least("num_epochs", num_epochs, 1)
     options: batching.Batching | RecordBatching

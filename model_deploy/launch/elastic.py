@@ -167,7 +167,7 @@ class ElasticLauncher(Launcher):
             return
         task = self._new_worker(free[0])
         self._tasks.append(task)
-        self._say(f"starting {task.name}, {self._restarts_left} restarts left")
+        self._say(f"starting {task.name}")
         self._start(task)
 
     def _new_worker(self, slot: int) -> TaskProcess:
