@@ -63,11 +63,9 @@ class DeploymentConfig(GpuSettings):
         cross process borders in the steps that `deploy` builds: `float32`, or `bfloat16` for
         half of the bytes.  They are summed, updated and saved in float32; integers and
         variables that are not trained cross as they are.  For several processes only.
-      global_parts: batches of the same clone index in an update over all replicas, with
-        `all_reduce`: for replicas of which some take more parts than others, see
-        `elastic`.  Each counts by its `accumulate_steps`; an update, that of batch-norm
-        statistics too, then begins only when all that replicas exchange has arrived.  None is
-        `accumulate_steps` times `num_replicas`.
+      global_parts: parts of a clone in an update over all replicas, where with `all_reduce` some
+        take more than others, see docs/elastic.md; each counts by its `accumulate_steps`.  An
+        update then begins only when all that replicas exchange has arrived.
       first_part: with `global_parts`, the number of this replica's first one.
       aggregate_on, gpu_memory_fraction, tf32, data_format: of GPUs, see `gpus.GpuSettings`.
 

@@ -53,8 +53,8 @@ def random_by_step(model_fn: Callable[..., Any]) -> Callable[..., Any]:
     values stay, too: they run once.  So do ops in loops, conditions and functions, and
     those of a distribution without a stateless op; they are named in one line.
 
-    With `DeploymentConfig.global_parts` they depend on the seed of the graph or op, on the number of
-    the batch in the global one and on their order in `model_fn`, so that it does not matter
+    With `DeploymentConfig.global_parts` they depend on the seed of the graph or op, on the number
+    of the batch in the global one and on their order in `model_fn`, so that it does not matter
     which replica takes a batch.
 
     Layers of Keras 3 draw their seeds from the step, too; without this they count in a variable.

@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import all_reduce, asynchronous, placement
 from model_deploy import gradients as gradients_lib
-from model_deploy.all_reduce import PartUpdates, VariableCopies
+from model_deploy.all_reduce import VariableCopies
 from model_deploy.asynchronous import CloneUpdate
 from model_deploy.clone_gradients import compute_clone_gradients
 from model_deploy.clones import (
@@ -240,7 +240,7 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
         clip_norm=plan.clip_norm,
         guard=plan.guard,
         collectives=collectives,
-        part_updates=_part_updates(config, groups, each, once),
+        part_updates=all_reduce.part_updates(config, groups, each, once),
     )
     functions = [op for op in plan.update_ops if callable(op)]
     if config.global_parts is None:
@@ -261,20 +261,6 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
     all_reduce.add_start_hook(config, copies)
     difference = all_reduce.copies_difference(config, copies)
     return Update(train_op, clone_gradients[0], copies_difference=difference)
-
-
-def _part_updates(
-    config: DeploymentConfig,
-    groups: Sequence[Sequence[int]],
-    each: Sequence[Sequence[Any]],
-    once: Sequence[Any],
-) -> list[PartUpdates]:
-    """The update ops of all parts of all clones, and of what each replica does once."""
-    weight = config.share / config.batches_per_step
-    parts = [
-        PartUpdates(clone, weight, each[k]) for clone, group in enumerate(groups) for k in group
-    ]
-    return [*parts, PartUpdates(0, config.share, once)]
 
 
 def gradients_of_clones(

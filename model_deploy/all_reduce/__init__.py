@@ -4,7 +4,7 @@ from model_deploy.all_reduce.collectives import Collectives
 from model_deploy.all_reduce.gates import check_updates_wait, note_gate
 from model_deploy.all_reduce.sessions import added_by, session_config, uses_nccl
 from model_deploy.all_reduce.start import StartHook, add_start_hook, numeric_variables
-from model_deploy.all_reduce.state_updates import PartUpdates
+from model_deploy.all_reduce.state_updates import PartUpdates, part_updates
 from model_deploy.all_reduce.step import (
     apply_gradients,
     average_state,
@@ -27,6 +27,7 @@ __all__ = [
     "copies_difference",
     "note_gate",
     "numeric_variables",
+    "part_updates",
     "session_config",
     "uses_nccl",
 ]

@@ -55,6 +55,27 @@ class StateUpdate(NamedTuple):
     operands: list[Any]
 
 
+def part_updates(
+    config: DeploymentConfig,
+    groups: Sequence[Sequence[int]],
+    each: Sequence[Sequence[Any]],
+    once: Sequence[Any],
+) -> list[PartUpdates]:
+    """The update ops of all parts of all clones, and of what each replica does once.
+
+    Args:
+      config: the deployment, with `global_parts`.
+      groups: for each clone the numbers of its parts.
+      each: ops, or tensors of any shapes, of each part.
+      once: those that belong to no part.
+    """
+    weight = config.share / config.batches_per_step
+    parts = [
+        PartUpdates(clone, weight, each[k]) for clone, group in enumerate(groups) for k in group
+    ]
+    return [*parts, PartUpdates(0, config.share, once)]
+
+
 def mean_updates(
     config: DeploymentConfig,
     copies: VariableCopies,
@@ -140,9 +161,7 @@ def _exchanged(
     by_name = {variable.op.name: variable for variable in originals.values()}
     updates: list[StateUpdate | None] = [None] * len(found)
     for is_floating in (True, False):
-        keys = [
-            key for key in found if by_name[key[0]].dtype.base_dtype.is_floating == is_floating
-        ]
+        keys = [key for key in found if by_name[key[0]].dtype.base_dtype.is_floating == is_floating]
         variables = [by_name[name] for name, _ in keys]
         combine = tf.add_n if is_floating else _largest
 

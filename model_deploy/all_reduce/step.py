@@ -27,6 +27,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.guards import AlwaysOpen
 
+
 class Step(NamedTuple):
     """What a step by all-reduce needs, and gives.
 
@@ -104,9 +105,7 @@ def apply_gradients(
                 optimizer_of_clone = copies.optimizer_of_clone(optimizer, i)
                 applied.append(optimizer_of_clone.apply_gradients(gradients, global_step=step))
         by_clone = apply_updates(config, copies, means)
-    made_by_parts = [
-        list(guard.held(ops)) for guard, ops in zip(guards, by_clone, strict=True)
-    ]
+    made_by_parts = [list(guard.held(ops)) for guard, ops in zip(guards, by_clone, strict=True)]
     return Step(applied, loss, collectives, guards, made_by_parts, gate)
 
 
@@ -125,9 +124,7 @@ def _exchanged(
         clone_gradients = collectives.on_devices(
             lambda i: [(_times(gradient, share), v) for gradient, v in clone_gradients[i]]
         )
-    return exchange_gradients(
-        collectives, clone_gradients, total_loss, scale, config.wire_dtype
-    )
+    return exchange_gradients(collectives, clone_gradients, total_loss, scale, config.wire_dtype)
 
 
 def _times(gradient: Any, factor: float) -> Any:

@@ -33,13 +33,13 @@ from model_deploy.cluster.worlds import (
 )
 
 __all__ = [
+    "WORKER",
+    "WORLD_FILE",
     "Cluster",
     "ClusterOptions",
     "EndOps",
     "Resolved",
     "Task",
-    "WORKER",
-    "WORLD_FILE",
     "World",
     "build_end_ops",
     "close_session",

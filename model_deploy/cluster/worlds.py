@@ -55,8 +55,7 @@ class World:
             check_whole("workers", worker, 0)
         if not 1 <= len(self.workers) <= self.max_workers:
             raise ValueError(
-                f"workers must be from 1 to max_workers={self.max_workers}, "
-                f"got {len(self.workers)}"
+                f"workers must be from 1 to max_workers={self.max_workers}, got {len(self.workers)}"
             )
         object.__setattr__(self, "workers", dict(sorted(self.workers.items())))
         Cluster(tuple(self.workers.values()))

@@ -187,8 +187,8 @@ def train_batches(
       augmentation: RandAugment, random erasing, mixup and cutmix; by default none of them.
       name: the name scope.
       first_clone: the first one of this replica among the `global_clones`.
-      global_clones: clones over all replicas, where these have unequal numbers of them; `num_shards`
-        is then 1, and `position` the global step.
+      global_clones: clones over all replicas, where these have unequal numbers of them;
+        `num_shards` is then 1, and `position` the global step.
 
     Returns:
       An iterator over the batches of the clones: "image" float32 [batch_size, h, w, c] and

@@ -175,7 +175,7 @@ class ElasticLauncher(Launcher):
         name = f"worker {number}"
         self._number_of[name], self._slot_of[name] = number, slot
         more = {WORLD_FILE: str(self._path.absolute()), WORKER: str(number)}
-        return self._new_task(name, "", self._gpus[slot], more)
+        return self._new_task(name, None, self._gpus[slot], more)
 
     def _write_world(self, there: Sequence[TaskProcess]) -> None:
         """Puts a world of those workers in the file, each at a port that none has had."""

@@ -130,7 +130,7 @@ class Launcher:
     def _new_task(
         self,
         name: str,
-        tf_config: str,
+        tf_config: str | None,
         gpus: str | None,
         more: Mapping[str, str] | None = None,
     ) -> TaskProcess:
@@ -256,7 +256,6 @@ class Launcher:
             self._selector.close()
             for task in self._tasks:
                 task.output.close()
-
 
     def _note_signal(self, number: int, _: object) -> None:
         self._stop_signal = number

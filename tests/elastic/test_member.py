@@ -77,7 +77,7 @@ def test_what_cannot_be_elastic(settings, message):
 
 def test_copies_check(tmp_path):
     """The check of the copies, whose collective ops come after the update, is refused."""
-    with pytest.raises(ValueError, match="copies_check_every_n_steps must be None .* got 5"):
+    with pytest.raises(ValueError, match=r"copies_check_every_n_steps must be None .* got 5"):
         train_elastic(
             lambda config: None,
             DeploymentConfig(),

@@ -1,5 +1,6 @@
 """Elastic runs of real processes: workers are lost, others come, the weights are the same."""
 
+import itertools
 import os
 import random
 import re
@@ -104,7 +105,7 @@ def _made(log):
 def _longest_pause(log):
     """The longest time between two steps of one worker, in seconds."""
     times = [at for _, at in _made(log)]
-    return max(after - before for before, after in zip(times, times[1:], strict=False))
+    return max(after - before for before, after in itertools.pairwise(times))
 
 
 @pytest.mark.slow
