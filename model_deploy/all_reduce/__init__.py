@@ -3,7 +3,7 @@
 from model_deploy.all_reduce.collectives import Collectives
 from model_deploy.all_reduce.gates import check_updates_wait, note_gate
 from model_deploy.all_reduce.sessions import added_by, session_config, uses_nccl
-from model_deploy.all_reduce.start import StartHook, add_start_hook, numeric_variables
+from model_deploy.all_reduce.start import add_start_hook, numeric_variables
 from model_deploy.all_reduce.state_updates import PartUpdates, part_updates
 from model_deploy.all_reduce.step import (
     apply_gradients,
@@ -16,7 +16,6 @@ from model_deploy.all_reduce.variable_copies import VariableCopies
 __all__ = [
     "Collectives",
     "PartUpdates",
-    "StartHook",
     "VariableCopies",
     "add_start_hook",
     "added_by",
