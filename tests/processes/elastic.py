@@ -1,4 +1,4 @@
-"""A worker of an elastic run: a line fitted to data that follow from step and share.
+"""A worker of an elastic run: a line fitted to data that follow from step and batch.
 
 python -m tests.processes.elastic --train_dir=DIR
 """
@@ -28,6 +28,7 @@ class ElasticOptions(training.LoopOptions):
     max_steps: int = option(60, "the target", minimum=1)
     start_timeout: float = option(60.0, "seconds to wait for others", above=0)
     step_secs: float = option(0.1, "seconds between two steps", minimum=0)
+    num_clones: int = option(1, "clones of each worker", minimum=1)
     fast: str = option("", "file that lets one step follow the other at once")
 
 
@@ -62,7 +63,7 @@ def undisturbed(steps, shares):
 def build(config, hooks=()):
     """The model of one worker in one world."""
     step = tf.train.get_or_create_global_step()
-    shares = iter(range(config.first_part, config.global_parts))
+    shares = iter(range(config.first_part * config.num_clones, config.global_clones))
 
     def model_fn():
         share = next(shares)
@@ -87,7 +88,7 @@ def main(options):
     """Trains to the end."""
     result = elastic.train_elastic(
         lambda config: build(config, [Pause(options.step_secs, options.fast)]),
-        DeploymentConfig(clone_on_cpu=True),
+        DeploymentConfig(clone_on_cpu=True, num_clones=options.num_clones),
         options.train_dir,
         max_steps=options.max_steps,
         start_timeout=options.start_timeout,

@@ -1,5 +1,6 @@
 """Elastic runs of real processes: workers are lost, others come, the weights are the same."""
 
+import contextlib
 import itertools
 import os
 import random
@@ -30,14 +31,15 @@ class ElasticLaunch:
       processes: starts it.
       shares: its workers.
       steps: its last step.
+      step_secs: seconds between two steps.
     """
 
-    def __init__(self, folder, processes, shares, steps):
+    def __init__(self, folder, processes, shares, steps, step_secs=0.1):
         self._folder, self._shares, self._steps = folder, shares, steps
         flags = ["--min_workers=1", f"--max_workers={shares}", f"--log_dir={folder}"]
         self.process = processes.start(
             "launch",
-            [*LAUNCH, *flags, "--", *PROGRAM, *_flags(folder, steps)],
+            [*LAUNCH, *flags, "--", *PROGRAM, *_flags(folder, steps), f"--step_secs={step_secs}"],
             guarded=False,
         )
 
@@ -128,8 +130,8 @@ def test_workers_are_lost_and_come(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first_lost", [0, 1])
-def test_world_file_by_hand(first_lost, tmp_path):
+@pytest.mark.parametrize(("first_lost", "num_clones"), [(0, 1), (1, 1), (0, 2)])
+def test_world_file_by_hand(first_lost, num_clones, tmp_path):
     """A worker that is lost is taken out of the file by hand, and the other one goes on alone."""
     steps, path = 60, tmp_path / "world.json"
     with Processes(tmp_path) as processes, ReservedPorts(3) as ports:
@@ -137,7 +139,7 @@ def test_world_file_by_hand(first_lost, tmp_path):
         workers = [
             processes.start(
                 f"worker-{i}",
-                [*PROGRAM, *_flags(tmp_path, steps)],
+                [*PROGRAM, *_flags(tmp_path, steps), f"--num_clones={num_clones}"],
                 **{WORLD_FILE: str(path), WORKER: str(i)},
             )
             for i in range(2)
@@ -147,21 +149,25 @@ def test_world_file_by_hand(first_lost, tmp_path):
         left = 1 - first_lost
         write_world(path, World(2, 3, {left: ports.addresses[2]}))
         assert workers[left].wait() == 0
-    _check_weights(tmp_path, 3, steps)
+    _check_weights(tmp_path, 3 * num_clones, steps)
 
 
-def disturb(folder, seed, secs):
-    """Kills and adds workers at random for so many seconds; returns the longest pause."""
+def disturb(folder, seed, secs, steps=3000, step_secs=0.1):
+    """Kills and adds workers at random for so many seconds; returns the longest pause.
+
+    Steps that follow each other fast are hit within, others mostly in between.
+    """
     generator = random.Random(seed)
     with Processes(folder) as processes:
-        launch = ElasticLaunch(folder, processes, shares=4, steps=3000)
+        launch = ElasticLaunch(folder, processes, 4, steps, step_secs)
         launch.wait_for_step("worker 3", 1)
         end = time.monotonic() + secs
-        while time.monotonic() < end:
+        while time.monotonic() < end and launch.process.is_running:
             time.sleep(generator.uniform(0.0, 8.0))
             living = launch.living()
             if len(living) > 1 and generator.random() < 0.5:
-                launch.kill(generator.choice(living))
+                with contextlib.suppress(ProcessLookupError):  # it may just have ended
+                    launch.kill(generator.choice(living))
             else:
                 launch.add()
         launch.end()
@@ -177,11 +183,12 @@ def test_random_kills_and_joins(tmp_path):
     print(f"longest pause: {disturb(tmp_path, seed=1, secs=30.0):.2f} s")
 
 
-if __name__ == "__main__":  # python -m tests.processes.test_elastic FOLDER SECONDS SEED ...
+if __name__ == "__main__":  # python -m tests.processes.test_elastic FOLDER SECONDS SEED...
     from pathlib import Path
 
     for number in sys.argv[3:]:
         run_folder = Path(sys.argv[1]) / number
         run_folder.mkdir(parents=True)
-        longest = disturb(run_folder, int(number), float(sys.argv[2]))
+        pace = (12000, 0.005) if int(number) % 2 == 0 else (3000, 0.1)
+        longest = disturb(run_folder, int(number), float(sys.argv[2]), *pace)
         print(f"seed {number}: longest pause {longest:.2f} s", flush=True)
