@@ -18,6 +18,8 @@ _PATIENCE_LOST_SECS = 0.5
 _PATIENCE_SECS = 2.0
 # Seconds without a step after which workers that cannot be reached are named.
 _REPORT_SECS = 5.0
+# Seconds that a step with a worker missing may have taken when the run is stopped.
+_STOP_SECS = 2.0
 
 
 class WorldChanged(ConnectionError):  # noqa: N818 - it is no mistake
@@ -65,6 +67,8 @@ class WorldWatch:
         self._began: float | None = None
         self._is_updating = False
         self._is_closing = False
+        self._is_stopped: Callable[[], bool] = lambda: False
+        self._is_over = False
         self._patience = _PATIENCE_SECS
         self._changed_at = 0.0
         self._reported = 0.0
@@ -94,6 +98,10 @@ class WorldWatch:
             if running and self.error is not None:
                 self._began = None
                 raise tf.errors.CancelledError(None, None, str(self.error))
+
+    def heed(self, is_stopped: Callable[[], bool]) -> None:
+        """From now on a step that waits for a worker that is gone ends when the run is stopped."""
+        self._is_stopped = is_stopped
 
     def give_up(self) -> bool:
         """An error has ended the step: no update begins any more; returns whether one had begun."""
@@ -127,7 +135,7 @@ class WorldWatch:
 
     def _watch(self) -> None:
         while not self._ended.wait(POLL_SECS):
-            if self.error is None:
+            if not self._is_over:
                 self._look()
                 self._look_for_others()
             elif self._is_time_to_close():
@@ -139,31 +147,40 @@ class WorldWatch:
         if world is None or world.generation <= self._world.generation:
             return
         lost = set(self._world.workers) - set(world.workers)
-        self._patience = _PATIENCE_LOST_SECS if lost else _PATIENCE_SECS
-        self._changed_at = time.monotonic()
-        with self._lock:
-            self.error = WorldChanged(
-                f"world {self._world.generation} is over: there is world {world.generation}"
-            )
+        error = f"world {self._world.generation} is over: there is world {world.generation}"
+        self._end(_PATIENCE_LOST_SECS if lost else _PATIENCE_SECS, WorldChanged(error))
 
     def _look_for_others(self) -> None:
         """Names workers that are gone while the file still has them."""
         began, now = self._began, time.monotonic()
-        if began is None or now - max(began, self._reported) < _REPORT_SECS:
+        if began is None or self._is_over:
+            return
+        stops = self._is_stopped() and now - began >= _STOP_SECS
+        if not stops and now - max(began, self._reported) < _REPORT_SECS:
             return
         self._reported = now
         missing = [task for task in self._others if connection_error(task)]
-        if not missing or self._began != began or self.error is not None:
+        if not missing or self._began != began:
             return
         names = ", ".join(f"{task} at {task.address}" for task in missing)
+        if stops:
+            self._report(f"the step is given up, without {names}")
+            self._end(0.0, None)
+            return
         self._report(f"waiting for {names}, or for a world without")
         if now - began >= self._stall_timeout:
-            self._changed_at, self._patience = now, 0.0
-            with self._lock:
-                self.error = ConnectionError(
-                    "stall_timeout must be long enough for a world without workers that are lost, "
-                    f"got {self._stall_timeout:g} s with {names} gone"
-                )
+            error = (
+                "stall_timeout must be long enough for a world without workers that are lost, "
+                f"got {self._stall_timeout:g} s with {names} gone"
+            )
+            self._end(0.0, ConnectionError(error))
+
+    def _end(self, patience: float, error: OSError | None) -> None:
+        """No further step is to begin, and one that is under way has so many seconds."""
+        with self._lock:
+            self.error = error
+            self._patience, self._changed_at = patience, time.monotonic()
+            self._is_over = True
 
     def _is_time_to_close(self) -> bool:
         with self._lock:

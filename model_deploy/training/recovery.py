@@ -62,7 +62,7 @@ class _Attempts:
         self._last_step: int | None = None
         self._is_first_of_session = True
         self._tries_left = _MAX_TRIES
-        self._watch: StepWatch | None = None
+        self._watch: StepWatch | StallWatch | None = None
         self._result: TrainResult | None = None
 
     def until_the_end(self, signals: StopSignals) -> TrainResult:

@@ -35,6 +35,9 @@ class StepWatch(Protocol):
     def in_step(self, running: bool) -> None:
         """A step begins, or has ended; raises an error where none is to begin."""
 
+    def heed(self, is_stopped: Callable[[], bool]) -> None:
+        """From now on a step that waits for somebody who is gone ends when the run is stopped."""
+
 
 class Replicas:
     """Waits for other processes, shares the last steps with them, and leaves in order.
@@ -80,6 +83,8 @@ class Replicas:
     def heed(self, signals: StopSignals) -> None:
         """From now on a signal ends waiting, too."""
         self._signals = signals
+        if self._own_watch is not None:
+            self._own_watch.heed(lambda: self._received is not None)
 
     def exit_if_stopped(self) -> None:
         """Raises `SystemExit` with the code of a signal that was received, or the watch's error."""
@@ -144,7 +149,7 @@ class Replicas:
 
         return wait
 
-    def watch(self, session: Any) -> contextlib.AbstractContextManager[StepWatch]:
+    def watch(self, session: Any) -> contextlib.AbstractContextManager[StepWatch | StallWatch]:
         """Watches the steps of a session."""
         if self._own_watch is not None:
             return contextlib.nullcontext(self._own_watch)

@@ -84,3 +84,15 @@ def test_lost_worker_without_a_new_world(monkeypatch):
         Processes.wait_until(lambda: session.closed)
     assert lines[0] == "waiting for worker 1 at 127.0.0.1:2, or for a world without"
     assert str(watch.error).startswith("stall_timeout must be long enough for a world without")
+
+
+def test_stopped_run(monkeypatch):
+    """A step that waits for a worker that is gone ends soon when the run is stopped."""
+    monkeypatch.setattr("model_deploy.elastic.watch._STOP_SECS", 0.1)
+    lines, session = [], Session()
+    with _watch(lambda: FIRST, lines) as watch:
+        watch.heed(lambda: True)
+        watch.opened(session)
+        Processes.wait_until(lambda: session.closed, timeout=10.0)
+    assert lines == ["the step is given up, without worker 1 at 127.0.0.1:2"]
+    assert watch.error is None
