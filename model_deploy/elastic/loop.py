@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy.all_reduce import note_gate
-from model_deploy.checkpoints import is_lost_connection
+from model_deploy.checkpoints import CheckpointWriter, is_lost_connection
 from model_deploy.cluster import World
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
@@ -16,7 +16,7 @@ from model_deploy.elastic.member import Member, deployment_in
 from model_deploy.elastic.memory import FirstHook, LastHook, Memory
 from model_deploy.elastic.watch import WorldChanged, WorldWatch
 from model_deploy.hooks import add_session_hook
-from model_deploy.training import LoopOptions, TrainResult, join, say, train
+from model_deploy.training import LoopOptions, Place, TrainResult, join, say, train
 
 # Seconds within which a world must change for an error of a step to be one of its end.
 _LATE_SECS = 10.0
@@ -156,6 +156,10 @@ class _OneWorld:
                     **built.arguments,
                     **self._options.part(LoopOptions),
                 )
+            except SystemExit:
+                if watch.has_given_up and place.is_chief and not watch.give_up():
+                    self._save(train_dir, place)
+                raise
             except (ConnectionError, tf.errors.OpError, RuntimeError) as error:
                 if watch.give_up():  # of its own accord, within the update
                     raise
@@ -163,6 +167,13 @@ class _OneWorld:
             if watch.started:
                 take(place.master, place.session_config)
         return None
+
+    def _save(self, train_dir: str | os.PathLike[str], place: Place) -> None:
+        """Saves what the server still has, in the place of a step that has been given up."""
+        with tf.Session(place.master, config=place.session_config) as session:
+            step = int(session.run(tf.train.get_global_step()))
+            keep = self._options.keep_checkpoints
+            CheckpointWriter(os.fspath(train_dir), keep).try_to_save(session, step)
 
     def next_world(self) -> World:
         """The world that comes after; raises the error that has ended this one if none does."""

@@ -75,6 +75,11 @@ class WorldWatch:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="world_watch", daemon=True)
 
+    @property
+    def has_given_up(self) -> bool:
+        """Whether it has ended a step, in a world that is not over, as the run is stopped."""
+        return self._is_over and self.error is None
+
     def opened(self, session: Any) -> None:
         """A session is there, in which the members agree on values."""
         with self._lock:

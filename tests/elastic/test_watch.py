@@ -96,3 +96,4 @@ def test_stopped_run(monkeypatch):
         Processes.wait_until(lambda: session.closed, timeout=10.0)
     assert lines == ["the step is given up, without worker 1 at 127.0.0.1:2"]
     assert watch.error is None
+    assert watch.has_given_up

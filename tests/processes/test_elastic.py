@@ -152,6 +152,29 @@ def test_world_file_by_hand(first_lost, num_clones, tmp_path):
     _check_weights(tmp_path, 3 * num_clones, steps)
 
 
+@pytest.mark.slow
+def test_stopped_while_a_worker_is_gone(tmp_path):
+    """A chief that waits for a lost worker and is asked to stop saves its last step, and ends."""
+    path = tmp_path / "world.json"
+    with Processes(tmp_path) as processes, ReservedPorts(2) as ports:
+        write_world(path, World(1, 3, dict(enumerate(ports.addresses))))
+        chief, other = (
+            processes.start(
+                f"worker-{i}",
+                [*PROGRAM, *_flags(tmp_path, 1000)],
+                **{WORLD_FILE: str(path), WORKER: str(i)},
+            )
+            for i in range(2)
+        )
+        chief.wait_for_line("made 10 ")
+        other.signal(signal.SIGKILL)
+        chief.wait_for_line("waiting for worker 1 at .*, or for a world without")
+        chief.signal(signal.SIGTERM)
+        assert chief.wait() == 128 + signal.SIGTERM
+    steps = _made(chief.log)[-1][0]
+    _check_weights(tmp_path, 3, steps)
+
+
 def disturb(folder, seed, secs, steps=3000, step_secs=0.1):
     """Kills and adds workers at random for so many seconds; returns the longest pause.
 
