@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import gpus, internals, placement
+from model_deploy import gpus, internals, placement, randomness
 from model_deploy.config import DeploymentConfig, DeviceFunction
 
 # Types of summary ops end in one of these; they have no kernel for GPUs.
@@ -46,8 +46,13 @@ def building_clone(
     is_first = clone_index == part == 0
     device = _clone_device_function(config, clone_index, variables_device)
     token = _building.set(clone_index)
+    batch = None
+    if config.global_parts is not None:
+        first = config.first_part * config.num_clones  # as `inputs` hands them out
+        batch = first + clone_index * config.accumulate_steps + part
     try:
         with (
+            randomness.for_batch(batch),
             tf.name_scope(config.part_scope(clone_index, part)) as scope,
             tf.device(device),
             tf.variable_scope(tf.get_variable_scope(), reuse=None if is_first else True),

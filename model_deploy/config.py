@@ -63,6 +63,10 @@ class DeploymentConfig(GpuSettings):
         cross process borders in the steps that `deploy` builds: `float32`, or `bfloat16` for
         half of the bytes.  They are summed, updated and saved in float32; integers and
         variables that are not trained cross as they are.  For several processes only.
+      global_parts: parts of a clone in an update over all replicas, where with `all_reduce` some
+        take more than others, see docs/elastic.md; each counts by its `accumulate_steps`.  An
+        update then begins only when all that replicas exchange has arrived.
+      first_part: with `global_parts`, the number of this replica's first one.
       aggregate_on, gpu_memory_fraction, tf32, data_format: of GPUs, see `gpus.GpuSettings`.
 
     Raises:
@@ -87,6 +91,8 @@ class DeploymentConfig(GpuSettings):
     xla: bool = dataclasses.field(default=False, kw_only=True)
     sync_batch_norm: bool = dataclasses.field(default=False, kw_only=True)
     wire_precision: str = dataclasses.field(default="float32", kw_only=True)
+    global_parts: int | None = dataclasses.field(default=None, kw_only=True)
+    first_part: int = dataclasses.field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.aggregate_on == "all_reduce":
@@ -197,6 +203,20 @@ class DeploymentConfig(GpuSettings):
         return self.num_clones * self.accumulate_steps
 
     @property
+    def global_clones(self) -> int:
+        """How many batches all replicas take in a step."""
+        if self.global_parts is not None:
+            return self.global_parts * self.num_clones
+        return self.batches_per_step * self.num_replicas
+
+    @property
+    def share(self) -> float:
+        """How much of the global batch this replica takes, from 0 to 1."""
+        if self.global_parts is None:
+            return 1 / self.num_replicas
+        return self.accumulate_steps / self.global_parts
+
+    @property
     def scales_losses_by(self) -> float | str | None:
         """The loss scale, a number or `dynamic`; None where losses are not scaled."""
         if self.loss_scale is None and self.precision == "float16":
@@ -233,10 +253,15 @@ class DeploymentConfig(GpuSettings):
         [6, 1, 0]
         """
         clones = [i for i in range(self.num_clones) for _ in range(self.accumulate_steps)]
+        shards = {"num_shards": self.num_replicas, "shard_index": self.replica_id}
+        if self.global_parts is not None:
+            shards = {
+                "first_clone": self.first_part * self.num_clones,
+                "global_clones": self.global_clones,
+            }
         return {
             "num_clones": self.batches_per_step,
-            "num_shards": self.num_replicas,
-            "shard_index": self.replica_id,
+            **shards,
             "clone_devices": [self.clone_device(i) for i in clones],
             "inputs_device": self.inputs_device(),
             "variables_device": self.variables_device(),

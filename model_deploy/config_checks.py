@@ -39,6 +39,7 @@ def check_config(config: Any) -> None:
         )
     _check_all_reduce(config)
     _check_copies(config)
+    _check_parts(config)
     _check_names(config)
     _check_wire(config)
     check_settings(config)
@@ -54,6 +55,29 @@ def _check_all_reduce(config: Any) -> None:
         raise ValueError(
             f"num_ps_tasks must be at least 1 with num_replicas={config.num_replicas}, "
             f"got {config.num_ps_tasks}; or set all_reduce=True"
+        )
+
+
+def _check_parts(config: Any) -> None:
+    check_whole("first_part", config.first_part, 0)
+    if config.global_parts is None:
+        if config.first_part:
+            raise ValueError(f"first_part must be 0 without global_parts, got {config.first_part}")
+        return
+    check_whole("global_parts", config.global_parts, 1)
+    if not config.all_reduce:
+        raise ValueError(
+            f"global_parts must be None without all_reduce=True, got {config.global_parts}"
+        )
+    if config.sync_batch_norm:
+        # Its moments would be those of other parts after each change of the replicas.
+        raise ValueError("sync_batch_norm must be False with global_parts, got True")
+    least = max(config.num_replicas, config.first_part + config.accumulate_steps)
+    if config.global_parts < least:
+        raise ValueError(
+            f"global_parts must be at least num_replicas={config.num_replicas} and first_part + "
+            f"accumulate_steps = {config.first_part} + {config.accumulate_steps}, "
+            f"got {config.global_parts}"
         )
 
 

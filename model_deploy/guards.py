@@ -71,7 +71,7 @@ class Guard(AlwaysOpen):
         """
         ends = [getattr(op, "op", op) for op in ops if not callable(op)]
         for op in graph_walk.ancestors(ends, control_inputs=True, known=self._needed):
-            if _changes_a_variable(op):
+            if changes_a_variable(op):
                 internals.add_control_inputs(op, [self._yes.op])
         return ops
 
@@ -88,7 +88,8 @@ class Guard(AlwaysOpen):
             return [tf.no_op(name="updated_or_left")]
 
 
-def _changes_a_variable(op: Any) -> bool:
+def changes_a_variable(op: Any) -> bool:
+    """Whether an op takes a variable, or something else that lasts, and may change it."""
     takes = any(
         tensor.dtype == tf.resource or internals.is_reference(tensor) for tensor in op.inputs
     )

@@ -1,10 +1,11 @@
 """Makes random ops functions of seed and step, so that a resumed run repeats them."""
 
+import contextlib
 import contextvars
 import functools
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -14,6 +15,9 @@ from model_deploy import graph_walk, internals
 # What the constants are called that are made of an op's seeds; copies have other ones.
 SEED_BY_STEP = "/by_step/seed"
 
+_batch: contextvars.ContextVar[int | None] = contextvars.ContextVar(
+    "number of the batch that model_fn is called for, over all replicas", default=None
+)
 _is_by_step = contextvars.ContextVar("model_fn is called by random_by_step", default=False)
 
 # Type of op -> its values from (op, seed), by the stateless op of the same distribution.
@@ -49,6 +53,10 @@ def random_by_step(model_fn: Callable[..., Any]) -> Callable[..., Any]:
     values stay, too: they run once.  So do ops in loops, conditions and functions, and
     those of a distribution without a stateless op; they are named in one line.
 
+    With `DeploymentConfig.global_parts` they depend on the seed of the graph or op, on the number
+    of the batch in the global one and on their order in `model_fn`, so that it does not matter
+    which replica takes a batch.
+
     Layers of Keras 3 draw their seeds from the step, too; without this they count in a variable.
 
     Args:
@@ -73,6 +81,21 @@ def random_by_step(model_fn: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+@contextlib.contextmanager
+def for_batch(number: int | None) -> Iterator[None]:
+    """In the `with` block `model_fn` is called for that batch of the global one; None for any."""
+    token = _batch.set(number)
+    try:
+        yield
+    finally:
+        _batch.reset(token)
+
+
+def batch_number() -> int | None:
+    """The number that was given to `for_batch`."""
+    return _batch.get()
+
+
 def is_by_step() -> bool:
     """Whether `random_by_step` calls the `model_fn` that is being called."""
     return _is_by_step.get()
@@ -95,13 +118,15 @@ def _replace(ops: list[Any]) -> None:
     variables = tf.global_variables() + tf.local_variables()
     for_initial_values = graph_walk.ancestors(variable.initializer for variable in variables)
     kept = []
+    replaced = 0
     for op in random_ops:
         if op in for_initial_values or not (op.get_attr("seed") or op.get_attr("seed2")):
             continue
         if op.type in _OTHERS or internals.in_old_control_flow(op):
             kept.append(op.name)
         else:
-            _replace_op(op)
+            _replace_op(op, replaced)
+            replaced += 1
     if kept:
         print(
             f"not a function of the step: {', '.join(kept)} (a resumed run will differ)",
@@ -109,10 +134,10 @@ def _replace(ops: list[Any]) -> None:
         )
 
 
-def _replace_op(op: Any) -> None:
+def _replace_op(op: Any, order: int) -> None:
     with tf.name_scope(f"{op.name}/by_step/"), tf.device(op.device):
         step = tf.cast(tf.identity(tf.train.get_or_create_global_step()), tf.int64)
-        values = _STATELESS[op.type](op, tf.stack([_number(op), step]))
+        values = _STATELESS[op.type](op, tf.stack([_number(op, order), step]))
     [output] = op.outputs
     for consumer in output.consumers():
         for index, tensor in enumerate(consumer.inputs):
@@ -120,9 +145,12 @@ def _replace_op(op: Any) -> None:
                 internals.replace_input(consumer, index, values)
 
 
-def _number(op: Any) -> Any:
-    """The op's two seeds as one int64."""
+def _number(op: Any, order: int) -> Any:
+    """The op's two seeds as one int64; for a batch that any replica may take, that of the batch."""
+    batch = _batch.get()
     seeds = f"{op.get_attr('seed')} {op.get_attr('seed2')}"
+    if batch is not None:  # the second seed counts the ops of the graph
+        seeds = f"{op.get_attr('seed')} {order} {batch}"
     return tf.constant(_hashed(seeds), tf.int64, name="seed")
 
 

@@ -228,6 +228,9 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
         clone_gradients.append(gradients)
     collectives = all_reduce.collectives_of(config, "step")
     join_batch_norms(clones, collectives)
+    members = collect_members(tf.GraphKeys.UPDATE_OPS, clones)
+    once = [op for op in (*plan.update_ops, *members.shared) if not callable(op)]
+    each = [update_after(of_part, plan.total_loss) for of_part in members.clones]
     step = all_reduce.apply_gradients(
         config,
         copies,
@@ -237,19 +240,24 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
         clip_norm=plan.clip_norm,
         guard=plan.guard,
         collectives=collectives,
+        part_updates=all_reduce.part_updates(config, groups, each, once),
     )
-    members = collect_members(tf.GraphKeys.UPDATE_OPS, clones)
-    once = [op for op in (*plan.update_ops, *members.shared) if not callable(op)]
-    firsts = [list(update_after(members.clones[group[0]], plan.total_loss)) for group in groups]
-    firsts[0] += once
-    done = [
-        [applied, *guard.held(own)]
-        for applied, guard, own in zip(step.applied, step.guards, firsts, strict=True)
-    ]
     functions = [op for op in plan.update_ops if callable(op)]
-    updates = _with_functions([all_reduce.average_state(step, copies, done), *functions])
+    if config.global_parts is None:
+        firsts = [list(each[group[0]]) for group in groups]
+        firsts[0] += once
+        done = [
+            [applied, *guard.held(own)]
+            for applied, guard, own in zip(step.applied, step.guards, firsts, strict=True)
+        ]
+        updated = [all_reduce.average_state(step, copies, done)]
+    else:
+        updated = [*step.applied, *(op for of_clone in step.part_updates for op in of_clone)]
+    updates = _with_functions([*updated, *functions])
     with tf.control_dependencies(step.guards[0].done(updates)):
         train_op = tf.identity(step.loss, name="train_op")
+    if step.gate is not None:
+        all_reduce.check_updates_wait(train_op, step.gate)
     all_reduce.add_start_hook(config, copies)
     difference = all_reduce.copies_difference(config, copies)
     return Update(train_op, clone_gradients[0], copies_difference=difference)

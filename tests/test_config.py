@@ -36,6 +36,8 @@ def test_fields_are_those_of_tf_slim_in_order():
         ("xla", False, True),
         ("sync_batch_norm", False, True),
         ("wire_precision", "float32", True),
+        ("global_parts", None, True),
+        ("first_part", 0, True),
     ]
 
 
@@ -168,6 +170,24 @@ def test_variables_device_starts_anew():
         pytest.param({"num_clones": 2.0}, "num_clones must be an integer, got 2.0", id="float"),
         pytest.param({"num_clones": True}, "num_clones must be an integer, got True", id="bool"),
         pytest.param({"clone_on_cpu": 1}, "clone_on_cpu must be True or False, got 1", id="int"),
+        pytest.param(
+            {"first_part": 1}, "first_part must be 0 without global_parts, got 1", id="1st"
+        ),
+        pytest.param(
+            {"global_parts": 2},
+            "global_parts must be None without all_reduce=True, got 2",
+            id="alone",
+        ),
+        pytest.param(
+            {"all_reduce": True, "global_parts": 2, "sync_batch_norm": True},
+            "sync_batch_norm must be False with global_parts, got True",
+            id="norms by parts",
+        ),
+        pytest.param(
+            {"all_reduce": True, "global_parts": 3, "accumulate_steps": 2, "first_part": 2},
+            r"at least num_replicas=1 and first_part \+ accumulate_steps = 2 \+ 2, got 3",
+            id="parts",
+        ),
         pytest.param(
             {"sync_batch_norm": "all"}, "sync_batch_norm must be True or False, got 'all'", id="all"
         ),

@@ -25,7 +25,8 @@ def _table(text):
 # them; what `model_deploy.training` and `model_deploy` have of other rooms stands there.
 WITH_TENSORS = _table(
     """
-    all_reduce: Collectives VariableCopies apply_gradients copies_difference
+    all_reduce: Collectives PartUpdates VariableCopies apply_gradients copies_difference
+        numeric_variables part_updates
     checkpoints: Restorer VariableRow by_name compare variables_to_train
     classification: Classifier add_classification_losses
     cluster: EndOps
@@ -54,7 +55,8 @@ WITH_TENSORS = _table(
 # user's, and variables of which only the kind or the op counts; or they are modules.
 WITHOUT_TENSORS = _table(
     """
-    all_reduce: add_start_hook added_by average_state collectives_of session_config uses_nccl
+    all_reduce: add_start_hook added_by average_state check_updates_wait collectives_of note_gate
+        session_config uses_nccl
     batch_norm: BatchNorms computing_gradients
     checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         RESTORED SKIPPED check_rows check_start checkpoints_in clear_end excluded_names few
@@ -62,13 +64,15 @@ WITHOUT_TENSORS = _table(
         is_lost_connection mark_end report_unfinished restore_fn table
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
-    cluster: Cluster ClusterOptions Resolved Task build_end_ops close_session cluster_from_flags
-        cluster_from_slurm cluster_from_tf_config connection_error end_servers is_refusal own_gpus
-        resolve run_unless_refused serve_until_done session_config signal_done start_server
-        tasks_needed wait_for_tasks wait_for_workers
+    cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World build_end_ops
+        close_session cluster_from_flags cluster_from_slurm cluster_from_tf_config
+        connection_error end_servers is_refusal own_gpus read_world ready_file resolve
+        run_unless_refused serve_until_done session_config signal_done start_server tasks_needed
+        wait_for_tasks wait_for_workers write_world
     commands: OPTIONS_FILE Options make_folder named_as option parse_options read_options
         replaced_file run_command without_tensorflow_notices write_options
     copying: calls_functions
+    elastic: Build ElasticModel Member WorldChanged WorldWatch train_elastic
     evaluation: EvaluationWriter confusion_png
     gpus: AGGREGATE_ON DATA_FORMATS GpuSettings Holder check_settings cpu_beside
         device_errors_explained gpu_holders has_gpu_kernel is_divided is_gpu placing session_config
@@ -85,7 +89,7 @@ WITHOUT_TENSORS = _table(
         watching_layers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
     keras_models: seeing_layers
-    launch: LaunchOptions Launcher ReservedPorts
+    launch: ElasticLauncher LaunchOptions Launcher ReservedPorts
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
     placement_picture: draw_deployment
@@ -95,7 +99,7 @@ WITHOUT_TENSORS = _table(
     tf1: contrib dataset_factory preprocessing_factory
     runs: METRICS_FILE Run differing_options draw_runs find_runs read_metrics runs_table
     training: Board LoopOptions Place TrainResult check_writable join join_cluster serve
-        session_config
+        say session_config
     model_deploy: DeploymentConfig DeviceRow PlacementReport TransferRow create_clones current_clone
         describe random_by_step slim
     """

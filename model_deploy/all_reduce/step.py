@@ -14,14 +14,18 @@ from model_deploy import gpus
 from model_deploy import gradients as gradients_lib
 from model_deploy.all_reduce.collectives import Collectives
 from model_deploy.all_reduce.exchange import exchange_gradients
+from model_deploy.all_reduce.gates import gate_op
+from model_deploy.all_reduce.start import DTYPES, numeric_variables
+from model_deploy.all_reduce.state_updates import (
+    PartUpdates,
+    StateUpdate,
+    apply_updates,
+    mean_updates,
+)
 from model_deploy.all_reduce.variable_copies import VariableCopies
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.guards import AlwaysOpen
-from model_deploy.hooks import add_session_hook
-
-# What collective ops can send and add, of all that a variable may hold.
-_DTYPES = (tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
 
 
 class Step(NamedTuple):
@@ -32,46 +36,17 @@ class Step(NamedTuple):
       loss: mean of the total losses of all replicas, a scalar, the same everywhere.
       collectives: the collective ops of the step.
       guards: for each clone what lets its update be made, or not: all do the same.
+      part_updates: with `global_parts`, for each clone the ops that make the mean of the updates
+        of parts.
+      gate: with `global_parts`, the op that all updates wait for, see `gates`; else None.
     """
 
     applied: list[Any]
     loss: Any
     collectives: Collectives
     guards: list[AlwaysOpen]
-
-
-class StartHook(tf.train.SessionRunHook):
-    """Hands the chief's values to all clones of all replicas when a session starts.
-
-    Args:
-      start_op: does so.
-      clone_devices: devices that the session must have.
-
-    Attributes:
-      start_op: does so; all replicas must run it, after they initialized or restored
-        their variables.  It waits for all of them.
-    """
-
-    def __init__(self, start_op: Any, clone_devices: Sequence[str] = ()) -> None:
-        self.start_op = start_op
-        self._clone_devices = clone_devices
-
-    def after_create_session(self, session: Any, coord: Any) -> None:
-        """Runs `start_op`.
-
-        Raises:
-          ValueError: naming a clone's device that the session does not have.  With soft
-            placement two clones would share another, and wait for each other for ever.
-        """
-        del coord
-        names = [device.name for device in session.list_devices()]
-        for device in self._clone_devices:
-            if not any(name.endswith(device.rsplit("/", 1)[-1]) for name in names):
-                raise ValueError(
-                    f"all_reduce needs a device for each clone, got no {device} among "
-                    f"{', '.join(names)}"
-                )
-        session.run(self.start_op)
+    part_updates: list[list[Any]]
+    gate: Any
 
 
 def apply_gradients(
@@ -84,6 +59,7 @@ def apply_gradients(
     clip_norm: float | None = None,
     guard: Callable[..., AlwaysOpen] = lambda gradients, adjusts: AlwaysOpen(),
     collectives: Collectives | None = None,
+    part_updates: Sequence[PartUpdates] = (),
 ) -> Step:
     """Reduces the clones' gradients over all replicas and updates every copy.
 
@@ -100,21 +76,27 @@ def apply_gradients(
       clip_norm: largest joint L2 norm of the averaged gradients.
       guard: what guards an update by its gradients; the first clone's `adjusts` what it asks.
       collectives: those of the step so far, after which these come.
+      part_updates: with `global_parts`, the update ops of all parts.
 
     Raises:
-      ValueError: if there is no gradient, or the optimizer's variables differ by clone.
+      ValueError: if there is no gradient, or the optimizer's variables differ by clone; as
+        `mean_updates`.
     """
     collectives = collectives or collectives_of(config, "step")
-    summed, loss = exchange_gradients(
-        collectives, clone_gradients, total_loss, 1 / config.num_replicas, config.wire_dtype
-    )
+    summed, loss = _exchanged(config, collectives, clone_gradients, total_loss)
     if clip_norm is not None:
         summed = _clip(collectives, summed, clip_norm)
     applied: list[Any] = []
     guards: list[AlwaysOpen] = []
     made: list[Any] = []
     # The loss comes first: its forward pass must not read variables half updated.
-    with tf.control_dependencies([total_loss]):
+    first, gate = total_loss, None
+    means: list[StateUpdate] = []
+    if config.global_parts is not None:
+        computed = [total_loss, *(g for of_clone in clone_gradients for g, _ in of_clone)]
+        means = mean_updates(config, copies, collectives, part_updates, computed)
+        first = gate = gate_op(config, [total_loss, loss, collectives.done()])
+    with tf.control_dependencies([first]):
         for i, gradients in enumerate(summed):
             step = tf.train.get_global_step() if i == 0 else None
             with tf.device(gpus.placing(config.clone_device(i))):
@@ -122,7 +104,35 @@ def apply_gradients(
             with copies.optimizer_variables(i, made), guards[i].passed():
                 optimizer_of_clone = copies.optimizer_of_clone(optimizer, i)
                 applied.append(optimizer_of_clone.apply_gradients(gradients, global_step=step))
-    return Step(applied, loss, collectives, guards)
+        by_clone = apply_updates(config, copies, means)
+    made_by_parts = [list(guard.held(ops)) for guard, ops in zip(guards, by_clone, strict=True)]
+    return Step(applied, loss, collectives, guards, made_by_parts, gate)
+
+
+def _exchanged(
+    config: DeploymentConfig,
+    collectives: Collectives,
+    clone_gradients: Sequence[Sequence[GradientAndVariable]],
+    total_loss: Any,
+) -> tuple[list[list[GradientAndVariable]], Any]:
+    """The mean of the replicas' gradients and losses; each counts by its share of the batch."""
+    if config.global_parts is None:
+        scale = 1 / config.num_replicas
+    else:
+        scale, share = 1.0, config.share
+        total_loss = total_loss * share
+        clone_gradients = collectives.on_devices(
+            lambda i: [(_times(gradient, share), v) for gradient, v in clone_gradients[i]]
+        )
+    return exchange_gradients(collectives, clone_gradients, total_loss, scale, config.wire_dtype)
+
+
+def _times(gradient: Any, factor: float) -> Any:
+    if gradient is None or factor == 1:
+        return gradient
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(gradient.values * factor, gradient.indices, gradient.dense_shape)
+    return gradient * factor
 
 
 def average_state(step: Step, copies: VariableCopies, done: Sequence[Sequence[Any]]) -> Any:
@@ -141,7 +151,7 @@ def average_state(step: Step, copies: VariableCopies, done: Sequence[Sequence[An
     state = [
         (original, *others)
         for original, others in copies.variables()
-        if not original.trainable and original.dtype.base_dtype in _DTYPES
+        if not original.trainable and original.dtype.base_dtype in DTYPES
     ]
     floats = [column for column in state if column[0].dtype.base_dtype.is_floating]
     integers = [column for column in state if not column[0].dtype.base_dtype.is_floating]
@@ -151,33 +161,6 @@ def average_state(step: Step, copies: VariableCopies, done: Sequence[Sequence[An
         *_make_equal(step, integers, done, step.collectives.max),
     ]
     return tf.group(*assigned, *(op for ops in done for op in ops))
-
-
-def add_start_hook(config: DeploymentConfig, copies: VariableCopies) -> StartHook:
-    """Adds the `StartHook` for all variables that the graph has by now.
-
-    Reads the collection `GLOBAL_VARIABLES`.
-    """
-    device = config.clone_device(0)
-    variables = _numeric_variables()
-    received = []
-    if config.num_replicas > 1:
-        group = Collectives([device], config.replica_id, config.num_replicas, "start")
-        values = [[variable.read_value() for variable in variables]]
-        [values] = group.in_packs(values, variables, group.broadcast)
-        received = [
-            _assign(variable, value) for variable, value in zip(variables, values, strict=True)
-        ]
-    with tf.control_dependencies(received):
-        copied = [
-            _assign(other, variable.read_value())
-            for variable in variables
-            for other in _others(copies, variable, config.num_clones)
-        ]
-    devices = [config.clone_device(i) for i in range(config.num_clones)]
-    hook = StartHook(tf.group(*received, *copied, name="start_values"), devices)
-    add_session_hook(hook)
-    return hook
 
 
 def copies_difference(config: DeploymentConfig, copies: VariableCopies) -> Any:
@@ -190,7 +173,7 @@ def copies_difference(config: DeploymentConfig, copies: VariableCopies) -> Any:
       A float64 scalar.
     """
     collectives = collectives_of(config, "difference")
-    variables = _numeric_variables()
+    variables = numeric_variables()
 
     def copy_of(variable: Any, i: int) -> Any:
         other = copies.of_clone(variable, i)
@@ -252,12 +235,3 @@ def _clip(
 def _assign(variable: Any, value: Any) -> Any:
     with tf.device(variable.device):
         return variable.assign(value, read_value=False)
-
-
-def _numeric_variables() -> list[Any]:
-    return [v for v in tf.global_variables() if v.dtype.base_dtype in _DTYPES]
-
-
-def _others(copies: VariableCopies, variable: Any, num_clones: int) -> list[Any]:
-    found = [copies.of_clone(variable, i) for i in range(1, num_clones)]
-    return [other for other in found if other is not None]

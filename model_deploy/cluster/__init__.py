@@ -23,13 +23,24 @@ from model_deploy.cluster.sources import (
 )
 from model_deploy.cluster.spec import Cluster, Task
 from model_deploy.cluster.waiting import tasks_needed, wait_for_tasks
+from model_deploy.cluster.worlds import (
+    WORKER,
+    WORLD_FILE,
+    World,
+    read_world,
+    ready_file,
+    write_world,
+)
 
 __all__ = [
+    "WORKER",
+    "WORLD_FILE",
     "Cluster",
     "ClusterOptions",
     "EndOps",
     "Resolved",
     "Task",
+    "World",
     "build_end_ops",
     "close_session",
     "cluster_from_flags",
@@ -39,6 +50,8 @@ __all__ = [
     "end_servers",
     "is_refusal",
     "own_gpus",
+    "read_world",
+    "ready_file",
     "resolve",
     "run_unless_refused",
     "serve_until_done",
@@ -48,4 +61,5 @@ __all__ = [
     "tasks_needed",
     "wait_for_tasks",
     "wait_for_workers",
+    "write_world",
 ]

@@ -20,15 +20,20 @@ class Shard:
       shard_index: the number of this one, from 0.
       num_clones: clones per replica.
       batch_size: examples per clone.
+      first_clone: for one shard of which this replica takes a part only: its first clone.
+      global_clones: for such a shard the clones of all replicas; None for `num_clones`.
 
     Raises:
-      ValueError: for a number below 1, or a `shard_index` that is not below `num_shards`.
+      ValueError: for a number below 1, a `shard_index` that is not below `num_shards`, or clones
+        that are not among the `global_clones` of one shard.
     """
 
     num_shards: int
     shard_index: int
     num_clones: int
     batch_size: int
+    first_clone: int = 0
+    global_clones: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("num_shards", "num_clones", "batch_size"):
@@ -39,14 +44,31 @@ class Shard:
                 f"got {self.shard_index}"
             )
 
+        if self.global_clones is None:
+            if self.first_clone:
+                raise ValueError(
+                    f"first_clone must be 0 without global_clones, got {self.first_clone}"
+                )
+            return
+        if self.num_shards != 1:
+            raise ValueError(f"num_shards must be 1 with global_clones, got {self.num_shards}")
+        if not 0 <= self.first_clone <= self.global_clones - self.num_clones:
+            raise ValueError(
+                f"first_clone must be from 0 to global_clones - num_clones = {self.global_clones} "
+                f"- {self.num_clones}, got {self.first_clone}"
+            )
+
     @property
     def global_batch_size(self) -> int:
         """Examples per step over all clones of all replicas."""
+        if self.global_clones is not None:
+            return self.global_clones * self.batch_size
         return self.num_shards * self.num_clones * self.batch_size
 
     def offset(self, clone: int) -> int:
         """Where the clone's examples start in the global batch."""
-        return (self.shard_index * self.num_clones + clone) * self.batch_size
+        first = self.first_clone + self.shard_index * self.num_clones
+        return (first + clone) * self.batch_size
 
 
 def example_numbers(

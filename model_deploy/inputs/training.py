@@ -146,6 +146,8 @@ def train_batches(
     preprocessing_options: Mapping[str, Any] | None = None,
     augmentation: Augmentation | None = None,
     name: str = "train_batches",
+    first_clone: int = 0,
+    global_clones: int | None = None,
 ) -> TrainBatches:
     """Builds the input pipeline of one replica in the default graph.
 
@@ -184,6 +186,9 @@ def train_batches(
       preprocessing_options: keyword arguments for the family.
       augmentation: RandAugment, random erasing, mixup and cutmix; by default none of them.
       name: the name scope.
+      first_clone: the first one of this replica among the `global_clones`.
+      global_clones: clones over all replicas, where these have unequal numbers of them;
+        `num_shards` is then 1, and `position` the global step.
 
     Returns:
       An iterator over the batches of the clones: "image" float32 [batch_size, h, w, c] and
@@ -200,7 +205,10 @@ def train_batches(
         images that a family does not give to it, and of pairs in a global batch of one example.
     """
     augmentation = augmentation or Augmentation()
-    shard = Shard(num_shards, shard_index, num_clones, batch_size)
+    shard = Shard(num_shards, shard_index, num_clones, batch_size, first_clone, global_clones)
+    if global_clones is not None and position is None:
+        # A step that is given up has taken its batch: who counts batches would be one ahead.
+        raise ValueError("position must be the global step with global_clones, got None")
     order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle, shuffle_block)
     check_at_least("num_epochs", num_epochs, 1)
     options: batching.Batching | RecordBatching

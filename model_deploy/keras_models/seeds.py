@@ -37,9 +37,12 @@ def seed_of_clone(
     """
     by_step = randomness.is_by_step()
     moved = randomness.seed_of_copy(0, f"seed {num_seeds}") if by_step else 0
-    if config.replica_id:
+    batch = randomness.batch_number()
+    if batch is not None:  # which any replica may take, as any of its clones
+        moved = randomness.seed_of_copy(moved, f"batch {batch}")
+    if config.replica_id and batch is None:
         moved = randomness.seed_of_copy(moved, f"replica {config.replica_id}")
-    if number:
+    if number and batch is None:
         moved = randomness.seed_of_copy(moved, number)
     seed = internals.tf_variable(generator.state).read_value() if by_step else draw()
     with tf.name_scope("by_step"):

@@ -6,6 +6,11 @@ runs COMMAND once for each task, which finds its place in the cluster in `TF_CON
 task's lines go to a log file of its own and, with the task's name, to the terminal.  When a
 task fails, and no restart is left, all are ended and the exit status is that task's.  The workers
 divide the GPUs of CUDA_VISIBLE_DEVICES, or else of the machine; parameter servers see none.
+
+    python -m model_deploy.launch --min_workers 2 --max_workers 8 -- COMMAND ...
+
+runs COMMAND in 8 workers that train by `model_deploy.elastic`.  When one is lost the others go on,
+at least 2; SIGUSR1 lets the launcher start one more in the place of a lost one.
 """
 
 import os
@@ -18,6 +23,7 @@ from pathlib import Path
 from model_deploy import visible_gpus
 from model_deploy.commands import make_folder, parse_options
 from model_deploy.launch import guard
+from model_deploy.launch.elastic import ElasticLauncher
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
 
@@ -38,8 +44,10 @@ def main(arguments: Sequence[str]) -> int:
     print(f"launch| logs in {log_dir}", flush=True)
     guard.adopt_orphans()
     try:
+        gpus = _visible(os.environ)
+        if options.max_workers is not None:
+            return ElasticLauncher(options, command, log_dir, sys.stdout.buffer, gpus=gpus).run()
         with ReservedPorts(options.num_workers + options.num_ps) as ports:
-            gpus = _visible(os.environ)
             launcher = Launcher(
                 options, ports.addresses, command, log_dir, sys.stdout.buffer, gpus=gpus
             )

@@ -5,7 +5,7 @@ import dataclasses
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,6 +24,16 @@ class LaunchOptions(Options):
 
     num_workers: int = option(1, "workers, the chief included", minimum=1)
     num_ps: int = option(0, "parameter servers", minimum=0)
+    max_workers: int | None = option(
+        None,
+        "workers of an elastic run by all-reduce, which starts with so many, in place of "
+        "num_workers; see docs/elastic.md",
+        minimum=1,
+    )
+    min_workers: int = option(1, "workers with which an elastic run goes on at least", minimum=1)
+    start_timeout: float = option(
+        300.0, "seconds that an elastic run waits with fewer than min_workers", above=0
+    )
     max_restarts: int = option(0, "how often in all crashed tasks are started again", minimum=0)
     restart: str = option(
         "auto",
@@ -37,6 +47,28 @@ class LaunchOptions(Options):
         "seconds that tasks have to end by themselves, after SIGTERM and after the chief's end",
         above=0,
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_workers is None:
+            if self.min_workers != 1:
+                raise ValueError(
+                    f"min_workers must go with max_workers, got {self.min_workers} without"
+                )
+            return
+        if self.min_workers > self.max_workers:
+            raise ValueError(
+                f"min_workers must be at most max_workers={self.max_workers}, "
+                f"got {self.min_workers}"
+            )
+        for field, value in {"num_workers": 1, "num_ps": 0}.items():
+            if getattr(self, field) != value:
+                raise ValueError(
+                    f"{field} must be {value} with max_workers, as elastic runs are by all-reduce "
+                    f"on max_workers or fewer, got {getattr(self, field)}"
+                )
+        if self.restart == "all":
+            raise ValueError("restart must be auto or task with max_workers, got 'all'")
 
     @property
     def restarts_all(self) -> bool:
@@ -56,7 +88,12 @@ class Launcher:
       log_dir: an existing folder for the log files.
       terminal: where the tasks' lines go, each with the name of its task.
       gpus: those that this process sees, for its workers; None if nobody knows.
+
+    Attributes:
+      signals: those that it handles.
     """
+
+    signals: Sequence[signal.Signals] = _STOP_SIGNALS
 
     def __init__(
         self,
@@ -72,22 +109,33 @@ class Launcher:
         self._command = command
         self._terminal = terminal
         self._log_dir = log_dir
-        visible = task_gpus(options.num_workers, options.num_ps, gpus)
-        self._tasks = [
-            TaskProcess(
-                name,
-                tf_config,
-                TaskOutput(name, log_dir / _log_name(name), terminal),
-                visible[name],
-            )
-            for name, tf_config in task_configs(options.num_workers, addresses)
-        ]
-        if gpus and options.num_workers > 1:
-            workers = (f"{name}: {own}" for name, own in visible.items() if "worker" in name)
-            self._say(f"GPUs of {', '.join(workers)}")
+        self._tasks = self._first_tasks(addresses, gpus)
         self._selector = selectors.DefaultSelector()
         self._restarts_left = options.max_restarts
         self._stop_signal: int | None = None
+
+    def _first_tasks(
+        self, addresses: Sequence[str], gpus: Sequence[str] | None
+    ) -> list[TaskProcess]:
+        options = self._options
+        visible = task_gpus(options.num_workers, options.num_ps, gpus)
+        if gpus and options.num_workers > 1:
+            workers = (f"{name}: {own}" for name, own in visible.items() if "worker" in name)
+            self._say(f"GPUs of {', '.join(workers)}")
+        return [
+            self._new_task(name, tf_config, visible[name])
+            for name, tf_config in task_configs(options.num_workers, addresses)
+        ]
+
+    def _new_task(
+        self,
+        name: str,
+        tf_config: str | None,
+        gpus: str | None,
+        more: Mapping[str, str] | None = None,
+    ) -> TaskProcess:
+        output = TaskOutput(name, self._log_dir / _log_name(name), self._terminal)
+        return TaskProcess(name, tf_config, output, gpus, more)
 
     def run(self) -> int:
         """Runs the tasks to their end.
@@ -197,11 +245,8 @@ class Launcher:
 
     @contextlib.contextmanager
     def _signals_handled(self) -> Iterator[None]:
-        def note(number: int, _: object) -> None:
-            self._stop_signal = number
-
         before: dict[int, Callable[..., Any] | int | None] = {
-            number: signal.signal(number, note) for number in _STOP_SIGNALS
+            number: signal.signal(number, self._note_signal) for number in self.signals
         }
         try:
             yield
@@ -211,6 +256,9 @@ class Launcher:
             self._selector.close()
             for task in self._tasks:
                 task.output.close()
+
+    def _note_signal(self, number: int, _: object) -> None:
+        self._stop_signal = number
 
 
 def _log_name(name: str) -> str:

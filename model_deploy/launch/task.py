@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from model_deploy import visible_gpus
@@ -19,9 +19,10 @@ class TaskProcess:
 
     Args:
       name: such as `worker 1`.
-      tf_config: its `TF_CONFIG`.
+      tf_config: its `TF_CONFIG`; None for none.
       output: where its lines go.
       visible_gpus: its `CUDA_VISIBLE_DEVICES`; None for that of this process.
+      more: other environment variables.
 
     Attributes:
       name: such as `worker 1`.
@@ -29,12 +30,19 @@ class TaskProcess:
     """
 
     def __init__(
-        self, name: str, tf_config: str, output: TaskOutput, visible_gpus: str | None = None
+        self,
+        name: str,
+        tf_config: str | None,
+        output: TaskOutput,
+        visible_gpus: str | None = None,
+        more: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.output = output
         self.process: Any = None
-        self._environment = {"TF_CONFIG": tf_config, "PYTHONUNBUFFERED": "1"}
+        self._environment = {"PYTHONUNBUFFERED": "1", **(more or {})}
+        if tf_config is not None:
+            self._environment["TF_CONFIG"] = tf_config
         if visible_gpus is not None:
             self._environment["CUDA_VISIBLE_DEVICES"] = visible_gpus
 
@@ -60,12 +68,13 @@ class TaskProcess:
         This must be the main thread: the kernel ends the guard with the thread that starts it.
         """
         self.output.tail.clear()
+        others = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **self._environment},
+            env={**others, **self._environment},
             # Ctrl-C on the terminal is for the launcher, which passes it on.
             start_new_session=True,
         )

@@ -61,6 +61,7 @@ from model_deploy.training.board import Board
 from model_deploy.training.joining import Place, join, join_cluster, serve, session_config
 from model_deploy.training.loop import check_writable, train
 from model_deploy.training.loop_options import LoopOptions
+from model_deploy.training.replicas import say
 from model_deploy.training.run import TrainResult
 
 __all__ = [
@@ -112,6 +113,7 @@ __all__ = [
     "moving_average_update",
     "restore_fn",
     "restore_to_export",
+    "say",
     "scaled_learning_rate",
     "serve",
     "session_config",

@@ -11,7 +11,7 @@ from model_deploy import all_reduce, compilation, gpus
 from model_deploy import cluster as cluster_lib
 from model_deploy.cluster import Cluster, ClusterOptions
 from model_deploy.config import DeploymentConfig
-from model_deploy.training.replicas import say
+from model_deploy.training.replicas import StepWatch, say
 
 _START_TIMEOUT = 300.0
 
@@ -25,12 +25,14 @@ class Place(NamedTuple):
       session_config: a `tf.ConfigProto`; None for that of `train`.
       cluster: the cluster whose worker it is; None on its own.
       start_timeout: seconds to wait for other tasks of the cluster at the start.
+      watch: watches the steps in place of a `StallWatch`, of an elastic run; None without.
     """
 
     master: str = ""
     session_config: Any = None
     cluster: Cluster | None = None
     start_timeout: float = _START_TIMEOUT
+    watch: StepWatch | None = None
 
     @property
     def is_chief(self) -> bool:

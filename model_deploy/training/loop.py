@@ -173,6 +173,7 @@ def _replicas(place: Place, model: DeployedModel, options: LoopOptions) -> Repli
         model,
         start_timeout=place.start_timeout,
         stall_timeout=options.stall_timeout,
+        watch=place.watch,
     )
 
 

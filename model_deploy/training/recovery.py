@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.training.replicas import Replicas, say
+from model_deploy.training.replicas import Replicas, StepWatch, say
 from model_deploy.training.run import Run, TrainResult
 from model_deploy.training.session import SessionOpener
 from model_deploy.training.stalls import StallWatch
@@ -62,7 +62,7 @@ class _Attempts:
         self._last_step: int | None = None
         self._is_first_of_session = True
         self._tries_left = _MAX_TRIES
-        self._watch: StallWatch | None = None
+        self._watch: StepWatch | StallWatch | None = None
         self._result: TrainResult | None = None
 
     def until_the_end(self, signals: StopSignals) -> TrainResult:

@@ -1,10 +1,11 @@
 """`Replicas`: the other processes of a cluster, as the loop of one worker sees them."""
 
+import contextlib
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import tensorflow.compat.v1 as tf
 
@@ -22,6 +23,22 @@ _GRACE_SECS = 2.0
 _NOTICE_SECS = 2.0
 
 
+class StepWatch(Protocol):
+    """What watches the steps in place of a `StallWatch`, and may end the waiting for others.
+
+    Attributes:
+      error: why no step can be made any more, or None.
+    """
+
+    error: OSError | None
+
+    def in_step(self, running: bool) -> None:
+        """A step begins, or has ended; raises an error where none is to begin."""
+
+    def heed(self, is_stopped: Callable[[], bool]) -> None:
+        """From now on a step that waits for somebody who is gone ends when the run is stopped."""
+
+
 class Replicas:
     """Waits for other processes, shares the last steps with them, and leaves in order.
 
@@ -32,6 +49,7 @@ class Replicas:
       model: what `deploy` returned.
       start_timeout: seconds to wait for tasks that are needed in order to start.
       stall_timeout: seconds without a step after which a missing task is an error.
+      watch: watches the steps; None for a `StallWatch`.
 
     Attributes:
       cluster: as given.
@@ -48,6 +66,7 @@ class Replicas:
         *,
         start_timeout: float,
         stall_timeout: float,
+        watch: StepWatch | None = None,
     ) -> None:
         if cluster.job_name != "worker":
             raise ValueError(f"job_name must be worker to train, got {cluster.job_name!r}")
@@ -59,22 +78,28 @@ class Replicas:
         self._end_ops = cluster_lib.build_end_ops(cluster)
         self.shared = SharedVariables(cluster.ps[0].device) if cluster.ps else None
         self._signals: StopSignals | None = None
+        self._own_watch = watch
 
     def heed(self, signals: StopSignals) -> None:
         """From now on a signal ends waiting, too."""
         self._signals = signals
+        if self._own_watch is not None:
+            self._own_watch.heed(lambda: self._received is not None)
 
     def exit_if_stopped(self) -> None:
-        """Raises `SystemExit` with the code of the signal that was received, if one was."""
+        """Raises `SystemExit` with the code of a signal that was received, or the watch's error."""
         if self._received is not None:
             raise SystemExit(128 + self._received)
+        if self._own_watch is not None and self._own_watch.error is not None:
+            raise self._own_watch.error
 
     @property
     def _received(self) -> signal.Signals | None:
         return None if self._signals is None else self._signals.received
 
     def _is_stopped(self) -> bool:
-        return self._received is not None
+        watch = self._own_watch
+        return self._received is not None or (watch is not None and watch.error is not None)
 
     def _wait_for(self, tasks: Sequence[Task], timeout: float) -> None:
         cluster_lib.wait_for_tasks(tasks, timeout, report=say, stop=self._is_stopped)
@@ -124,8 +149,10 @@ class Replicas:
 
         return wait
 
-    def watch(self, session: Any) -> StallWatch:
+    def watch(self, session: Any) -> contextlib.AbstractContextManager[StepWatch | StallWatch]:
         """Watches the steps of a session."""
+        if self._own_watch is not None:
+            return contextlib.nullcontext(self._own_watch)
         if self.shared is None:  # nobody can come back, and TensorFlow may never notice
             return self._stall_watch(session, _NOTICE_SECS, _lost_by_all_reduce)
 

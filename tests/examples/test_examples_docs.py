@@ -56,7 +56,7 @@ def test_commands_train(command, tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 def test_the_cluster_trains(tmp_path):
     """Launched processes train together, and every one ends by itself with 0."""
-    (command,) = (each for each in COMMANDS if "launch" in each)
+    (command,) = (each for each in COMMANDS if "--num_workers" in each)
     # `python -m model_deploy.launch <flags> -- python <program>`
     words = shlex.split(command.replace("mnist_run", str(tmp_path / "run")))
     flags, program = words[3 : words.index("--")], words[words.index("--") + 2 :]
@@ -74,6 +74,24 @@ def test_the_cluster_trains(tmp_path):
     assert int(step) == STEPS
     assert float(accuracy) > 0.9
     assert (tmp_path / "run" / "checkpoint").exists()
+
+
+@pytest.mark.slow
+def test_workers_that_come_and_go(tmp_path):
+    """Without a fault the elastic run has one world, and all workers end with its last step."""
+    (command,) = (each for each in COMMANDS if "--max_workers" in each)
+    words = shlex.split(command.replace("elastic_", f"{tmp_path}/elastic_", 1))
+    flags, program = words[3 : words.index("--")], words[words.index("--") + 2 :]
+    program = [each.replace("elastic_run", str(tmp_path / "run")) for each in program]
+    with Processes(tmp_path) as processes:
+        launch = processes.start(
+            "launch", [*LAUNCH, *flags, "--", sys.executable, *program], guarded=False
+        )
+        assert launch.wait() == 0, launch.log
+        assert processes.living() == []
+    assert re.findall(r"^launch\| world (\d+)", launch.log, re.MULTILINE) == ["1"]
+    assert len(re.findall(r"worker ended after step 600, loss", launch.log)) == 3
+    assert (tmp_path / "run" / "model.ckpt-600.index").exists()
 
 
 @pytest.mark.slow

@@ -1,0 +1,86 @@
+"""The gate of a step: what each update of a variable waits for, where replicas come and go.
+
+A step that is cut short as another replica is lost must not leave half of the variables updated.
+So all updates wait until everything that replicas exchange has arrived, and then for a function
+that says whether the step may still be completed.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import graph_walk
+
+# The graph's one gate.  Not a string, see `hooks.py`.
+_GATE = ("model_deploy", "gate")
+
+# Types of the ops that change a variable.
+_CHANGES = re.compile(r"Assign|(Resource)?(Sparse)?Apply|(Resource)?Scatter|ResourceStridedSliceAs")
+
+
+def note_gate(gate: Callable[[], None]) -> None:
+    """Notes in the default graph what each step calls before it updates the first variable.
+
+    Args:
+      gate: called without arguments; an error that it raises ends the step, which then has
+        changed nothing.
+    """
+    tf.add_to_collection(_GATE, gate)
+
+
+def gate_op(config: Any, needed: Sequence[Any]) -> Any:
+    """The op that updates wait for; it calls the function that was noted, if one was.
+
+    Args:
+      config: the `DeploymentConfig`.
+      needed: ops, or tensors of any shapes, that come first.
+    """
+    found = tf.get_collection(_GATE)
+    with tf.control_dependencies(needed), tf.device(config.optimizer_device()):
+        if not found:
+            return tf.no_op(name="gate")
+
+        def passed() -> bool:
+            found[-1]()
+            return True
+
+        return tf.py_func(passed, [], tf.bool, name="gate").op
+
+
+def check_updates_wait(train_op: Any, gate: Any) -> None:
+    """Checks that a step changes no variable that lasts before it has come to the gate.
+
+    Reads the collection `GLOBAL_VARIABLES`.
+
+    Args:
+      train_op: a tensor, or op, that makes the step.
+      gate: what `gate_op` gave.
+
+    Raises:
+      ValueError: naming an op that does.
+    """
+    needed = graph_walk.ancestors([getattr(train_op, "op", train_op)], control_inputs=True)
+    takers: dict[Any, list[Any]] = {}
+    for op in needed:
+        for before in (*(tensor.op for tensor in op.inputs), *op.control_inputs):
+            takers.setdefault(before, []).append(op)
+    later: set[Any] = set()
+    waiting = [gate]
+    while waiting:
+        op = waiting.pop()
+        if op not in later:
+            later.add(op)
+            waiting.extend(takers.get(op, ()))
+    variables = {variable.op.name for variable in tf.global_variables()}
+    early = sorted(
+        op.name
+        for op in needed - later
+        if _CHANGES.match(op.type) and op.inputs and op.inputs[0].op.name in variables
+    )
+    if early:
+        raise ValueError(
+            "with global_parts a step must change variables by its optimizer and by update ops "
+            f"alone, got {early[0]}, which changes one while losses are computed"
+        )

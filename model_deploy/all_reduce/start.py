@@ -1,0 +1,113 @@
+"""The start of a session by all-reduce: one replica's values of the variables go to all."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.all_reduce.collectives import Collectives
+from model_deploy.all_reduce.variable_copies import VariableCopies
+from model_deploy.config import DeploymentConfig
+from model_deploy.hooks import add_session_hook
+
+# What collective ops can send and add, of all that a variable may hold.
+DTYPES = (tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
+
+
+class StartHook(tf.train.SessionRunHook):
+    """Hands the chief's values to all clones of all replicas when a session starts.
+
+    Args:
+      start_op: does so.
+      clone_devices: devices that the session must have.
+
+    Attributes:
+      start_op: does so; all replicas must run it, after they initialized or restored
+        their variables.  It waits for all of them.
+    """
+
+    def __init__(self, start_op: Any, clone_devices: Sequence[str] = ()) -> None:
+        self.start_op = start_op
+        self._clone_devices = clone_devices
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Runs `start_op`.
+
+        Raises:
+          ValueError: naming a clone's device that the session does not have.  With soft
+            placement two clones would share another, and wait for each other for ever.
+        """
+        del coord
+        names = [device.name for device in session.list_devices()]
+        for device in self._clone_devices:
+            if not any(name.endswith(device.rsplit("/", 1)[-1]) for name in names):
+                raise ValueError(
+                    f"all_reduce needs a device for each clone, got no {device} among "
+                    f"{', '.join(names)}"
+                )
+        session.run(self.start_op)
+
+
+def add_start_hook(config: DeploymentConfig, copies: VariableCopies) -> StartHook:
+    """Adds the `StartHook` for all variables that the graph has by now.
+
+    Reads the collection `GLOBAL_VARIABLES`.
+    """
+    device = config.clone_device(0)
+    variables = numeric_variables()
+    received = []
+    if config.num_replicas > 1:
+        group = Collectives([device], config.replica_id, config.num_replicas, "start")
+        values = [variable.read_value() for variable in variables]
+        if config.global_parts is None:
+            [values] = group.in_packs([values], variables, group.broadcast)
+        else:
+            values = _values_of_the_furthest(config, group, variables, values)
+        received = [
+            _assign(variable, value) for variable, value in zip(variables, values, strict=True)
+        ]
+    with tf.control_dependencies(received):
+        copied = [
+            _assign(other, variable.read_value())
+            for variable in variables
+            for other in _others(copies, variable, config.num_clones)
+        ]
+    devices = [config.clone_device(i) for i in range(config.num_clones)]
+    hook = StartHook(tf.group(*received, *copied, name="start_values"), devices)
+    add_session_hook(hook)
+    return hook
+
+
+def _values_of_the_furthest(
+    config: DeploymentConfig, group: Collectives, variables: Sequence[Any], values: Sequence[Any]
+) -> list[Any]:
+    """The values of the replica that has made the most steps, of equals those of the first.
+
+    Args:
+      config: the deployment.
+      group: the first clones of all replicas.
+      variables: give names, shapes and dtypes.
+      values: this replica's, of these shapes.
+    """
+    step = tf.cast(tf.train.get_or_create_global_step().read_value(), tf.int64)
+    place = step * config.num_replicas + (config.num_replicas - 1 - config.replica_id)
+    [furthest] = group.max([tf.reshape(place, [1])], "the most steps")
+    gives = tf.equal(furthest[0], place)
+    given = [tf.where_v2(gives, value, tf.zeros_like(value)) for value in values]
+    [found] = group.in_packs([given], variables, group.sum)
+    return list(found)
+
+
+def _assign(variable: Any, value: Any) -> Any:
+    with tf.device(variable.device):
+        return variable.assign(value, read_value=False)
+
+
+def numeric_variables() -> list[Any]:
+    """The variables in the collection `GLOBAL_VARIABLES` that can be sent, of any shapes."""
+    return [v for v in tf.global_variables() if v.dtype.base_dtype in DTYPES]
+
+
+def _others(copies: VariableCopies, variable: Any, num_clones: int) -> list[Any]:
+    found = [copies.of_clone(variable, i) for i in range(1, num_clones)]
+    return [other for other in found if other is not None]

@@ -1,0 +1,7 @@
+"""Runs by all-reduce that workers leave and join, with the weights of the undisturbed run."""
+
+from model_deploy.elastic.loop import Build, ElasticModel, train_elastic
+from model_deploy.elastic.member import Member
+from model_deploy.elastic.watch import WorldChanged, WorldWatch
+
+__all__ = ["Build", "ElasticModel", "Member", "WorldChanged", "WorldWatch", "train_elastic"]

@@ -1,0 +1,202 @@
+"""`train_elastic`: trains in one world after the other, until the last step."""
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.all_reduce import note_gate
+from model_deploy.checkpoints import CheckpointWriter, is_lost_connection
+from model_deploy.cluster import World
+from model_deploy.config import DeploymentConfig
+from model_deploy.deployment import DeployedModel
+from model_deploy.elastic.member import Member, deployment_in
+from model_deploy.elastic.memory import FirstHook, LastHook, Memory
+from model_deploy.elastic.watch import WorldChanged, WorldWatch
+from model_deploy.hooks import add_session_hook
+from model_deploy.training import LoopOptions, Place, TrainResult, join, say, train
+
+# Seconds within which a world must change for an error of a step to be one of its end.
+_LATE_SECS = 10.0
+
+
+class ElasticModel(NamedTuple):
+    """What is built for one world.
+
+    Attributes:
+      model: what `deploy` returned, with an optimizer.
+      arguments: keyword arguments of `training.train` that belong to its graph, such as
+        `learning_rate`, `wait_secs`, `images_per_step` and `hooks`.
+    """
+
+    model: DeployedModel
+    arguments: Mapping[str, Any] = {}
+
+
+Build = Callable[[DeploymentConfig], ElasticModel]
+
+
+def train_elastic(
+    build: Build,
+    config: DeploymentConfig,
+    train_dir: str | os.PathLike[str],
+    *,
+    member: Member | None = None,
+    max_steps: int | None = None,
+    start_timeout: float = 300.0,
+    evaluate: Callable[[str], Mapping[str, float]] | None = None,
+    **settings: Any,
+) -> TrainResult:
+    """Trains by all-reduce on the workers that are there, to the weights of the undisturbed run.
+
+    A global batch has `max_workers` shares, each a batch of every clone.  The workers of a world
+    divide them among each other, and take theirs one after the other.  When the file of the world
+    changes, each process ends its step or gives it up, keeps the variables in memory, builds the
+    model for the new world in a new graph, and goes on from the values of the worker that has
+    made the most steps.
+
+    Args:
+      build: called in a new graph for each world, with the deployment of this process in it;
+        builds inputs and model, by `deploy`.  What a step computes must follow from the global
+        step, the share and its seeds: see docs/elastic.md.
+      config: the deployment of one process by itself.
+      train_dir: folder of checkpoints and other files, the same for all workers: the one with
+        the least number in the world writes them.
+      member: this worker; by default that of the environment variables.
+      max_steps: number of the last step.
+      start_timeout: seconds to wait for a first world, for the other workers of a world to be
+        there, and for a new world where a worker is lost.
+      evaluate: as that of `training.train`.
+      **settings: fields of `LoopOptions`.
+
+    Returns:
+      A `TrainResult`; of a worker that a new world is without, that of its last step.
+
+    Raises:
+      ValueError: as `training.train`; naming what an elastic run cannot do.
+      TimeoutError: if there was no world with this worker, or workers of a world did not come.
+      ConnectionError: if a worker was lost and there was no new world.
+    """
+    options = LoopOptions(**settings)
+    if options.copies_check_every_n_steps:
+        raise ValueError(
+            "copies_check_every_n_steps must be None for an elastic run, got "
+            f"{options.copies_check_every_n_steps}"
+        )
+    member = member or Member.of(os.environ)
+    world = member.first_world(start_timeout)
+    memory = Memory()
+    while True:
+        one = _OneWorld(member, world, memory, options, start_timeout)
+        if member.worker not in world.workers:
+            say(f"worker {member.worker} leaves: world {world.generation} is without it")
+            return TrainResult(memory.step or 0, None)
+        shares = world.parts_of(member.worker)
+        say(
+            f"world {world.generation}: worker {member.worker} is one of {len(world.workers)} and "
+            f"takes {len(shares)} of {world.max_workers} shares, after step {memory.step or 0}"
+        )
+        result = one.train(build, config, train_dir, max_steps=max_steps, evaluate=evaluate)
+        if result is not None:
+            return result
+        world = one.next_world()
+
+
+class _OneWorld:
+    """This process in one world."""
+
+    def __init__(
+        self,
+        member: Member,
+        world: World,
+        memory: Memory,
+        options: LoopOptions,
+        start_timeout: float,
+    ) -> None:
+        if options.resume == "never" and world.generation > 1:
+            options = dataclasses.replace(options, resume="auto")  # the checkpoints are of this run
+        self._member = member
+        self._world = world
+        self._memory = memory
+        self._options = options
+        self._start_timeout = start_timeout
+        self._error: Exception | None = None
+
+    def train(
+        self,
+        build: Build,
+        config: DeploymentConfig,
+        train_dir: str | os.PathLike[str],
+        **arguments: Any,
+    ) -> TrainResult | None:
+        """Makes steps to the end of the run, or of the world: then it gives None."""
+        cluster = self._world.cluster(self._member.worker)
+        watch = WorldWatch(
+            self._world,
+            cluster,
+            self._member.world,
+            stall_timeout=self._options.stall_timeout,
+            report=say,
+        )
+        with tf.Graph().as_default(), watch:
+            add_session_hook(FirstHook(self._memory, watch.opened))
+            note_gate(watch.gate)
+            built = build(deployment_in(self._world, self._member.worker, config))
+            add_session_hook(LastHook(watch.agreed))
+            place = join(_config_of(built.model), cluster)
+            take = self._memory.reader()
+            try:
+                return train(
+                    built.model,
+                    train_dir,
+                    place=place._replace(start_timeout=self._start_timeout, watch=watch),
+                    **arguments,
+                    **built.arguments,
+                    **self._options.part(LoopOptions),
+                )
+            except SystemExit:
+                if watch.has_given_up and place.is_chief and not watch.give_up():
+                    self._save(train_dir, place)
+                raise
+            except (ConnectionError, tf.errors.OpError, RuntimeError) as error:
+                if watch.give_up():  # of its own accord, within the update
+                    raise
+                self._error = error
+            if watch.started:
+                take(place.master, place.session_config)
+        return None
+
+    def _save(self, train_dir: str | os.PathLike[str], place: Place) -> None:
+        """Saves what the server still has, in the place of a step that has been given up."""
+        with tf.Session(place.master, config=place.session_config) as session:
+            step = int(session.run(tf.train.get_global_step()))
+            keep = self._options.keep_checkpoints
+            CheckpointWriter(os.fspath(train_dir), keep).try_to_save(session, step)
+
+    def next_world(self) -> World:
+        """The world that comes after; raises the error that has ended this one if none does."""
+        error = self._error
+        may_last = isinstance(error, ConnectionError) or (
+            error is not None and is_lost_connection(error)
+        )
+        timeout = self._start_timeout if may_last else _LATE_SECS
+        found = self._member.next_world(self._world, timeout)
+        if found is not None:
+            return found
+        if isinstance(error, ConnectionError) and not isinstance(error, WorldChanged):
+            raise ConnectionError(
+                f"start_timeout must be long enough for a world without workers that are lost, got "
+                f"{timeout:g} s: {error}"
+            ) from error
+        raise error or RuntimeError("the world has ended without an error")
+
+
+def _config_of(model: DeployedModel) -> DeploymentConfig:
+    if model.config is None or model.config.global_parts is None:
+        raise ValueError(
+            "build must deploy its model for the configuration that it was given, got a model "
+            f"of {model.config}"
+        )
+    return model.config

@@ -1,0 +1,136 @@
+"""`Member`: one worker of an elastic run, as it finds its worlds."""
+
+import contextlib
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from model_deploy.cluster import WORKER, WORLD_FILE, World, read_world, ready_file
+from model_deploy.config import DeploymentConfig
+from model_deploy.elastic.watch import POLL_SECS
+from model_deploy.training import say
+
+_REPORT_SECS = 5.0
+
+
+class Member:
+    """One worker of an elastic run.
+
+    Args:
+      path: the file of the world.
+      worker: the number of this worker.
+
+    Raises:
+      ValueError: if `worker` is no whole number.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], worker: int) -> None:
+        if isinstance(worker, bool) or not isinstance(worker, int) or worker < 0:
+            raise ValueError(f"worker must be a whole number, got {worker!r}")
+        self.path = os.fspath(path)
+        self.worker = worker
+        self._broken: str | None = None
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str]) -> "Member":
+        """The member that the launcher, or an operator, has named in environment variables.
+
+        Raises:
+          ValueError: naming the variable that is not there or no number.
+        """
+        for name in (WORLD_FILE, WORKER):
+            if not environ.get(name):
+                raise ValueError(
+                    f"{name} must be set for an elastic run, as python -m model_deploy.launch "
+                    "--max_workers does, got none"
+                )
+        number = environ[WORKER]
+        if not (number.isascii() and number.isdecimal()):
+            raise ValueError(f"{WORKER} must be a whole number, got {number!r}")
+        return cls(environ[WORLD_FILE], int(number))
+
+    def world(self) -> World | None:
+        """The world in the file; None, and a line, while there is none that can be read."""
+        try:
+            found = read_world(self.path)
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            if str(error) != self._broken:  # once for each mistake: it may be mended
+                self._broken = str(error)
+                say(f"the world stays as it was: {error}")
+            return None
+        self._broken = None
+        return found
+
+    def first_world(self, timeout: float) -> World:
+        """Waits for a world with this worker.
+
+        Raises:
+          ValueError: as `read_world`.
+          TimeoutError: if there was none in `timeout` seconds.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            world = read_world(self.path)
+            if self.worker in world.workers:
+                return world
+        with contextlib.suppress(OSError), open(ready_file(self.path, self.worker), "w"):
+            pass
+        found = self._wait(lambda world: self.worker in world.workers, timeout)
+        if found is None:
+            raise TimeoutError(
+                "start_timeout must be long enough for a world with this worker, got "
+                f"{timeout:g} s without worker {self.worker} in {self.path}"
+            )
+        return found
+
+    def next_world(self, world: World, timeout: float) -> World | None:
+        """Waits for a world after `world`; None if there was none in `timeout` seconds."""
+        return self._wait(lambda found: found.generation > world.generation, timeout)
+
+    def _wait(self, fits: Callable[[World], bool], timeout: float) -> World | None:
+        end = time.monotonic() + timeout
+        reported = time.monotonic()
+        while True:
+            found = self.world()
+            if found is not None and fits(found):
+                return found
+            now = time.monotonic()
+            if now >= end:
+                return None
+            if now - reported >= _REPORT_SECS:
+                say(f"worker {self.worker} waits for a new world in {self.path}")
+                reported = now
+            time.sleep(POLL_SECS)
+
+
+def deployment_in(world: World, worker: int, config: DeploymentConfig) -> DeploymentConfig:
+    """The deployment of a worker in a world.
+
+    Args:
+      world: the world.
+      worker: one of its workers.
+      config: the deployment of one process by itself.
+
+    Raises:
+      ValueError: as `DeploymentConfig`; for parameter servers, replicas, or parts of its own.
+    """
+    rules: dict[str, Any] = {"num_replicas": 1, "num_ps_tasks": 0, "accumulate_steps": 1}
+    for field, value in rules.items():
+        if getattr(config, field) != value:
+            raise ValueError(
+                f"{field} must be {value} for an elastic run, which sets it or does without, "
+                f"got {getattr(config, field)}"
+            )
+    parts = world.parts_of(worker)
+    return dataclasses.replace(
+        config,
+        all_reduce=True,
+        replica_id=list(world.workers).index(worker),
+        num_replicas=len(world.workers),
+        accumulate_steps=len(parts),
+        global_parts=world.max_workers,
+        first_part=parts.start,
+    )

@@ -1,0 +1,90 @@
+"""`Memory`: values of the variables that outlive a graph, its session and its server."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from model_deploy import internals
+from model_deploy.all_reduce import numeric_variables
+
+
+class Memory:
+    """What this process knows of the variables between two worlds: arrays by name.
+
+    Attributes:
+      values: an array of the variable's shape and dtype by the name of each.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, np.ndarray[Any, Any]] = {}
+
+    @property
+    def step(self) -> int | None:
+        """The number of steps that have led to the values; None if there are none."""
+        step = self.values.get(tf.GraphKeys.GLOBAL_STEP)
+        return None if step is None else int(step)
+
+    def put_into(self, session: Any) -> None:
+        """Gives the variables of the default graph that are known their values."""
+        for variable in numeric_variables():
+            if variable.op.name in self.values:
+                variable.load(self.values[variable.op.name], session)
+
+    def reader(self) -> Callable[[str, Any], None]:
+        """A function of the server's address and `tf.ConfigProto` that takes the values away.
+
+        Adds ops to the default graph.  The variables outlive the sessions of a server, and the
+        server that of its world: so they are freed.  (`tf.Session.reset` waits for servers that
+        are gone.)
+        """
+        graph = tf.get_default_graph()
+        reads = {v.op.name: v.read_value() for v in numeric_variables()}
+        free = [
+            tf.raw_ops.DestroyResourceOp(resource=variable.handle)
+            for variable in [*tf.global_variables(), *tf.local_variables()]
+            if internals.is_resource_variable(variable)
+        ]
+
+        def take(target: str, config: Any) -> None:
+            with tf.Session(target, graph, config) as session:
+                self.values = session.run(reads)
+                session.run(free)
+
+        return take
+
+
+class FirstHook(tf.train.SessionRunHook):
+    """The first of a session's hooks: puts into it what is known of the variables.
+
+    Args:
+      memory: what is known.
+      opened: called with the session.
+    """
+
+    def __init__(self, memory: Memory, opened: Callable[[Any], None]) -> None:
+        self._memory = memory
+        self._opened = opened
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Sets the variables."""
+        del coord
+        self._opened(session)
+        self._memory.put_into(session)
+
+
+class LastHook(tf.train.SessionRunHook):
+    """The last of a session's hooks: all members have the same values.
+
+    Args:
+      agreed: called then.
+    """
+
+    def __init__(self, agreed: Callable[[], None]) -> None:
+        self._agreed = agreed
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Says so."""
+        del session, coord
+        self._agreed()

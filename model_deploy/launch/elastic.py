@@ -1,0 +1,191 @@
+"""`ElasticLauncher`: workers that come and go, and the file that tells them who is there."""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from model_deploy.cluster import WORKER, WORLD_FILE, World, ready_file, write_world
+from model_deploy.launch.launcher import Launcher, LaunchOptions
+from model_deploy.launch.ports import ReservedPorts
+from model_deploy.launch.task import TaskProcess, task_gpus
+
+# Worlds whose ports are kept from others: that of now, and the one before, which some may be in.
+_KEPT = 2
+
+
+class ElasticLauncher(Launcher):
+    """Runs a command once for each worker of an elastic run on this machine.
+
+    It starts `max_workers`, and writes `world.json` in the folder of the logs: again whenever a
+    worker has ended, or one that was started later is ready.  Workers are numbered in the order in
+    which they are started.  SIGUSR1 asks for one more.
+
+    Args:
+      options: the settings, with `max_workers`.
+      command: the program and its arguments.
+      log_dir: an existing folder for the log files and `world.json`.
+      terminal: where the tasks' lines go, each with the name of its task.
+      gpus: those that this process sees, for its workers; None if nobody knows.
+    """
+
+    signals = (*Launcher.signals, signal.SIGUSR1)
+
+    def __init__(
+        self,
+        options: LaunchOptions,
+        command: Sequence[str],
+        log_dir: Path,
+        terminal: BinaryIO,
+        *,
+        gpus: Sequence[str] | None = None,
+    ) -> None:
+        self._size = options.max_workers or 1
+        self._path = log_dir / "world.json"
+        self._number_of: dict[str, int] = {}
+        self._slot_of: dict[str, int] = {}
+        self._wanted = 0
+        self._world: World | None = None
+        self._ports: list[ReservedPorts] = []
+        self._seen: set[str] = set()  # whose end was looked at
+        self._lost: list[TaskProcess] = []
+        self._alone_since: float | None = None
+        self._done_since: float | None = None
+        self._gpus: list[str | None] = []
+        super().__init__(options, [], command, log_dir, terminal, gpus=gpus)
+
+    def _first_tasks(
+        self, addresses: Sequence[str], gpus: Sequence[str] | None
+    ) -> list[TaskProcess]:
+        del addresses  # each world has its own
+        self._gpus = list(task_gpus(self._size, 0, gpus).values())
+        for stale in self._log_dir.glob(f"{self._path.name}*"):
+            stale.unlink()
+        tasks = [self._new_worker(slot) for slot in range(self._size)]
+        self._write_world(tasks)
+        return tasks
+
+    def _watch(self) -> int:
+        """Passes on output, and keeps the world up to date, until the run has ended."""
+        try:
+            while True:
+                self._pump()
+                if self._stop_signal is not None:
+                    self._say(f"{signal.Signals(self._stop_signal).name}: ending all tasks")
+                    return 128 + self._stop_signal
+                status = self._follow()
+                if status is not None:
+                    return status
+        finally:
+            for ports in self._ports:
+                ports.close()
+
+    def _note_signal(self, number: int, _: object) -> None:
+        if number == signal.SIGUSR1:
+            self._wanted += 1
+        else:
+            super()._note_signal(number, _)
+
+    def _follow(self) -> int | None:
+        """Looks at who has come and gone; returns the exit status of the launch at its end."""
+        for task in self._tasks:
+            if task.returncode is not None and task.name not in self._seen:
+                self._seen.add(task.name)
+                self._has_ended(task)
+        running = self._running()
+        if self._done_since is not None and self._has_completed(running):
+            return 0
+        if not running and not self._wanted:
+            return self._report_failure(self._lost[-1]) if self._lost else 0
+        while self._wanted:
+            self._wanted -= 1
+            self._start_one_more()
+        there = [task for task in self._running() if self._is_there(task)]
+        if {self._number_of[task.name] for task in there} != set(self._members):
+            return self._change_world(there)
+        self._alone_since = None
+        return None
+
+    @property
+    def _members(self) -> Sequence[int]:
+        """The numbers of the workers in the world, the chief's first."""
+        return [] if self._world is None else list(self._world.workers)
+
+    def _is_there(self, task: TaskProcess) -> bool:
+        number = self._number_of[task.name]
+        return number in self._members or os.path.exists(ready_file(self._path, number))
+
+    def _has_ended(self, task: TaskProcess) -> None:
+        if task.returncode == 0:
+            self._done_since = self._done_since or time.monotonic()
+            return
+        self._lost.append(task)
+        self._say(f"{task.name} {task.ending}")
+        if self._restarts_left and self._done_since is None:
+            self._restarts_left -= 1
+            self._wanted += 1
+
+    def _has_completed(self, running: Sequence[TaskProcess]) -> bool:
+        """Whether the run is over: a chief has ended well, and others have had time to."""
+        chief = next((t for t in self._tasks if self._number_of[t.name] in self._members[:1]), None)
+        if chief is None or chief.returncode != 0:
+            return False
+        late = time.monotonic() - (self._done_since or 0) >= self._options.grace_secs
+        if running and late:
+            names = ", ".join(task.name for task in running)
+            self._say(f"the chief has ended: ending {names}")
+        return not running or late
+
+    def _change_world(self, there: list[TaskProcess]) -> int | None:
+        """Writes a world of those that are there, if it is time to and there are enough."""
+        now, least = time.monotonic(), self._options.min_workers
+        if self._done_since is not None and now - self._done_since < self._options.grace_secs:
+            return None  # others may just be about to end, too
+        if len(there) >= min(least, self._size) or self._done_since is not None:
+            self._alone_since = None
+            if there:
+                self._write_world(there)
+            return None
+        if self._alone_since is None:
+            self._alone_since = now
+            self._say(f"waiting with {len(there)} of at least {least} workers")
+        if now - self._alone_since < self._options.start_timeout:
+            return None
+        self._say(
+            "start_timeout must be long enough for min_workers to be there, got "
+            f"{self._options.start_timeout:g} s with {len(there)} of {least}"
+        )
+        return self._report_failure(self._lost[-1]) if self._lost else 1
+
+    def _start_one_more(self) -> None:
+        used = {self._slot_of[task.name] for task in self._running()}
+        free = [slot for slot in range(self._size) if slot not in used]
+        if not free:
+            self._say(f"no worker is started: all {self._size} of max_workers are there")
+            return
+        task = self._new_worker(free[0])
+        self._tasks.append(task)
+        self._say(f"starting {task.name}")
+        self._start(task)
+
+    def _new_worker(self, slot: int) -> TaskProcess:
+        number = len(self._number_of)
+        name = f"worker {number}"
+        self._number_of[name], self._slot_of[name] = number, slot
+        more = {WORLD_FILE: str(self._path.absolute()), WORKER: str(number)}
+        return self._new_task(name, None, self._gpus[slot], more)
+
+    def _write_world(self, there: Sequence[TaskProcess]) -> None:
+        """Puts a world of those workers in the file, each at a port that none has had."""
+        ports = ReservedPorts(len(there))
+        self._ports.append(ports)
+        while len(self._ports) > _KEPT:
+            self._ports.pop(0).close()
+        numbers = [self._number_of[task.name] for task in there]
+        generation = 1 if self._world is None else self._world.generation + 1
+        workers = dict(zip(numbers, ports.addresses, strict=True))
+        self._world = World(generation, self._size, workers)
+        write_world(self._path, self._world)
+        self._say(f"world {generation}: {', '.join(task.name for task in there)}")

@@ -1,0 +1,153 @@
+"""However a global batch is divided among replicas, a step does the same, wholly or not at all."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import DeploymentConfig, all_reduce, deploy, random_by_step, slim
+from model_deploy.hooks import session_hooks
+
+SHARES, STEPS = 4, 3
+
+
+def _model_fn():
+    """Dense layers, batch norm with statistics, dropout and a regularizer, on data by batch."""
+    values = np.sin(np.arange(20)).reshape(5, 4)
+    inputs = tf.sin(tf.reshape(tf.range(40.0), [8, 5]) * 0.37)
+    hidden = slim.fully_connected(
+        inputs,
+        4,
+        activation_fn=None,
+        weights_initializer=tf.constant_initializer(values),
+        weights_regularizer=slim.l2_regularizer(0.01),
+    )
+    # Dropout sees to it that each batch is another one.
+    hidden = slim.dropout(hidden, 0.5, is_training=True)
+    hidden = slim.batch_norm(hidden, is_training=True, decay=0.9)
+    tf.losses.add_loss(tf.reduce_mean(tf.square(hidden * tf.constant([1.0, 2, 3, 4]) - 1)))
+
+
+def _config(**settings):
+    return DeploymentConfig(clone_on_cpu=True, all_reduce=True, **settings)
+
+
+def _session(config):
+    session = tf.Session(config=all_reduce.session_config(config))
+    session.run(tf.global_variables_initializer())
+    session.run(tf.local_variables_initializer())
+    for hook in session_hooks():
+        hook.after_create_session(session, None)
+    return session
+
+
+def _values(session):
+    return {v.op.name: session.run(v) for v in tf.global_variables()}
+
+
+def _run(**settings):
+    """Losses and variables after some steps."""
+    config = _config(**settings)
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        optimizer = tf.train.MomentumOptimizer(0.05, 0.9)
+        model = deploy(config, random_by_step(_model_fn), optimizer=optimizer, clip_norm=5.0)
+        with _session(config) as session:
+            losses = [session.run(model.train_op) for _ in range(STEPS)]
+            return losses, _values(session)
+
+
+@pytest.mark.parametrize(("num_clones", "parts"), [(2, 2), (4, 1)])
+def test_division_changes_nothing(num_clones, parts):
+    """Clones and parts give losses, weights, slots and statistics of all parts in one clone."""
+    expected_losses, expected = _run(accumulate_steps=SHARES, global_parts=SHARES)
+    losses, found = _run(num_clones=num_clones, accumulate_steps=parts, global_parts=parts)
+    np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)
+    assert sorted(found) == sorted(expected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=2e-6, err_msg=name)
+
+
+def test_share_of_a_replica():
+    """A replica alone that has half of the parts gives half of the gradients and of the loss."""
+    with tf.Graph().as_default():
+        config = _config(accumulate_steps=1, global_parts=2, first_part=1)
+        weight = []
+
+        def model_fn():
+            weight.append(tf.get_variable("weight", [], initializer=tf.zeros_initializer()))
+            tf.losses.add_loss(3 + 4 * weight[0])
+
+        model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(1.0))
+        with _session(config) as session:
+            assert session.run(model.train_op) == 1.5
+            assert session.run(weight[0]) == -2.0
+
+
+def test_step_that_is_given_up():
+    """Where the gate raises an error no variable changes, and the next step is as if for the first.
+
+    Weights, slots, statistics, the moving average of the weights and the step are looked at.
+    """
+    errors = [RuntimeError("given up")]
+
+    def gate():
+        if errors:
+            raise errors.pop()
+
+    config = _config(accumulate_steps=2, global_parts=2)
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        all_reduce.note_gate(gate)
+        averages = tf.train.ExponentialMovingAverage(0.5)
+        model = deploy(
+            config,
+            random_by_step(_model_fn),
+            optimizer=tf.train.AdamOptimizer(0.05),
+            update_ops=[lambda: averages.apply(tf.trainable_variables())],
+        )
+        with _session(config) as session:
+            before = _values(session)
+            with pytest.raises(tf.errors.OpError, match="given up"):
+                session.run(model.train_op)
+            for name, value in _values(session).items():
+                np.testing.assert_array_equal(value, before[name], err_msg=name)
+            session.run(model.train_op)
+            after = _values(session)
+            changed = [name for name in before if np.any(before[name] != after[name])]
+            assert {"global_step", "BatchNorm/moving_mean"} < set(changed)
+            assert any("ExponentialMovingAverage" in name for name in changed)
+
+
+def _update(kind, variable):
+    """Update ops, or a change within the forward pass, that cannot be made later."""
+    if kind == "other":
+        return variable.scatter_add(tf.IndexedSlices(tf.ones([1]), tf.constant([0])))
+    with tf.control_dependencies([variable.assign_add([1.0], read_value=False)]):
+        return variable.assign(variable.read_value() * 2, read_value=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("other", "add to a global variable, or assign to it.* got .*ResourceScatterAdd"),
+        ("chain", "must not need what another one has changed, got AssignVariableOp.* after Ass"),
+        ("forward", "by its optimizer and by update ops alone, got Assign"),
+    ],
+)
+def test_updates_that_cannot_wait(kind, message):
+    """What cannot be averaged over parts, or comes before the gate, is refused by name."""
+
+    def model_fn():
+        variable = tf.get_variable("count", [1], initializer=tf.zeros_initializer())
+        loss = tf.reduce_sum(tf.square(variable - 1))
+        if kind == "forward":
+            with tf.control_dependencies([variable.assign_add([1.0], read_value=False)]):
+                loss = tf.identity(loss)
+        else:
+            update = _update(kind, variable)
+            tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, getattr(update, "op", update))
+        tf.losses.add_loss(loss)
+
+    config = _config(global_parts=1)
+    with tf.Graph().as_default(), pytest.raises(ValueError, match=message):
+        deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))

@@ -1,0 +1,87 @@
+"""A member of an elastic run finds its worlds, and says what is wrong with them."""
+
+import pytest
+
+from model_deploy import DeploymentConfig
+from model_deploy.cluster import WORKER, WORLD_FILE, World, ready_file, write_world
+from model_deploy.elastic import Member, train_elastic
+from model_deploy.elastic.member import deployment_in
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({}, f"{WORLD_FILE} must be set for an elastic run.* got none"),
+        ({WORLD_FILE: "x"}, f"{WORKER} must be set for an elastic run"),
+        ({WORLD_FILE: "x", WORKER: "-1"}, f"{WORKER} must be a whole number, got '-1'"),
+    ],
+)
+def test_environment(environ, message):
+    """A variable that is missing or no number is named."""
+    with pytest.raises(ValueError, match=message):
+        Member.of(environ)
+
+
+def test_number():
+    """A worker is a whole number."""
+    with pytest.raises(ValueError, match="worker must be a whole number, got -1"):
+        Member("world.json", -1)
+
+
+def test_worlds(tmp_path, capsys):
+    """A new worker says that it is ready, and waits; a file with a mistake changes nothing."""
+    path = tmp_path / "world.json"
+    write_world(path, World(1, 2, {0: "a:1"}))
+    member = Member(path, 1)
+    with pytest.raises(TimeoutError, match=r"got 0.1 s without worker 1 in .*world.json"):
+        member.first_world(0.1)
+    assert (tmp_path / ready_file("world.json", 1)).exists()
+    path.write_text("{}")
+    assert member.world() is None
+    assert member.world() is None
+    assert capsys.readouterr().err.count("the world stays as it was") == 1
+    second = World(2, 2, {0: "a:2", 1: "b:2"})
+    write_world(path, second)
+    assert member.first_world(0.1) == second
+    assert member.next_world(World(1, 2, {0: "a:1"}), 0.1) == second
+    assert member.next_world(second, 0.1) is None
+
+
+def test_deployment_in_a_world():
+    """A deployment has the replicas of the world, and the parts of its worker."""
+    world = World(1, 5, {2: "a:1", 4: "b:1"})
+    config = deployment_in(world, 4, DeploymentConfig(num_clones=2))
+    assert (config.replica_id, config.num_replicas, config.all_reduce) == (1, 2, True)
+    assert (config.first_part, config.accumulate_steps, config.global_parts) == (3, 2, 5)
+    arguments = config.input_arguments()
+    found = [arguments[name] for name in ("first_clone", "num_clones", "global_clones")]
+    assert found == [6, 4, 10]
+    assert config.global_clones == 10
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_ps_tasks": 1}, "num_ps_tasks must be 0 for an elastic run.* got 1"),
+        ({"num_replicas": 2, "all_reduce": True}, "num_replicas must be 1 .* got 2"),
+        ({"accumulate_steps": 2}, "accumulate_steps must be 1 .* got 2"),
+        ({"sync_batch_norm": True}, "sync_batch_norm must be False with global_parts, got True"),
+        ({"copy_clones": True}, "copy_clones must be False with all_reduce=True, got True"),
+    ],
+)
+def test_what_cannot_be_elastic(settings, message):
+    """What an elastic run sets itself, or cannot do, is refused by name."""
+    with pytest.raises(ValueError, match=message):
+        deployment_in(World(1, 2, {0: "a:1"}), 0, DeploymentConfig(**settings))
+
+
+def test_copies_check(tmp_path):
+    """The check of the copies, whose collective ops come after the update, is refused."""
+    with pytest.raises(ValueError, match=r"copies_check_every_n_steps must be None .* got 5"):
+        train_elastic(
+            lambda config: None,
+            DeploymentConfig(),
+            tmp_path,
+            member=Member(tmp_path / "world.json", 0),
+            copies_check_every_n_steps=5,
+        )

@@ -1,0 +1,147 @@
+"""The launcher of elastic runs keeps the file of the world as it should be."""
+
+import io
+import json
+import re
+import signal
+
+import pytest
+
+from model_deploy.cluster import read_world
+from model_deploy.launch import ElasticLauncher, LaunchOptions
+from tests.launch.programs import program
+from tests.processes.harness import LAUNCH, Processes
+
+# What a worker of an elastic run does, without the training: it looks at the worlds.
+WORKER = """
+number = os.environ["MODEL_DEPLOY_WORKER"]
+def worlds():
+    try:
+        with open(os.environ["MODEL_DEPLOY_WORLD"]) as file:
+            return json.load(file)
+    except OSError:
+        return {"workers": {}}
+def wait_for_world(*numbers):
+    while sorted(worlds()["workers"]) != sorted(numbers):
+        time.sleep(0.01)
+def ready():
+    open(os.environ["MODEL_DEPLOY_WORLD"] + ".ready-" + number, "w").close()
+assert "TF_CONFIG" not in os.environ
+"""
+
+
+def _launch(log_dir, source, **options):
+    """Exit status and the launcher's lines."""
+    terminal = io.BytesIO()
+    given = LaunchOptions(**{"max_workers": 2, "grace_secs": 2.0, **options})
+    launcher = ElasticLauncher(given, program(WORKER + source), log_dir, terminal)
+    status = launcher.run()
+    lines = terminal.getvalue().decode().splitlines()
+    return status, [line.removeprefix("launch| ") for line in lines if line.startswith("launch|")]
+
+
+def test_lost_worker(tmp_path):
+    """A worker that is lost is taken out of the world, which has new addresses; others end well."""
+    source = """
+if number == "1":
+    sys.exit(3)
+first = worlds()["workers"]["0"]
+wait_for_world("0")
+assert worlds()["workers"]["0"] != first or worlds()["generation"] == 2
+"""
+    status, lines = _launch(tmp_path, source)
+    assert status == 0
+    assert lines == [
+        "world 1: worker 0, worker 1",
+        "worker 1 failed with exit status 3",
+        "world 2: worker 0",
+    ]
+    world = read_world(tmp_path / "world.json")
+    assert (world.generation, world.max_workers, list(world.workers)) == (2, 2, [0])
+
+
+def test_restart_joins_when_it_is_ready(tmp_path):
+    """A restarted worker has a new number, and is in no world before it says that it is ready."""
+    source = """
+if number == "1":
+    sys.exit(3)
+if number == "2":
+    wait_for_world("0")
+    ready()
+wait_for_world("0", "2")
+"""
+    status, lines = _launch(tmp_path, source, max_restarts=1)
+    assert status == 0
+    assert [line for line in lines if "world" in line] == [
+        "world 1: worker 0, worker 1",
+        "world 2: worker 0",
+        "world 3: worker 0, worker 2",
+    ]
+
+
+def test_fewer_than_min_workers(tmp_path):
+    """It waits for start_timeout, and says how many were there; the status is that of the lost."""
+    source = 'sys.exit(3) if number == "1" else signal.pause()'
+    status, lines = _launch(tmp_path, source, min_workers=2, start_timeout=0.5)
+    assert status == 3
+    assert "waiting with 1 of at least 2 workers" in lines
+    assert (
+        "start_timeout must be long enough for min_workers to be there, got 0.5 s with 1 of 2"
+    ) in lines
+    assert read_world(tmp_path / "world.json").generation == 1
+
+
+def test_all_fail(tmp_path):
+    """Where nobody is left the launch ends at once, with the last one's lines."""
+    status, lines = _launch(tmp_path, 'print("bad"); sys.exit(4)')
+    assert status == 4
+    assert any(
+        re.fullmatch(r"worker \d failed with exit status 4; its last lines:", x) for x in lines
+    )
+    assert "    bad" in lines
+
+
+def test_one_more_by_signal(tmp_path):
+    """SIGUSR1 starts a worker in the place of a lost one, and none where all are there."""
+    source = """
+if number == "1":
+    sys.exit(3)
+if number == "2":
+    ready()
+wait_for_world("0", "2")
+open("together" + number, "w").close()
+wait_for("go")
+"""
+    command = program(WORKER + f"os.chdir({str(tmp_path)!r})\n" + source)
+    with Processes(tmp_path) as processes:
+        flags = ["--max_workers=2", f"--log_dir={tmp_path}"]
+        launch = processes.start("launch", [*LAUNCH, *flags, "--", *command], guarded=False)
+        launch.wait_for_line("world 2: worker 0$")
+        launch.signal(signal.SIGUSR1)
+        launch.wait_for_line("starting worker 2$")
+        launch.wait_for_line("world 3: worker 0, worker 2$")
+        launch.signal(signal.SIGUSR1)
+        launch.wait_for_line("no worker is started: all 2 of max_workers are there$")
+        (tmp_path / "go").touch()
+        assert launch.wait() == 0
+        processes.assert_no_orphan()
+    assert json.loads((tmp_path / "world.json").read_text())["generation"] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"min_workers": 2}, "min_workers must go with max_workers, got 2 without"),
+        (
+            {"min_workers": 3, "max_workers": 2},
+            "min_workers must be at most max_workers=2, got 3",
+        ),
+        ({"max_workers": 2, "num_ps": 1}, "num_ps must be 0 with max_workers.* got 1"),
+        ({"max_workers": 2, "num_workers": 2}, "num_workers must be 1 with max_workers.* got 2"),
+        ({"max_workers": 2, "restart": "all"}, "restart must be auto or task .* got 'all'"),
+    ],
+)
+def test_options(options, message):
+    """Options that do not go together are refused by name."""
+    with pytest.raises(ValueError, match=message):
+        LaunchOptions(**options)

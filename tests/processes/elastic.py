@@ -1,0 +1,103 @@
+"""A worker of an elastic run: a line fitted to data that follow from step and batch.
+
+python -m tests.processes.elastic --train_dir=DIR
+"""
+
+import dataclasses
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from model_deploy import DeploymentConfig, deploy, elastic, training
+from model_deploy.commands import option, run_command
+from tests import modes
+
+RATE, MOMENTUM, NUM_WEIGHTS = 0.05, 0.9, 4
+_PLACES = np.arange(1, NUM_WEIGHTS + 1, dtype=np.float64)
+
+
+@dataclasses.dataclass(frozen=True)
+class ElasticOptions(training.LoopOptions):
+    """The settings of the loop, and of the run."""
+
+    log_every_n_steps: int = option(1, "steps between lines", minimum=1)
+    train_dir: str = option("", "folder for checkpoints")
+    max_steps: int = option(60, "the target", minimum=1)
+    start_timeout: float = option(60.0, "seconds to wait for others", above=0)
+    step_secs: float = option(0.1, "seconds between two steps", minimum=0)
+    num_clones: int = option(1, "clones of each worker", minimum=1)
+    fast: str = option("", "file that lets one step follow the other at once")
+
+
+class Pause(tf.train.SessionRunHook):
+    """Makes steps slow, and says when each has ended."""
+
+    def __init__(self, secs, fast):
+        self._secs, self._fast = secs, fast
+
+    def after_run(self, run_context, run_values):
+        print(f"made {run_context.report.step} at {time.time():.3f}", flush=True)
+        if not Path(self._fast).is_file():
+            time.sleep(self._secs)
+
+
+def undisturbed(steps, shares):
+    """Weights, bias and state after a run of that many shares, in NumPy: float64 [6]."""
+    values, speed, state = np.zeros(NUM_WEIGHTS + 1), np.zeros(NUM_WEIGHTS + 1), 0.0
+    for step in range(steps):
+        gradient, mean = np.zeros_like(values), 0.0
+        for share in range(shares):
+            inputs = np.append(np.sin(_PLACES * (step + 1) + share), 1.0)
+            error = inputs @ values - np.cos(step + share)
+            gradient += 2 * error * inputs / shares
+            mean += error / shares
+        state -= 0.1 * (state - mean)
+        speed = MOMENTUM * speed + gradient
+        values -= RATE * speed
+    return np.append(values, state)
+
+
+def build(config, hooks=()):
+    """The model of one worker in one world."""
+    step = tf.train.get_or_create_global_step()
+    shares = iter(range(config.first_part * config.num_clones, config.global_clones))
+
+    def model_fn():
+        share = next(shares)
+        zeros = tf.zeros_initializer()
+        weights = tf.get_variable("weights", [NUM_WEIGHTS], initializer=zeros)
+        bias = tf.get_variable("bias", [], initializer=zeros)
+        state = tf.get_variable("state", [], initializer=zeros, trainable=False)
+        number = tf.cast(step.read_value(), tf.float64)
+        inputs = tf.sin(tf.constant(_PLACES) * (number + 1) + share)
+        error = tf.reduce_sum(tf.cast(inputs, tf.float32) * weights) + bias
+        error -= tf.cast(tf.cos(number + share), tf.float32)
+        tf.losses.add_loss(tf.square(error))
+        tf.add_to_collection(
+            tf.GraphKeys.UPDATE_OPS, state.assign_sub(0.1 * (state - error), read_value=False)
+        )
+
+    optimizer = tf.train.MomentumOptimizer(RATE, MOMENTUM)
+    return elastic.ElasticModel(deploy(config, model_fn, optimizer=optimizer), {"hooks": hooks})
+
+
+def main(options):
+    """Trains to the end."""
+    result = elastic.train_elastic(
+        lambda config: build(config, [Pause(options.step_secs, options.fast)]),
+        DeploymentConfig(clone_on_cpu=True, num_clones=options.num_clones),
+        options.train_dir,
+        max_steps=options.max_steps,
+        start_timeout=options.start_timeout,
+        **options.part(training.LoopOptions),
+    )
+    print(f"ended at step {result.global_step}", flush=True)
+
+
+if __name__ == "__main__":
+    modes.enter()
+    tf.get_logger().setLevel("ERROR")
+    sys.exit(run_command(sys.argv, ElasticOptions, main, __doc__))
