@@ -21,9 +21,9 @@ from model_deploy.cluster.sources import (
     cluster_from_tf_config,
     resolve,
 )
-from model_deploy.cluster.spec import Cluster, Task
 from model_deploy.cluster.waiting import tasks_needed, wait_for_tasks
-from model_deploy.cluster.worlds import (
+from model_deploy.cluster_spec import Cluster, Task
+from model_deploy.worlds import (
     WORKER,
     WORLD_FILE,
     World,

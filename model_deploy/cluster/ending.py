@@ -15,11 +15,13 @@ import tensorflow.compat.v1 as tf
 from model_deploy.cluster.network import connection_error
 from model_deploy.cluster.refusals import run_unless_refused
 from model_deploy.cluster.server import session_config
-from model_deploy.cluster.spec import Cluster, Task
 from model_deploy.cluster.waiting import POLL_SECS, wait_for_tasks
+from model_deploy.cluster_spec import Cluster, Task
 
 # Time for the answer to the chief, and for its session to close, before a ps is gone.
 _LINGER_SECS = 1.0
+# Seconds in which a ps that is there, and cannot be told for now, is told again.
+_TRY_SECS = 2.0
 _CAPACITY = 1_000_000
 
 
@@ -93,10 +95,24 @@ def end_servers(session: Any, ops: EndOps, cluster: Cluster) -> None:
         run_unless_refused(lambda: session.run(ops.run_ended))
         return
     # The session is of no use for one that was lost, even if it was started again.
-    for task in cluster.ps:
-        if connection_error(task) is None:
-            with contextlib.suppress(tf.errors.OpError):
-                _end_server(task, session.sess_str, cluster)
+    left, end = list(cluster.ps), time.monotonic() + _TRY_SECS
+    while left:
+        left = [task for task in left if not _is_ended(task, session.sess_str, cluster)]
+        if time.monotonic() >= end:
+            return
+        time.sleep(POLL_SECS if left else 0)
+
+
+def _is_ended(ps: Task, target: Any, cluster: Cluster) -> bool:
+    """Tries to let a ps end; whether it will, or refuses connections, as nobody is there."""
+    error = connection_error(ps)
+    if error is not None:
+        return isinstance(error, ConnectionRefusedError)
+    try:
+        _end_server(ps, target, cluster)
+    except tf.errors.OpError:
+        return False
+    return True
 
 
 def _end_server(ps: Task, target: Any, cluster: Cluster) -> None:

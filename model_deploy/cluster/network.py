@@ -4,7 +4,7 @@ import errno
 import ipaddress
 import socket
 
-from model_deploy.cluster.spec import Task
+from model_deploy.cluster_spec import Task
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 

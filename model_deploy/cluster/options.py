@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from model_deploy.cluster.spec import JOB_NAMES
+from model_deploy.cluster_spec import JOB_NAMES
 from model_deploy.commands import Options, option
 
 CLUSTER_SOURCES = ("auto", "flags", "tf_config", "slurm", "none")

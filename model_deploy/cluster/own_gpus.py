@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from model_deploy.cluster.spec import Cluster
+from model_deploy.cluster_spec import Cluster
 from model_deploy.visible_gpus import NO_GPU, listed, share
 
 

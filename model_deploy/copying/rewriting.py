@@ -32,6 +32,10 @@ class Rewriter:
         """`text` with the scope of the copy, wherever a name has it: gradients repeat it inside."""
         return self._pattern.sub(self._scope, text)
 
+    def _has_copy(self, name: str) -> bool:
+        """Whether the op of that name is one of the original."""
+        return self.text(name.encode()) != name.encode()
+
     def strings(self, attr: Any) -> None:
         """Changes the strings in an attribute, such as tags and names of frames."""
         kind = attr.WhichOneof("value")
@@ -67,7 +71,8 @@ class Rewriter:
         names = {node.name for node in copy.node_def}
         for node in copy.node_def:
             node.op = self._twins.functions.get(node.op, node.op)
-            if colocated_with(node) <= names:  # else it is tied to a variable outside
+            groups = colocated_with(node) - names
+            if all(self._has_copy(group) for group in groups):  # else it is tied to a variable
                 node.device = self._twins.device_of(node.device)
             if has_seeds(node):
                 self.seeds(node.attr)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from model_deploy.cluster import WORKER, WORLD_FILE, World, ready_file, write_world
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
 from model_deploy.launch.task import TaskProcess, task_gpus
+from model_deploy.worlds import WORKER, WORLD_FILE, World, ready_file, write_world
 
 # Worlds whose ports are kept from others: that of now, and the one before, which some may be in.
 _KEPT = 2

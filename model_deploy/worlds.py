@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from model_deploy.checks import check_whole
-from model_deploy.cluster.spec import Cluster
+from model_deploy.cluster_spec import Cluster
 from model_deploy.commands import replaced_file
 
 # Environment variables: path of the file, and the number of the worker that a process is.
