@@ -23,7 +23,7 @@ from pathlib import Path
 from model_deploy import visible_gpus
 from model_deploy.commands import make_folder, parse_options
 from model_deploy.launch import guard
-from model_deploy.launch.elastic import ElasticLauncher
+from model_deploy.launch.elastic import ElasticLauncher, check_log_dir
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
 
@@ -38,6 +38,8 @@ def main(arguments: Sequence[str]) -> int:
         _check(command)
         log_dir = Path(options.log_dir or tempfile.mkdtemp(prefix="launch-"))
         make_folder("log_dir", log_dir)
+        if options.max_workers is not None:
+            check_log_dir(log_dir)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

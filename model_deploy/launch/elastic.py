@@ -1,5 +1,6 @@
 """`ElasticLauncher`: workers that come and go, and the file that tells them who is there."""
 
+import contextlib
 import os
 import signal
 import time
@@ -10,10 +11,26 @@ from typing import BinaryIO
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
 from model_deploy.launch.task import TaskProcess, task_gpus
-from model_deploy.worlds import WORKER, WORLD_FILE, World, ready_file, write_world
+from model_deploy.worlds import WORKER, WORLD_FILE, World, read_world, ready_file, write_world
 
 # Worlds whose ports are kept from others: that of now, and the one before, which some may be in.
 _KEPT = 2
+_FILE = "world.json"
+
+
+def check_log_dir(log_dir: Path) -> None:
+    """Checks that a folder has no file of somebody else where the world is to be.
+
+    Raises:
+      ValueError: naming the file.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        try:
+            read_world(log_dir / _FILE)
+        except ValueError as error:
+            raise ValueError(
+                f"log_dir must have no {_FILE} but that of a launch, got {error}"
+            ) from error
 
 
 class ElasticLauncher(Launcher):
@@ -43,7 +60,7 @@ class ElasticLauncher(Launcher):
         gpus: Sequence[str] | None = None,
     ) -> None:
         self._size = options.max_workers or 1
-        self._path = log_dir / "world.json"
+        self._path = log_dir / _FILE
         self._number_of: dict[str, int] = {}
         self._slot_of: dict[str, int] = {}
         self._wanted = 0
@@ -61,7 +78,7 @@ class ElasticLauncher(Launcher):
     ) -> list[TaskProcess]:
         del addresses  # each world has its own
         self._gpus = list(task_gpus(self._size, 0, gpus).values())
-        for stale in self._log_dir.glob(f"{self._path.name}*"):
+        for stale in self._log_dir.glob(ready_file(self._path.name, 0)[:-1] + "*"):
             stale.unlink()
         tasks = [self._new_worker(slot) for slot in range(self._size)]
         self._write_world(tasks)

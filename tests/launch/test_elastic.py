@@ -9,6 +9,7 @@ import pytest
 
 from model_deploy.cluster import read_world
 from model_deploy.launch import ElasticLauncher, LaunchOptions
+from model_deploy.launch import __main__ as launch_command
 from tests.launch.programs import program
 from tests.processes.harness import LAUNCH, Processes
 
@@ -145,3 +146,20 @@ def test_options(options, message):
     """Options that do not go together are refused by name."""
     with pytest.raises(ValueError, match=message):
         LaunchOptions(**options)
+
+
+def test_a_file_of_somebody_else_stays(tmp_path, capsys):
+    """A `world.json` that is no world is named in one line, and nothing is started or replaced."""
+    other = tmp_path / "world.json"
+    other.write_text('{"continents": 7}')
+    arguments = ["--max_workers=2", f"--log_dir={tmp_path}", "--", "true"]
+    assert launch_command.main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert re.fullmatch(
+        r"error: log_dir must have no world\.json but that of a launch, got .*world\.json: "
+        r"a world must have the fields .*, got \{'continents': 7\}\n",
+        said.err,
+    )
+    assert other.read_text() == '{"continents": 7}'
+    assert list(tmp_path.iterdir()) == [other]
