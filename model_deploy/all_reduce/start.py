@@ -64,11 +64,11 @@ def add_start_hook(config: DeploymentConfig, copies: VariableCopies) -> StartHoo
         else:
             values = _values_of_the_furthest(config, group, variables, values)
         received = [
-            _assign(variable, value) for variable, value in zip(variables, values, strict=True)
+            assign(variable, value) for variable, value in zip(variables, values, strict=True)
         ]
     with tf.control_dependencies(received):
         copied = [
-            _assign(other, variable.read_value())
+            assign(other, variable.read_value())
             for variable in variables
             for other in _others(copies, variable, config.num_clones)
         ]
@@ -98,7 +98,8 @@ def _values_of_the_furthest(
     return list(found)
 
 
-def _assign(variable: Any, value: Any) -> Any:
+def assign(variable: Any, value: Any) -> Any:
+    """The op that gives a variable a value of its shape, where the variable is."""
     with tf.device(variable.device):
         return variable.assign(value, read_value=False)
 

@@ -15,7 +15,7 @@ from model_deploy import gradients as gradients_lib
 from model_deploy.all_reduce.collectives import Collectives
 from model_deploy.all_reduce.exchange import exchange_gradients
 from model_deploy.all_reduce.gates import gate_op
-from model_deploy.all_reduce.start import DTYPES, numeric_variables
+from model_deploy.all_reduce.start import DTYPES, assign, numeric_variables
 from model_deploy.all_reduce.state_updates import (
     PartUpdates,
     StateUpdate,
@@ -122,17 +122,12 @@ def _exchanged(
         scale, share = 1.0, config.share
         total_loss = total_loss * share
         clone_gradients = collectives.on_devices(
-            lambda i: [(_times(gradient, share), v) for gradient, v in clone_gradients[i]]
+            lambda i: [
+                (None if g is None else gradients_lib.scale_gradient(g, share), v)
+                for g, v in clone_gradients[i]
+            ]
         )
     return exchange_gradients(collectives, clone_gradients, total_loss, scale, config.wire_dtype)
-
-
-def _times(gradient: Any, factor: float) -> Any:
-    if gradient is None or factor == 1:
-        return gradient
-    if isinstance(gradient, tf.IndexedSlices):
-        return tf.IndexedSlices(gradient.values * factor, gradient.indices, gradient.dense_shape)
-    return gradient * factor
 
 
 def average_state(step: Step, copies: VariableCopies, done: Sequence[Sequence[Any]]) -> Any:
@@ -218,7 +213,7 @@ def _make_equal(
         step.collectives.on_devices(read), [column[0] for column in columns], collective
     )
     return [
-        _assign(column[i], value)
+        assign(column[i], value)
         for i, of_clone in enumerate(values)
         for column, value in zip(columns, of_clone, strict=True)
     ]
@@ -230,8 +225,3 @@ def _clip(
     return collectives.on_devices(
         lambda i: gradients_lib.clip_by_global_norm(clone_gradients[i], norm)
     )
-
-
-def _assign(variable: Any, value: Any) -> Any:
-    with tf.device(variable.device):
-        return variable.assign(value, read_value=False)

@@ -9,7 +9,7 @@ from model_deploy.cluster.ending import (
     signal_done,
     wait_for_workers,
 )
-from model_deploy.cluster.network import connection_error
+from model_deploy.cluster.network import connection_error, names_of, unreachable
 from model_deploy.cluster.options import ClusterOptions
 from model_deploy.cluster.own_gpus import own_gpus
 from model_deploy.cluster.refusals import is_refusal, run_unless_refused
@@ -49,6 +49,7 @@ __all__ = [
     "connection_error",
     "end_servers",
     "is_refusal",
+    "names_of",
     "own_gpus",
     "read_world",
     "ready_file",
@@ -59,6 +60,7 @@ __all__ = [
     "signal_done",
     "start_server",
     "tasks_needed",
+    "unreachable",
     "wait_for_tasks",
     "wait_for_workers",
     "write_world",

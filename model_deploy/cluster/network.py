@@ -3,6 +3,7 @@
 import errno
 import ipaddress
 import socket
+from collections.abc import Sequence
 
 from model_deploy.cluster_spec import Task
 
@@ -64,6 +65,16 @@ def connection_error(task: Task, timeout: float = CONNECT_SECS) -> OSError | Non
             return None
     except OSError as error:
         return error
+
+
+def unreachable(tasks: Sequence[Task]) -> list[Task]:
+    """Those of `tasks` that accept no connection."""
+    return [task for task in tasks if connection_error(task)]
+
+
+def names_of(tasks: Sequence[Task]) -> str:
+    """The tasks with their addresses, for a message."""
+    return ", ".join(f"{task} at {task.address}" for task in tasks)
 
 
 def exposure(task: Task) -> str | None:

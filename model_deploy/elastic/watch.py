@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import Cluster, World, close_session, connection_error
+from model_deploy.cluster import Cluster, World, close_session, names_of, unreachable
 
 # Seconds between two looks at the file.
 POLL_SECS = 0.2
@@ -164,10 +164,10 @@ class WorldWatch:
         if not stops and now - max(began, self._reported) < _REPORT_SECS:
             return
         self._reported = now
-        missing = [task for task in self._others if connection_error(task)]
+        missing = unreachable(self._others)
         if not missing or self._began != began:
             return
-        names = ", ".join(f"{task} at {task.address}" for task in missing)
+        names = names_of(missing)
         if stops:
             self._report(f"the step is given up, without {names}")
             self._end(0.0, None)

@@ -11,10 +11,10 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import cluster as cluster_lib
 from model_deploy.checkpoints import is_lost_connection
-from model_deploy.cluster import Cluster, Task
+from model_deploy.cluster import Cluster, Task, names_of, unreachable
 from model_deploy.deployment import DeployedModel
 from model_deploy.training.shared_variables import SharedVariables
-from model_deploy.training.stalls import REPORT_SECS, StallWatch, names_of, unreachable
+from model_deploy.training.stalls import REPORT_SECS, StallWatch
 from model_deploy.training.stopping import StopSignals
 
 # Seconds that a worker that is gone has to come back at the end of a run.

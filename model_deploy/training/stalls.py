@@ -9,22 +9,12 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from model_deploy.cluster import Task, close_session, connection_error
+from model_deploy.cluster import Task, close_session, names_of, unreachable
 
 # Seconds without a step after which a missing task is named, and between such lines.
 REPORT_SECS = 5.0
 # Seconds that a step with a task missing may have taken when it is asked to stop.
 _STOP_SECS = 5.0
-
-
-def unreachable(tasks: Sequence[Task]) -> list[Task]:
-    """Those of `tasks` that accept no connection."""
-    return [task for task in tasks if connection_error(task)]
-
-
-def names_of(tasks: Sequence[Task]) -> str:
-    """The tasks with their addresses, for a message."""
-    return ", ".join(f"{task} at {task.address}" for task in tasks)
 
 
 def thread_stacks() -> str:
