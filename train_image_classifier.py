@@ -28,7 +28,7 @@ with without_tensorflow_notices():
     from model_deploy import inputs, training
     from model_deploy import keras as keras_lib
     from model_deploy.checks import check_choice
-    from model_deploy.cluster import ClusterOptions
+    from model_deploy.cluster import ClusterOptions, end_process
     from model_deploy.commands import named_as, option, run_command, write_options
     from nets import keras_networks, nets_factory
 
@@ -302,9 +302,7 @@ def train(options: TrainOptions, place: training.Place | None = None) -> float |
         # Of the whole process, and read when ops are made: those of the evaluation, too.
         tensorflow.config.experimental.enable_op_determinism()
     run = plan(options)
-    classifier = training.Classifier.of(
-        options, run.dataset, nets_factory.get_network_fn, options.data_format
-    )
+    classifier = training.Classifier.of(options, run.dataset, nets_factory.get_network_fn)
     is_chief = options.task == 0
     if is_chief:
         # `train` checks both, too, but only when the graph has been built.
@@ -498,7 +496,7 @@ def main(argv: list[str]) -> int:
 
 def run() -> None:
     """The command `train_image_classifier`."""
-    sys.exit(main(sys.argv))
+    end_process(main(sys.argv))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ MODULES = (
     "sparse_embedding",
     "start_up",
     "graph_building",
+    "precision_networks",
     "precision_accuracy",
 )
 DOCUMENT = pathlib.Path(__file__).parents[1] / "docs" / "benchmarks.md"

@@ -19,6 +19,7 @@ with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
 
     from model_deploy import DeploymentConfig, deploy, elastic, inputs, training
+    from model_deploy.cluster import end_process
     from model_deploy.commands import option, run_command
     from nets import nets_factory
 
@@ -81,4 +82,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    end_process(main(sys.argv))

@@ -26,7 +26,7 @@ with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
 
     from model_deploy import DeployedModel, DeploymentConfig, deploy, inputs, train, training
-    from model_deploy.cluster import ClusterOptions
+    from model_deploy.cluster import ClusterOptions, end_process
     from model_deploy.commands import named_as, option, run_command
     from nets import nets_factory
 
@@ -125,4 +125,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    end_process(main(sys.argv))

@@ -12,6 +12,7 @@ from model_deploy.clone_scopes import building_clone
 from model_deploy.config import DeploymentConfig
 from model_deploy.copying import CopiedModel, Twins
 from model_deploy.keras_models import seeing_layers
+from model_deploy.layouts import computing_in_layout
 from model_deploy.parameter_servers import share_reads
 from model_deploy.precision import computing_in
 
@@ -159,6 +160,7 @@ def build_clones(
             twins = None
             with (
                 building_clone(config, i, part, variables_device) as scope,
+                computing_in_layout(config.data_format),
                 norms.of_next_part(),
                 computing_in(config.precision, config.clone_device(i)),
                 graph_walk.new_ops() as ops,

@@ -9,9 +9,9 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import compilation, graph_walk, internals, placement
-from model_deploy.clones import batch_norms, parts_by_clone, stages_by_device
+from model_deploy.clones import parts_by_clone, stages_by_device
 from model_deploy.deployment import DeployedModel
-from model_deploy.precision import describe_types
+from model_deploy.placement_notes import Notes, describe_settings
 
 ANY_DEVICE = "(any)"
 _INPUT_TYPES = re.compile(r"Iterator|Dataset|QueueDequeue")
@@ -82,6 +82,8 @@ class PlacementReport:
         than one; else ''.
       wire: in words, what is rounded between processes, if anything; else ''.
       precision: in words, how many ops of a model compute in 16 bits, if any do; else ''.
+      layout: in words, how many ops of a model compute with channels first, if that is asked for;
+        else ''.
     """
 
     devices: tuple[DeviceRow, ...]
@@ -91,6 +93,7 @@ class PlacementReport:
     batch_norm: str = ""
     wire: str = ""
     precision: str = ""
+    layout: str = ""
 
     def __str__(self) -> str:
         devices = [_cells("device", "ops", "variables", "bytes")]
@@ -106,6 +109,7 @@ class PlacementReport:
         notes = (
             self.accumulation,
             self.precision,
+            self.layout,
             self.batch_norm,
             self.compilation,
             self.wire,
@@ -132,7 +136,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     Raises:
       ValueError: if the argument is of another kind.
     """
-    accumulation = batch_norm = wire = precision = ""
+    settings = Notes()
     clones: dict[str, list[int]] = {}
     if isinstance(graph_or_model, tf.Graph):
         ops = graph_or_model.get_operations()
@@ -142,14 +146,10 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
         end = graph_or_model.total_loss if end is None else end
         stages = stages_by_device(end.graph, graph_or_model.clones)
         clones = _clones_by_device(graph_or_model)
-        accumulation = _accumulation(graph_or_model)
-        batch_norm = _batch_norm(graph_or_model)
-        wire = _wire(graph_or_model)
         ops = sorted(
             graph_walk.ancestors([end.op], control_inputs=True), key=lambda op: str(op.name)
         )
-        config = graph_or_model.config
-        precision = describe_types(ops, "float32" if config is None else config.precision)
+        settings = describe_settings(graph_or_model, ops)
     else:
         raise ValueError(
             "graph_or_model must be a tf.Graph or a DeployedModel, "
@@ -158,39 +158,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     devices = _devices_of(ops)
     rows = _device_rows(ops, devices, stages, clones), _transfer_rows(ops, devices)
     compiled = compilation.describe_compilation(ops)
-    return PlacementReport(*rows, accumulation, compiled, batch_norm, wire, precision)
-
-
-def _accumulation(model: DeployedModel) -> str:
-    config = model.config
-    if config is None or config.accumulate_steps == 1:
-        return ""
-    num_batches = config.accumulate_steps if model.clone_updates else config.batches_per_step
-    return (
-        f"accumulate_steps {config.accumulate_steps}: an update of {num_batches} batches, "
-        f"{config.accumulate_steps} of each clone, one after the other"
-    )
-
-
-def _batch_norm(model: DeployedModel) -> str:
-    config, norms = model.config, batch_norms(model.clones)
-    if config is None or norms is None or config.batch_norm_clones == 1:
-        return ""
-    over = f"{config.batch_norm_clones} clones"
-    if config.all_reduce and config.num_replicas > 1:
-        over += f" of {config.num_replicas} replicas"
-    return f"sync_batch_norm: mean and variance of {norms.num_layers} batch norms are over {over}"
-
-
-def _wire(model: DeployedModel) -> str:
-    config = model.config
-    if config is None or config.wire_precision == "float32" or model.train_op is None:
-        return ""
-    what = "gradients" if config.all_reduce else "gradients and trained variables"
-    return (
-        f"wire_precision {config.wire_precision}: {what} of float32 are rounded to it between "
-        "processes, and summed in float32"
-    )
+    return PlacementReport(*rows, compilation=compiled, **settings)
 
 
 def _devices_of(ops: Iterable[Any]) -> dict[str, str]:

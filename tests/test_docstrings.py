@@ -66,9 +66,9 @@ WITHOUT_TENSORS = _table(
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World build_end_ops
         close_session cluster_from_flags cluster_from_slurm cluster_from_tf_config
-        connection_error end_servers is_refusal names_of own_gpus read_world ready_file resolve
-        run_unless_refused serve_until_done session_config signal_done start_server tasks_needed
-        unreachable wait_for_tasks wait_for_workers write_world
+        connection_error end_process end_servers is_refusal names_of own_gpus read_world ready_file
+        resolve run_unless_refused serve_until_done session_config signal_done start_server
+        tasks_needed unreachable wait_for_tasks wait_for_workers write_world
     commands: OPTIONS_FILE Options make_folder named_as option parse_options read_options
         replaced_file run_command without_tensorflow_notices write_options
     copying: calls_functions
@@ -90,7 +90,8 @@ WITHOUT_TENSORS = _table(
         watching_layers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
     keras_models: seeing_layers
-    launch: ElasticLauncher LaunchOptions Launcher ReservedPorts
+    launch: ElasticLauncher JoiningLauncher LaunchOptions Launcher ReservedPorts
+    layouts: computing_in_layout describe_layout
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
     placement_picture: draw_deployment

@@ -13,7 +13,6 @@ import tensorflow.compat.v1 as tf
 from model_deploy import inputs
 from model_deploy.checks import check_choice
 from model_deploy.classification.gone import check_gone
-from model_deploy.classification.layouts import layout_keywords
 from model_deploy.classification.losses import add_classification_losses
 from model_deploy.commands import Options, named_as, option
 from model_deploy.config import DeploymentConfig
@@ -122,13 +121,11 @@ class Classifier(NamedTuple):
       options: the settings.
       num_classes: number of classes, without those below `labels_offset`.
       get_network_fn: `nets_factory.get_network_fn`.
-      data_format: that of `DeploymentConfig`, for training; `NCHW` builds the network so.
     """
 
     options: ClassifierOptions
     num_classes: int
     get_network_fn: Callable[..., Any]
-    data_format: str = "auto"
 
     @classmethod
     def of(
@@ -136,13 +133,11 @@ class Classifier(NamedTuple):
         options: ClassifierOptions,
         dataset: inputs.Dataset,
         get_network_fn: Callable[..., Any],
-        data_format: str = "auto",
     ) -> "Classifier":
         """A classifier for the classes of a dataset.
 
         Raises:
-          ValueError: if `labels_offset` leaves no class, or there is no such network, or not
-            in that layout.
+          ValueError: if `labels_offset` leaves no class, or there is no such network.
         """
         if options.labels_offset >= dataset.num_classes:
             raise ValueError(
@@ -150,8 +145,8 @@ class Classifier(NamedTuple):
                 f"{dataset.name}, got {options.labels_offset}"
             )
         num_classes = dataset.num_classes - options.labels_offset
-        classifier = cls(options, num_classes, get_network_fn, data_format)
-        classifier.network_fn(is_training=True)  # is there, and in that layout
+        classifier = cls(options, num_classes, get_network_fn)
+        classifier.network_fn(is_training=True)  # is there
         return classifier
 
     def network_fn(self, is_training: bool) -> Any:
@@ -170,12 +165,11 @@ class Classifier(NamedTuple):
     def _network_fn(self, weight_decay: float, is_training: bool) -> Any:
         name = self.options.model_name
         network_fn = self.get_network_fn(name, self.num_classes, weight_decay, is_training)
-        layout = layout_keywords(network_fn, name, self.data_format) if is_training else {}
 
         @functools.wraps(network_fn)
         def named(images: Any, **keywords: Any) -> Any:
             with named_as(**_NETWORK_FLAGS):
-                return network_fn(images, **{**layout, **keywords})
+                return network_fn(images, **keywords)
 
         return named
 

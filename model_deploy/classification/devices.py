@@ -107,8 +107,7 @@ class DeploymentOptions(Options):
     )
     data_format: str = option(
         "auto",
-        "order of the axes in convolutions on GPUs; auto: what TensorFlow finds fast there; NCHW "
-        "for networks that can be built so",
+        "order of the axes in convolutions on GPUs; auto: what TensorFlow finds fast there",
         choices=DATA_FORMATS,
     )
 

@@ -1,6 +1,6 @@
 """Clusters: their description, the servers of their tasks, their start and their end."""
 
-from model_deploy.cluster.closing import close_session
+from model_deploy.cluster.closing import close_session, end_process
 from model_deploy.cluster.ending import (
     EndOps,
     build_end_ops,
@@ -47,6 +47,7 @@ __all__ = [
     "cluster_from_slurm",
     "cluster_from_tf_config",
     "connection_error",
+    "end_process",
     "end_servers",
     "is_refusal",
     "names_of",

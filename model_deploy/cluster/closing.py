@@ -2,8 +2,10 @@
 
 import atexit
 import contextlib
+import os
+import sys
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 import tensorflow.compat.v1 as tf
 
@@ -11,6 +13,7 @@ import tensorflow.compat.v1 as tf
 _PATIENCE_SECS = 2.0
 # The end of this process waits for what is still to come: most answers come when others end.
 _AT_EXIT_SECS = 3.0
+_NAME = "close_session"
 
 
 def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
@@ -33,10 +36,30 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
         with contextlib.suppress(tf.errors.OpError):
             session.close()
 
-    thread = threading.Thread(target=close, name="close_session", daemon=True)
+    thread = threading.Thread(target=close, name=_NAME, daemon=True)
     thread.start()
     thread.join(patience_secs)
     if thread.is_alive():
         # Threads that come back from C++ while Python ends are ended by force, and C++ then aborts.
         atexit.register(thread.join, _AT_EXIT_SECS)
     return not thread.is_alive()
+
+
+def end_process(code: int) -> NoReturn:
+    """Ends the process, as `sys.exit` does, but for what may come in while Python ends.
+
+    A thread of `close_session` that is still without its answer gets `_AT_EXIT_SECS`. If that is
+    not enough the process ends at once, with the code that it is to have: an answer in its last
+    moments would abort it.
+
+    Args:
+      code: its exit status.
+    """
+    closing = [thread for thread in threading.enumerate() if thread.name == _NAME]
+    for thread in closing:
+        thread.join(_AT_EXIT_SECS)
+    if any(thread.is_alive() for thread in closing):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

@@ -19,6 +19,8 @@ def session_config(settings: GpuSettings, *, on_cpu: bool, base: Any = None) -> 
       goes on while the GPU computes; else it would be copied once more on the way;
     - the rewriting of layouts is off where `data_format` names one.
 
+    The CPU has no kernels for `NCHW`: there TensorFlow rewrites such ops.
+
     The first session of a process decides for its GPUs, and later ones get what is there.
 
     Args:
@@ -29,6 +31,9 @@ def session_config(settings: GpuSettings, *, on_cpu: bool, base: Any = None) -> 
     proto = tf.compat.v1.ConfigProto() if base is None else copy.deepcopy(base)
     if on_cpu:
         proto.device_count["GPU"] = 0
+        if settings.data_format == "NCHW":
+            rewriting = proto.graph_options.rewrite_options
+            rewriting.cpu_layout_conversion = rewriting.NCHW_TO_NHWC
         return proto
     if settings.gpu_memory_fraction is None:
         proto.gpu_options.allow_growth = True

@@ -24,8 +24,9 @@ class GpuSettings:
       tf32: let GPUs that can round the factors of float32 products to 10 bits, which is many times
         faster.  Without it a product in float32 is one.
       data_format: `auto` lets TensorFlow turn convolutions into the order of axes that the GPU is
-        fast with, `NCHW` for float32 and `NHWC` for 16 bits on tensor cores.  `NHWC` and `NCHW`
-        leave them as the model is built.
+        fast with, `NCHW` for float32 and `NHWC` for 16 bits on tensor cores.  `NHWC` leaves them
+        as the model is built; with `NCHW` clones compute with the channels in front, whatever
+        `model_fn` says, see `layouts.computing_in_layout`.
     """
 
     aggregate_on: str | None = None

@@ -20,7 +20,8 @@ class NewOp(NamedTuple):
       inputs: tensors of any shapes.
       attrs: its attributes, as `tf.AttrValue`s.
       op_def: the `OpDef` of its type.
-      make: makes such an op, of `name`, `inputs` and `attrs`.
+      make: makes such an op, of `name`, `inputs` and `attrs`, while the rule is called that it
+        was given to; rules of inner blocks are asked for it.
     """
 
     type: str
@@ -85,7 +86,7 @@ def _create_by_rules(  # noqa: PLR0917 - the arguments of what it stands for
     if rules and op_def is not None and name is not None and name.endswith("/"):
 
         def make(its_name: str, its_inputs: Sequence[Any], its_attrs: Mapping[str, Any]) -> Any:
-            return _create_op(
+            return _create_by_rules(
                 graph, op_type, its_inputs, None, None, f"{its_name}/", its_attrs, op_def
             )
 

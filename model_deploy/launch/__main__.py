@@ -10,7 +10,11 @@ divide the GPUs of CUDA_VISIBLE_DEVICES, or else of the machine; parameter serve
     python -m model_deploy.launch --min_workers 2 --max_workers 8 -- COMMAND ...
 
 runs COMMAND in 8 workers that train by `model_deploy.elastic`.  When one is lost the others go on,
-at least 2; SIGUSR1 lets the launcher start one more in the place of a lost one.
+at least 2; SIGUSR1 lets the launcher start one more in the place of a lost one.  With --num_ps
+
+    python -m model_deploy.launch --num_ps 1 --num_workers 2 --max_workers 8 -- COMMAND ...
+
+starts 2 workers of asynchronous parameter servers, to which SIGUSR1 adds up to 6 more.
 """
 
 import os
@@ -24,6 +28,7 @@ from model_deploy import visible_gpus
 from model_deploy.commands import make_folder, parse_options
 from model_deploy.launch import guard
 from model_deploy.launch.elastic import ElasticLauncher, check_log_dir
+from model_deploy.launch.joining import JoiningLauncher
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
 
@@ -38,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         _check(command)
         log_dir = Path(options.log_dir or tempfile.mkdtemp(prefix="launch-"))
         make_folder("log_dir", log_dir)
-        if options.max_workers is not None:
+        if _is_elastic(options):
             check_log_dir(log_dir)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -47,10 +52,11 @@ def main(arguments: Sequence[str]) -> int:
     guard.adopt_orphans()
     try:
         gpus = _visible(os.environ)
-        if options.max_workers is not None:
+        if _is_elastic(options):
             return ElasticLauncher(options, command, log_dir, sys.stdout.buffer, gpus=gpus).run()
-        with ReservedPorts(options.num_workers + options.num_ps) as ports:
-            launcher = Launcher(
+        kind = Launcher if options.max_workers is None else JoiningLauncher
+        with ReservedPorts(options.most_workers + options.num_ps) as ports:
+            launcher = kind(
                 options, ports.addresses, command, log_dir, sys.stdout.buffer, gpus=gpus
             )
             return launcher.run()
@@ -60,6 +66,11 @@ def main(arguments: Sequence[str]) -> int:
         return 128 + signal.SIGPIPE
     finally:
         guard.kill_descendants()
+
+
+def _is_elastic(options: LaunchOptions) -> bool:
+    """Whether it is a run by all-reduce whose workers come and go."""
+    return options.max_workers is not None and options.num_ps == 0
 
 
 def _visible(environ: Mapping[str, str]) -> list[str] | None:

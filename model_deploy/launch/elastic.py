@@ -59,11 +59,10 @@ class ElasticLauncher(Launcher):
         *,
         gpus: Sequence[str] | None = None,
     ) -> None:
-        self._size = options.max_workers or 1
+        self._size = options.most_workers
         self._path = log_dir / _FILE
         self._number_of: dict[str, int] = {}
         self._slot_of: dict[str, int] = {}
-        self._wanted = 0
         self._world: World | None = None
         self._ports: list[ReservedPorts] = []
         self._seen: set[str] = set()  # whose end was looked at
@@ -98,12 +97,6 @@ class ElasticLauncher(Launcher):
         finally:
             for ports in self._ports:
                 ports.close()
-
-    def _note_signal(self, number: int, _: object) -> None:
-        if number == signal.SIGUSR1:
-            self._wanted += 1
-        else:
-            super()._note_signal(number, _)
 
     def _follow(self) -> int | None:
         """Looks at who has come and gone; returns the exit status of the launch at its end."""

@@ -26,11 +26,11 @@ class LaunchOptions(Options):
     num_ps: int = option(0, "parameter servers", minimum=0)
     max_workers: int | None = option(
         None,
-        "workers of an elastic run by all-reduce, which starts with so many, in place of "
-        "num_workers; see docs/elastic.md",
+        "workers that there may be, where they come and go: an elastic run by all-reduce starts "
+        "with so many, one with parameter servers with num_workers; see docs/elastic.md",
         minimum=1,
     )
-    min_workers: int = option(1, "workers with which an elastic run goes on at least", minimum=1)
+    min_workers: int = option(1, "workers with which such a run goes on at least", minimum=1)
     start_timeout: float = option(
         300.0, "seconds that an elastic run waits with fewer than min_workers", above=0
     )
@@ -61,14 +61,23 @@ class LaunchOptions(Options):
                 f"min_workers must be at most max_workers={self.max_workers}, "
                 f"got {self.min_workers}"
             )
-        for field, value in {"num_workers": 1, "num_ps": 0}.items():
-            if getattr(self, field) != value:
-                raise ValueError(
-                    f"{field} must be {value} with max_workers, as elastic runs are by all-reduce "
-                    f"on max_workers or fewer, got {getattr(self, field)}"
-                )
+        if self.num_ps == 0 and self.num_workers != 1:
+            raise ValueError(
+                "num_workers must be 1 with max_workers and without num_ps, as an elastic run by "
+                f"all-reduce starts with max_workers, got {self.num_workers}"
+            )
+        if not 1 <= self.num_workers <= self.max_workers:
+            raise ValueError(
+                f"num_workers must be at most max_workers={self.max_workers}, "
+                f"got {self.num_workers}"
+            )
         if self.restart == "all":
             raise ValueError("restart must be auto or task with max_workers, got 'all'")
+
+    @property
+    def most_workers(self) -> int:
+        """How many workers there may be at a time."""
+        return self.max_workers or self.num_workers
 
     @property
     def restarts_all(self) -> bool:
@@ -90,7 +99,7 @@ class Launcher:
       gpus: those that this process sees, for its workers; None if nobody knows.
 
     Attributes:
-      signals: those that it handles.
+      signals: those that it handles; SIGUSR1, where it is one, asks for one more worker.
     """
 
     signals: Sequence[signal.Signals] = _STOP_SIGNALS
@@ -106,6 +115,7 @@ class Launcher:
         gpus: Sequence[str] | None = None,
     ) -> None:
         self._options = options
+        self._wanted = 0  # workers that were asked for
         self._command = command
         self._terminal = terminal
         self._log_dir = log_dir
@@ -118,13 +128,14 @@ class Launcher:
         self, addresses: Sequence[str], gpus: Sequence[str] | None
     ) -> list[TaskProcess]:
         options = self._options
-        visible = task_gpus(options.num_workers, options.num_ps, gpus)
-        if gpus and options.num_workers > 1:
+        num_workers = options.most_workers
+        visible = task_gpus(num_workers, options.num_ps, gpus)
+        if gpus and num_workers > 1:
             workers = (f"{name}: {own}" for name, own in visible.items() if "worker" in name)
             self._say(f"GPUs of {', '.join(workers)}")
         return [
             self._new_task(name, tf_config, visible[name])
-            for name, tf_config in task_configs(options.num_workers, addresses)
+            for name, tf_config in task_configs(num_workers, addresses)
         ]
 
     def _new_task(
@@ -146,11 +157,18 @@ class Launcher:
         """
         with self._signals_handled():
             try:
-                for task in self._tasks:
+                for task in self._first_started():
                     self._start(task)
                 return self._watch()
             finally:
                 self._end_all()
+
+    def _first_started(self) -> Sequence[TaskProcess]:
+        """The tasks that are there from the start."""
+        return self._tasks
+
+    def _start_more(self) -> None:
+        """Starts tasks that are to come now; here there are none."""
 
     def _watch(self) -> int:
         """Passes on output until all have ended or one has failed for good."""
@@ -160,6 +178,7 @@ class Launcher:
             if self._stop_signal is not None:
                 self._say(f"{signal.Signals(self._stop_signal).name}: ending all tasks")
                 return 128 + self._stop_signal
+            self._start_more()
             failed = next((task for task in self._tasks if task.returncode), None)
             if failed is not None and not self._restart(failed):
                 return self._report_failure(failed)
@@ -258,7 +277,10 @@ class Launcher:
                 task.output.close()
 
     def _note_signal(self, number: int, _: object) -> None:
-        self._stop_signal = number
+        if number == signal.SIGUSR1:
+            self._wanted += 1
+        else:
+            self._stop_signal = number
 
 
 def _log_name(name: str) -> str:

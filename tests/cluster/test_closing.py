@@ -7,7 +7,7 @@ import threading
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import close_session
+from model_deploy.cluster import close_session, end_process
 
 
 class Closing:
@@ -69,3 +69,39 @@ print(close_session(Late(), patience_secs=0.1), flush=True)
         [sys.executable, "-c", program], check=False, capture_output=True, text=True
     )
     assert (ended.returncode, ended.stdout.split()) == (0, ["False", "answered"])
+
+
+@pytest.mark.parametrize(
+    ("secs", "last"),
+    [
+        pytest.param(0.5, "answered", id="an answer that comes"),
+        pytest.param(60, "ending", id="an answer that does not come"),
+    ],
+)
+def test_end_of_a_process(secs, last):
+    """It ends soon, with its code and all that it has printed, whether an answer comes or not."""
+    program = f"""
+import time
+from model_deploy.cluster import close_session, end_process
+
+class Late:
+    def close(self):
+        time.sleep({secs})
+        print("answered", flush=True)
+
+close_session(Late(), patience_secs=0.1)
+print("ending")
+end_process(7)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=50
+    )
+    assert ended.returncode == 7
+    assert sorted(ended.stdout.split()) == sorted({"ending", last})
+
+
+def test_end_of_a_process_with_all_answers():
+    """Without a session that is being closed it is an exit as any other."""
+    with pytest.raises(SystemExit) as ended:
+        end_process(3)
+    assert ended.value.code == 3

@@ -46,6 +46,15 @@ WAYS = [
     ),
     pytest.param({"clone_on_cpu": True}, [SOFT, NO_GPU], id="on the CPU"),
     pytest.param(
+        {"clone_on_cpu": True, "data_format": "NCHW"},
+        [
+            SOFT,
+            NO_GPU,
+            "graph_options { rewrite_options { cpu_layout_conversion: NCHW_TO_NHWC } }",
+        ],
+        id="channels first on the CPU",
+    ),
+    pytest.param(
         {"clone_on_cpu": True, "num_clones": 3, "all_reduce": True},
         [SOFT, NO_GPU, 'device_count { key: "CPU" value: 3 }'],
         id="all-reduce on the CPU",

@@ -8,12 +8,11 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import train_image_classifier as script
-from model_deploy import DeploymentConfig, deploy, inputs, training, visible_gpus
+from model_deploy import DeploymentConfig, deploy, training, visible_gpus
 from model_deploy.cluster import Cluster, ClusterOptions, own_gpus
 from model_deploy.commands import parse_options
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.task import task_gpus
-from nets import nets_factory
 from tests.goldens import BATCH_LAW_GOLDENS, GOLDENS, cpu_config, feed_clones
 from tests.launch.programs import program
 
@@ -247,16 +246,6 @@ def test_a_worker_of_slurm_takes_its_share(monkeypatch, capsys):
     training.join_cluster(environ, options)
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "5"
     assert "CUDA_VISIBLE_DEVICES=5" in capsys.readouterr().out
-
-
-def test_networks_of_one_layout_are_refused_by_flags():
-    """`--data_format=NCHW` names the network that cannot be built so, before anything is built."""
-    dataset = inputs.get_dataset("digits", "train")
-    options = training.ClassifierOptions(model_name="lenet")
-    with pytest.raises(
-        ValueError, match="data_format must be auto or NHWC with model_name='lenet', "
-    ):
-        training.Classifier.of(options, dataset, nets_factory.get_network_fn, "NCHW")
 
 
 def test_banner_says_what_adds_up(capsys):

@@ -137,8 +137,11 @@ wait_for("go")
             {"min_workers": 3, "max_workers": 2},
             "min_workers must be at most max_workers=2, got 3",
         ),
-        ({"max_workers": 2, "num_ps": 1}, "num_ps must be 0 with max_workers.* got 1"),
         ({"max_workers": 2, "num_workers": 2}, "num_workers must be 1 with max_workers.* got 2"),
+        (
+            {"max_workers": 2, "num_workers": 3, "num_ps": 1},
+            "num_workers must be at most max_workers=2, got 3",
+        ),
         ({"max_workers": 2, "restart": "all"}, "restart must be auto or task .* got 'all'"),
     ],
 )

@@ -98,23 +98,30 @@ def _gradients(build, images, precision):
         return session.run(gradients)
 
 
+def _wide(images):
+    """As many channels as a convolution of 1 x 1 has on CPUs that computes in 16 bits."""
+    return tf.tile(images, [1, 1, 1, 3])
+
+
+# Enough for filters of three positions to be in 16 bits on CPUs.
+_CHANNELS = 24
 CONVOLUTIONS = {
     "conv2d": (4, lambda x: slim.conv2d(x, 4, 3, stride=2)),
-    "conv2d of 1 x 1": (4, lambda x: slim.conv2d(x, 16, 1)),
-    "conv2d of 1 x 1, strided": (4, lambda x: slim.conv2d(x, 16, 1, stride=2)),
+    "conv2d of 1 x 1": (4, lambda x: slim.conv2d(_wide(x), 16, 1)),
+    "conv2d of 1 x 1, strided": (4, lambda x: slim.conv2d(_wide(x), 16, 1, stride=2)),
     "conv2d of 2 x 3": (4, lambda x: slim.conv2d(x, 4, [2, 3], stride=[1, 2])),
     "conv2d of 3 x 1, valid": (4, lambda x: slim.conv2d(x, 4, [3, 1], padding="VALID")),
     "conv2d padded": (
         4,
         lambda x: tf.nn.conv2d(
-            x, tf.get_variable("w", [3, 3, 3, 4]), 2, [[0, 0], [1, 0], [2, 1], [0, 0]]
+            x, tf.get_variable("w", [3, 3, _CHANNELS, 4]), 2, [[0, 0], [1, 0], [2, 1], [0, 0]]
         ),
     ),
     "conv2d of many positions": (4, lambda x: slim.conv2d(tf.tile(x, [1, 2, 2, 1]), 4, 3)),
     "conv2d dilated": (4, lambda x: slim.conv2d(x, 4, 3, rate=2)),
     "separable": (
         4,
-        lambda x: slim.separable_conv2d(tf.tile(x, [1] * 3 + [8]), 16, 3, 2, activation_fn=None),
+        lambda x: slim.separable_conv2d(slim.conv2d(x, 16, 3), 16, 3, 2, activation_fn=None),
     ),
     "transposed": (4, lambda x: slim.conv2d_transpose(x, 4, 3, stride=2)),
     "conv3d": (5, lambda x: slim.conv3d(x, 4, 3)),
@@ -129,7 +136,7 @@ CONVOLUTIONS = {
 def test_gradients_are_close_to_those_of_float32(kind, precision):
     """Gradients of each kind of layer differ from those of float32 by the rounding of 16 bits."""
     rank, build = CONVOLUTIONS[kind]
-    shape = (2, *[6] * (rank - 2), 3)
+    shape = (2, *[6] * (rank - 2), _CHANNELS)
     images = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     exact, found = (_gradients(build, images, name) for name in ("float32", precision))
     for actual, expected in zip(found, exact, strict=True):
@@ -150,7 +157,7 @@ def test_gradients_are_close_to_those_of_float32(kind, precision):
 def test_which_filters_take_products(size, kernel, device, by_kernel):
     """On a CPU the gradient of a filter in bfloat16 is made of products, where these are fast."""
     with tf.device(device):
-        images = tf.ones([1, size, size, 2])
+        images = tf.ones([1, size, size, 64])
         with computing_in("bfloat16", device):
             made = slim.conv2d(images, 16, kernel)
         tf.gradients(made, tf.trainable_variables())
@@ -192,7 +199,7 @@ def test_models_of_keras(library):
     """A model of Keras computes in 16 bits, keeps variables of 32, and trains."""
 
     def model_fn():
-        net = library.layers.Conv2D(4, 3, activation="relu")(tf.ones([2, 6, 6, 3]))
+        net = library.layers.Conv2D(16, 3, activation="relu")(tf.ones([2, 6, 6, 3]))
         net = library.layers.Dense(3, kernel_initializer="zeros")(library.layers.Flatten()(net))
         tf.losses.sparse_softmax_cross_entropy([0, 1], net)
 
@@ -329,25 +336,30 @@ def test_report_of_types():
 
 
 @pytest.mark.parametrize(
-    ("layer", "channels", "types"),
+    ("layer", "taken", "channels", "types"),
     [
-        pytest.param("conv2d", 24, ["float32", "float32"], id="1 x 1"),
-        pytest.param("conv2d", 32, ["bfloat16", "bfloat16"], id="1 x 1, whole groups"),
-        pytest.param("larger", 24, ["bfloat16", "float32"], id="3 x 3"),
-        pytest.param("depthwise", 24, ["float32", "float32"], id="depthwise"),
-        pytest.param("depthwise", 32, ["bfloat16", "bfloat16"], id="depthwise, whole groups"),
+        pytest.param("1 x 1", 64, 24, ["float32", "float32"], id="1 x 1"),
+        pytest.param("1 x 1", 63, 32, ["float32", "float32"], id="1 x 1 of few channels"),
+        pytest.param("1 x 1", 64, 32, ["bfloat16", "bfloat16"], id="1 x 1, whole groups"),
+        pytest.param("3 x 3", 8, 24, ["bfloat16", "float32"], id="3 x 3"),
+        pytest.param("3 x 3", 7, 24, ["float32", "float32"], id="3 x 3 of few channels"),
+        pytest.param("3 x 3", 7, 32, ["bfloat16", "bfloat16"], id="3 x 3, whole groups"),
+        pytest.param("depthwise", 32, 32, ["float32", "float32"], id="depthwise"),
+        pytest.param("behind", 64, 32, ["bfloat16", "bfloat16"], id="depthwise behind 16 bits"),
     ],
 )
-def test_channels_that_are_slow_on_cpus(layer, channels, types):
+def test_what_is_slow_on_cpus(layer, taken, channels, types):
     """On a CPU batch norms of channels in no whole groups of 16, and what is little work, stay."""
+    net = tf.ones([2, 4, 4, taken])
+    is_depthwise = layer in ("depthwise", "behind")
     with computing_in("bfloat16"), slim.arg_scope([slim.batch_norm], fused=True):
-        if layer == "depthwise":
-            images = tf.ones([2, 4, 4, channels])
-            slim.separable_conv2d(images, None, 3, 1, normalizer_fn=slim.batch_norm)
+        if layer == "behind":
+            net = slim.conv2d(net, channels, 1)
+        if is_depthwise:
+            slim.separable_conv2d(net, None, 3, 1, normalizer_fn=slim.batch_norm)
         else:
-            size = 3 if layer == "larger" else 1
-            slim.conv2d(tf.ones([2, 4, 4, 3]), channels, size, normalizer_fn=slim.batch_norm)
+            slim.conv2d(net, channels, int(layer[0]), normalizer_fn=slim.batch_norm)
     found = _types()
-    convolution = "DepthwiseConv2dNative" if layer == "depthwise" else "Conv2D"
+    convolution = "DepthwiseConv2dNative" if is_depthwise else "Conv2D"
     assert [found[convolution], found["FusedBatchNormV3"]] == [{kind} for kind in types]
     assert found["Relu"] == {types[1]}

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy, elastic, training
+from model_deploy.cluster import end_process
 from model_deploy.commands import option, run_command
 from tests import modes
 
@@ -100,4 +101,4 @@ def main(options):
 if __name__ == "__main__":
     modes.enter()
     tf.get_logger().setLevel("ERROR")
-    sys.exit(run_command(sys.argv, ElasticOptions, main, __doc__))
+    end_process(run_command(sys.argv, ElasticOptions, main, __doc__))

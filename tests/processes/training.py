@@ -35,19 +35,22 @@ class TrainingOptions(cluster_lib.ClusterOptions, training.LoopOptions):
     max_number_of_steps: int = option(60, "the target", minimum=1)
     hold_at: int = option(0, "step from which on steps wait for --gate; 0 for none", minimum=0)
     gate: str = option("", "file that lets steps go on")
+    step_secs: float = option(0.0, "seconds before each step, while there is no --gate", minimum=0)
     stop_task: str = option("", "the task, such as `worker 0`, that stops itself once")
     stop_moment: str = option("end", "when it does", choices=STOP_MOMENTS)
     stop_mark: str = option("", "file that it makes then")
 
 
 class Gate(tf.train.SessionRunHook):
-    """From a step on, waits for a file before each step."""
+    """Waits before each step, from one on until there is a file."""
 
-    def __init__(self, step, path):
-        self._step, self._path = step, Path(path)
+    def __init__(self, step, path, step_secs=0.0):
+        self._step, self._path, self._step_secs = step, Path(path), step_secs
 
     def due(self, step):
         """Waits, if it is time to; takes part in no step."""
+        if self._step_secs and not self._path.exists():
+            time.sleep(self._step_secs)
         while self._step and step >= self._step and not self._path.exists():
             time.sleep(0.02)
         return False
@@ -105,7 +108,10 @@ def main(options):
         build(options.mode, config),
         options.train_dir,
         max_steps=options.max_number_of_steps,
-        hooks=[Gate(options.hold_at, options.gate), *_stopping(options, cluster)],
+        hooks=[
+            Gate(options.hold_at, options.gate, options.step_secs),
+            *_stopping(options, cluster),
+        ],
         start_timeout=options.start_timeout,
         cluster=cluster,
         **options.part(training.LoopOptions),
@@ -125,4 +131,4 @@ def _stopping(options, cluster):
 if __name__ == "__main__":
     modes.enter()
     tf.get_logger().setLevel("ERROR")
-    sys.exit(run_command(sys.argv, TrainingOptions, main, __doc__))
+    cluster_lib.end_process(run_command(sys.argv, TrainingOptions, main, __doc__))
