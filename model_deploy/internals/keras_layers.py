@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.internals.ops import makes_old_control_flow
 from model_deploy.internals.replacing import Replace, Replacements
 
 
@@ -253,10 +254,29 @@ def _watched_call(original: Any) -> Any:
         watcher = _watcher.get()
         if watcher is None or _is_legacy(self):
             return original(self, *args, **kwargs)
-        with watcher.calling(self, lambda: _is_symbolic((args, kwargs))):
+        with _loops_of_today(self), watcher.calling(self, lambda: _is_symbolic((args, kwargs))):
             return original(self, *args, **kwargs)
 
     return call
+
+
+@contextlib.contextmanager
+def _loops_of_today(layer: Any) -> Iterator[None]:
+    """A `with` block in which a layer of Keras 3 makes loops of TensorFlow 2.
+
+    Its recurrent layers need them: where only the last output is asked for they write it at each
+    step to the same place of a `tf.TensorArray`, which TensorFlow 1's refuses.  Inside of a loop or
+    condition of TensorFlow 1 nothing is changed.
+    """
+    is_old = not tf.control_flow_v2_enabled() and not makes_old_control_flow(tf.get_default_graph())
+    if not (is_old and _is_keras_3(layer)):
+        yield
+        return
+    tf.enable_control_flow_v2()
+    try:
+        yield
+    finally:
+        tf.disable_control_flow_v2()
 
 
 def _watched_add_loss(original: Any) -> Any:

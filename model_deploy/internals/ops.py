@@ -67,6 +67,14 @@ def in_old_control_flow(op: Any) -> bool:
     return op._get_control_flow_context() is not None
 
 
+def makes_old_control_flow(graph: Any) -> bool:
+    """Whether new ops of a graph come into a loop or condition of TensorFlow 1.
+
+    Wraps `Graph._get_control_flow_context`.
+    """
+    return graph._get_control_flow_context() is not None
+
+
 def is_reference(tensor: Any) -> bool:
     """Whether a tensor, of any shape, is a reference to a variable, as TensorFlow 1 passes it on.
 

@@ -57,10 +57,18 @@ def test_in_old_control_flow(old, expected):
     """Only conditions of TensorFlow 1 have ops of the graph inside of them."""
     was_new = tf.control_flow_v2_enabled()
     (tf.disable_control_flow_v2 if old else tf.enable_control_flow_v2)()
+    seen = []
+
+    def branch():
+        seen.append(internals.makes_old_control_flow(tf.get_default_graph()))
+        return tf.constant(1.0) + 1
+
     try:
-        tf.cond(tf.constant(value=True), lambda: tf.constant(1.0) + 1, lambda: tf.constant(2.0))
+        tf.cond(tf.constant(value=True), branch, lambda: tf.constant(2.0))
     finally:
         (tf.enable_control_flow_v2 if was_new else tf.disable_control_flow_v2)()
+    assert seen == [expected]
+    assert not internals.makes_old_control_flow(tf.get_default_graph())
     inside = [op for op in tf.get_default_graph().get_operations() if op.name.startswith("cond/")]
     assert any(map(internals.in_old_control_flow, inside)) is expected
 
