@@ -34,6 +34,7 @@ MODULES = (
     "graph_building",
     "precision_networks",
     "precision_accuracy",
+    "cifar10_accuracy",
 )
 DOCUMENT = pathlib.Path(__file__).parents[1] / "docs" / "benchmarks.md"
 # What stands after this line is written anew; what stands before it is written by hand.

@@ -1,5 +1,6 @@
 """The images that all contenders are trained on, and TensorFlow's usual input of them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,28 @@ def read_arrays(data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
     return images, labels
 
 
-def usual_input(data_dir: str | None, batch_size: int) -> Any:
+def augment(image: Any) -> Any:
+    """The cifarnet augmentation of a single image, uint8 [height, width, channels]."""
+    padding = [[PADDING, PADDING], [PADDING, PADDING], [0, 0]]
+    image = tf.pad(tf.cast(image, tf.float32), padding)
+    image = tf.image.random_crop(image, [IMAGE_SIZE, IMAGE_SIZE, image.shape[-1]])
+    image = tf.image.random_flip_left_right(image)
+    image = tf.image.random_contrast(tf.image.random_brightness(image, 63), 0.2, 1.8)
+    return tf.image.per_image_standardization(image)
+
+
+def usual_input(
+    data_dir: str | None, batch_size: int, augment_one: Callable[[Any], Any] = augment
+) -> Any:
     """A `tf.data.Dataset` of batches, as TensorFlow's guides advise to build it.
 
     Images and labels in memory are shuffled, augmented one by one by several threads, put into
     batches, and prefetched.
+
+    Args:
+      data_dir: folder with CIFAR-10, or None for digits.
+      batch_size: images in a batch.
+      augment_one: takes one image, uint8 [height, width, channels]; returns what is trained on.
 
     Returns:
       A dataset without end of `(images, labels)`: float32 [batch_size, 32, 32, channels] and
@@ -38,16 +56,6 @@ def usual_input(data_dir: str | None, batch_size: int) -> Any:
     dataset = tf.data.Dataset.from_tensor_slices((images, labels))
     dataset = dataset.shuffle(len(images)).repeat()
     dataset = dataset.map(
-        lambda image, label: (augment(image), label), num_parallel_calls=tf.data.AUTOTUNE
+        lambda image, label: (augment_one(image), label), num_parallel_calls=tf.data.AUTOTUNE
     )
     return dataset.batch(batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
-
-
-def augment(image: Any) -> Any:
-    """The cifarnet augmentation of a single image, uint8 [height, width, channels]."""
-    padding = [[PADDING, PADDING], [PADDING, PADDING], [0, 0]]
-    image = tf.pad(tf.cast(image, tf.float32), padding)
-    image = tf.image.random_crop(image, [IMAGE_SIZE, IMAGE_SIZE, image.shape[-1]])
-    image = tf.image.random_flip_left_right(image)
-    image = tf.image.random_contrast(tf.image.random_brightness(image, 63), 0.2, 1.8)
-    return tf.image.per_image_standardization(image)

@@ -95,6 +95,8 @@ def test_networks_have_their_family(network, family):
     [
         pytest.param("cifarnet", 28, {}, id="cifarnet"),
         pytest.param("cifarnet", 28, {"use_grayscale": True}, id="cifarnet_grey"),
+        pytest.param("padded_crop", 28, {}, id="padded_crop"),
+        pytest.param("padded_crop", 28, {"use_grayscale": True}, id="padded_crop_grey"),
         pytest.param("vgg", 32, {"resize_side_min": 40, "resize_side_max": 60}, id="vgg"),
         pytest.param("inception", 24, {}, id="inception"),
         pytest.param("inception", 24, {"fast_mode": False}, id="inception_full"),
@@ -119,11 +121,26 @@ def test_lenet_trains_as_it_evaluates():
     np.testing.assert_array_equal(trained, np.stack([apply("lenet", image, 28, 28)] * 3))
 
 
-def test_cifarnet_standardizes_each_image():
+@pytest.mark.parametrize("family", ["cifarnet", "padded_crop"])
+def test_each_image_is_standardized(family):
     """Augmented images have mean 0 and standard deviation 1."""
-    images = apply("cifarnet", formula_image([32, 32, 3]), 32, 32, seeds(60)).astype(np.float64)
+    images = apply(family, formula_image([32, 32, 3]), 32, 32, seeds(60)).astype(np.float64)
     np.testing.assert_allclose(images.mean(axis=(1, 2, 3)), 0, atol=1e-5)
     np.testing.assert_allclose(images.std(axis=(1, 2, 3)), 1, atol=1e-4)
+
+
+def test_padded_crop_takes_parts_of_the_padded_image():
+    """Each result is one of the 81 parts of the image with a border of 4, or a mirrored one."""
+    image = formula_image([12, 12, 3])
+    padded = np.pad(image, [(4, 4), (4, 4), (0, 0)])
+    parts = [padded[y : y + 12, x : x + 12] for y in range(9) for x in range(9)]
+    parts += [part[:, ::-1] for part in parts]
+    evaluate = inputs.get_preprocessing("padded_crop").evaluate
+    possible = run(lambda: evaluate(tf.constant(np.stack(parts)), 12, 12))
+    found = apply("padded_crop", image, 12, 12, seeds(40))
+    distances = np.abs(found[:, np.newaxis] - possible).max(axis=(2, 3, 4))
+    assert distances.min(axis=1).max() < 1e-5
+    assert len(set(distances.argmin(axis=1))) > 20
 
 
 def test_cifarnet_distorts_as_one_image_after_the_other():
@@ -230,6 +247,9 @@ def test_inception_takes_grey_images(image_shape, fast_mode):
     [
         pytest.param(
             "cifarnet", [20, 20, 3], True, {}, "height must be at most 28, .* got 32", id="small"
+        ),
+        pytest.param(
+            "padded_crop", [20, 20, 3], True, {}, "must be at most 28, .* got 32", id="small_part"
         ),
         pytest.param(
             "vgg", [32, 32, 3], False, {"use_grayscale": True}, "needs 3 channels, got 1", id="grey"

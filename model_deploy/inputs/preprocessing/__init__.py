@@ -4,7 +4,15 @@ Each family has a module. Besides the functions that take seeds it has the steps
 of, which take random numbers from wherever they come.
 """
 
-from model_deploy.inputs.preprocessing import cifarnet, images, inception, keras, lenet, vgg
+from model_deploy.inputs.preprocessing import (
+    cifarnet,
+    images,
+    inception,
+    keras,
+    lenet,
+    padded_crop,
+    vgg,
+)
 from model_deploy.inputs.preprocessing.families import (
     Preprocessing,
     get_preprocessing,
@@ -20,6 +28,7 @@ __all__ = [
     "inception",
     "keras",
     "lenet",
+    "padded_crop",
     "preprocessing_names",
     "register_preprocessing",
     "vgg",

@@ -1,0 +1,48 @@
+"""The `padded_crop` family: shifted and mirrored, then standardized; colours stay as they are.
+
+What residual networks on CIFAR-10 are trained with: K. He, X. Zhang, S. Ren, J. Sun, "Deep residual
+learning for image recognition", 2015, section 4.2, https://arxiv.org/abs/1512.03385.  They subtract
+the mean image of the dataset; here each image is standardized by itself, which needs no dataset.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from model_deploy.inputs.preprocessing import cifarnet, families, images
+from model_deploy.inputs.randomness import uniform_per_image
+
+
+@families.register_preprocessing(
+    "padded_crop", cifarnet.evaluate, batched=True, takes_extra_augment=True
+)
+def train(
+    batch: Any,
+    height: int,
+    width: int,
+    seeds: Any,
+    *,
+    use_grayscale: bool = False,
+    extra_augment: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Augments: shift by up to 4 pixels, mirror; then standardizes.
+
+    Args:
+      batch: uint8 [n, h, w, c].
+      height: at most h + 8, the height with a padding of 4 zeros on each side.
+      width: at most w + 8.
+      seeds: int64 [n, 2].
+      use_grayscale: turns colours into one grey channel first.
+      extra_augment: what is done to the images before they are normalized; see `Preprocessing`.
+
+    Returns:
+      float32 [n, height, width, c].
+
+    Raises:
+      ValueError: if the size to cut is larger than the padded images.
+    """
+    draws = uniform_per_image(seeds, 3)
+    batch = cifarnet.shift_and_mirror(batch, height, width, draws)
+    batch = tf.cast(batch if extra_augment is None else extra_augment(batch), tf.float32)
+    return tf.image.per_image_standardization(images.to_grey(batch) if use_grayscale else batch)
