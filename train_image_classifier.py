@@ -13,6 +13,8 @@ trains on your own images, `photos/<class>/*.jpg`.
 
 import contextlib
 import dataclasses
+import functools
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -25,10 +27,10 @@ with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
 
     import model_deploy
-    from model_deploy import inputs, training
+    from model_deploy import elastic, inputs, training
     from model_deploy import keras as keras_lib
     from model_deploy.checks import check_choice
-    from model_deploy.cluster import ClusterOptions, end_process
+    from model_deploy.cluster import WORLD_FILE, ClusterOptions, World, end_process
     from model_deploy.commands import named_as, option, run_command, write_options
     from nets import keras_networks, nets_factory
 
@@ -218,15 +220,12 @@ def build_inputs(
       An iterator that `next` advances by a batch, and how long a step has waited: a tensor, or
       one for each asynchronous clone.
     """
-    arguments = run.config.input_arguments()
-    augmentation = inputs.Augmentation(**options.part(inputs.Augmentation))
-    devices, num_shards = arguments.pop("clone_devices"), arguments.pop("num_shards")
-    first_shard = arguments.pop("shard_index")
-    size = run.config.accumulate_steps if options.asynchronous else len(devices)
-    parts = [devices[i : i + size] for i in range(0, len(devices), size)]
+    parts = [run.config.input_arguments()]
+    if options.asynchronous:
+        parts = arguments_of_clones(run.config)
     # Where all make the same steps, the batches follow from the step; else each counts its own.
     follow_step = not options.asynchronous and (
-        num_shards == 1 or options.all_reduce or options.sync_replicas
+        run.config.num_replicas == 1 or options.all_reduce or options.sync_replicas
     )
     pipelines = [
         classifier.train_batches(
@@ -235,22 +234,31 @@ def build_inputs(
             seed=options.seed,
             shuffle_block=options.shuffle_block,
             fast_decode=options.fast_decode,
-            augmentation=augmentation,
+            augmentation=inputs.Augmentation(**options.part(inputs.Augmentation)),
             position=model_deploy.batches_taken(run.config) if follow_step else None,
-            **arguments
-            | {
-                "num_clones": len(part),
-                "num_shards": num_shards * len(parts),
-                "shard_index": first_shard * len(parts) + i,
-                "clone_devices": part,
-            },
+            **arguments,
         )
-        for i, part in enumerate(parts)
+        for arguments in parts
     ]
     if not options.asynchronous:
         return pipelines[0], pipelines[0].wait_secs
-    batches = (next(each) for each in pipelines for _ in range(size))
+    batches = (next(each) for each in pipelines for _ in range(run.config.accumulate_steps))
     return batches, [each.wait_secs for each in pipelines]
+
+
+def arguments_of_clones(config: model_deploy.DeploymentConfig) -> list[dict[str, Any]]:
+    """What `train_batches` takes for each clone that goes at its own pace: a shard of its own."""
+    shared, count = config.input_arguments(), config.accumulate_steps
+    return [
+        shared
+        | {
+            "num_clones": count,
+            "num_shards": shared["num_shards"] * config.num_clones,
+            "shard_index": shared["shard_index"] * config.num_clones + clone,
+            "clone_devices": shared["clone_devices"][clone * count : (clone + 1) * count],
+        }
+        for clone in range(config.num_clones)
+    ]
 
 
 def run_task(options: TrainOptions) -> float | None:
@@ -263,6 +271,9 @@ def run_task(options: TrainOptions) -> float | None:
       OSError: if the train_dir cannot be written, or other tasks are missing.
       SystemExit: in a parameter server, once the run has ended.
     """
+    if os.environ.get(WORLD_FILE):
+        with named_as(num_replicas="max_workers", worker_replicas="max_workers"):
+            return train_in_worlds(options, elastic.Member.of(os.environ))
     place = training.join_cluster(
         os.environ,
         options,
@@ -328,23 +339,7 @@ def train_model(
     with tf.Graph().as_default():
         tf.set_random_seed(options.seed)
         model, shown = build(options, run, classifier)
-        if is_chief:
-            # Not before it is known that the checkpoint is one of this model: the options of
-            # another run stay as they are. `train` looks for the checkpoint, too.
-            training.fitting_checkpoint(options.train_dir, options.resume)
-            # With the step at which it will end: who watches the run wants to know.
-            resolved = dataclasses.replace(options, max_number_of_steps=run.max_steps)
-            write_options(resolved, options.train_dir)
-            show_options(resolved)
-        print_banner(options, run)
-        if options.describe:
-            print(model_deploy.describe(model))
-            for held in inputs.held_in(tf.get_default_graph()):
-                print(held)
-        elif options.xla:
-            print(model_deploy.describe(model).compilation, flush=True)
-        if options.describe_picture is not None:
-            model_deploy.draw_deployment(model_deploy.describe(model), options.describe_picture)
+        announce(options, run, model, is_chief=is_chief)
         result = model_deploy.train(
             model,
             options.train_dir,
@@ -359,6 +354,97 @@ def train_model(
         if is_chief and options.export_keras is not None:
             export_keras(options, options.export_keras)
         return result
+
+
+def announce(
+    options: TrainOptions, run: Run, model: model_deploy.DeployedModel, *, is_chief: bool
+) -> None:
+    """Says what has been built; the chief notes the settings of the run."""
+    if is_chief:
+        # Not before it is known that the checkpoint is one of this model: the options of
+        # another run stay as they are. `train` looks for the checkpoint, too.
+        training.fitting_checkpoint(options.train_dir, options.resume)
+        # With the step at which it will end: who watches the run wants to know.
+        resolved = dataclasses.replace(options, max_number_of_steps=run.max_steps)
+        write_options(resolved, options.train_dir)
+        show_options(resolved)
+    print_banner(options, run)
+    if options.describe:
+        print(model_deploy.describe(model))
+        for held in inputs.held_in(tf.get_default_graph()):
+            print(held)
+    elif options.xla:
+        print(model_deploy.describe(model).compilation, flush=True)
+    if options.describe_picture is not None:
+        model_deploy.draw_deployment(model_deploy.describe(model), options.describe_picture)
+
+
+def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | None:
+    """Trains as a worker of an elastic run, whose others may be lost and get company.
+
+    Returns:
+      The test accuracy, of the chief of those that are there at the end; else None.
+
+    Raises:
+      ValueError: for a setting that breaks a rule.
+      OSError: if the train_dir cannot be written, or too few workers are there.
+    """
+    if options.export_keras is not None:
+        raise ValueError(
+            f"export_keras must be None for an elastic run, got {options.export_keras!r}"
+        )
+    first = member.first_world(options.start_timeout)
+    # The whole is that of all workers that there may be: the batch, the rate, the epochs.
+    options = dataclasses.replace(options, worker_replicas=first.max_workers, all_reduce=True)
+    run = plan(options)
+    classifier = training.Classifier.of(options, run.dataset, nets_factory.get_network_fn)
+    if is_chief_of(first, member):
+        training.check_start(options.train_dir, options.checkpoint_path, options.resume)
+        training.check_writable(options.train_dir)
+    worlds = itertools.count()
+    with contextlib.ExitStack() as stack:
+        # Whoever is the chief for the time being evaluates, so nobody builds one before.
+        evaluator = functools.cache(
+            lambda: stack.enter_context(evaluator_of(options, run, classifier))
+        )
+
+        def scores(checkpoint: str) -> dict[str, float]:
+            found = evaluator()
+            return {} if found is None else scores_of(found)(checkpoint)
+
+        def build_for(config: model_deploy.DeploymentConfig) -> elastic.ElasticModel:
+            tf.set_random_seed(options.seed)
+            here = run._replace(config=config)
+            model, arguments = build(options, here, classifier)
+            is_chief = config.replica_id == 0
+            if next(worlds) == 0:
+                announce(options, here, model, is_chief=is_chief)
+            if is_chief:
+                arguments["init_fn"] = restore_fn(options)
+            return elastic.ElasticModel(model, arguments)
+
+        result = elastic.train_elastic(
+            build_for,
+            dataclasses.replace(run.config, num_replicas=1, all_reduce=False),
+            options.train_dir,
+            member=member,
+            max_steps=run.max_steps,
+            start_timeout=options.start_timeout,
+            evaluate=None if run.held_out is None else scores,
+            **options.part(training.LoopOptions),
+        )
+        last = member.world()
+        if last is None or not is_chief_of(last, member):
+            return None
+        if result.total_loss is None:
+            print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")
+        found = evaluator()
+        return None if found is None else evaluate(options, run, found)
+
+
+def is_chief_of(world: World, member: elastic.Member) -> bool:
+    """Whether a worker is the one of the least number."""
+    return member.worker == min(world.workers)
 
 
 def restore_fn(options: TrainOptions) -> Callable[[Any], None] | None:

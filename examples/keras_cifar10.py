@@ -105,7 +105,7 @@ def run_task(options: KerasOptions) -> None:
     if not place.is_chief:
         train_model(options, config, place)
         return
-    with evaluator_of(options) as evaluator:
+    with evaluator_of(options, on_cpu=not gpus) as evaluator:
         model = train_model(options, config, place, evaluator)
         found = evaluator.evaluate(options.train_dir)
     path = os.path.join(options.train_dir, "model.weights.h5")
@@ -157,14 +157,15 @@ def one_cycle(options: KerasOptions) -> Any:
     )
 
 
-def evaluator_of(options: KerasOptions) -> training.Evaluator:
+def evaluator_of(options: KerasOptions, *, on_cpu: bool) -> training.Evaluator:
     """Counts how many of the test images a checkpoint of the model gets right."""
     test = data_of(options, "test")
 
     def predict(batch: Any) -> tuple[Any, Any]:
         return make_model(options)(batch["image"], training=False), batch["label"]
 
-    return training.Evaluator(predict, lambda: next(inputs.eval_batches(**test)))
+    config = DeploymentConfig(clone_on_cpu=on_cpu, precision=options.precision)
+    return training.Evaluator(predict, lambda: next(inputs.eval_batches(**test)), config=config)
 
 
 def accuracy_by(evaluator: training.Evaluator) -> Callable[[str], dict[str, float]]:

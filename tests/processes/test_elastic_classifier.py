@@ -1,0 +1,76 @@
+"""`train_image_classifier` on workers that come and go."""
+
+import os
+import re
+import sys
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tests.processes.harness import LAUNCH, Processes
+
+# Of more steps rounding makes more and more: LeNet leaves a plateau.
+STEPS = 60
+SHARES = 2
+PROGRAM = [
+    *(sys.executable, "-m", "train_image_classifier", "--clone_on_cpu", "--num_clones=1"),
+    "--optimizer=momentum",
+    *("--batch_size=8", f"--max_number_of_steps={STEPS}", "--eval_every_n_steps=30"),
+]
+
+
+def train(folder, lost=None):
+    """Trains by a launcher, of whose workers one may be killed; returns what it has printed."""
+    flags = ["--min_workers=1", f"--max_workers={SHARES}", f"--log_dir={folder}"]
+    with Processes(folder) as processes:
+        launch = processes.start(
+            "launch", [*LAUNCH, *flags, "--", *PROGRAM, f"--train_dir={folder}/run"], guarded=False
+        )
+        if lost is not None:
+            pid = int(launch.wait_for_line(rf"^worker {lost}\| process (\d+)$").group(1))
+            launch.wait_for_line(rf"^worker {lost}\| step 20/")
+            os.kill(pid, 9)
+        assert launch.wait() == 0, launch.log
+        assert processes.living() == []
+    return launch.log
+
+
+def values(folder):
+    """All that the checkpoint of the last step has: arrays by name."""
+    reader = tf.train.load_checkpoint(str(folder / "run" / f"model.ckpt-{STEPS}"))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+@pytest.mark.slow
+def test_a_run_that_loses_its_chief_ends_as_one_that_does_not(tmp_path):
+    """Weights, positions and accuracies are those of the undisturbed run; the heir evaluates."""
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "lost").mkdir()
+    logs = {0: train(tmp_path / "whole"), 1: train(tmp_path / "lost", lost=0)}
+    for chief, log in logs.items():
+        lines = re.findall(r"^worker (\d)\| (evaluation|test accuracy) at step (\d+)", log, re.M)
+        assert lines[-1] == (str(chief), "test accuracy", str(STEPS))
+    assert "world 2: worker 1 is one of 1 and takes 2 of 2 shares" in logs[1]
+    expected, found = values(tmp_path / "whole"), values(tmp_path / "lost")
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.slow
+def test_what_an_elastic_run_cannot_do(tmp_path):
+    """It ends at once, with a line that names the flag."""
+    flags = [
+        f"--train_dir={tmp_path}/run",
+        "--model_name=keras/MobileNetV2",
+        "--export_keras=a.keras",
+    ]
+    with Processes(tmp_path) as processes:
+        launch = processes.start(
+            "launch",
+            [*LAUNCH, "--min_workers=1", "--max_workers=1", "--", *PROGRAM, *flags],
+            guarded=False,
+        )
+        assert launch.wait() != 0
+    assert "export_keras must be None for an elastic run, got 'a.keras'" in launch.log
