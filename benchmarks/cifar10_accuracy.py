@@ -90,7 +90,7 @@ def _train(command: Sequence[str]) -> Curve:
             [sys.executable, "-u", *command, f"--train_dir={folder}/run"],
             cwd=_ROOT,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,  # where progress goes
             text=True,
         )
         assert process.stdout is not None
@@ -98,7 +98,7 @@ def _train(command: Sequence[str]) -> Curve:
             found = re.search(r"evaluation at step \d+:.* accuracy ([0-9.]+)", line)
             if found:
                 curve.append(((time.monotonic() - began) / 60, float(found[1])))
-        if process.wait():
+        if process.wait() or not curve:
             raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
     return curve
 
