@@ -29,7 +29,6 @@ with without_tensorflow_notices():
     import model_deploy
     from model_deploy import elastic, inputs, training
     from model_deploy import keras as keras_lib
-    from model_deploy.checks import check_choice
     from model_deploy.cluster import WORLD_FILE, ClusterOptions, World, end_process
     from model_deploy.commands import named_as, option, run_command, write_options
     from nets import keras_networks, nets_factory
@@ -96,7 +95,7 @@ class TrainOptions(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("model_name", self.model_name, nets_factory.all_network_names())
+        nets_factory.check_network_name("model_name", self.model_name)
         if self.deterministic:
             self._check_order_of_updates()
         if self.export_keras is not None:
@@ -120,6 +119,30 @@ class TrainOptions(
                 f"deterministic must be False with worker_replicas={self.worker_replicas} on "
                 "parameter servers, got True; --all_reduce adds up in a fixed order"
             )
+
+
+class Evaluations:
+    """Those of a run's checkpoints; the newest one is not evaluated twice.
+
+    Args:
+      evaluator: of the held-out split.
+    """
+
+    def __init__(self, evaluator: training.Evaluator) -> None:
+        self._evaluator = evaluator
+        self._last: training.Evaluation | None = None
+
+    def scores(self, checkpoint: str) -> dict[str, float]:
+        """What the loop shows of a checkpoint."""
+        found = self._last = self._evaluator.evaluate(checkpoint)
+        return {"accuracy": found.accuracy, "recall_at_5": found.recall_at_5}
+
+    def of_newest(self, train_dir: str) -> training.Evaluation:
+        """The evaluation of the newest checkpoint in a folder that this run writes."""
+        newest = training.find_checkpoint(train_dir)
+        if self._last is None or self._last.checkpoint != newest:
+            self._last = self._evaluator.evaluate(newest)
+        return self._last
 
 
 class Run(NamedTuple):
@@ -319,19 +342,19 @@ def train(options: TrainOptions, place: training.Place | None = None) -> float |
         # `train` checks both, too, but only when the graph has been built.
         training.check_start(options.train_dir, options.checkpoint_path, options.resume)
         training.check_writable(options.train_dir)
-    with evaluator_of(options, run, classifier) as evaluator:
+    with evaluations_of(options, run, classifier) as evaluations:
         place = place or training.Place(options.master)
-        result = train_model(options, run, classifier, evaluator, place)
+        result = train_model(options, run, classifier, evaluations, place)
         if result.total_loss is None:
             print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")
-        return None if evaluator is None else evaluate(options, run, evaluator)
+        return None if evaluations is None else evaluate(options, run, evaluations)
 
 
 def train_model(
     options: TrainOptions,
     run: Run,
     classifier: training.Classifier,
-    evaluator: training.Evaluator | None,
+    evaluations: Evaluations | None,
     place: training.Place,
 ) -> training.TrainResult:
     """Builds the graph and makes all steps."""
@@ -347,7 +370,7 @@ def train_model(
             is_chief=is_chief,
             place=place,
             init_fn=restore_fn(options) if is_chief else None,
-            evaluate=None if evaluator is None else scores_of(evaluator),
+            evaluate=None if evaluations is None else evaluations.scores,
             **shown,
             **options.part(training.LoopOptions),
         )
@@ -404,13 +427,13 @@ def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | No
     worlds = itertools.count()
     with contextlib.ExitStack() as stack:
         # Whoever is the chief for the time being evaluates, so nobody builds one before.
-        evaluator = functools.cache(
-            lambda: stack.enter_context(evaluator_of(options, run, classifier))
+        evaluations = functools.cache(
+            lambda: stack.enter_context(evaluations_of(options, run, classifier))
         )
 
         def scores(checkpoint: str) -> dict[str, float]:
-            found = evaluator()
-            return {} if found is None else scores_of(found)(checkpoint)
+            found = evaluations()
+            return {} if found is None else found.scores(checkpoint)
 
         def build_for(config: model_deploy.DeploymentConfig) -> elastic.ElasticModel:
             tf.set_random_seed(options.seed)
@@ -438,7 +461,7 @@ def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | No
             return None
         if result.total_loss is None:
             print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")
-        found = evaluator()
+        found = evaluations()
         return None if found is None else evaluate(options, run, found)
 
 
@@ -464,10 +487,10 @@ def export_keras(options: TrainOptions, path: str) -> None:
 
 
 @contextlib.contextmanager
-def evaluator_of(
+def evaluations_of(
     options: TrainOptions, run: Run, classifier: training.Classifier
-) -> Iterator[training.Evaluator | None]:
-    """The chief's evaluator on the test split, or else the validation split; None without."""
+) -> Iterator[Evaluations | None]:
+    """The chief's evaluations on the test split, or else the validation split; None without."""
     if options.task != 0:
         yield None
         return
@@ -488,22 +511,12 @@ def evaluator_of(
     )
     held_out = training.get_dataset(options, run.held_out)
     with classifier.evaluator(held_out, config) as evaluator:
-        yield evaluator
+        yield Evaluations(evaluator)
 
 
-def scores_of(evaluator: training.Evaluator) -> Callable[[str], dict[str, float]]:
-    """What the loop calls to evaluate a checkpoint."""
-
-    def scores(checkpoint: str) -> dict[str, float]:
-        found = evaluator.evaluate(checkpoint)
-        return {"accuracy": found.accuracy, "recall_at_5": found.recall_at_5}
-
-    return scores
-
-
-def evaluate(options: TrainOptions, run: Run, evaluator: training.Evaluator) -> float:
+def evaluate(options: TrainOptions, run: Run, evaluations: Evaluations) -> float:
     """Evaluates the newest checkpoint."""
-    found = evaluator.evaluate(options.train_dir)
+    found = evaluations.of_newest(options.train_dir)
     print(
         f"{run.held_out} accuracy at step {found.global_step}: {found.accuracy:.4f} "
         f"({found.examples} images)"

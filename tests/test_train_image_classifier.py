@@ -238,6 +238,38 @@ BAD = {
 }
 
 
+def test_the_last_checkpoint_is_evaluated_once(tmp_path, capsys, monkeypatch):
+    """What was found at the last step is the result, without a second look at the test images."""
+    evaluated = []
+    evaluate = training.Evaluator.evaluate
+
+    def counting(self, checkpoint):
+        evaluated.append(os.path.basename(checkpoint))
+        return evaluate(self, checkpoint)
+
+    monkeypatch.setattr(training.Evaluator, "evaluate", counting)
+    flags = ["--dataset_name=synthetic", "--batch_size=2", "--eval_every_n_steps=2"]
+    code, out, err = _main(
+        capsys, f"--train_dir={tmp_path}", *flags, "--max_number_of_steps=4", "--clone_on_cpu"
+    )
+    assert code == 0, err
+    assert evaluated == ["model.ckpt-2", "model.ckpt-4"]
+    [accuracy] = re.findall(r"evaluation at step 4:  accuracy ([\d.]+)", err)
+    assert re.search(rf"^test accuracy at step 4: {accuracy} ", out, re.MULTILINE)
+
+
+def test_a_network_that_is_not_of_keras_needs_no_keras():
+    """Settings are checked without what takes seconds to import."""
+    program = (
+        "import sys, train_image_classifier as script; script.TrainOptions(model_name='resnet_9');"
+        "print([name for name in ('keras', 'sklearn', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert done.stdout == "[]\n"
+
+
 @pytest.mark.parametrize(("arguments", "code", "message"), BAD.values(), ids=BAD)
 def test_bad_flags(tmp_path, capsys, arguments, code, message):
     """A bad flag is one line that names it, the rule and the value; nothing is written."""

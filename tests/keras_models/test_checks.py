@@ -67,8 +67,17 @@ def test_one_clone_may_be_stateful(library):
     assert len(tf.get_collection(tf.GraphKeys.UPDATE_OPS)) == 1
 
 
-@BOTH
-@pytest.mark.not_v1("in a loop of TensorFlow 1 its own error comes first, which names the layer")
+@pytest.mark.parametrize(
+    "library",
+    [
+        KERASES["keras"],
+        pytest.param(
+            KERASES["tf_keras"],
+            marks=pytest.mark.not_v1("TensorFlow 1's own error comes first, and names the layer"),
+        ),
+    ],
+    ids=["keras", "tf_keras"],
+)
 def test_an_assignment_in_a_loop(library):
     """What each clone would assign in a loop is named, and its layer."""
 
