@@ -89,16 +89,6 @@ def all_network_names() -> list[str]:
     return [*network_names(), *keras_networks.names()]
 
 
-def check_network_name(field: str, name: str) -> None:
-    """Checks that there is a network; Keras is imported only for a name that is none of those here.
-
-    Raises:
-      ValueError: naming the field, all names and `name`.
-    """
-    if name not in networks_map and name not in text_networks_map:
-        check_choice(field, name, all_network_names())
-
-
 def get_network(name: str) -> Network:
     """Returns the function of the network called `name` and that of its arg scope.
 
@@ -107,7 +97,8 @@ def get_network(name: str) -> Network:
     """
     if name.startswith(keras_networks.PREFIX):
         return keras_networks.get_network(name)
-    check_network_name("name", name)
+    if name not in network_names():  # else Keras is not imported
+        check_choice("name", name, all_network_names())
     if name in networks_map:
         return Network(networks_map[name], arg_scopes_map[name])
     return Network(text_networks_map[name], text_arg_scopes_map[name])

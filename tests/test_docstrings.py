@@ -84,7 +84,7 @@ WITHOUT_TENSORS = _table(
     internals: SlurmStep add_control_inputs calls_itself_stateful clear_attribute forget_slots
         fresh_names fusing_batch_norms gpu_kernels hide_deprecations in_old_control_flow
         in_stateless_scope is_partitioned is_resource_variable keras_backend layer_variables
-        leaving_batch_moments
+        leaving_batch_moments makes_old_control_flow
         maker_of_variable making_ops_by normalizes_examples ops_are_deterministic set_attribute
         set_constraint set_device set_initializer slurm_step sublayers tape_records tf_variable
         watching_layers with_operators works_eagerly_only xla_kernels
