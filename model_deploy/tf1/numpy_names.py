@@ -14,15 +14,13 @@ _TYPES = {
     "object": object,
     "str": str,
 }
-# Gone since NumPy 2 -> what they were.
+# Gone since NumPy 2, some later, and some that warned before -> what they were.
 _RENAMED = {
     "Inf": "inf",
     "NaN": "nan",
     "alltrue": "all",
-    "asscalar": None,
     "cumproduct": "cumprod",
     "float_": "float64",
-    "in1d": "isin",
     "product": "prod",
     "sometrue": "any",
     "string_": "bytes_",
@@ -34,12 +32,12 @@ _RENAMED = {
 def old_numpy(numpy: types.ModuleType) -> types.ModuleType:
     """NumPy as programs of its time use it, with `np.float` and the like."""
 
-    def renamed(name: str) -> Any:
-        new = _RENAMED[name]
-        return (lambda value: value.item()) if new is None else getattr(numpy, new)
+    def in1d(elements: Any, *args: Any, **kwargs: Any) -> Any:
+        return numpy.isin(numpy.ravel(elements), *args, **kwargs)
 
     extras = {name: functools.partial(lambda kind: kind, kind) for name, kind in _TYPES.items()}
     extras |= {
-        name: functools.partial(renamed, name) for name in _RENAMED if not hasattr(numpy, name)
+        name: functools.partial(getattr, numpy, renamed) for name, renamed in _RENAMED.items()
     }
+    extras |= {"asscalar": lambda: lambda array: array.item(), "in1d": lambda: in1d}
     return OldModule("numpy", [numpy], extras)

@@ -23,6 +23,19 @@ def _input(library, shape):
     return layers.InputLayer(shape=shape) if library is keras else layers.InputLayer(shape)
 
 
+def averages_activity(library):
+    """Whether activity regularizers are divided by the batch: in tf-keras, and since Keras 3.14."""
+    version = tuple(int(part) for part in library.__version__.split(".")[:2])
+    return library is tf_keras or version >= (3, 14)
+
+
+def averaged(library, regularizer):
+    """An activity regularizer that is a mean over examples, as a law of batches needs."""
+    if averages_activity(library):
+        return regularizer
+    return lambda output: regularizer(output) / tf.cast(tf.shape(output)[0], output.dtype)
+
+
 def mlp(library):
     """Sequential: regularizers of weights, and of activations."""
     layers, l2 = library.layers, library.regularizers.L2
@@ -34,7 +47,7 @@ def mlp(library):
                 "tanh",
                 kernel_initializer=formula,
                 kernel_regularizer=l2(0.02),
-                activity_regularizer=l2(0.05),
+                activity_regularizer=averaged(library, l2(0.05)),
             ),
             layers.Dense(
                 NUM_CLASSES, kernel_initializer=formula, bias_regularizer=l2(0.1), name="logits"

@@ -39,7 +39,7 @@ def test_other_names_are_numpys():
     assert old.random is np.random
     assert old.__version__ == np.__version__
     assert (old.Inf, np.isnan(old.NaN)) == (np.inf, True)
-    assert old.in1d([1, 2], [2]).tolist() == [False, True]
+    assert old.in1d([[1], [2]], [2]).tolist() == [False, True]
     assert old_numpy(np) is old
     for name in ("float", "int", "asscalar"):
         assert name not in vars(np)

@@ -47,7 +47,7 @@ def test_own_int_is_called():
 @pytest.mark.parametrize("array", ["np.zeros([2])", "np.zeros([0])"])
 def test_other_arrays_are_refused(array):
     """An array of another size than one is no number."""
-    with pytest.raises(TypeError, match=r"0-dimensional|size-1"):
+    with pytest.raises(TypeError, match=r"0-dimensional|size-1|length-1"):
         run(f"int({array})")
 
 
