@@ -252,6 +252,7 @@ def build_inputs(
     follow_step = not options.asynchronous and (
         run.config.num_replicas == 1 or options.all_reduce or options.sync_replicas
     )
+    augmentation = inputs.Augmentation(**options.part(inputs.Augmentation))
     pipelines = [
         classifier.train_batches(
             run.dataset,
@@ -259,7 +260,7 @@ def build_inputs(
             seed=options.seed,
             shuffle_block=options.shuffle_block,
             fast_decode=options.fast_decode,
-            augmentation=inputs.Augmentation(**options.part(inputs.Augmentation)),
+            augmentation=augmentation,
             position=model_deploy.batches_taken(run.config) if follow_step else None,
             **arguments,
         )
