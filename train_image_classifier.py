@@ -17,7 +17,7 @@ import functools
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from model_deploy.commands import without_tensorflow_notices
@@ -30,7 +30,7 @@ with without_tensorflow_notices():
     from model_deploy import elastic, inputs, training
     from model_deploy import keras as keras_lib
     from model_deploy.checks import check_choice
-    from model_deploy.cluster import WORLD_FILE, ClusterOptions, World, end_process
+    from model_deploy.cluster import WORLD_FILE, ClusterOptions, end_process
     from model_deploy.commands import named_as, option, run_command, write_options
     from nets import keras_networks, nets_factory
 
@@ -38,6 +38,13 @@ with without_tensorflow_notices():
 DEFAULT_EPOCHS = 20
 # Of more classes a picture of the confusion matrix would show nothing.
 MOST_CLASSES_SHOWN = 100
+# What an elastic run has no use for: flags that name another cluster or another way to train, and
+# what it cannot do while workers come and go.
+NOT_ELASTIC = (
+    *("master", "cluster_source", "job_name", "task", "task_id", "ps_hosts", "worker_hosts"),
+    *("num_ps_tasks", "sync_replicas", "asynchronous", "accumulate_steps", "sync_batch_norm"),
+    *("wire_precision", "copies_check_every_n_steps", "export_keras"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,6 +200,29 @@ def plan(options: TrainOptions) -> Run:
     return Run(config, dataset, batch_size, steps_per_epoch, max_steps, batches)
 
 
+def prepare(options: TrainOptions, *, checks_start: bool) -> tuple[Run, training.Classifier]:
+    """Makes ready what graphs are built of, and ops to be deterministic, if they are to be.
+
+    Args:
+      options: the settings.
+      checks_start: whether to look at the train_dir, as the process that begins to fill it.
+
+    Raises:
+      ValueError: for a setting that breaks a rule.
+      OSError: if the train_dir cannot be written.
+    """
+    if options.deterministic:
+        # Of the whole process, and read when ops are made: those of the evaluation, too.
+        tensorflow.config.experimental.enable_op_determinism()
+    run = plan(options)
+    classifier = training.Classifier.of(options, run.dataset, nets_factory.get_network_fn)
+    if checks_start:
+        # `train` checks both, too, but only when the graph has been built.
+        training.check_start(options.train_dir, options.checkpoint_path, options.resume)
+        training.check_writable(options.train_dir)
+    return run, classifier
+
+
 def build(
     options: TrainOptions, run: Run, classifier: training.Classifier
 ) -> tuple[model_deploy.DeployedModel, dict[str, Any]]:
@@ -252,6 +282,7 @@ def build_inputs(
     follow_step = not options.asynchronous and (
         run.config.num_replicas == 1 or options.all_reduce or options.sync_replicas
     )
+    augmentation = inputs.Augmentation(**options.part(inputs.Augmentation))
     pipelines = [
         classifier.train_batches(
             run.dataset,
@@ -259,7 +290,7 @@ def build_inputs(
             seed=options.seed,
             shuffle_block=options.shuffle_block,
             fast_decode=options.fast_decode,
-            augmentation=inputs.Augmentation(**options.part(inputs.Augmentation)),
+            augmentation=augmentation,
             position=model_deploy.batches_taken(run.config) if follow_step else None,
             **arguments,
         )
@@ -297,8 +328,7 @@ def run_task(options: TrainOptions) -> float | None:
       SystemExit: in a parameter server, once the run has ended.
     """
     if os.environ.get(WORLD_FILE):
-        with named_as(num_replicas="max_workers", worker_replicas="max_workers"):
-            return train_in_worlds(options, elastic.Member.of(os.environ))
+        return train_in_worlds(options, elastic.Member.of(os.environ))
     place = training.join_cluster(
         os.environ,
         options,
@@ -334,16 +364,7 @@ def train(options: TrainOptions, place: training.Place | None = None) -> float |
       ValueError: for a setting that breaks a rule.
       OSError: if the train_dir cannot be written.
     """
-    if options.deterministic:
-        # Of the whole process, and read when ops are made: those of the evaluation, too.
-        tensorflow.config.experimental.enable_op_determinism()
-    run = plan(options)
-    classifier = training.Classifier.of(options, run.dataset, nets_factory.get_network_fn)
-    is_chief = options.task == 0
-    if is_chief:
-        # `train` checks both, too, but only when the graph has been built.
-        training.check_start(options.train_dir, options.checkpoint_path, options.resume)
-        training.check_writable(options.train_dir)
+    run, classifier = prepare(options, checks_start=options.task == 0)
     with evaluations_of(options, run, classifier) as evaluations:
         place = place or training.Place(options.master)
         result = train_model(options, run, classifier, evaluations, place)
@@ -364,7 +385,9 @@ def train_model(
     with tf.Graph().as_default():
         tf.set_random_seed(options.seed)
         model, shown = build(options, run, classifier)
-        announce(options, run, model, is_chief=is_chief)
+        if is_chief:
+            note_settings(options, run, options.resume)
+        announce(options, run, model)
         result = model_deploy.train(
             model,
             options.train_dir,
@@ -381,18 +404,29 @@ def train_model(
         return result
 
 
-def announce(
-    options: TrainOptions, run: Run, model: model_deploy.DeployedModel, *, is_chief: bool
-) -> None:
-    """Says what has been built; the chief notes the settings of the run."""
-    if is_chief:
-        # Not before it is known that the checkpoint is one of this model: the options of
-        # another run stay as they are. `train` looks for the checkpoint, too.
-        training.fitting_checkpoint(options.train_dir, options.resume)
-        # With the step at which it will end: who watches the run wants to know.
-        resolved = dataclasses.replace(options, max_number_of_steps=run.max_steps)
-        write_options(resolved, options.train_dir)
-        show_options(resolved)
+def note_settings(options: TrainOptions, run: Run, resume: str) -> None:
+    """Writes the settings of the run into its folder, for other commands and for TensorBoard.
+
+    Not before it is known that the checkpoint is one of this model: the options of another run stay
+    as they are.  `train` looks for the checkpoint, too.
+
+    Args:
+      options: the settings.
+      run: what is trained.
+      resume: where the run goes on from, as `training.fitting_checkpoint` takes it.
+
+    Raises:
+      ValueError: as `training.fitting_checkpoint`.
+    """
+    training.fitting_checkpoint(options.train_dir, resume)
+    # With the step at which it will end: who watches the run wants to know.
+    resolved = dataclasses.replace(options, max_number_of_steps=run.max_steps)
+    write_options(resolved, options.train_dir)
+    show_options(resolved)
+
+
+def announce(options: TrainOptions, run: Run, model: model_deploy.DeployedModel) -> None:
+    """Says what has been built."""
     print_banner(options, run)
     if options.describe:
         print(model_deploy.describe(model))
@@ -414,19 +448,17 @@ def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | No
       ValueError: for a setting that breaks a rule.
       OSError: if the train_dir cannot be written, or too few workers are there.
     """
-    if options.export_keras is not None:
-        raise ValueError(
-            f"export_keras must be None for an elastic run, got {options.export_keras!r}"
-        )
+    check_defaults(options, NOT_ELASTIC)
     first = member.first_world(options.start_timeout)
+    if options.worker_replicas != first.max_workers:  # which `options.yaml` of such a run has
+        check_defaults(options, ["worker_replicas"])
     # The whole is that of all workers that there may be: the batch, the rate, the epochs.
     options = dataclasses.replace(options, worker_replicas=first.max_workers, all_reduce=True)
-    run = plan(options)
-    classifier = training.Classifier.of(options, run.dataset, nets_factory.get_network_fn)
-    if is_chief_of(first, member):
-        training.check_start(options.train_dir, options.checkpoint_path, options.resume)
-        training.check_writable(options.train_dir)
-    worlds = itertools.count()
+    with named_as(num_replicas="max_workers", worker_replicas="max_workers"):
+        # Not only the chief: the others would take its error for a loss, and go on without it.
+        # Who comes late finds checkpoints of this run.
+        run, classifier = prepare(options, checks_start=not member.came_late)
+    built, noted = itertools.count(), itertools.count()
     with contextlib.ExitStack() as stack:
         # Whoever is the chief for the time being evaluates, so nobody builds one before.
         evaluations = functools.cache(
@@ -441,11 +473,14 @@ def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | No
             tf.set_random_seed(options.seed)
             here = run._replace(config=config)
             model, arguments = build(options, here, classifier)
-            is_chief = config.replica_id == 0
-            if next(worlds) == 0:
-                announce(options, here, model, is_chief=is_chief)
-            if is_chief:
+            is_first = next(built) == 0
+            if config.replica_id == 0:
+                if next(noted) == 0:  # a chief before may have been lost before it could
+                    starts = is_first and not member.came_late
+                    note_settings(options, run, options.resume if starts else "auto")
                 arguments["init_fn"] = restore_fn(options)
+            if is_first:
+                announce(options, here, model)
             return elastic.ElasticModel(model, arguments)
 
         result = elastic.train_elastic(
@@ -459,7 +494,7 @@ def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | No
             **options.part(training.LoopOptions),
         )
         last = member.world()
-        if last is None or not is_chief_of(last, member):
+        if last is None or last.chief != member.worker:
             return None
         if result.total_loss is None:
             print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")
@@ -467,9 +502,18 @@ def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | No
         return None if found is None else evaluate(options, run, found)
 
 
-def is_chief_of(world: World, member: elastic.Member) -> bool:
-    """Whether a worker is the one of the least number."""
-    return member.worker == min(world.workers)
+def check_defaults(options: TrainOptions, names: Collection[str]) -> None:
+    """Checks that fields which an elastic run has no use for have their defaults.
+
+    Raises:
+      ValueError: naming the first one that has not, its default and its value.
+    """
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        if field.name in names and value != field.default:
+            raise ValueError(
+                f"{field.name} must be {field.default!r} for an elastic run, got {value!r}"
+            )
 
 
 def restore_fn(options: TrainOptions) -> Callable[[Any], None] | None:

@@ -37,7 +37,7 @@ class World:
     Attributes:
       generation: number of the world; that of a later one is larger.
       max_workers: into how many shares a global batch is divided, whoever takes them.
-      workers: `host:port` of each worker by its number; the one with the least is the chief.
+      workers: `host:port` of each worker by its number.
 
     Raises:
       ValueError: naming field, rule and value: for a number out of its range, no worker, more
@@ -59,6 +59,11 @@ class World:
             )
         object.__setattr__(self, "workers", dict(sorted(self.workers.items())))
         Cluster(tuple(self.workers.values()))
+
+    @property
+    def chief(self) -> int:
+        """The number of the worker that writes checkpoints and events: the least."""
+        return next(iter(self.workers))
 
     def cluster(self, worker: int) -> Cluster:
         """The cluster of this world, as the worker of that number sees it."""

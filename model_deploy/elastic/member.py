@@ -22,6 +22,9 @@ class Member:
       path: the file of the world.
       worker: the number of this worker.
 
+    Attributes:
+      came_late: whether there was a world without it when it asked for its first one.
+
     Raises:
       ValueError: if `worker` is no whole number.
     """
@@ -31,6 +34,7 @@ class Member:
             raise ValueError(f"worker must be a whole number, got {worker!r}")
         self.path = os.fspath(path)
         self.worker = worker
+        self.came_late = False
         self._broken: str | None = None
 
     @classmethod
@@ -76,6 +80,7 @@ class Member:
             world = read_world(self.path)
             if self.worker in world.workers:
                 return world
+            self.came_late = True
         with contextlib.suppress(OSError), open(ready_file(self.path, self.worker), "w"):
             pass
         found = self._wait(lambda world: self.worker in world.workers, timeout)

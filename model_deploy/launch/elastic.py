@@ -120,7 +120,7 @@ class ElasticLauncher(Launcher):
 
     @property
     def _members(self) -> Sequence[int]:
-        """The numbers of the workers in the world, the chief's first."""
+        """The numbers of the workers in the world."""
         return [] if self._world is None else list(self._world.workers)
 
     def _is_there(self, task: TaskProcess) -> bool:
@@ -139,8 +139,10 @@ class ElasticLauncher(Launcher):
 
     def _has_completed(self, running: Sequence[TaskProcess]) -> bool:
         """Whether the run is over: a chief has ended well, and others have had time to."""
-        chief = next((t for t in self._tasks if self._number_of[t.name] in self._members[:1]), None)
-        if chief is None or chief.returncode != 0:
+        if self._world is None:
+            return False
+        [chief] = [t for t in self._tasks if self._number_of[t.name] == self._world.chief]
+        if chief.returncode != 0:
             return False
         late = time.monotonic() - (self._done_since or 0) >= self._options.grace_secs
         if running and late:

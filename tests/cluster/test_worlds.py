@@ -13,6 +13,7 @@ def test_written_and_read(tmp_path):
     write_world(tmp_path / "world.json", world)
     assert read_world(tmp_path / "world.json") == world
     assert list(world.workers) == [2, 7]
+    assert world.chief == 2
     assert world.cluster(7).task_id == 1
     assert world.cluster(2).is_chief
     assert ready_file("a/world.json", 3) == "a/world.json.ready-3"

@@ -43,6 +43,10 @@ def test_worlds(tmp_path, capsys):
     second = World(2, 2, {0: "a:2", 1: "b:2"})
     write_world(path, second)
     assert member.first_world(0.1) == second
+    assert member.came_late
+    on_time = Member(path, 1)
+    assert on_time.first_world(0.1) == second
+    assert not on_time.came_late
     assert member.next_world(World(1, 2, {0: "a:1"}), 0.1) == second
     assert member.next_world(second, 0.1) is None
 

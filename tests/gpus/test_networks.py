@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import deploy
 from nets import nets_factory
 from tests.goldens import LogicalDevices, cpu_config
-from tests.nets import reference
+from tests.nets import graphs, reference
 
 BATCH_SIZE, NUM_CLASSES = 2, 10
 
@@ -37,12 +37,7 @@ def _step(name, config):
         gradients = tf.gradients(model.total_loss, tf.trainable_variables())
         norms = [tf.norm(each) for each in gradients if each is not None]
         with tf.Session(config=cpu_config(1)) as session:
-            # From the CPU in both cases: GPUs draw other numbers from a seed.
-            generator = np.random.RandomState(0)
-            session.run(tf.global_variables_initializer())
-            for variable in tf.trainable_variables():
-                start = generator.normal(0, 0.05, variable.shape.as_list())
-                variable.load(start.astype(np.float32), session)
+            graphs.initialize_alike(session)
             found = session.run([model.total_loss, *norms])
             session.run(model.train_op)
             after = session.run(model.total_loss)

@@ -13,7 +13,7 @@ from nets import nets_factory
 from tests import devices
 from tests.all_reduce.test_step import start
 from tests.goldens import LogicalDevices, classify, cpu_config, formula
-from tests.nets import reference
+from tests.nets import graphs, reference
 
 IMAGES = np.cos(np.arange(8 * 8 * 8 * 3)).reshape(8, 8, 8, 3).astype(np.float32)
 LABELS = np.arange(8) % 3
@@ -150,11 +150,7 @@ def _gradients(name, size, data_format):
         known = [each for each in gradients if each is not None]
         needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [model.total_loss.op.name])
         with tf.Session(config=training.session_config(config)) as session:
-            generator = np.random.RandomState(0)
-            session.run(tf.global_variables_initializer())
-            for variable in tf.trainable_variables():
-                start = generator.normal(0, 0.05, variable.shape.as_list())
-                variable.load(start.astype(np.float32), session)
+            graphs.initialize_alike(session)
             found = session.run([model.total_loss, *known])
     return found, [node.name for node in needed.node if node.op == "Transpose"]
 

@@ -86,6 +86,18 @@ def load_weights(
     sess.run([v.initializer for v in tf.global_variables() if v.dtype.base_dtype != tf.float32])
 
 
+def initialize_alike(sess: tf.Session) -> None:
+    """Initializes the current graph, its trainable variables with small normal numbers.
+
+    They are NumPy's: TensorFlow draws others from a seed on each kind of device.
+    """
+    random = np.random.RandomState(0)
+    sess.run(tf.global_variables_initializer())
+    for variable in tf.trainable_variables():
+        values = random.normal(0, 0.05, variable.shape.as_list())
+        variable.load(values.astype(np.float32), sess)
+
+
 def static_shapes(end_points: dict[str, Any]) -> list[list[Any]]:
     """Returns `[key, shape]` of the end points, in order."""
     return [[key, value.shape.as_list()] for key, value in end_points.items()]
