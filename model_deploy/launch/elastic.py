@@ -141,8 +141,9 @@ class ElasticLauncher(Launcher):
         """Whether the run is over: a chief has ended well, and others have had time to."""
         if self._world is None:
             return False
-        [chief] = [t for t in self._tasks if self._number_of[t.name] == self._world.chief]
-        if chief.returncode != 0:
+        number = self._world.chief
+        chief = next((t for t in self._tasks if self._number_of[t.name] == number), None)
+        if chief is None or chief.returncode != 0:
             return False
         late = time.monotonic() - (self._done_since or 0) >= self._options.grace_secs
         if running and late:
