@@ -74,6 +74,11 @@ class Batching:
                 "randaugment_layers must be 0 for a preprocessing without takes_extra_augment, "
                 f"got {self.augmentation.randaugment_layers} with {self.family.name!r}"
             )
+        if self.augmentation.crop_padding is not None and not self.family.takes_padding:
+            raise ValueError(
+                "crop_padding must be None for a preprocessing without takes_padding, "
+                f"got {self.augmentation.crop_padding} with {self.family.name!r}"
+            )
         if self.image_size is None and None in self.dataset.image_shape[:2]:
             raise ValueError(
                 f"image_size must be given for dataset {self.dataset.name!r}, whose images vary "
@@ -324,6 +329,8 @@ class Batching:
             extra = self.augmentation.before_normalization(seeds)
             if extra is not None:
                 options["extra_augment"] = extra
+            if self.augmentation.crop_padding is not None:
+                options["padding"] = self.augmentation.crop_padding
             images = self.family.train(images, *self.size, seeds, **options)
             images = self.augmentation.after_normalization(images, seeds)
         result = {"image": images[0] if lonely else images, "label": example["label"]}

@@ -9,6 +9,7 @@ import tensorflow as tf
 from model_deploy import inputs
 from model_deploy.inputs import augmentation
 from model_deploy.inputs.augmentation import erasing, operations, randaugment
+from tests.inputs.sessions import train_values
 
 # More than 512 pixels, so that equalizing has a step of 2.
 SHAPES = [(23, 27, 3), (26, 22, 1)]
@@ -288,6 +289,7 @@ def test_families_give_cut_images_before_they_normalize(family):
         ({"mixup": -0.1}, "mixup must be at least 0, got -0.1"),
         ({"mixup": math.inf}, "mixup must be finite, got inf"),
         ({"cutmix": 2000}, "cutmix must be at most 1000, got 2000"),
+        ({"crop_padding": -1}, "crop_padding must be at least 0, got -1"),
         ({"cutmix": "1"}, "cutmix must be a number, got '1'"),
     ],
 )
@@ -308,3 +310,18 @@ def test_randaugment_rejects(shape, message):
     """Images that its operations have no meaning for are an error when the graph is built."""
     with tf.Graph().as_default(), pytest.raises(ValueError, match=message):
         randaugment.randaugment(tf.zeros(shape, tf.uint8), tf.zeros([1, 2], tf.int64), 1, 9)
+
+
+@pytest.mark.parametrize(("padding", "least", "most"), [(0, 1, 1), (2, 0, 0.25)])
+def test_crop_padding_reaches_the_family(padding, least, most):
+    """Without padding images of the right size are mirrored at most; with it 24 of 25 are moved."""
+    dataset = inputs.get_dataset("synthetic", "train", num_examples=64, image_size=8)
+    family = inputs.get_preprocessing("padded_crop")
+    whole = run(lambda: family.evaluate(tf.constant(dataset.source.arrays[0]), 8, 8))
+    settings = augmentation.Augmentation(crop_padding=padding)
+    options = {"batch_size": 64, "preprocessing": family, "augmentation": settings}
+    [[batch]] = train_values(dataset, 1, **options)
+    found = batch["image"]
+    known = np.concatenate([whole, whole[:, :, ::-1]])
+    distances = np.abs(found[:, np.newaxis] - known).max(axis=(2, 3, 4)).min(axis=1)
+    assert least <= np.mean(distances < 1e-5) <= most

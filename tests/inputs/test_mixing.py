@@ -267,6 +267,12 @@ def test_labels_stay_numbers_without_mixing():
             "got 2 with 'mine'",
             id="family",
         ),
+        pytest.param(
+            {"augmentation": inputs.Augmentation(crop_padding=2)},
+            "crop_padding must be None for a preprocessing without takes_padding, "
+            "got 2 with 'lenet'",
+            id="padding",
+        ),
     ],
 )
 def test_train_batches_rejects(options, message):

@@ -26,6 +26,9 @@ class Augmentation(Options):
       mixup: both parameters of the Beta distribution of mixup's shares; 0 is no mixup.
       cutmix: both parameters of the Beta distribution of cutmix's areas; 0 is no cutmix.  With
         mixup as well, each example has one of the two, with the same probability.
+      crop_padding: how many zeros are on each side of the images of which `cifarnet` and
+        `padded_crop` cut parts out; None is what the family has.  With fewer, images are shifted
+        less, which short runs learn more of.
 
     Raises:
       ValueError: as `Options`.
@@ -56,6 +59,12 @@ class Augmentation(Options):
         "alpha of cutmix, a box of one training image in another; 0: none",
         minimum=0,
         maximum=1000,
+    )
+
+    crop_padding: int | None = option(
+        None,
+        "zeros on each side of images that cifarnet and padded_crop cut; default: 4",
+        minimum=0,
     )
 
     @property

@@ -30,7 +30,9 @@ def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False
     return tf.image.per_image_standardization(part)
 
 
-@families.register_preprocessing("cifarnet", evaluate, batched=True, takes_extra_augment=True)
+@families.register_preprocessing(
+    "cifarnet", evaluate, batched=True, takes_extra_augment=True, takes_padding=True
+)
 def train(
     batch: Any,
     height: int,
@@ -39,16 +41,18 @@ def train(
     *,
     use_grayscale: bool = False,
     extra_augment: Callable[[Any], Any] | None = None,
+    padding: int = PADDING,
 ) -> Any:
-    """Augments: shift by up to 4 pixels, mirror, brightness, contrast; then standardizes.
+    """Augments: shift by up to `padding` pixels, mirror, brightness, contrast; then standardizes.
 
     Args:
       batch: uint8 [n, h, w, c].
-      height: at most h + 8, the height with a padding of 4 zeros on each side.
-      width: at most w + 8.
+      height: at most that of the padded images.
+      width: at most that of the padded images.
       seeds: int64 [n, 2].
       use_grayscale: turns colours into one grey channel first.
       extra_augment: what is done to the images before they are normalized; see `Preprocessing`.
+      padding: how many zeros are on each side of an image.
 
     Returns:
       float32 [n, height, width, c].
@@ -57,7 +61,7 @@ def train(
       ValueError: if the size to cut is larger than the padded images.
     """
     draws = uniform_per_image(seeds, 5)
-    batch = shift_and_mirror(batch, height, width, draws[:, :3])
+    batch = shift_and_mirror(batch, height, width, draws[:, :3], padding)
     batch = batch if extra_augment is None else extra_augment(batch)
     return distort(batch, draws[:, 3:], use_grayscale=use_grayscale)
 

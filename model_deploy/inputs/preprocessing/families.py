@@ -28,6 +28,8 @@ class Preprocessing:
         that it applies to the images when they are cut and mirrored, and not yet normalized.  That
         takes images of its rank with 1 or 3 channels, uint8 or float32 from 0 to 255, and gives
         such of the same shape, uint8.
+      takes_padding: whether `train` takes a keyword `padding`, the zeros on each side of an image
+        of which it cuts a part out.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Preprocessing:
     batched: bool = False
     crop_encoded: Callable[..., Any] | None = None
     takes_extra_augment: bool = False
+    takes_padding: bool = False
 
 
 def register_preprocessing(
@@ -46,6 +49,7 @@ def register_preprocessing(
     batched: bool = False,
     crop_encoded: Callable[..., Any] | None = None,
     takes_extra_augment: bool = False,
+    takes_padding: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator of the function that preprocesses for training.
 
@@ -57,6 +61,7 @@ def register_preprocessing(
       batched: see `Preprocessing`.
       crop_encoded: see `Preprocessing`.
       takes_extra_augment: see `Preprocessing`.
+      takes_padding: see `Preprocessing`.
 
     Raises:
       ValueError: if the name of the family or of a network is taken.
@@ -76,7 +81,7 @@ def register_preprocessing(
 
     def register(train: Callable[..., Any]) -> Callable[..., Any]:
         _FAMILIES[name] = Preprocessing(
-            name, train, evaluate, batched, crop_encoded, takes_extra_augment
+            name, train, evaluate, batched, crop_encoded, takes_extra_augment, takes_padding
         )
         for network in networks:
             _FAMILY_OF_NETWORK[network] = name

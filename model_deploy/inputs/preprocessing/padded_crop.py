@@ -15,7 +15,7 @@ from model_deploy.inputs.randomness import uniform_per_image
 
 
 @families.register_preprocessing(
-    "padded_crop", cifarnet.evaluate, batched=True, takes_extra_augment=True
+    "padded_crop", cifarnet.evaluate, batched=True, takes_extra_augment=True, takes_padding=True
 )
 def train(
     batch: Any,
@@ -25,16 +25,18 @@ def train(
     *,
     use_grayscale: bool = False,
     extra_augment: Callable[[Any], Any] | None = None,
+    padding: int = cifarnet.PADDING,
 ) -> Any:
-    """Augments: shift by up to 4 pixels, mirror; then standardizes.
+    """Augments: shift by up to `padding` pixels, mirror; then standardizes.
 
     Args:
       batch: uint8 [n, h, w, c].
-      height: at most h + 8, the height with a padding of 4 zeros on each side.
-      width: at most w + 8.
+      height: at most that of the padded images.
+      width: at most that of the padded images.
       seeds: int64 [n, 2].
       use_grayscale: turns colours into one grey channel first.
       extra_augment: what is done to the images before they are normalized; see `Preprocessing`.
+      padding: how many zeros are on each side of an image; 4 in the paper.
 
     Returns:
       float32 [n, height, width, c].
@@ -43,6 +45,6 @@ def train(
       ValueError: if the size to cut is larger than the padded images.
     """
     draws = uniform_per_image(seeds, 3)
-    batch = cifarnet.shift_and_mirror(batch, height, width, draws)
+    batch = cifarnet.shift_and_mirror(batch, height, width, draws, padding)
     batch = tf.cast(batch if extra_augment is None else extra_augment(batch), tf.float32)
     return tf.image.per_image_standardization(images.to_grey(batch) if use_grayscale else batch)
