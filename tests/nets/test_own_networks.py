@@ -97,8 +97,8 @@ def test_resnet_9_in_numpy():
         name.removeprefix("resnet_9/"): value.astype(np.float64) for name, value in weights.items()
     }
 
-    def layer(x, scope):
-        x = convolution(x, weights[f"{scope}/weights"])
+    def layer(x, scope, after=lambda x: x):
+        x = after(convolution(x, weights[f"{scope}/weights"]))
         beta, gamma, mean, variance = (
             weights[f"{scope}/BatchNorm/{name}"]
             for name in ("beta", "gamma", "moving_mean", "moving_variance")
@@ -112,7 +112,7 @@ def test_resnet_9_in_numpy():
 
     x = layer(images, "conv")
     for stage in (1, 2, 3):
-        x = halved(layer(x, f"stage_{stage}/conv"))
+        x = layer(x, f"stage_{stage}/conv", after=halved)
         if stage != 2:
             unit = f"stage_{stage}/unit/conv"
             x = x + layer(layer(x, f"{unit}1"), f"{unit}2")
