@@ -2,7 +2,7 @@
 
     python -m benchmarks.keras_clones [--data_dir=<CIFAR-10>] [--rounds=5]
 
-The model is the residual network of `examples/keras_cifar10.py`, as it is, by `deploy_model` and by
+The model is a residual network of 7 convolutions, as Keras makes it, by `deploy_model` and by
 Keras' `fit` under `MirroredStrategy`.  A step is one batch of 128 images, which the clones divide.
 """
 
@@ -33,7 +33,7 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
     yield Benchmark(
         title="A Keras model on clones",
         does=(
-            f"The residual network of the example on {data}, with the usual input of `tf.data`, "
+            f"A residual network on {data}, with the usual input of `tf.data`, "
             "128 images per step, which the clones divide. Keras has `MirroredStrategy` over "
             "logical CPUs; its default is to compile steps with XLA."
         ),

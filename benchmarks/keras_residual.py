@@ -1,4 +1,4 @@
-"""The residual network of `examples/keras_cifar10.py`, in graph mode and under Keras' `fit`."""
+"""A residual network of Keras, in graph mode and under Keras' `fit`."""
 
 from typing import Any
 
@@ -9,15 +9,34 @@ import model_deploy
 from benchmarks import images, keras_peer
 from benchmarks.child import Requests
 from benchmarks.sizes import BATCH_SIZE, IMAGE_SIZE, LEARNING_RATE
-from examples.keras_cifar10 import residual_network
 from model_deploy.keras import deploy_model
 
 WEIGHT_DECAY = 0.0005
+WIDTH = 16
+CLASSES = 10
 
 
 def network(channels: int) -> Any:
-    """The model, for images [32, 32, channels]."""
-    return residual_network((IMAGE_SIZE, IMAGE_SIZE, channels), WEIGHT_DECAY)
+    """7 convolutions in 3 stages, for images [32, 32, channels]; logits [batch, 10]."""
+    layers = keras.layers
+    decay = keras.regularizers.L2(WEIGHT_DECAY / 2)
+
+    def conv(net: Any, depth: int, size: int = 3, strides: int = 1) -> Any:
+        net = layers.Conv2D(
+            depth, size, strides, "same", use_bias=False, kernel_regularizer=decay
+        )(net)
+        return layers.BatchNormalization(momentum=0.9)(net)
+
+    images = keras.Input((IMAGE_SIZE, IMAGE_SIZE, channels))
+    net = layers.ReLU()(conv(images, WIDTH))
+    for depth, strides in ((WIDTH, 1), (2 * WIDTH, 2), (4 * WIDTH, 2)):
+        shortcut = net
+        if depth != net.shape[-1]:
+            shortcut = conv(net, depth, 1, strides)
+        inner = layers.ReLU()(conv(net, depth, 3, strides))
+        net = layers.ReLU()(layers.Add()([shortcut, conv(inner, depth)]))
+    net = layers.Dropout(0.1)(layers.GlobalAveragePooling2D()(net))
+    return keras.Model(images, layers.Dense(CLASSES, kernel_regularizer=decay)(net))
 
 
 def loss() -> Any:
