@@ -1,5 +1,7 @@
 """The site of docs/: pages, links and pictures. `mkdocs build --strict` checks the rest."""
 
+import doctest
+import importlib.util
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -97,3 +99,14 @@ def test_flags_of_tf_slim():
     shown = re.findall(r"^\| `--(\w+)` \| `\w+` \| `(\w+)` \|$", defaults, re.MULTILINE)
     assert shown == [(flag, options[flag].default) for flag, _ in shown]
     assert len(shown) == 2
+
+
+def test_where_lines_may_break():
+    """The hook of the site lets names break between words, and flags not at all."""
+    specification = importlib.util.spec_from_file_location(
+        "site_lines", ROOT / "scripts" / "site_lines.py"
+    )
+    hook = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(hook)
+    assert doctest.testmod(hook) == (0, 2)
+    assert hook.on_post_page("<p>a_name</p>", page=None) == "<p>a_name</p>"
