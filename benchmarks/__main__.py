@@ -1,4 +1,4 @@
-"""All benchmarks, one after the other; the tables go to docs/benchmarks.md.
+"""All benchmarks, one after the other; tables and a picture go to docs/benchmarks.md.
 
     python -m benchmarks [--only=loop,ps_training] [--rounds=5] [--quick] [--data_dir=<CIFAR-10>]
 
@@ -7,10 +7,9 @@ With --only or --quick nothing is written.
 
 import argparse
 import importlib
-import pathlib
 from collections.abc import Sequence
 
-from benchmarks import frame
+from benchmarks import frame, picture
 from benchmarks.machine import describe_machine
 
 # In the order of the document.
@@ -36,7 +35,7 @@ MODULES = (
     "precision_accuracy",
     "cifar10_accuracy",
 )
-DOCUMENT = pathlib.Path(__file__).parents[1] / "docs" / "benchmarks.md"
+DOCUMENT = picture.DOCUMENT
 # What stands after this line is written anew; what stands before it is written by hand.
 MARK = "<!-- Written by `python -m benchmarks`: -->"
 
@@ -60,9 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             results.append(frame.run(benchmark, settings.rounds))
             print(results[-1].text(), flush=True)
     if not (flags.only or flags.quick):
-        text = DOCUMENT.read_text()
-        DOCUMENT.write_text(replace_results(text, results, describe_machine(), settings.rounds))
+        text = replace_results(DOCUMENT.read_text(), results, describe_machine(), settings.rounds)
+        DOCUMENT.write_text(text)
         print(f"wrote {DOCUMENT}")
+        picture.draw_page(text)
 
 
 def replace_results(

@@ -3,8 +3,8 @@
     mkdocs build --strict && python scripts/check_pages.py [--pictures=FOLDER]
 
 Needs the programs `chromium` and `chromedriver` (on Debian the packages `chromium` and
-`chromium-driver`), and what `pip install '.[docs]'` brings.  README.md is shown as a page of its own, in
-a column like that of a repository's front page, where long lines of code are not wrapped.
+`chromium-driver`), and what `pip install '.[docs]'` brings.  README.md is shown as a page of its
+own, in a column like that of a repository's front page, where long lines of code do not wrap.
 The exit status is 1 if something overflows, 2 if a program or the site is missing.
 """
 

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import __main__ as all_benchmarks
 from benchmarks import child as child_lib
-from benchmarks import frame, traffic
+from benchmarks import frame, picture, traffic
 
 ROOT = Path(__file__).parents[1]
 
@@ -281,6 +281,40 @@ def test_document_without_mark():
     """A document that has no place for results is not written."""
     with pytest.raises(ValueError, match=r"must have the line .* once, got 0"):
         all_benchmarks.replace_results("# By hand\n", [], "", rounds=1)
+
+
+def test_ratios_of_a_page():
+    """The picture has the ratios of goals, or else of tables; twice the time is 1 / 2."""
+    goals = (
+        frame.Goal("steps/s", "ours", "Keras fit", 8),
+        frame.Goal("seconds", "ours", "PyTorch", 1, at_most=True),
+    )
+    values = {"steps/s": [2.0], "seconds": [2.0]}
+    others = {"steps/s": [1.0], "seconds": [1.0]}
+    contenders = {"ours": values, "Keras fit": others, "PyTorch": others}
+    started = _benchmark({}, goals, ("steps/s", "seconds"))
+    free = frame.Benchmark("Free", "It.", ("images/s", "seconds"), "TF-Slim", lambda _: {})
+    rows = {
+        name: {"images/s": [rate], "seconds": [1 / rate]}
+        for name, rate in {"TF-Slim": 1.0, "Keras fit": 2.0, "ours": 4.0}.items()
+    }
+    text = frame.Result(started, contenders).text() + "\n" + frame.Result(free, rows).text()
+    assert picture.read_ratios(text) == {
+        "Title": [picture.Ratio(2.0, "Keras", False), picture.Ratio(0.5, "PyTorch", False)],
+        "Free": [picture.Ratio(4.0, "TF-Slim", True)] * 2,
+    }
+
+
+def test_picture_is_that_of_the_page():
+    """Whoever writes new tables draws the picture anew: python -m benchmarks.picture."""
+    image = pytest.importorskip("PIL.Image")
+    document = picture.DOCUMENT.read_text()
+    ratios = picture.read_ratios(document)
+    verdicts = document.count(": reached\n") + document.count(": short\n")
+    assert sum(map(len, ratios.values())) >= verdicts > 0
+    with image.open(picture.PICTURE) as drawn:
+        assert drawn.text["Description"] == picture.fingerprint(ratios)
+    assert f"](images/{picture.PICTURE.name})" in document
 
 
 def test_unknown_benchmark(capsys):
