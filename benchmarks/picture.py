@@ -27,7 +27,8 @@ _KINDS = {
 }
 _OURS = "this project, set differently"
 _MARKERS = dict(zip((*_KINDS, _OURS), "sD^vXo", strict=True))
-_TITLE = {"fontsize": 7.5, "zorder": 1, "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.5}}
+_BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+_TITLE = {"fontsize": 7.5, "zorder": 1, "bbox": _BEHIND}
 _GOAL = re.compile(
     r"^- (?P<quantity>.+?): (?P<contender>.+?) is to be at (?P<side>least|most) \S+ times "
     r"(?P<other>.+); it is (?P<ratio>[\d.e+-]+) times: (?P<verdict>reached|short)$",
