@@ -18,6 +18,7 @@ _RUN_BY = {
     "from_tf_slim.md": "tests/tf1/test_from_tf_slim.py",
     "inputs.md": "tests/inputs/test_inputs_docs.py",
     "keras.md": "tests/keras/test_keras_docs.py",
+    "troubleshooting.md": "tests/test_troubleshooting.py",
 }
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAMS = [

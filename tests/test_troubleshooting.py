@@ -1,0 +1,178 @@
+"""The messages of docs/troubleshooting.md are those that are printed: "troubleshooting.md"."""
+
+import os
+import re
+import shlex
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import eval_image_classifier
+import export_image_classifier
+import train_image_classifier
+from tests import devices
+from tests.clusters import free_ports
+from tests.processes.harness import LAUNCH, Processes
+
+PAGE = (Path(__file__).parents[1] / "docs" / "troubleshooting.md").read_text()
+COMMANDS = {
+    "train_image_classifier": train_image_classifier,
+    "eval_image_classifier": eval_image_classifier,
+    "export_image_classifier": export_image_classifier,
+}
+# A command, and what it prints; a program, and its error or what it prints.
+_SHOWN = [
+    shown
+    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+    for shown in re.findall(r"\$ (.*)\n((?:[^$].*\n)+)", block)
+]
+_PROGRAMS = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
+_SLOW = ("damaged", "1e6", "--start_timeout", "--job_name=ps", "steps=1", "1_000_000", "time.sleep")
+
+
+def _cases(shown):
+    """The heading above a case is its name; slow ones are marked."""
+    cases = []
+    for case in shown:
+        name = re.findall(r"^### (.*)$", PAGE.partition(case[0])[0], re.MULTILINE)[-1]
+        slow = any(part in case[0] for part in _SLOW)
+        cases.append(pytest.param(*case, id=name, marks=[pytest.mark.slow] if slow else []))
+    return cases
+
+
+def assert_printed(shown, printed):
+    """Each line of the page is among the printed ones; `...` stands for anything."""
+    for line in shown.splitlines():
+        pattern = ".*".join(map(re.escape, line.split("...")))
+        assert re.search(f"^{pattern}$", printed, re.MULTILINE), f"{line}\n\n{printed}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What the commands find: a run of LeNet, images, a file of settings."""
+    made = tmp_path_factory.mktemp("troubleshooting")
+    (made / "empty").mkdir()
+    (made / "notes.txt").touch()
+    (made / "mine.yaml").write_text("learning_rates: 0.1\n")
+    for name, images in {"photos": 3, "damaged": 12}.items():
+        for kind in ("cat", "dog"):
+            (made / name / kind).mkdir(parents=True)
+            for number in range(images):
+                image = Image.fromarray(np.zeros([8, 8, 3], np.uint8))
+                image.save(made / name / kind / f"{number}.png")
+    for path in (made / "damaged" / "cat").iterdir():
+        path.write_text("no image")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        run = ["", "--train_dir=digits_run", "--max_number_of_steps=2", "--batch_size=4"]
+        assert train_image_classifier.main(run) == 0
+    return made
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"), _cases(each for each in _SHOWN if "hosts" not in each[0])
+)
+def test_command_prints(command, shown, folder, tmp_path, monkeypatch, capsys):
+    """A command that goes wrong prints the line of the page; so does one that only tells."""
+    if "no GPU" in shown and devices.num_gpus():
+        pytest.skip("there is a GPU")
+    monkeypatch.chdir(folder)
+    name, *flags = shlex.split(command.replace("train_dir=run", f"train_dir={tmp_path}/run"))
+    status = COMMANDS[name].main([name, *flags])
+    assert (status != 0) == ("error:" in shown)
+    captured = capsys.readouterr()
+    assert_printed(shown, captured.out + captured.err)
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"), _cases(each for each in _SHOWN if "hosts" in each[0])
+)
+def test_task_prints(command, shown, tmp_path):
+    """A task of a cluster prints what is wrong with it, or with the others."""
+    ports = dict(zip(("2222", "2223"), map(str, free_ports(2)), strict=True))
+    for given, free in ports.items():
+        command, shown = command.replace(given, free), shown.replace(given, free)
+    _, *flags = shlex.split(command.replace("=run", f"={tmp_path}/run"))
+    with socket.socket() as taken, Processes(tmp_path) as processes:
+        if "another process" in shown:
+            taken.bind(("127.0.0.1", int(ports["2222"])))
+            taken.listen()
+        started = [sys.executable, "-m", "train_image_classifier", *flags]
+        task = processes.start("task", started)
+        assert task.wait() != 0
+        assert_printed(shown, task.log)
+
+
+_EAGER = [each for each in _PROGRAMS if "disable_eager_execution" not in each[0]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("program", "shown"), _cases(_EAGER))
+def test_eager_program_prints(program, shown, tmp_path):
+    """A program that leaves eager execution on ends with the error of the page."""
+    (tmp_path / "program.py").write_text(program)
+    with Processes(tmp_path) as processes:
+        process = processes.start("program", [sys.executable, str(tmp_path / "program.py")])
+        assert process.wait() == 1
+        assert_printed(shown, process.log)
+
+
+@pytest.mark.parametrize(
+    ("program", "shown"), _cases(each for each in _PROGRAMS if each not in _EAGER)
+)
+def test_program_prints(program, shown, tmp_path, monkeypatch, capsys):
+    """A program ends with the error of the page, or tells that it waits."""
+    if "device:GPU" in shown and devices.num_gpus():
+        pytest.skip("there is a GPU")
+    monkeypatch.chdir(tmp_path)
+    error = ""
+    try:
+        exec(compile(program, "program.py", "exec"), {"__name__": "__main__"})
+    except Exception as raised:
+        error = f"{type(raised).__name__}: {raised}"
+    captured = capsys.readouterr()
+    assert_printed(shown, f"{error}\n{captured.out}{captured.err}")
+
+
+def _lines_after(heading):
+    """The block of text below a heading."""
+    return PAGE.partition(f"### {heading}\n")[2].partition("```text\n")[2].partition("```")[0]
+
+
+@pytest.mark.slow
+def test_lost_parameter_server(tmp_path):
+    """A worker without its parameter server waits, and then gives up."""
+    ps_port, worker_port = free_ports(2)
+    program = [sys.executable, "-m", "train_image_classifier"]
+    program += [f"--ps_hosts=127.0.0.1:{ps_port}", f"--worker_hosts=127.0.0.1:{worker_port}"]
+    own = ["--task_id=0", f"--train_dir={tmp_path}/run", "--max_number_of_steps=100000"]
+    with Processes(tmp_path) as processes:
+        server = processes.start("ps", [*program, "--job_name=ps", "--task_id=0"])
+        worker = processes.start(
+            "worker", [*program, "--job_name=worker", *own, "--stall_timeout=8"]
+        )
+        worker.wait_for_line(r"step 10/")
+        server.signal(signal.SIGKILL)
+        assert worker.wait() == 1
+        shown = _lines_after("A parameter server that is lost").replace("2222", str(ps_port))
+        assert_printed(re.sub(r"step \d+", "step ...", shown), worker.log)
+
+
+@pytest.mark.slow
+def test_killed_worker(tmp_path):
+    """The launcher names the worker that was killed, and ends the other one."""
+    program = [sys.executable, "-m", "train_image_classifier", "--all_reduce"]
+    program += [f"--train_dir={tmp_path}/run", "--max_number_of_steps=100000"]
+    with Processes(tmp_path) as processes:
+        flags = ["--num_workers=2", f"--log_dir={tmp_path}"]
+        launch = processes.start("launch", [*LAUNCH, *flags, "--", *program], guarded=False)
+        launch.wait_for_line(r"worker 0\| step 10/")
+        victim = int(launch.wait_for_line(r"worker 1\| process (\d+)")[1])
+        os.kill(victim, signal.SIGKILL)
+        assert launch.wait() == 128 + signal.SIGKILL
+        assert_printed(_lines_after("A worker that is killed"), launch.log)
