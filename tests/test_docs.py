@@ -63,7 +63,7 @@ def test_readme_commands_are_those_of_the_gate():
     """The gate installs and tests with the README's commands."""
     gate = (ROOT / ".ci" / "run").read_text()
     main, test = (block.strip() for block in _blocks("bash"))
-    assert main == "pip install . && train_image_classifier --train_dir=digits_run"
+    assert main == "pip install .\ntrain_image_classifier --train_dir=digits_run"
     install, run = test.split(" && ")
     assert f"\n{install}\n" in gate.replace(" --quiet", "")
     for mode in ("", " --v1"):  # slow tests by turns in one of the modes
