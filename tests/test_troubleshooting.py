@@ -74,14 +74,20 @@ def folder(tmp_path_factory):
     return made
 
 
+@pytest.fixture
+def in_folder(folder, monkeypatch):
+    """The commands run there."""
+    monkeypatch.chdir(folder)
+
+
 @pytest.mark.parametrize(
     ("command", "shown"), _cases(each for each in _SHOWN if "hosts" not in each[0])
 )
-def test_command_prints(command, shown, folder, tmp_path, monkeypatch, capsys):
+@pytest.mark.usefixtures("in_folder")
+def test_command_prints(command, shown, tmp_path, capsys):
     """A command that goes wrong prints the line of the page; so does one that only tells."""
     if "no GPU" in shown and devices.num_gpus():
         pytest.skip("there is a GPU")
-    monkeypatch.chdir(folder)
     name, *flags = shlex.split(command.replace("train_dir=run", f"train_dir={tmp_path}/run"))
     status = COMMANDS[name].main([name, *flags])
     assert (status != 0) == ("error:" in shown)

@@ -122,12 +122,14 @@ def document(rows: Iterable[Row]) -> str:
     table = markdown_table([HEADER, *(row.cells() for row in rows)])
     return f"""# Networks
 
-Made by `python -m nets --markdown > docs/nets.md`; a test compares every row with the network.
+The networks that come along: all of TF-Slim's image classifiers under the variable names of its
+published checkpoints, and some more. `--model_name` takes their names, and
+`nets_factory.get_network_fn(name, num_classes)` builds each of them in a program.
 
-`nets_factory.get_network_fn(name, num_classes)` builds each of them. The input is that of one
-example: height x width x channels, with frames first for video, and tokens for text. Parameters
-are the trainable ones of the evaluation graph. Multiply-adds are those of convolutions and matrix
-products in one evaluation of one example.
+The input is that of one example: height x width x channels, with frames first for video, and tokens
+for text. Parameters are the trainable ones of the evaluation graph. Multiply-adds are those of
+convolutions and matrix products in one evaluation of one example. `python -m nets --markdown >
+docs/nets.md` made this page; a test compares every row with the network.
 
 {table}
 

@@ -71,6 +71,9 @@ def head(lines):
     num_holding = sum("| holds |" in line for line in lines)
     return f"""# Faults
 
+What becomes of a run of which one process is killed or stopped: tried for each role, way to train,
+signal and moment.
+
 Clusters of processes on one machine (2 cores), of which one task gets a signal: SIGKILL, SIGTERM,
 or SIGSTOP for 10 s. Asynchronous, synchronous and all-reduce runs have {WORKERS} workers, those
 with a backup one more; all but all-reduce have 2 parameter servers. Who was killed is started
