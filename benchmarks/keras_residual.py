@@ -22,9 +22,9 @@ def network(channels: int) -> Any:
     decay = keras.regularizers.L2(WEIGHT_DECAY / 2)
 
     def conv(net: Any, depth: int, size: int = 3, strides: int = 1) -> Any:
-        net = layers.Conv2D(
-            depth, size, strides, "same", use_bias=False, kernel_regularizer=decay
-        )(net)
+        net = layers.Conv2D(depth, size, strides, "same", use_bias=False, kernel_regularizer=decay)(
+            net
+        )
         return layers.BatchNormalization(momentum=0.9)(net)
 
     images = keras.Input((IMAGE_SIZE, IMAGE_SIZE, channels))
