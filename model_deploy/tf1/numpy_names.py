@@ -35,7 +35,10 @@ def old_numpy(numpy: types.ModuleType) -> types.ModuleType:
     def in1d(elements: Any, *args: Any, **kwargs: Any) -> Any:
         return numpy.isin(numpy.ravel(elements), *args, **kwargs)
 
+    def asscalar(array: Any) -> Any:
+        return array.item()
+
     values = _TYPES | {name: getattr(numpy, renamed) for name, renamed in _RENAMED.items()}
-    values |= {"asscalar": lambda array: array.item(), "in1d": in1d}
+    values |= {"asscalar": asscalar, "in1d": in1d}
     extras = {name: functools.partial(lambda value: value, each) for name, each in values.items()}
     return OldModule("numpy", [numpy], extras)
