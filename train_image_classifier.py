@@ -455,9 +455,8 @@ def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | No
     # The whole is that of all workers that there may be: the batch, the rate, the epochs.
     options = dataclasses.replace(options, worker_replicas=first.max_workers, all_reduce=True)
     with named_as(num_replicas="max_workers", worker_replicas="max_workers"):
-        # Not only the chief: the others would take its error for a loss, and go on without it.
-        # Who comes late finds checkpoints of this run.
-        run, classifier = prepare(options, checks_start=not member.came_late)
+        # Each worker, as `train_elastic` does: the others would take the end of one for a loss.
+        run, classifier = prepare(options, checks_start=not member.has_begun(first))
     built, noted = itertools.count(), itertools.count()
     with contextlib.ExitStack() as stack:
         # Whoever is the chief for the time being evaluates, so nobody builds one before.
@@ -473,13 +472,12 @@ def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | No
             tf.set_random_seed(options.seed)
             here = run._replace(config=config)
             model, arguments = build(options, here, classifier)
-            is_first = next(built) == 0
             if config.replica_id == 0:
                 if next(noted) == 0:  # a chief before may have been lost before it could
-                    starts = is_first and not member.came_late
-                    note_settings(options, run, options.resume if starts else "auto")
+                    resume = training.resume_under_way(options.train_dir, options.resume)
+                    note_settings(options, run, resume)
                 arguments["init_fn"] = restore_fn(options)
-            if is_first:
+            if next(built) == 0:
                 announce(options, here, model)
             return elastic.ElasticModel(model, arguments)
 

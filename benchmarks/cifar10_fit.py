@@ -7,7 +7,6 @@ from typing import Any
 import tensorflow as tf
 
 from benchmarks import images, keras_peer
-from benchmarks.sizes import PADDING
 from examples import keras_cifar10
 from model_deploy import inputs
 from model_deploy.commands import parse_options
@@ -32,9 +31,8 @@ class Evaluation(keras.callbacks.Callback):
 
 def augment(image: Any) -> Any:
     """A shifted, mirrored part of a single image, uint8 [h, w, channels], standardized."""
-    padding = [[PADDING, PADDING], [PADDING, PADDING], [0, 0]]
-    image = tf.image.random_crop(tf.pad(image, padding), image.shape)
-    return tf.image.per_image_standardization(tf.image.random_flip_left_right(image))
+    image = images.shift_and_mirror(image, keras_cifar10.SHIFT, image.shape[0])
+    return tf.image.per_image_standardization(image)
 
 
 def held_out_batches(data_dir: str | None) -> Any:
@@ -54,8 +52,8 @@ def main(arguments: Sequence[str]) -> None:
         model = keras_cifar10.make_model(options)
         model.compile(
             keras.optimizers.SGD(keras_cifar10.one_cycle(options), momentum=0.9, nesterov=True),
-            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            metrics=["accuracy"],
+            keras_cifar10.smoothed_cross_entropy,
+            metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
         )
     assert options.eval_every_n_steps is not None
     evaluation = Evaluation(

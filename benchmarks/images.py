@@ -25,12 +25,16 @@ def read_arrays(data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
     return images, labels
 
 
+def shift_and_mirror(image: Any, padding: int, size: int) -> Any:
+    """A part of a padded image [height, width, channels], mirrored half of the time."""
+    image = tf.pad(image, [[padding, padding], [padding, padding], [0, 0]])
+    image = tf.image.random_crop(image, [size, size, image.shape[-1]])
+    return tf.image.random_flip_left_right(image)
+
+
 def augment(image: Any) -> Any:
     """The cifarnet augmentation of a single image, uint8 [height, width, channels]."""
-    padding = [[PADDING, PADDING], [PADDING, PADDING], [0, 0]]
-    image = tf.pad(tf.cast(image, tf.float32), padding)
-    image = tf.image.random_crop(image, [IMAGE_SIZE, IMAGE_SIZE, image.shape[-1]])
-    image = tf.image.random_flip_left_right(image)
+    image = shift_and_mirror(tf.cast(image, tf.float32), PADDING, IMAGE_SIZE)
     image = tf.image.random_contrast(tf.image.random_brightness(image, 63), 0.2, 1.8)
     return tf.image.per_image_standardization(image)
 

@@ -4,7 +4,12 @@ At the end of its own import TensorFlow imports Keras, for what Keras registers 
 registers nothing.  tf-slim imports scikit-learn, for a single loss.  Both are a good part of the
 seconds until the first step: Keras imports scikit-learn and Matplotlib, too, where they are
 installed.  TensorFlow's names of Keras, such as `tf.keras`, import it when they are used, so that
-programs see no difference.
+programs see no difference.  SciPy and h5py are for what TensorFlow itself still has of an old
+Keras, which does without; no public name leads there.
+
+Python looks for garbage whenever there are many new objects, again and again among the 400,000 of
+TensorFlow's modules, a fifth of the time of their import, and none of them is garbage.  So it does
+not while they are imported, and leaves them alone from then on.
 
 Importing `model_deploy` installs an import hook that acts while TensorFlow is imported.  It does
 nothing where TensorFlow is there already, where Keras is, and where the variable
@@ -12,6 +17,7 @@ nothing where TensorFlow is there already, where Keras is, and where the variabl
 """
 
 import contextlib
+import gc
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -21,19 +27,38 @@ import threading
 import types
 from collections.abc import Iterator, Sequence
 
+# What TensorFlow tries to import at its own import and does without.
+_NOT_USED = ("keras", "scipy", "h5py")
+
 
 @contextlib.contextmanager
-def refusing(package: str) -> Iterator[None]:
-    """Importing a package in a `with` block is an ImportError, in this thread alone.
+def refusing(*packages: str) -> Iterator[None]:
+    """Importing these packages in a `with` block is an ImportError, in this thread alone.
 
     A package that has been imported is there all the same, and `importlib.util.find_spec` finds it.
     """
-    finder = _RefusingFinder(package)
+    finder = _RefusingFinder(packages)
     sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
+
+
+@contextlib.contextmanager
+def keeping_all() -> Iterator[None]:
+    """What is made in a `with` block, and is there already, is taken for no garbage, ever.
+
+    Objects to which nothing refers any more are freed as always; only cycles are not looked for.
+    """
+    looks_for_garbage = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        if looks_for_garbage:
+            gc.enable()
 
 
 class Later(types.ModuleType):
@@ -52,16 +77,16 @@ class _Refusing(importlib.abc.Loader):
 
 
 class _RefusingFinder(importlib.abc.MetaPathFinder):
-    """Finds a package where Python does, and refuses it to the thread that made this."""
+    """Finds packages where Python does, and refuses them to the thread that made this."""
 
-    def __init__(self, package: str) -> None:
-        self._package = package
+    def __init__(self, packages: Sequence[str]) -> None:
+        self._packages = packages
         self._thread = threading.get_ident()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != self._package or threading.get_ident() != self._thread:
+        if fullname not in self._packages or threading.get_ident() != self._thread:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None:
@@ -69,8 +94,8 @@ class _RefusingFinder(importlib.abc.MetaPathFinder):
         return spec
 
 
-class _LoaderWithoutKeras(importlib.abc.Loader):
-    """Imports TensorFlow as its own loader does, but for Keras."""
+class _FasterLoader(importlib.abc.Loader):
+    """Imports TensorFlow as its own loader does, but for what it does without."""
 
     def __init__(self, loader: importlib.abc.Loader) -> None:
         self._loader = loader
@@ -83,12 +108,12 @@ class _LoaderWithoutKeras(importlib.abc.Loader):
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
-        with refusing("keras"):
+        with refusing(*_NOT_USED), keeping_all():
             self._loader.exec_module(module)
 
 
 class _TensorFlowFinder(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow where Python does, for `_LoaderWithoutKeras`."""
+    """Finds TensorFlow where Python does, for `_FasterLoader`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -97,7 +122,7 @@ class _TensorFlowFinder(importlib.abc.MetaPathFinder):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _LoaderWithoutKeras(spec.loader)
+            spec.loader = _FasterLoader(spec.loader)
         return spec
 
 

@@ -111,6 +111,14 @@ def ready_file(path: str | os.PathLike[str], worker: int) -> str:
     return f"{os.fspath(path)}.ready-{worker}"
 
 
+def begun_file(path: str | os.PathLike[str]) -> str:
+    """The file beside that of the world that is there once the run has begun.
+
+    Before that, checkpoints in its folder are those of another run.
+    """
+    return f"{os.fspath(path)}.begun"
+
+
 def _parsed(text: str) -> World:
     try:
         found = json.loads(text)

@@ -59,13 +59,13 @@ WITHOUT_TENSORS = _table(
         session_config uses_nccl
     batch_norm: BatchNorms computing_gradients
     checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
-        RESTORED SKIPPED check_rows check_start checkpoints_in clear_end excluded_names few
-        find_checkpoint fitting_checkpoint is_checkpoint
-        is_lost_connection mark_end report_unfinished restore_fn table
+        RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
+        excluded_names few find_checkpoint fitting_checkpoint is_checkpoint is_lost_connection
+        mark_end report_unfinished restore_fn resume_under_way table
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
-    cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World build_end_ops
-        close_session cluster_from_flags cluster_from_slurm cluster_from_tf_config
+    cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World begun_file
+        build_end_ops close_session cluster_from_flags cluster_from_slurm cluster_from_tf_config
         connection_error end_process end_servers is_refusal names_of own_gpus read_world ready_file
         resolve run_unless_refused serve_until_done session_config signal_done start_server
         tasks_needed unreachable wait_for_tasks wait_for_workers write_world

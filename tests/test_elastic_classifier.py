@@ -8,9 +8,8 @@ from tensorflow.python.framework import config as tf_config
 
 import train_image_classifier as script
 from model_deploy import internals
-from model_deploy.cluster import WORKER, WORLD_FILE, World, write_world
+from model_deploy.cluster import WORKER, WORLD_FILE, World, begun_file, write_world
 from model_deploy.commands import command_line
-from model_deploy.elastic import Member
 from model_deploy.elastic.member import deployment_in
 from model_deploy.training import TrainResult
 
@@ -154,12 +153,12 @@ def test_checkpoints_of_another_run(world_file, in_worlds, tmp_path):
         script.run_task(options(tmp_path, "--resume=never"))
 
 
-def test_who_comes_late_finds_checkpoints(world_file, in_worlds, tmp_path):
-    """They are of this run: a worker that joins it does not refuse them."""
+@pytest.mark.parametrize("flag", ["--resume=never", "--checkpoint_path=a/model.ckpt-1"])
+def test_who_comes_late_finds_checkpoints(world_file, in_worlds, tmp_path, flag):
+    """They are of this run, once it has begun: a worker that joins it does not refuse them."""
     save_checkpoint(tmp_path / "run", [tf.get_variable("weight", [])])
-    write_world(world_file, World(1, 2, {0: "a:1"}))
-    late = Member(world_file, 1)
-    with pytest.raises(TimeoutError):
-        late.first_world(0.1)
     write_world(world_file, World(2, 2, {0: "a:2", 1: "b:2"}))
-    assert script.train_in_worlds(options(tmp_path, "--resume=never"), late) is None
+    with pytest.raises(ValueError, match=r"must hold no .*-1; choose|not be given where .*-1, got"):
+        script.run_task(options(tmp_path, flag))
+    open(begun_file(world_file), "w").close()
+    assert script.run_task(options(tmp_path, flag)) is None

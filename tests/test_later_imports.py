@@ -1,5 +1,6 @@
 """What TensorFlow and tf-slim import without using it comes when it is used first."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from model_deploy import later_imports
 from model_deploy.inputs import get_dataset
 
 ROOT = Path(__file__).parents[1]
-_NOT_NEEDED = ("keras", "tf_keras", "sklearn", "matplotlib", "pooch")
+_NOT_NEEDED = ("keras", "tf_keras", "sklearn", "matplotlib", "pooch", "scipy", "h5py")
 
 
 def _output_of(program, **env):
@@ -80,7 +81,7 @@ def test_refused_packages_are_found_but_not_imported():
     program = """
 import importlib.util
 from model_deploy import later_imports
-with later_imports.refusing("yaml"):
+with later_imports.refusing("json", "yaml"):
     print(importlib.util.find_spec("yaml").name)
     try:
         import yaml
@@ -90,6 +91,30 @@ import yaml
 print(yaml.__name__)
 """
     assert _output_of(program) == ["yaml", "yaml", "yaml"]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_imported_modules_are_no_garbage(enabled):
+    """Python looks for none among TensorFlow's modules, and goes on as it did before."""
+    program = f"""
+import gc
+gc.{"enable" if enabled else "disable"}()
+before = gc.get_stats()
+import model_deploy.later_imports
+import tensorflow
+print(gc.get_freeze_count() > 100_000, gc.isenabled())
+print(gc.get_stats()[2]["collections"] - before[2]["collections"])
+"""
+    assert _output_of(program) == ["True", str(enabled), "0"]
+
+
+def test_an_error_in_an_import():
+    """Garbage is looked for again, among all that there is."""
+    frozen = gc.get_freeze_count()
+    with pytest.raises(KeyError), later_imports.keeping_all():
+        {}["a module"]
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == frozen
 
 
 def test_a_later_module_has_the_names_of_the_module():

@@ -1,7 +1,12 @@
 """Checkpoints: which files there are, what is restored from them, and how they are saved."""
 
 from model_deploy.checkpoints.choosing import Restorer, checkpoints_in
-from model_deploy.checkpoints.files import fitting_checkpoint, is_checkpoint
+from model_deploy.checkpoints.files import (
+    checkpoint_to_resume,
+    fitting_checkpoint,
+    is_checkpoint,
+    resume_under_way,
+)
 from model_deploy.checkpoints.restoring import (
     MISSING,
     RESTORED,
@@ -40,6 +45,7 @@ __all__ = [
     "by_name",
     "check_rows",
     "check_start",
+    "checkpoint_to_resume",
     "checkpoints_in",
     "clear_end",
     "compare",
@@ -52,6 +58,7 @@ __all__ = [
     "mark_end",
     "report_unfinished",
     "restore_fn",
+    "resume_under_way",
     "table",
     "variables_to_train",
 ]

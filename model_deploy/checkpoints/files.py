@@ -69,6 +69,37 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
                 "another train_dir, or resume='auto' to go on"
             )
         return None
+    path, step = _named(resume)
+    later = [each for each in steps_in(train_dir) if each > step]
+    if later:
+        raise ValueError(
+            f"train_dir must hold no checkpoint after step {step} of resume={resume!r}, got "
+            f"step {later[-1]}, which the run would overwrite; choose another train_dir"
+        )
+    return path
+
+
+def resume_under_way(train_dir: str, resume: str) -> str:
+    """What `resume` is where a run that has begun with it goes on: from its own newest checkpoint.
+
+    Args:
+      train_dir: the folder of the run.
+      resume: what the run has begun with, as for `checkpoint_to_resume`, which allowed it.
+
+    Returns:
+      `auto`; the path that was given while the run has no checkpoint of its own.
+
+    Raises:
+      ValueError: if there is no checkpoint where `resume` says.
+    """
+    if resume in ("auto", "never"):
+        return "auto"
+    _, step = _named(resume)
+    return "auto" if any(each > step for each in steps_in(train_dir)) else resume
+
+
+def _named(resume: str) -> tuple[str, int]:
+    """The checkpoint of this path, or the newest in a folder of this path, and its step."""
     is_folder = not is_checkpoint(resume) and file_systems.is_folder(resume)
     path = newest_checkpoint(resume) if is_folder else resume
     if path is None or not tf.train.checkpoint_exists(path):
@@ -78,14 +109,7 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
     reader = tf.train.NewCheckpointReader(path)
     if not reader.has_tensor(tf.GraphKeys.GLOBAL_STEP):
         raise ValueError(f"resume must be a checkpoint with a global_step, got {path} without")
-    step = int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
-    later = [each for each in steps_in(train_dir) if each > step]
-    if later:
-        raise ValueError(
-            f"train_dir must hold no checkpoint after step {step} of resume={resume!r}, got "
-            f"step {later[-1]}, which the run would overwrite; choose another train_dir"
-        )
-    return path
+    return path, int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
 
 
 def fitting_checkpoint(train_dir: str, resume: str) -> str | None:

@@ -8,8 +8,13 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy.all_reduce import note_gate
-from model_deploy.checkpoints import CheckpointWriter, is_lost_connection
-from model_deploy.cluster import World
+from model_deploy.checkpoints import (
+    CheckpointWriter,
+    checkpoint_to_resume,
+    is_lost_connection,
+    resume_under_way,
+)
+from model_deploy.cluster import Cluster, World
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
 from model_deploy.elastic.member import Member, deployment_in
@@ -57,6 +62,9 @@ def train_elastic(
     model for the new world in a new graph, and goes on from the values of the worker that has
     made the most steps.
 
+    `resume` says where the run begins.  Each worker checks it before it builds anything, unless the
+    run has begun without it; later worlds, and workers that join, go on from what it has saved.
+
     Args:
       build: called in a new graph for each world, with the deployment of this process in it;
         builds inputs and model, by `deploy`.  What a step computes must follow from the global
@@ -87,6 +95,9 @@ def train_elastic(
         )
     member = member or Member.of(os.environ)
     world = member.first_world(start_timeout)
+    if not member.has_begun(world):
+        # Not the chief alone: the others would take its end for a loss, and go on without it.
+        checkpoint_to_resume(os.fspath(train_dir), options.resume)
     memory = Memory()
     while True:
         one = _OneWorld(member, world, memory, options, start_timeout)
@@ -115,8 +126,6 @@ class _OneWorld:
         options: LoopOptions,
         start_timeout: float,
     ) -> None:
-        if options.resume == "never" and world.generation > 1:
-            options = dataclasses.replace(options, resume="auto")  # the checkpoints are of this run
         self._member = member
         self._world = world
         self._memory = memory
@@ -144,7 +153,7 @@ class _OneWorld:
             add_session_hook(FirstHook(self._memory, watch.opened))
             note_gate(watch.gate)
             built = build(deployment_in(self._world, self._member.worker, config))
-            add_session_hook(LastHook(watch.agreed))
+            add_session_hook(LastHook(lambda: self._agreed(watch, cluster)))
             place = join(_config_of(built.model), cluster)
             take = self._memory.reader()
             try:
@@ -154,7 +163,7 @@ class _OneWorld:
                     place=place._replace(start_timeout=self._start_timeout, watch=watch),
                     **arguments,
                     **built.arguments,
-                    **self._options.part(LoopOptions),
+                    **self._options_to_go_on(train_dir, cluster).part(LoopOptions),
                 )
             except SystemExit:
                 if watch.has_given_up and place.is_chief and not watch.give_up():
@@ -167,6 +176,19 @@ class _OneWorld:
             if watch.started:
                 take(place.master, place.session_config)
         return None
+
+    def _options_to_go_on(self, train_dir: str | os.PathLike[str], cluster: Cluster) -> LoopOptions:
+        """The settings for this world; only the chief restores a checkpoint."""
+        if not cluster.is_chief:
+            return self._options
+        resume = resume_under_way(os.fspath(train_dir), self._options.resume)
+        return dataclasses.replace(self._options, resume=resume)
+
+    def _agreed(self, watch: WorldWatch, cluster: Cluster) -> None:
+        """All members have the same values, and no checkpoint has been written before that."""
+        if cluster.is_chief:
+            self._member.note_begin()
+        watch.agreed()
 
     def _save(self, train_dir: str | os.PathLike[str], place: Place) -> None:
         """Saves what the server still has, in the place of a step that has been given up."""

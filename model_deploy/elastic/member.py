@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from model_deploy.cluster import WORKER, WORLD_FILE, World, read_world, ready_file
+from model_deploy.cluster import WORKER, WORLD_FILE, World, begun_file, read_world, ready_file
 from model_deploy.config import DeploymentConfig
 from model_deploy.elastic.watch import POLL_SECS
 from model_deploy.training import say
@@ -22,9 +22,6 @@ class Member:
       path: the file of the world.
       worker: the number of this worker.
 
-    Attributes:
-      came_late: whether there was a world without it when it asked for its first one.
-
     Raises:
       ValueError: if `worker` is no whole number.
     """
@@ -34,7 +31,6 @@ class Member:
             raise ValueError(f"worker must be a whole number, got {worker!r}")
         self.path = os.fspath(path)
         self.worker = worker
-        self.came_late = False
         self._broken: str | None = None
 
     @classmethod
@@ -80,7 +76,6 @@ class Member:
             world = read_world(self.path)
             if self.worker in world.workers:
                 return world
-            self.came_late = True
         with contextlib.suppress(OSError), open(ready_file(self.path, self.worker), "w"):
             pass
         found = self._wait(lambda world: self.worker in world.workers, timeout)
@@ -94,6 +89,18 @@ class Member:
     def next_world(self, world: World, timeout: float) -> World | None:
         """Waits for a world after `world`; None if there was none in `timeout` seconds."""
         return self._wait(lambda found: found.generation > world.generation, timeout)
+
+    def has_begun(self, world: World) -> bool:
+        """Whether the run had begun before a world, so that there may be checkpoints of it.
+
+        No run has before its first world: there the file is one that an earlier run has left.
+        """
+        return world.generation > 1 and os.path.exists(begun_file(self.path))
+
+    def note_begin(self) -> None:
+        """Lets those that come later know that the run has begun."""
+        with contextlib.suppress(OSError), open(begun_file(self.path), "w"):
+            pass
 
     def _wait(self, fits: Callable[[World], bool], timeout: float) -> World | None:
         end = time.monotonic() + timeout

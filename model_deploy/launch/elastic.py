@@ -1,6 +1,7 @@
 """`ElasticLauncher`: workers that come and go, and the file that tells them who is there."""
 
 import contextlib
+import itertools
 import os
 import signal
 import time
@@ -11,7 +12,15 @@ from typing import BinaryIO
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
 from model_deploy.launch.task import TaskProcess, task_gpus
-from model_deploy.worlds import WORKER, WORLD_FILE, World, read_world, ready_file, write_world
+from model_deploy.worlds import (
+    WORKER,
+    WORLD_FILE,
+    World,
+    begun_file,
+    read_world,
+    ready_file,
+    write_world,
+)
 
 # Worlds whose ports are kept from others: that of now, and the one before, which some may be in.
 _KEPT = 2
@@ -77,8 +86,9 @@ class ElasticLauncher(Launcher):
     ) -> list[TaskProcess]:
         del addresses  # each world has its own
         self._gpus = list(task_gpus(self._size, 0, gpus).values())
-        for stale in self._log_dir.glob(ready_file(self._path.name, 0)[:-1] + "*"):
-            stale.unlink()
+        stale = ready_file(self._path.name, 0)[:-1] + "*", begun_file(self._path.name)
+        for path in itertools.chain.from_iterable(map(self._log_dir.glob, stale)):
+            path.unlink()
         tasks = [self._new_worker(slot) for slot in range(self._size)]
         self._write_world(tasks)
         return tasks

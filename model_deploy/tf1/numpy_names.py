@@ -6,7 +6,7 @@ from typing import Any
 
 from model_deploy.tf1.old_module import OldModule
 
-_TYPES = {
+_TYPES: dict[str, Any] = {
     "bool": bool,
     "complex": complex,
     "float": float,
@@ -35,9 +35,10 @@ def old_numpy(numpy: types.ModuleType) -> types.ModuleType:
     def in1d(elements: Any, *args: Any, **kwargs: Any) -> Any:
         return numpy.isin(numpy.ravel(elements), *args, **kwargs)
 
-    extras = {name: functools.partial(lambda kind: kind, kind) for name, kind in _TYPES.items()}
-    extras |= {
-        name: functools.partial(getattr, numpy, renamed) for name, renamed in _RENAMED.items()
-    }
-    extras |= {"asscalar": lambda: lambda array: array.item(), "in1d": lambda: in1d}
+    def asscalar(array: Any) -> Any:
+        return array.item()
+
+    values = _TYPES | {name: getattr(numpy, renamed) for name, renamed in _RENAMED.items()}
+    values |= {"asscalar": asscalar, "in1d": in1d}
+    extras = {name: functools.partial(lambda value: value, each) for name, each in values.items()}
     return OldModule("numpy", [numpy], extras)

@@ -12,6 +12,7 @@ from model_deploy.checkpoints import (
     is_checkpoint,
     mark_end,
     restore_fn,
+    resume_under_way,
     variables_to_train,
 )
 from model_deploy.classification import (
@@ -113,6 +114,7 @@ __all__ = [
     "moving_average_update",
     "restore_fn",
     "restore_to_export",
+    "resume_under_way",
     "say",
     "scaled_learning_rate",
     "serve",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.checkpoints.files import checkpoint_to_resume, step_of
+from model_deploy.checkpoints.files import checkpoint_to_resume, resume_under_way, step_of
 from model_deploy.checkpoints.saving import BestCheckpoint, CheckpointWriter, report_unfinished
 from tests.training.halving import run_halving
 
@@ -135,6 +135,19 @@ def test_resume_a_path(tmp_path):
         run_halving(tmp_path / "a", 5, resume=str(tmp_path / "a" / "model.ckpt-2"))
     with pytest.raises(ValueError, match=r"resume must be .* path .*, got .nowhere."):
         run_halving(tmp_path / "d", 5, resume="nowhere")
+
+
+@pytest.mark.slow
+def test_resume_under_way(tmp_path):
+    """A run that has begun with a path goes on from its own checkpoints, once it has some."""
+    run_halving(tmp_path / "a", 4)
+    path, folder = str(tmp_path / "a" / "model.ckpt-4"), str(tmp_path / "b")
+    assert [resume_under_way(folder, resume) for resume in ("auto", "never")] == ["auto", "auto"]
+    assert resume_under_way(folder, path) == path
+    run_halving(folder, 5, resume=path)
+    assert resume_under_way(folder, path) == "auto"
+    with pytest.raises(ValueError, match=r"resume must be .* path .*, got .nowhere."):
+        resume_under_way(folder, "nowhere")
 
 
 def test_save_interval_steps(tmp_path):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from model_deploy.cluster import World, read_world, ready_file, write_world
+from model_deploy.cluster import World, begun_file, read_world, ready_file, write_world
 
 
 def test_written_and_read(tmp_path):
@@ -17,6 +17,7 @@ def test_written_and_read(tmp_path):
     assert world.cluster(7).task_id == 1
     assert world.cluster(2).is_chief
     assert ready_file("a/world.json", 3) == "a/world.json.ready-3"
+    assert begun_file("a/world.json") == "a/world.json.begun"
 
 
 @pytest.mark.parametrize("max_workers", [1, 2, 3, 5, 8])

@@ -43,12 +43,21 @@ def test_worlds(tmp_path, capsys):
     second = World(2, 2, {0: "a:2", 1: "b:2"})
     write_world(path, second)
     assert member.first_world(0.1) == second
-    assert member.came_late
     on_time = Member(path, 1)
     assert on_time.first_world(0.1) == second
-    assert not on_time.came_late
     assert member.next_world(World(1, 2, {0: "a:1"}), 0.1) == second
     assert member.next_world(second, 0.1) is None
+
+
+def test_begin(tmp_path):
+    """What has begun in an earlier world has begun; nothing has before the first one."""
+    member = Member(tmp_path / "world.json", 1)
+    first, second = World(1, 2, {1: "a:1"}), World(2, 2, {1: "a:2"})
+    assert not member.has_begun(second)
+    member.note_begin()
+    assert member.has_begun(second)
+    assert not member.has_begun(first)
+    Member(tmp_path / "gone" / "world.json", 1).note_begin()  # where it may not write
 
 
 def test_deployment_in_a_world():

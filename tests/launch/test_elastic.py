@@ -61,6 +61,18 @@ assert worlds()["workers"]["0"] != first or worlds()["generation"] == 2
     assert (world.generation, world.max_workers, list(world.workers)) == (2, 2, [0])
 
 
+def test_files_of_an_earlier_launch(tmp_path):
+    """Workers that waited then, and that a run had begun, say nothing of this one."""
+    for name in ("ready-1", "begun"):
+        (tmp_path / f"world.json.{name}").touch()
+    source = """
+folder = os.path.dirname(os.environ["MODEL_DEPLOY_WORLD"])
+assert not [name for name in os.listdir(folder) if name.startswith("world.json.")]
+"""
+    status, _ = _launch(tmp_path, source)
+    assert status == 0
+
+
 def test_restart_joins_when_it_is_ready(tmp_path):
     """A restarted worker has a new number, and is in no world before it says that it is ready."""
     source = """

@@ -120,7 +120,7 @@ def test_keras_models_train_alike():
 NETWORKS = [
     pytest.param("lenet", 28, 2, id="lenet"),
     pytest.param("cifarnet", 32, 6, id="cifarnet"),
-    pytest.param("resnet_9_050", 32, 1, id="resnet_9_050"),
+    pytest.param("resnet_9_small", 32, 1, id="resnet_9_small"),
     *(
         pytest.param(name, size, count, id=name, marks=pytest.mark.slow)
         for name, size, count in (

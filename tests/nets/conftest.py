@@ -13,7 +13,7 @@ from nets import nets_factory
 from tests.nets import reference
 
 # Networks whose tests take no more than a few seconds each.
-_QUICK = {"cifarnet", "lenet", "mnist_mlp", "resnet_9_050", "text_lstm"}
+_QUICK = {"cifarnet", "lenet", "mnist_mlp", "resnet_9_small", "text_lstm"}
 
 
 @pytest.fixture(autouse=True, scope="module")

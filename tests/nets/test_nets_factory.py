@@ -9,7 +9,7 @@ from nets.parts.network import Images
 from tests.nets import graphs, reference
 
 # Networks with no counterpart in the reference; `test_own_networks.py` proves them.
-_OWN = {"mnist_mlp", "resnet_9", "resnet_9_050"}
+_OWN = {"mnist_mlp", "resnet_9", "resnet_9_small"}
 
 
 def test_every_reference_network_is_registered():

@@ -90,7 +90,7 @@ def convolution(x, kernel):
 def test_resnet_9_in_numpy():
     """The logits of `resnet_9` are those of its eight convolutions and two shortcuts."""
     images = reference.images([2, 20, 16, 3])
-    logits, end_points = graphs.build("resnet_9", tf.constant(images), width=3)
+    logits, end_points = graphs.build("resnet_9", tf.constant(images), channels=(3, 6, 8, 5))
     (actual, predictions), weights = run([logits, end_points["Predictions"]])
     assert sum(name.endswith("weights") for name in weights) == 9
     weights = {
@@ -124,7 +124,12 @@ def test_resnet_9_in_numpy():
 @pytest.mark.parametrize(
     ("keywords", "shape", "message"),
     [
-        ({"width": 0}, [2, 32, 32, 3], "width must be a whole number of at least 1, got 0"),
+        (
+            {"channels": (3, 4, 0, 5)},
+            [2, 32, 32, 3],
+            "channels must be a whole number of at least 1, got 0",
+        ),
+        ({"channels": (3, 4)}, [2, 32, 32, 3], r"channels must be four numbers, got \(3, 4\)"),
         ({}, [2, 15, 32, 3], r"images must be at least 16 pixels high and wide, got shape \(2, 15"),
     ],
 )

@@ -175,6 +175,25 @@ def test_stopped_while_a_worker_is_gone(tmp_path):
     _check_weights(tmp_path, 3, steps)
 
 
+@pytest.mark.slow
+def test_folder_of_another_run(tmp_path):
+    """With `--resume=never` no worker goes on from there, nor does one that is started later."""
+    flags = ["--min_workers=1", "--max_workers=2", "--max_restarts=1", f"--log_dir={tmp_path}"]
+    with Processes(tmp_path) as processes:
+
+        def launch(name, steps, *more):
+            program = [*PROGRAM, *_flags(tmp_path, steps), "--step_secs=0", *more]
+            return processes.start(name, [*LAUNCH, *flags, "--", *program], guarded=False)
+
+        assert launch("first", 20).wait() == 0
+        second = launch("second", 40, "--resume=never")
+        assert second.wait() == 1
+    error = "error: train_dir must hold no checkpoint with resume='never'"
+    for worker in range(3):
+        assert f"worker {worker}| {error}" in second.log
+    _check_weights(tmp_path, 2, 20)
+
+
 def disturb(folder, seed, secs, steps=3000, step_secs=0.1):
     """Kills and adds workers at random for so many seconds; returns the longest pause.
 

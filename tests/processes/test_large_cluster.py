@@ -1,0 +1,45 @@
+"""A cluster of as many processes as few machines have cores for."""
+
+import re
+import sys
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from tests.processes.harness import LAUNCH, Processes
+
+NUM_WORKERS, NUM_PS, STEPS = 16, 8, 200
+# A machine of 2 cores needs a minute, and this one may do other things, too.
+MOST_SECS = 600.0
+PROGRAM = [
+    *(sys.executable, "-m", "train_image_classifier", "--clone_on_cpu", "--num_clones=1"),
+    *("--dataset_name=synthetic", "--model_name=lenet", "--batch_size=2"),
+    f"--max_number_of_steps={STEPS}",
+]
+
+
+@pytest.mark.slow
+def test_24_processes(tmp_path):
+    """All end well, at the last step and not after it, and nothing is left of them."""
+    flags = [f"--num_workers={NUM_WORKERS}", f"--num_ps={NUM_PS}", f"--log_dir={tmp_path}"]
+    with Processes(tmp_path) as processes:
+        launch = processes.start(
+            "launch",
+            [*LAUNCH, *flags, "--", *PROGRAM, f"--train_dir={tmp_path}/run"],
+            guarded=False,
+        )
+        assert launch.wait(MOST_SECS) == 0, launch.log
+        processes.assert_no_orphan()
+    log = launch.log
+    tasks = {f"worker {i}" for i in range(NUM_WORKERS)} | {f"ps {i}" for i in range(NUM_PS)}
+    assert set(re.findall(r"^(.+)\| process \d+$", log, re.MULTILINE)) == tasks
+    # It would say who has failed, and who was ended after the chief.
+    assert re.findall(r"^launch\| (.*)", log, re.MULTILINE) == [f"logs in {tmp_path}"]
+    ends = re.findall(
+        r"^(worker \d+)\| \1 has made its last step, at step (\d+)", log, re.MULTILINE
+    )
+    assert {name for name, _ in ends} == tasks - {"worker 0"} - {f"ps {i}" for i in range(NUM_PS)}
+    assert all(STEPS - NUM_WORKERS < int(step) <= STEPS for _, step in ends)
+    assert f"worker 0| test accuracy at step {STEPS}: " in log
+    newest = tf.train.load_checkpoint(str(tmp_path / "run"))
+    assert newest.get_tensor("global_step") == STEPS
