@@ -1,10 +1,12 @@
 """Keras 3 and tf-keras: which of them an object is of, and what differs between them."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
+
+from model_deploy import internals
 
 
 def library_of(thing: Any) -> Any:
@@ -31,3 +33,13 @@ def new_without_graph(make: Callable[[], Any]) -> Any:
     """What `make` makes, with its variables in a graph that nobody uses."""
     with tf.Graph().as_default():
         return make()
+
+
+def forget_variables(variables: Iterable[Any]) -> None:
+    """Takes variables, of any shapes, out of the collection `GLOBAL_VARIABLES`: no checkpoint.
+
+    They are those of Keras objects that are not used themselves, only what they say.
+    """
+    forgotten = {id(internals.tf_variable(each)) for each in variables if hasattr(each, "assign")}
+    kept = tf.get_collection_ref(tf.GraphKeys.GLOBAL_VARIABLES)
+    kept[:] = [variable for variable in kept if id(variable) not in forgotten]

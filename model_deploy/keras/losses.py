@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.keras.libraries import library_of, new_without_graph
+from model_deploy.keras.libraries import forget_variables, library_of, new_without_graph
 
 # Which class stands for a name depends on what is predicted, as in Keras: of one value, of
 # classes with labels as shares, and of classes with labels as numbers.
@@ -85,6 +85,8 @@ def get_metrics(metrics: Iterable[Any]) -> list[Any]:
                 "metrics must be Keras 3 metrics, functions or names, got "
                 f"{type(metric).__module__}.{type(metric).__name__}"
             )
+        if hasattr(metric, "variables"):
+            forget_variables(metric.variables)
         found.append(metric)
     return found
 

@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 from model_deploy.keras import updates
-from model_deploy.keras.libraries import library_of, new_without_graph
+from model_deploy.keras.libraries import forget_variables, library_of, new_without_graph
 from model_deploy.optimization import layer_name
 
 _Translate = Callable[[Any, Any], Any]
@@ -107,16 +107,6 @@ def translate_optimizer(
     # tf-keras keeps the rate of a schedule in a variable that is not among these.
     forget_variables([*optimizer.variables, optimizer.learning_rate])
     return Translation(translated, rate, optimizer.global_clipnorm or None)
-
-
-def forget_variables(variables: Iterable[Any]) -> None:
-    """Takes variables, of any shapes, out of the collection `GLOBAL_VARIABLES`: no checkpoint.
-
-    They are those of Keras objects that are not used themselves, only what they say.
-    """
-    forgotten = {id(internals.tf_variable(each)) for each in variables if hasattr(each, "assign")}
-    kept = tf.get_collection_ref(tf.GraphKeys.GLOBAL_VARIABLES)
-    kept[:] = [variable for variable in kept if id(variable) not in forgotten]
 
 
 def _by_name(name: str) -> Any:

@@ -76,8 +76,8 @@ def train(
         `StepReport`.
       init_fn: called with the session once the variables were initialized; not when
         a run goes on from a checkpoint.
-      evaluate: function of a checkpoint's path that returns metrics by name; called
-        every `eval_every_n_steps` and at the last step.
+      evaluate: function of a checkpoint's path that returns metrics by name; called by the
+        chief every `eval_every_n_steps` and at the last step.
       metric: the metric of the best checkpoint and of `stop_at_metric`.
       master: address of a TensorFlow server; '' for a session in this process.
       is_chief: whether this process initializes the variables and writes files.
@@ -103,13 +103,15 @@ def train(
       SystemExit: with 128 + the number of the signal that has ended the run.
     """
     options = LoopOptions(**settings)
-    _check(model, max_steps, options, evaluate)
     if place is None:
         place = Place(master, session_config, cluster, start_timeout)
         is_chief = is_chief if cluster is None else cluster.is_chief
     else:
         _check_alone(master=master, session_config=session_config, cluster=cluster)
         is_chief = place.is_chief and is_chief
+    _check(model, max_steps, options)
+    if is_chief:
+        _check_evaluation(options, evaluate)
     place = started(place, model.config)
     if model.config is not None and not model.config.clone_on_cpu:
         gpus.use_tf32(model.config)
@@ -232,12 +234,7 @@ def check_writable(train_dir: str | os.PathLike[str]) -> None:
         ) from error
 
 
-def _check(
-    model: DeployedModel,
-    max_steps: int | None,
-    options: LoopOptions,
-    evaluate: Callable[[str], Mapping[str, float]] | None,
-) -> None:
+def _check(model: DeployedModel, max_steps: int | None, options: LoopOptions) -> None:
     if model.train_op is None:
         raise ValueError("model must have a train op, got one deployed without an optimizer")
     check_at_least("max_steps", max_steps, 1)
@@ -246,6 +243,12 @@ def _check(
             "profile_steps must be None with asynchronous clones, whose steps are not one after "
             f"the other, got {options.profile_steps!r}"
         )
+
+
+def _check_evaluation(
+    options: LoopOptions, evaluate: Callable[[str], Mapping[str, float]] | None
+) -> None:
+    """The chief is the one that evaluates; other workers have the same options."""
     if options.eval_every_n_steps is not None and evaluate is None:
         raise ValueError(
             "eval_every_n_steps must go with a function `evaluate`, "

@@ -13,7 +13,7 @@ from model_deploy import cluster as cluster_lib
 from model_deploy.checkpoints import is_lost_connection
 from model_deploy.cluster import Cluster, Task, names_of, unreachable
 from model_deploy.deployment import DeployedModel
-from model_deploy.training.shared_variables import SharedVariables
+from model_deploy.training.shared_variables import SharedVariables, check_are_shared
 from model_deploy.training.stalls import REPORT_SECS, StallWatch
 from model_deploy.training.stopping import StopSignals
 
@@ -76,7 +76,11 @@ class Replicas:
         self._is_synchronous = model.is_synchronous
         self._num_updaters = len(cluster.workers) * max(1, len(model.clone_updates))
         self._end_ops = cluster_lib.build_end_ops(cluster)
-        self.shared = SharedVariables(cluster.ps[0].device) if cluster.ps else None
+        self.shared = None
+        if cluster.ps:
+            if not cluster.is_chief:
+                check_are_shared(tf.global_variables(), cluster.task_id)
+            self.shared = SharedVariables(cluster.ps[0].device)
         self._signals: StopSignals | None = None
         self._own_watch = watch
 

@@ -1,5 +1,6 @@
 """Variables on parameter servers, which are there before and after this process."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -37,3 +38,24 @@ class SharedVariables:
     def mark(self, session: Any, are_set: bool) -> None:
         """Says whether they have."""
         run_unless_refused(lambda: session.run(self._set if are_set else self._unset))
+
+
+def check_are_shared(variables: Iterable[Any], task_id: int) -> None:
+    """Checks, in a worker that is not the chief, that the chief can set its variables.
+
+    Args:
+      variables: those of its graph.
+      task_id: the number of the worker.
+
+    Raises:
+      ValueError: naming the first variable that is on the worker itself: it would wait for ever.
+    """
+    for variable in variables:
+        device = tf.DeviceSpec.from_string(variable.device)
+        is_own = device.job == "worker" and device.task in (None, task_id)
+        if device.job is None or is_own:
+            raise ValueError(
+                "variables must be where the chief can set them, such as within "
+                "`tf.device(config.variables_device())`, or in LOCAL_VARIABLES, got "
+                f"{variable.op.name!r} on {variable.device or 'no device'!r} of worker {task_id}"
+            )

@@ -155,6 +155,7 @@ def test_metrics():
     )
     names = ["accuracy", "top_2", "shares"]
     assert list(model.metrics) == names
+    assert tf.global_variables() == []
     with tf.Session() as session:
         found = session.run([model.metrics[name] for name in names])
         tags = tf.Summary.FromString(session.run(model.summary_op)).value

@@ -60,12 +60,15 @@ def test_late_worker(tmp_path):
 def test_end_of_a_run(tmp_path):
     """All processes of a training end with 0 soon after the last step, evaluation included."""
     options = [*OPTIONS, f"--max_number_of_steps={STEPS}", f"--train_dir={tmp_path}/train"]
+    options += [f"--eval_every_n_steps={STEPS // 2}"]
     with ReservedPorts(3) as ports, Processes(tmp_path) as processes:
         cluster = _Cluster(processes, ports, SCRIPT, options)
         tasks = [cluster.start(name) for name in TASKS]
         last = _seen(tasks[-1], "worker 1 has made its last step")
         assert [task.wait() for task in tasks] == [0, 0, 0]
         assert time.monotonic() - last < END_SECS
+        evaluated = [bool(re.search("^evaluation at step", task.log, re.M)) for task in tasks]
+        assert evaluated == [False, True, False]  # by the chief alone
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from model_deploy.cluster import Cluster, Task
 from model_deploy.launch import ReservedPorts
 from model_deploy.training import stalls
 from model_deploy.training.replicas import Replicas
+from model_deploy.training.shared_variables import check_are_shared
 from model_deploy.training.stalls import StallWatch, unreachable
 from tests.training.halving import run_halving
 
@@ -136,3 +137,26 @@ def test_parameter_server_cannot_train():
     cluster = Cluster(("a:1",), ("b:1",), "ps", 0)
     with pytest.raises(ValueError, match="job_name must be worker to train, got 'ps'"):
         Replicas(cluster, None, start_timeout=1.0, stall_timeout=1.0)
+
+
+@pytest.mark.parametrize(
+    ("device", "is_shared"),
+    [
+        ("/job:ps/task:1", True),
+        ("/job:worker/task:0", True),
+        ("/job:worker/task:1", False),
+        ("/job:worker", False),
+        ("/device:CPU:0", False),
+        ("", False),
+    ],
+)
+def test_variables_that_nobody_sets(device, is_shared):
+    """A worker whose own variables the chief cannot set says so, and does not wait for them."""
+    expected = contextlib.nullcontext()
+    if not is_shared:
+        message = r"LOCAL_VARIABLES, got 'total' on '.*' of worker 1$"
+        expected = pytest.raises(ValueError, match=message)
+    with tf.Graph().as_default(), tf.device(device):
+        variable = tf.get_variable("total", [])
+        with expected:
+            check_are_shared([variable], 1)
