@@ -173,8 +173,7 @@ class _OneWorld:
                 if watch.give_up():  # of its own accord, within the update
                     raise
                 self._error = error
-            if watch.started:
-                take(place.master, place.session_config)
+            take(place.master, place.session_config, watch.started)
         return None
 
     def _options_to_go_on(self, train_dir: str | os.PathLike[str], cluster: Cluster) -> LoopOptions:

@@ -14,8 +14,11 @@ import tensorflow.compat.v1 as tf
 from model_deploy import DeploymentConfig, deploy, elastic, training
 from model_deploy.cluster import end_process
 from model_deploy.commands import option, run_command
+from model_deploy.hooks import add_session_hook
 from tests import modes
 
+# Before the values of the variables are exchanged, and before the first step.
+MOMENTS = ("start", "step")
 RATE, MOMENTUM, NUM_WEIGHTS = 0.05, 0.9, 4
 _PLACES = np.arange(1, NUM_WEIGHTS + 1, dtype=np.float64)
 
@@ -31,6 +34,9 @@ class ElasticOptions(training.LoopOptions):
     step_secs: float = option(0.1, "seconds between two steps", minimum=0)
     num_clones: int = option(1, "clones of each worker", minimum=1)
     fast: str = option("", "file that lets one step follow the other at once")
+    waits: str = option("", "when to wait once for --gate", choices=("", *MOMENTS))
+    gate: str = option("", "file that ends that")
+    fails: bool = option(False, "end with an error then")
 
 
 class Pause(tf.train.SessionRunHook):
@@ -43,6 +49,20 @@ class Pause(tf.train.SessionRunHook):
         print(f"made {run_context.report.step} at {time.time():.3f}", flush=True)
         if not Path(self._fast).is_file():
             time.sleep(self._secs)
+
+
+class Wait(tf.train.SessionRunHook):
+    """Waits in the midst of a start, until there is a file; may end with an error then."""
+
+    def __init__(self, gate, fails):
+        self._gate, self._fails = Path(gate), fails
+
+    def after_create_session(self, session, coord):
+        print("waiting for the gate", flush=True)
+        while not self._gate.exists():
+            time.sleep(0.02)
+        if self._fails:
+            raise ValueError("the gate is open")
 
 
 def undisturbed(steps, shares):
@@ -61,8 +81,10 @@ def undisturbed(steps, shares):
     return np.append(values, state)
 
 
-def build(config, hooks=()):
-    """The model of one worker in one world."""
+def build(config, hooks=(), start_hooks=()):
+    """The model of one worker in one world; `start_hooks` come before values are exchanged."""
+    for hook in start_hooks:
+        add_session_hook(hook)
     step = tf.train.get_or_create_global_step()
     shares = iter(range(config.first_part * config.num_clones, config.global_clones))
 
@@ -87,8 +109,10 @@ def build(config, hooks=()):
 
 def main(options):
     """Trains to the end."""
+    wait = {options.waits: [Wait(options.gate, options.fails)]}
+    hooks = [Pause(options.step_secs, options.fast), *wait.get("step", [])]
     result = elastic.train_elastic(
-        lambda config: build(config, [Pause(options.step_secs, options.fast)]),
+        lambda config: build(config, hooks, wait.get("start", [])),
         DeploymentConfig(clone_on_cpu=True, num_clones=options.num_clones),
         options.train_dir,
         max_steps=options.max_steps,
