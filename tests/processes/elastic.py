@@ -16,6 +16,7 @@ from model_deploy.cluster import end_process
 from model_deploy.commands import option, run_command
 from model_deploy.hooks import add_session_hook
 from tests import modes
+from tests.processes.moments import Wait
 
 # Before the values of the variables are exchanged, and before the first step.
 MOMENTS = ("start", "step")
@@ -49,20 +50,6 @@ class Pause(tf.train.SessionRunHook):
         print(f"made {run_context.report.step} at {time.time():.3f}", flush=True)
         if not Path(self._fast).is_file():
             time.sleep(self._secs)
-
-
-class Wait(tf.train.SessionRunHook):
-    """Waits in the midst of a start, until there is a file; may end with an error then."""
-
-    def __init__(self, gate, fails):
-        self._gate, self._fails = Path(gate), fails
-
-    def after_create_session(self, session, coord):
-        print("waiting for the gate", flush=True)
-        while not self._gate.exists():
-            time.sleep(0.02)
-        if self._fails:
-            raise ValueError("the gate is open")
 
 
 def undisturbed(steps, shares):
