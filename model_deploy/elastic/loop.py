@@ -1,6 +1,5 @@
 """`train_elastic`: trains in one world after the other, until the last step."""
 
-import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
@@ -174,10 +173,8 @@ class _OneWorld:
                 if watch.give_up():  # of its own accord, within the update
                     raise
                 self._error = error
-            # What has ended a world before its start may end this, too.
-            ends = () if watch.started else (tf.errors.OpError,)
-            with contextlib.suppress(*ends):
-                take(place.master, place.session_config, watch.started)
+            if watch.started:
+                take(place.master, place.session_config)
         return None
 
     def _options_to_go_on(self, train_dir: str | os.PathLike[str], cluster: Cluster) -> LoopOptions:

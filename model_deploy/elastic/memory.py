@@ -32,11 +32,10 @@ class Memory:
             if variable.op.name in self.values:
                 variable.load(self.values[variable.op.name], session)
 
-    def reader(self) -> Callable[[str, Any, bool], None]:
-        """A function that takes the values away from a server, or just lets go of them.
+    def reader(self) -> Callable[[str, Any], None]:
+        """A function of the server's address and `tf.ConfigProto` that takes the values away.
 
-        It takes the server's address, a `tf.ConfigProto`, and whether the values count.  Adds ops
-        to the default graph.  The variables outlive the sessions of a server, and the
+        Adds ops to the default graph.  The variables outlive the sessions of a server, and the
         server that of its world: so they are freed.  (`tf.Session.reset` waits for servers that
         are gone.)
         """
@@ -48,10 +47,9 @@ class Memory:
             if internals.is_resource_variable(variable)
         ]
 
-        def take(target: str, config: Any, counts: bool) -> None:
+        def take(target: str, config: Any) -> None:
             with tf.Session(target, graph, config) as session:
-                if counts:
-                    self.values = session.run(reads)
+                self.values = session.run(reads)
                 session.run(free)
 
         return take
