@@ -7,6 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.all_reduce.collectives import Collectives
 from model_deploy.all_reduce.variable_copies import VariableCopies
+from model_deploy.cluster import run_until_closed
 from model_deploy.config import DeploymentConfig
 from model_deploy.hooks import add_session_hook
 
@@ -45,7 +46,7 @@ class StartHook(tf.train.SessionRunHook):
                     f"all_reduce needs a device for each clone, got no {device} among "
                     f"{', '.join(names)}"
                 )
-        session.run(self.start_op)
+        run_until_closed(session, lambda: session.run(self.start_op))
 
 
 def add_start_hook(config: DeploymentConfig, copies: VariableCopies) -> StartHook:

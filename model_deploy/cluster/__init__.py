@@ -1,6 +1,6 @@
 """Clusters: their description, the servers of their tasks, their start and their end."""
 
-from model_deploy.cluster.closing import close_session, end_process
+from model_deploy.cluster.closing import close_session, end_process, run_until_closed
 from model_deploy.cluster.ending import (
     EndOps,
     build_end_ops,
@@ -58,6 +58,7 @@ __all__ = [
     "ready_file",
     "resolve",
     "run_unless_refused",
+    "run_until_closed",
     "serve_until_done",
     "session_config",
     "signal_done",

@@ -1,11 +1,14 @@
 """`close_session`: closes a session without waiting for a process that is gone."""
 
 import atexit
+import concurrent.futures
 import contextlib
 import os
 import sys
 import threading
-from typing import Any, NoReturn
+import weakref
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
 import tensorflow.compat.v1 as tf
 
@@ -14,6 +17,12 @@ _PATIENCE_SECS = 2.0
 # The end of this process waits for what is still to come: most answers come when others end.
 _AT_EXIT_SECS = 3.0
 _NAME = "close_session"
+# Seconds between two looks at whether a session is one of `_unanswered`.
+_POLL_SECS = 0.1
+
+_Value = TypeVar("_Value")
+# Sessions that were closed, and have not ended in time.
+_unanswered: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
@@ -40,9 +49,48 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
     thread.start()
     thread.join(patience_secs)
     if thread.is_alive():
+        _unanswered.add(session)
         # Threads that come back from C++ while Python ends are ended by force, and C++ then aborts.
         atexit.register(thread.join, _AT_EXIT_SECS)
     return not thread.is_alive()
+
+
+def run_until_closed(session: Any, call: Callable[[], _Value]) -> _Value:
+    """Calls what runs something in a session; leaves it alone once the session is closed in vain.
+
+    For the first run of ops that processes exchange values by.  TensorFlow asks worker 0 for a
+    number before it, and where worker 0 is gone it asks again for ever, in
+    `MasterSession::NewStepId`, which heeds neither the end of the session nor `GRPC_FAIL_FAST`.
+    So the call is made in a thread, which stays there for good, with its graph, if need be.
+
+    Args:
+      session: a `tf.Session`; in one without a server the call is made as it is.
+      call: made once.
+
+    Returns:
+      What the call returns.
+
+    Raises:
+      tf.errors.CancelledError: if `close_session` has given up waiting for the session.
+      Exception: that of the call.
+    """
+    if not session.sess_str:
+        return call()
+    outcome: concurrent.futures.Future[_Value] = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(call())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    thread = threading.Thread(target=run, name="run_until_closed", daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_POLL_SECS)
+        if session in _unanswered and not outcome.done():
+            raise tf.errors.CancelledError(None, None, "the session was closed while it ran")
+    return outcome.result()
 
 
 def end_process(code: int) -> NoReturn:

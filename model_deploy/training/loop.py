@@ -194,7 +194,11 @@ def _start(model: DeployedModel, replicas: Replicas | None) -> Start:
     start = Start(is_chief=False, owns_variables=model.owns_variables, hooks=session_hooks())
     if replicas is None:
         return start
-    return start._replace(shared=replicas.shared, new_wait=replicas.waiting_for_chief)
+    return start._replace(
+        shared=replicas.shared,
+        new_wait=replicas.waiting_for_chief,
+        watch=replicas.watching_start,
+    )
 
 
 def _chief_start(

@@ -4,7 +4,7 @@ import contextlib
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import tensorflow.compat.v1 as tf
@@ -167,6 +167,27 @@ class Replicas:
             )
 
         return self._stall_watch(session, self._stall_timeout, describe)
+
+    @contextlib.contextmanager
+    def watching_start(self, session: Any) -> Iterator[None]:
+        """Watches the start of a session by all-reduce, which waits for all workers.
+
+        Raises:
+          ConnectionError: naming a worker that was lost.
+        """
+        if self.shared is not None or self._own_watch is not None:
+            yield
+            return
+        with self.watch(session) as watch:
+            watch.in_step(True)
+            try:
+                yield
+            except (tf.errors.OpError, RuntimeError) as error:
+                if watch.error is None:
+                    raise
+                raise watch.error from error
+            finally:
+                watch.in_step(False)
 
     def _stall_watch(
         self, session: Any, timeout: float, describe: Callable[[str], OSError]

@@ -30,6 +30,7 @@ class Start(NamedTuple):
       hooks: the `session_hooks` of the deployment.
       new_wait: makes a function that is called again and again while this process waits for
         the chief.
+      watch: makes a context, of the session, in which the hooks are called.
     """
 
     is_chief: bool
@@ -40,6 +41,7 @@ class Start(NamedTuple):
     shared: SharedVariables | None = None
     hooks: Sequence[Any] = ()
     new_wait: Callable[[], Callable[[], None]] = lambda: lambda: None
+    watch: Callable[[Any], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
 
 
 class SessionOpener:
@@ -85,8 +87,9 @@ class SessionOpener:
         coordinator = tf.train.Coordinator()
         threads: list[Any] = []
         try:
-            for hook in start.hooks:
-                hook.after_create_session(session, coordinator)
+            with start.watch(session):
+                for hook in start.hooks:
+                    hook.after_create_session(session, coordinator)
             if start.owns_variables:
                 session.run(self._tables_op)
             if start.is_chief and start.shared is not None:

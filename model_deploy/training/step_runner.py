@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.cluster import run_until_closed
 from model_deploy.training.step import StepContext, StepReport, checked_report
 from model_deploy.training.step_call import StepCall
 
@@ -82,6 +83,7 @@ class StepRunner:
         self._in_step = in_step
         self._plain = StepCall(session, report)
         self._calls = HookCalls(hooks)
+        self._is_first = True
         self._callables: dict[tuple[int, ...], tuple[Any, Any]] = {}
 
     @property
@@ -97,18 +99,25 @@ class StepRunner:
         """
         if not self._calls.choose(step):
             self._in_step(True)
-            found = self._plain()
+            found = self._call(self._plain)
             self._in_step(False)
             return checked_report(found)
         context = StepContext(tf.train.SessionRunArgs(self._report), self._session)
         fetches = {"report": self._report, **self._calls.before(context)}
         metadata = tf.RunMetadata()
         self._in_step(True)
-        values = self._fetch(fetches, metadata)
+        values = self._call(lambda: self._fetch(fetches, metadata))
         self._in_step(False)
         context.report = checked_report(values["report"])
         self._calls.after(context, values, metadata)
         return context.report
+
+    def _call(self, call: Callable[[], Any]) -> Any:
+        """What makes a step; the first one may wait where closing the session does not end it."""
+        if self._is_first:
+            self._is_first = False
+            return run_until_closed(self._session, call)
+        return call()
 
     def close(self) -> None:
         """Nothing is left to be done."""

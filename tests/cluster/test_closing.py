@@ -7,11 +7,13 @@ import threading
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import close_session, end_process
+from model_deploy.cluster import close_session, end_process, run_until_closed
 
 
 class Closing:
-    """Stands for a session that is closed once `answer` is set."""
+    """Stands for a session of a server that is closed once `answer` is set."""
+
+    sess_str = "grpc://a:1"
 
     def __init__(self):
         self.answer, self.closed = threading.Event(), threading.Event()
@@ -52,6 +54,41 @@ def test_errors_of_a_lost_process():
     assert session.closed.is_set()
 
 
+def test_call_goes_on_after_the_session():
+    """A call that does not end with its session is left alone, and what it raises then is lost."""
+    session, begun, caller = Closing(), threading.Event(), []
+
+    def call():
+        caller.append(threading.current_thread())
+        begun.set()
+        assert session.closed.wait(60)
+        raise ValueError("late")
+
+    def close():
+        assert begun.wait(60)
+        assert not close_session(session, patience_secs=0.1)
+
+    thread = threading.Thread(target=close)
+    thread.start()
+    with pytest.raises(tf.errors.CancelledError, match="the session was closed while it ran"):
+        run_until_closed(session, call)
+    thread.join()
+    assert caller[0].is_alive()
+    session.answer.set()
+    caller[0].join(60)
+    assert not caller[0].is_alive()
+
+
+@pytest.mark.parametrize("target", ["", "grpc://a:1"])
+def test_call_that_ends(target):
+    """What a call returns and raises comes through, with a server and without."""
+    session = Closing()
+    session.sess_str = target
+    assert run_until_closed(session, lambda: 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        run_until_closed(session, lambda: 1 / 0)
+
+
 def test_late_answer_at_the_end_of_the_process():
     """A process that ends lets an answer come in, as one in its last moments would abort it."""
     program = """
@@ -82,7 +119,7 @@ def test_end_of_a_process(secs, last):
     """It ends soon, with its code and all that it has printed, whether an answer comes or not."""
     program = f"""
 import time
-from model_deploy.cluster import close_session, end_process
+from model_deploy.cluster import close_session, end_process, run_until_closed
 
 class Late:
     def close(self):

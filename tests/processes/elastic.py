@@ -14,8 +14,12 @@ import tensorflow.compat.v1 as tf
 from model_deploy import DeploymentConfig, deploy, elastic, training
 from model_deploy.cluster import end_process
 from model_deploy.commands import option, run_command
+from model_deploy.hooks import add_session_hook
 from tests import modes
+from tests.processes.moments import Wait
 
+# Before the values of the variables are exchanged, and before the first step.
+MOMENTS = ("start", "step")
 RATE, MOMENTUM, NUM_WEIGHTS = 0.05, 0.9, 4
 _PLACES = np.arange(1, NUM_WEIGHTS + 1, dtype=np.float64)
 
@@ -31,6 +35,9 @@ class ElasticOptions(training.LoopOptions):
     step_secs: float = option(0.1, "seconds between two steps", minimum=0)
     num_clones: int = option(1, "clones of each worker", minimum=1)
     fast: str = option("", "file that lets one step follow the other at once")
+    waits: str = option("", "when to wait once for --gate", choices=("", *MOMENTS))
+    gate: str = option("", "file that ends that")
+    fails: bool = option(False, "end with an error then")
 
 
 class Pause(tf.train.SessionRunHook):
@@ -61,8 +68,10 @@ def undisturbed(steps, shares):
     return np.append(values, state)
 
 
-def build(config, hooks=()):
-    """The model of one worker in one world."""
+def build(config, hooks=(), start_hooks=()):
+    """The model of one worker in one world; `start_hooks` come before values are exchanged."""
+    for hook in start_hooks:
+        add_session_hook(hook)
     step = tf.train.get_or_create_global_step()
     shares = iter(range(config.first_part * config.num_clones, config.global_clones))
 
@@ -87,8 +96,10 @@ def build(config, hooks=()):
 
 def main(options):
     """Trains to the end."""
+    wait = {options.waits: [Wait(options.gate, options.fails)]}
+    hooks = [Pause(options.step_secs, options.fast), *wait.get("step", [])]
     result = elastic.train_elastic(
-        lambda config: build(config, [Pause(options.step_secs, options.fast)]),
+        lambda config: build(config, hooks, wait.get("start", [])),
         DeploymentConfig(clone_on_cpu=True, num_clones=options.num_clones),
         options.train_dir,
         max_steps=options.max_steps,

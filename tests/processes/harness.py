@@ -156,10 +156,10 @@ class Processes:
 
         return self._note(Process(name, self._path(name), start, guarded))
 
-    def fork(self, name, module, arguments):
+    def fork(self, name, module, arguments, **env):
         """Starts `python -m module arguments...` as `start` does, without its imports."""
         process = Process(
-            name, self._path(name), lambda log: fork(module, arguments, self._env, log)
+            name, self._path(name), lambda log: fork(module, arguments, {**self._env, **env}, log)
         )
         # Its environment is not what /proc shows of it.
         self._forked.append(process)

@@ -1,4 +1,4 @@
-"""A process that stops itself, by SIGSTOP, at an exact moment of its training.
+"""A process that stops itself, by SIGSTOP, or waits, at an exact moment of its training.
 
 Whoever wants to hit it, or another one, at that moment has all the time for it.
 """
@@ -6,6 +6,7 @@ Whoever wants to hit it, or another one, at that moment has all the time for it.
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import tensorflow.compat.v1 as tf
@@ -41,6 +42,26 @@ class StopAtEnd(tf.train.SessionRunHook):
     def end(self, session):
         """Stops here."""
         stop_once(self._mark)
+
+
+class Wait(tf.train.SessionRunHook):
+    """Waits when a session has been created, until there is a file.
+
+    Args:
+      gate: the file.
+      fails: whether it ends with an error then.
+    """
+
+    def __init__(self, gate, fails=False):
+        self._gate, self._fails = Path(gate), fails
+
+    def after_create_session(self, session, coord):
+        """Says that it waits, and does."""
+        print("waiting for the gate", flush=True)
+        while not self._gate.exists():
+            time.sleep(0.02)
+        if self._fails:
+            raise ValueError("the gate is open")
 
 
 class StopInSave(tf.train.SessionRunHook):

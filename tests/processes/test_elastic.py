@@ -18,7 +18,8 @@ from model_deploy.launch import ReservedPorts
 from tests.processes.elastic import undisturbed
 from tests.processes.harness import LAUNCH, Processes
 
-PROGRAM = [sys.executable, "-m", "tests.processes.elastic"]
+MODULE = "tests.processes.elastic"
+PROGRAM = [sys.executable, "-m", MODULE]
 # What users are promised is 10 s; this machine may do other things, too.
 GO_ON_SECS = 30.0
 
@@ -150,6 +151,60 @@ def test_world_file_by_hand(first_lost, num_clones, tmp_path):
         write_world(path, World(2, 3, {left: ports.addresses[2]}))
         assert workers[left].wait() == 0
     _check_weights(tmp_path, 3 * num_clones, steps)
+
+
+# The others have asked the chief for nothing when it is gone, or wait for it already.
+BEFORE, WITHIN = ("start", "start"), ("start", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("victim", "fails", "waits"),
+    [
+        pytest.param(0, False, BEFORE, id="chief killed before the start"),
+        pytest.param(0, True, BEFORE, id="chief fails before the start"),
+        pytest.param(0, False, WITHIN, id="chief killed in the start"),
+        pytest.param(0, True, WITHIN, id="chief fails in the start"),
+        pytest.param(0, False, ("step", "step"), id="chief killed before the first step"),
+        pytest.param(1, False, BEFORE, id="another one killed before the start"),
+        pytest.param(1, False, WITHIN, id="another one killed in the start"),
+    ],
+)
+def test_lost_at_the_start(victim, fails, waits, tmp_path):
+    """One of three is lost while a world begins: the others are soon in the next one."""
+    steps, path, gates = 10, tmp_path / "world.json", [tmp_path / "hit", tmp_path / "others"]
+    with Processes(tmp_path, **{WORLD_FILE: str(path)}) as processes, ReservedPorts(5) as ports:
+        write_world(path, World(1, 3, dict(enumerate(ports.addresses[:3]))))
+        workers = []
+        for i in range(3):
+            of = int(i != victim)
+            flags = [f"--waits={waits[of]}", f"--gate={gates[of]}", "--step_secs=0"]
+            flags.append(f"--fails={fails and i == victim}")
+            arguments = [*_flags(tmp_path, steps), *flags]
+            workers.append(processes.fork(f"worker-{i}", MODULE, arguments, **{WORKER: str(i)}))
+        for i, worker in enumerate(workers):
+            if waits[int(i != victim)]:
+                worker.wait_for_line("^waiting for the gate")
+        lost = workers.pop(victim)
+        if not all(waits):  # the others come to where they wait
+            time.sleep(2.0)
+        if fails:
+            gates[0].touch()
+        else:
+            lost.signal(signal.SIGKILL)
+        assert lost.wait() == (1 if fails else 128 + signal.SIGKILL)
+        gates[1].touch()
+        left = [i for i in range(3) if i != victim]
+        time.sleep(0.3)  # they come to the session that is over
+        write_world(path, World(2, 3, dict(zip(left, ports.addresses[3:], strict=True))))
+        began = time.time()
+        for worker in workers:
+            assert worker.wait() == 0, worker.log
+    processes.assert_no_orphan()
+    _check_weights(tmp_path, 3, steps)
+    pause = max(_made(worker.log)[0][1] for worker in workers) - began
+    print(f"first step after {pause:.2f} s")
+    assert pause < GO_ON_SECS
 
 
 @pytest.mark.slow

@@ -4,19 +4,22 @@ Bounds are twice those of the documentation or more: the machine does other thin
 """
 
 import re
+import signal
 import sys
 import time
 
 import pytest
 
 from model_deploy.launch import ReservedPorts
+from tests.processes.faults import cluster_flags, training_flags
 from tests.processes.harness import ROOT, Processes
 
 STEPS = 60
 JOIN_SECS, END_SECS = 6.0, 10.0
 SCRIPT = [sys.executable, str(ROOT / "train_image_classifier.py")]
 OPTIONS = ["--num_clones=1", "--batch_size=8", "--log_every_n_steps=1"]
-PROGRAM = [sys.executable, "-m", "tests.processes.training"]
+MODULE = "tests.processes.training"
+PROGRAM = [sys.executable, "-m", MODULE]
 TASKS = {"ps": ("ps", 0), "chief": ("worker", 0), "worker": ("worker", 1)}
 
 
@@ -98,3 +101,41 @@ def test_no_worker_waits_for_another(tmp_path):
         assert "local step" not in held.log
         gate.touch()
         assert [task.wait() for task in (*tasks, held)] == [0, 0, 0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("victim", "others_wait"),
+    [
+        pytest.param(0, True, id="the chief, which nobody has asked for anything"),
+        pytest.param(1, True, id="another one, before the start"),
+        pytest.param(1, False, id="another one, in the start"),
+    ],
+)
+def test_all_reduce_without_one_at_the_start(victim, others_wait, tmp_path):
+    """A worker is killed while the others start: they end soon, and say who it was."""
+    gates = [tmp_path / "hit", tmp_path / "others"]
+    with ReservedPorts(3) as ports, Processes(tmp_path) as processes:
+        workers = []
+        for i in range(3):
+            gate = f"--start_gate={gates[i != victim]}"
+            flags = [*training_flags(tmp_path, "all_reduce"), gate]
+            flags += cluster_flags(f"worker {i}", ports.addresses, [])
+            workers.append(processes.fork(f"worker-{i}", MODULE, flags))
+        if not others_wait:
+            gates[1].touch()
+        for worker in workers:
+            worker.wait_for_line("^waiting for the gate")
+        if not others_wait:
+            time.sleep(1.0)  # for them to come to where they wait for the victim
+        lost = workers.pop(victim)
+        lost.signal(signal.SIGKILL)
+        assert lost.wait() == 128 + signal.SIGKILL
+        began = time.monotonic()
+        gates[1].touch()
+        for worker in workers:
+            assert worker.wait() == 1, worker.log
+            assert f"error: lost the connection to worker {victim}" in worker.log
+        pause = time.monotonic() - began
+        print(f"ended after {pause:.2f} s")
+        assert pause < 2 * END_SECS

@@ -15,8 +15,9 @@ import tensorflow.compat.v1 as tf
 from model_deploy import DeploymentConfig, deploy, training
 from model_deploy import cluster as cluster_lib
 from model_deploy.commands import option, run_command
+from model_deploy.hooks import add_session_hook
 from tests import modes
-from tests.processes.moments import StopAtEnd, StopInSave
+from tests.processes.moments import StopAtEnd, StopInSave, Wait
 
 STOP_MOMENTS = ("save", "end")
 MODES = ("asynchronous", "synchronous", "backup", "all_reduce")
@@ -35,6 +36,7 @@ class TrainingOptions(cluster_lib.ClusterOptions, training.LoopOptions):
     max_number_of_steps: int = option(60, "the target", minimum=1)
     hold_at: int = option(0, "step from which on steps wait for --gate; 0 for none", minimum=0)
     gate: str = option("", "file that lets steps go on")
+    start_gate: str = option("", "file that the start of a session waits for")
     step_secs: float = option(0.0, "seconds before each step, while there is no --gate", minimum=0)
     stop_task: str = option("", "the task, such as `worker 0`, that stops itself once")
     stop_moment: str = option("end", "when it does", choices=STOP_MOMENTS)
@@ -104,6 +106,8 @@ def main(options):
     )
     with tf.device(config.optimizer_device()), tf.device(config.variables_device()):
         tf.train.get_or_create_global_step()
+    if options.start_gate:
+        add_session_hook(Wait(options.start_gate))
     training.train(
         build(options.mode, config),
         options.train_dir,
