@@ -16,6 +16,7 @@ import types
 from collections.abc import Callable
 
 MINIMUM = 780
+TIMEOUT_SECS = 120  # for a test of a few seconds
 PACKAGES = (
     "tf_slim.layers",
     "tf_slim.ops",
@@ -48,7 +49,9 @@ def run() -> str:
     path = os.pathsep.join([here, os.path.dirname(here), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "tf_slim_tests", "-n", "2"]
     # Test modules are to be imported by the hook of model_deploy.slim, not by pytest's own.
-    command += ["--assert=plain", "-p", "no:cacheprovider", "-c", os.devnull, "--pyargs", *PACKAGES]
+    command += ["--assert=plain", "-p", "no:cacheprovider", "-c", os.devnull]
+    # Some close a session without stopping its queue runners: TensorFlow may wait for ever.
+    command += [f"--timeout={TIMEOUT_SECS}", "--timeout-method=thread", "--pyargs", *PACKAGES]
     environment = {**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(
         command,
