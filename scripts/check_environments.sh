@@ -6,8 +6,9 @@
 #   scripts/check_environments.sh "3.12" "3.11 2.16"    # "PYTHON [TENSORFLOW]" each
 #   PYTEST_ARGS="--slow=none" TRAIN_FLAGS=--max_number_of_steps=44 scripts/check_environments.sh
 #
-# Interpreters are looked up as python3.X on the PATH, then among those of pyenv.  The tests take hours;
-# with --slow=none some ten minutes for each environment.  What pytest printed is in a file that is named.
+# Interpreters are looked up as python3.X on the PATH, then among those of pyenv.  The tests take
+# hours; with --slow=none some ten minutes for each environment.  Where tests fail, the file is named
+# that has what pytest printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source_dir=$PWD
@@ -40,7 +41,7 @@ check() {
         # shellcheck disable=SC2086 # several flags
         train_image_classifier --train_dir=digits_run ${TRAIN_FLAGS:-} 2>/dev/null | tail -n 1
         cd "$work/source"
-        eval "pytest --quiet ${PYTEST_ARGS:-}" >"$log" || echo "failed: see $log"
+        eval "pytest --quiet ${PYTEST_ARGS:-}" >"$log" || echo "failed: see $log" | tee "$work/failed"
         python - "$(date +%F)" "${PYTEST_ARGS:-all}" "$(tail -n 1 "$log")" <<'END'
 import platform
 import re
@@ -51,9 +52,10 @@ day, tests, summary = sys.argv[1:]
 counts = {kind: number for number, kind in re.findall(r"(\d+) (passed|skipped|failed|error)", summary)}
 versions = [platform.python_version(), *map(version, ("tensorflow", "keras", "numpy"))]
 numbers = [counts.get(kind, "0") for kind in ("passed", "skipped", "failed")]
-print("", day, *versions, tests, *numbers, "", sep=" | ")
+print("|", " | ".join([day, *versions, f"`{tests}`", *numbers]), "|")
 END
     )
+    [ -e "$work/failed" ] || rm "$log"
     rm -rf "$work"
 }
 
