@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from benchmarks import images, keras_peer
+from benchmarks.sizes import PADDING
 from examples import keras_cifar10
 from model_deploy import inputs
 from model_deploy.commands import parse_options
@@ -31,7 +32,7 @@ class Evaluation(keras.callbacks.Callback):
 
 def augment(image: Any) -> Any:
     """A shifted, mirrored part of a single image, uint8 [h, w, channels], standardized."""
-    image = images.shift_and_mirror(image, keras_cifar10.SHIFT, image.shape[0])
+    image = images.shift_and_mirror(image, PADDING, image.shape[0])
     return tf.image.per_image_standardization(image)
 
 

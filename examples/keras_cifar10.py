@@ -40,7 +40,6 @@ with without_tensorflow_notices():
 
 CLASSES = 10
 LABEL_SMOOTHING = 0.2
-SHIFT = 4  # pixels that images of CIFAR-10 are moved by, at most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +134,6 @@ def train_model(
             **data_of(options, "train"),
             batch_size=options.batch_size,
             seed=options.seed,
-            augmentation=inputs.Augmentation(crop_padding=SHIFT if options.data_dir else None),
             **config.input_arguments(),
         )
         model = deploy_model(
