@@ -197,6 +197,7 @@ def build_writer(
         "dataset": dataset.name,
         "split": dataset.split,
         "moving_averages": options.moving_average_decay is not None,
+        "mirrored": options.eval_mirrored,
     }
     class_names = dataset.class_names[options.labels_offset :]
     return training.EvaluationWriter(eval_dir, class_names, facts)

@@ -19,20 +19,21 @@ CLONES = 2
 class Evaluation(keras.callbacks.Callback):
     """Prints the test accuracy at intervals and at the last step."""
 
-    def __init__(self, test: Any, interval: int, last: int) -> None:
+    def __init__(self, tested: Any, test: Any, interval: int, last: int) -> None:
         super().__init__()
-        self._test, self._interval, self._last, self._step = test, interval, last, 0
+        self._tested, self._test = tested, test
+        self._interval, self._last, self._step = interval, last, 0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self._step += 1
         if self._step % self._interval == 0 or self._step == self._last:
-            found = self.model.evaluate(self._test, verbose=0, return_dict=True)
+            found = self._tested.evaluate(self._test, verbose=0, return_dict=True)
             print(f"evaluation at step {self._step}:  accuracy {found['accuracy']:.4f}", flush=True)
 
 
 def augment(image: Any) -> Any:
     """A shifted, mirrored part of a single image, uint8 [h, w, channels], standardized."""
-    image = images.shift_and_mirror(image, PADDING, image.shape[0])
+    image = images.shift_and_mirror(image, PADDING, image.shape[0], "REFLECT")
     return tf.image.per_image_standardization(image)
 
 
@@ -56,9 +57,11 @@ def main(arguments: Sequence[str]) -> None:
             keras_cifar10.smoothed_cross_entropy,
             metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
         )
+        tested = keras_cifar10.model_to_test(options, model)
+        tested.compile(metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")])
     assert options.eval_every_n_steps is not None
     evaluation = Evaluation(
-        held_out_batches(options.data_dir), options.eval_every_n_steps, options.max_steps
+        tested, held_out_batches(options.data_dir), options.eval_every_n_steps, options.max_steps
     )
     model.fit(
         images.usual_input(options.data_dir, CLONES * options.batch_size, augment),

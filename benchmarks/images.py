@@ -25,9 +25,9 @@ def read_arrays(data_dir: str | None) -> tuple[np.ndarray, np.ndarray]:
     return images, labels
 
 
-def shift_and_mirror(image: Any, padding: int, size: int) -> Any:
+def shift_and_mirror(image: Any, padding: int, size: int, mode: str = "CONSTANT") -> Any:
     """A part of a padded image [height, width, channels], mirrored half of the time."""
-    image = tf.pad(image, [[padding, padding], [padding, padding], [0, 0]])
+    image = tf.pad(image, [[padding, padding], [padding, padding], [0, 0]], mode)
     image = tf.image.random_crop(image, [size, size, image.shape[-1]])
     return tf.image.random_flip_left_right(image)
 

@@ -101,6 +101,15 @@ def make_model(options: KerasOptions) -> Any:
     return residual_network((28, 28, 1), options.weight_decay, (8, 16, 32, 64))
 
 
+def model_to_test(options: KerasOptions, model: Any) -> Any:
+    """Of photographs the mean of the logits of each image and of its mirror image."""
+    if not options.data_dir:
+        return model
+    images = keras.Input(model.input_shape[1:])
+    mirrored = keras.ops.flip(images, axis=2)
+    return keras.Model(images, keras.layers.average([model(images), model(mirrored)]))
+
+
 def run_task(options: KerasOptions) -> None:
     """Does the part of this process in its cluster; without one, trains by itself."""
     place = training.join_cluster(os.environ, options)  # a parameter server stays in there
@@ -178,7 +187,8 @@ def evaluator_of(options: KerasOptions, *, on_cpu: bool) -> training.Evaluator:
     test = data_of(options, "test")
 
     def predict(batch: Any) -> tuple[Any, Any]:
-        return make_model(options)(batch["image"], training=False), batch["label"]
+        model = model_to_test(options, make_model(options))
+        return model(batch["image"], training=False), batch["label"]
 
     config = DeploymentConfig(clone_on_cpu=on_cpu, precision=options.precision)
     return training.Evaluator(predict, lambda: next(inputs.eval_batches(**test)), config=config)

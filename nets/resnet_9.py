@@ -4,7 +4,7 @@ D. Page, "How to train your ResNet 4: architecture" (2018),
 https://myrtle.ai/learn/how-to-train-your-resnet-4-architecture/. Nearly all is computed on many
 channels and few positions, which is what matrix units are quick with. As in "How to train your
 ResNet 8: bag of tricks" (2019) a pool comes before the batch norm, which has a quarter of the
-positions then.
+positions then; and the small one begins, as there, with patches that need no learning.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,11 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets.parts.network import Images, Network, check_at_least, takes, wrapped_partial
+from nets.parts.patches import patch_features
 from nets.resnet_utils import resnet_arg_scope
 
 _LOGITS_SCALE = 0.125
+_PATCH = 2  # height and width in pixels
 _HAS_UNIT = (True, False, True)  # the three stages
 
 
@@ -25,7 +27,7 @@ def resnet_9(
     images: Any,
     num_classes: int | None = 10,
     is_training: bool = False,
-    channels: Sequence[int] = (64, 128, 256, 512),
+    channels: Sequence[int | None] = (64, 128, 256, 512),
     scope: str = "resnet_9",
 ) -> tuple[Any, dict[str, Any]]:
     """Builds a convolution, three that halve the size, units behind two of them, a linear layer.
@@ -34,7 +36,8 @@ def resnet_9(
       images: `[batch, height, width, channels]` float32, at least 16 x 16; designed for 32 x 32.
       num_classes: width of the logits; 0 or None returns the features.
       is_training: whether batch normalization uses the batch.
-      channels: of the first convolution and of the three stages.
+      channels: of the first convolution and of the three stages; None for the first has
+        `patch_features` of 2 x 2 pixels in its place.
       scope: variable scope.
 
     Returns:
@@ -47,15 +50,20 @@ def resnet_9(
     """
     if len(channels) != 1 + len(_HAS_UNIT):
         raise ValueError(f"channels must be four numbers, got {channels}")
-    for depth in channels:
+    first, *stages = channels
+    for depth in stages if first is None else channels:
         check_at_least("channels", depth, 1)
     end_points: dict[str, Any] = {}
     with (
         tf.variable_scope(scope, "resnet_9", [images]),
         slim.arg_scope([slim.batch_norm], is_training=is_training),
     ):
-        net = end_points["conv"] = slim.conv2d(images, channels[0], [3, 3], scope="conv")
-        for stage, (depth, has_unit) in enumerate(zip(channels[1:], _HAS_UNIT, strict=True), 1):
+        if first is None:
+            net = patch_features(images, _PATCH, scope="conv")
+        else:
+            net = slim.conv2d(images, first, [3, 3], scope="conv")
+        end_points["conv"] = net
+        for stage, (depth, has_unit) in enumerate(zip(stages, _HAS_UNIT, strict=True), 1):
             with tf.variable_scope(f"stage_{stage}"):
                 net = _halved(net, depth)
                 net = _unit(net) if has_unit else net
@@ -106,8 +114,8 @@ def resnet_9_arg_scope(weight_decay: float = 0.0005) -> Any:
         return scope
 
 
-# A third of the work on each image, with half of the channels but in the middle.
-resnet_9_small = wrapped_partial(resnet_9, channels=(32, 64, 256, 256), scope="resnet_9_small")
+# A third of the work on each image.
+resnet_9_small = wrapped_partial(resnet_9, channels=(None, 64, 256, 256), scope="resnet_9_small")
 
 NETWORKS = {
     "resnet_9": Network(resnet_9, resnet_9_arg_scope),

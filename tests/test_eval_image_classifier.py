@@ -76,7 +76,7 @@ def test_a_run_needs_nothing_else(trained, capsys):
     step, accuracy, recall, loss, images, folder = re.fullmatch(LINE, line).groups()
     assert (step, images, folder) == ("30", str(IMAGES), str(trained / "eval_test"))
     found = _json(trained / "eval_test")
-    assert found["moving_averages"] is True
+    assert (found["moving_averages"], found["mirrored"]) == (True, False)
     assert (found["model"], found["dataset"], found["split"]) == ("lenet", "digits", "test")
     for name, shown in (("accuracy", accuracy), ("recall_at_5", recall), ("total_loss", loss)):
         assert f"{found[name]:.4f}" == shown

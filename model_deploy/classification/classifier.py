@@ -87,6 +87,11 @@ class ClassifierOptions(Options):
     preprocessing_name: str | None = option(
         None, "name of the preprocessing; default: that of the network", topic="inputs"
     )
+    eval_mirrored: bool = option(
+        False,
+        "evaluate the mean of the logits of each image and its mirror image; exports have those of "
+        "the image",
+    )
     moving_average_decay: float | None = option(
         None,
         "decay of the moving averages of the variables; default: none",
@@ -295,12 +300,29 @@ class Classifier(NamedTuple):
         """Logits and labels of a batch; adds its losses, and those of the regularization."""
         options = self.options
         network_fn = self._network_fn(options.weight_decay, is_training)
-        logits, end_points = network_fn(batch["image"])
+        images = batch["image"]
+        mirrors = options.eval_mirrored and not is_training
+        if mirrors:
+            images = tf.concat([images, images[:, :, ::-1]], axis=0)
+        logits, end_points = network_fn(images)
+        auxiliary_logits = end_points.get("AuxLogits")
+        if mirrors:
+            logits = _mean_of_halves(logits)
+            auxiliary_logits = _mean_of_halves(auxiliary_logits)
         labels = self.labels(batch)
         add_classification_losses(
             logits,
             labels,
-            auxiliary_logits=end_points.get("AuxLogits"),
+            auxiliary_logits=auxiliary_logits,
             label_smoothing=options.label_smoothing,
         )
         return logits, labels
+
+
+def _mean_of_halves(logits: Any) -> Any:
+    """The mean of the logits of images and of their mirror images, [batch, classes]; None of None.
+
+    Args:
+      logits: float [2 * batch, classes], those of the mirror images last; or None.
+    """
+    return None if logits is None else tf.add_n(tf.split(logits, 2)) / 2

@@ -1,4 +1,4 @@
-"""Labels of a classifier: numbers, and the shares of classes."""
+"""What a classifier makes of labels, and of images and their mirror images."""
 
 import numpy as np
 import pytest
@@ -39,3 +39,41 @@ def test_a_share_of_a_class_below_the_offset_stops_the_run():
         pytest.raises(tf.errors.InvalidArgumentError, match="at least labels_offset=1"),
     ):
         session.run(labels)
+
+
+def test_mirrored_evaluation_is_the_mean_of_an_image_and_its_mirror_image():
+    """Logits and losses are those of the mean of both images' logits; in training, of one."""
+    generator = np.random.RandomState(5)
+    weights, auxiliary = generator.normal(size=[2, 4 * 6 * 3, 10]).astype(np.float32)
+    images = generator.normal(size=[5, 4, 6, 3]).astype(np.float32)
+    labels = np.array([1, 0, 3, 9, 4])
+
+    def get_network_fn(*_):
+        def network(batch):
+            flat = tf.reshape(batch, [-1, 4 * 6 * 3])
+            return tf.matmul(flat, weights), {"AuxLogits": tf.matmul(flat, auxiliary)}
+
+        return network
+
+    def mean_of_both(weights):
+        both = [each.reshape(5, -1) @ weights for each in (images, images[:, :, ::-1])]
+        return np.mean(both, axis=0)
+
+    def cross_entropy(logits):
+        return np.mean(np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(5), labels])
+
+    dataset = inputs.get_dataset("digits", "train")
+    options = training.ClassifierOptions(eval_mirrored=True)
+    mirrored = training.Classifier.of(options, dataset, get_network_fn)
+    batch = {"image": tf.constant(images), "label": tf.constant(labels)}
+    logits, _ = mirrored.predict(batch)
+    evaluated = tf.losses.get_losses()
+    mirrored.add_losses(iter([batch]))
+    trained = tf.losses.get_losses()[len(evaluated) :]
+    with tf.Session() as session:
+        found, evaluated, trained = session.run([logits, evaluated, trained])
+    np.testing.assert_allclose(found, mean_of_both(weights), rtol=1e-4, atol=1e-4)
+    expected = [0.4 * cross_entropy(mean_of_both(auxiliary)), cross_entropy(mean_of_both(weights))]
+    np.testing.assert_allclose(evaluated, expected, rtol=1e-4)
+    alone = [each @ weights for each in images.reshape(5, -1)]
+    np.testing.assert_allclose(trained[1], cross_entropy(np.stack(alone)), rtol=1e-4)

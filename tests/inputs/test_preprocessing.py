@@ -130,12 +130,13 @@ def test_each_image_is_standardized(family):
 
 
 @pytest.mark.parametrize(
-    ("padding", "options"), [(4, {}), (2, {"padding": 2}), (0, {"padding": 0})]
+    ("padding", "options"),
+    [(4, {}), (2, {"padding": 2}), (0, {"padding": 0}), (11, {"padding": 11})],
 )
-def test_padded_crop_takes_parts_of_the_padded_image(padding, options):
-    """Each result is one of the parts of the image with a border, or a mirrored one."""
+def test_padded_crop_takes_parts_of_the_reflected_image(padding, options):
+    """Each result is a part of the image with a border that mirrors it, or a mirrored part."""
     image = formula_image([12, 12, 3])
-    padded = np.pad(image, [(padding, padding), (padding, padding), (0, 0)])
+    padded = np.pad(image, [(padding, padding), (padding, padding), (0, 0)], mode="reflect")
     places = range(2 * padding + 1)
     parts = [padded[y : y + 12, x : x + 12] for y in places for x in places]
     parts += [part[:, ::-1] for part in parts]
@@ -254,6 +255,14 @@ def test_inception_takes_grey_images(image_shape, fast_mode):
         ),
         pytest.param(
             "padded_crop", [20, 20, 3], True, {}, "must be at most 28, .* got 32", id="small_part"
+        ),
+        pytest.param(
+            "padded_crop",
+            [32, 32, 3],
+            True,
+            {"padding": 32},
+            "padding must be less than the 32 pixels of an image, got 32",
+            id="padding",
         ),
         pytest.param(
             "vgg", [32, 32, 3], False, {"use_grayscale": True}, "needs 3 channels, got 1", id="grey"

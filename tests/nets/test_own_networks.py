@@ -87,12 +87,29 @@ def convolution(x, kernel):
     return np.einsum("nhwcij,ijco->nhwo", windows, kernel, optimize=True)
 
 
-def test_resnet_9_in_numpy():
-    """The logits of `resnet_9` are those of its eight convolutions and two shortcuts."""
+def unit_patches(x):
+    """Returns sums and differences of patches of 2 x 2 pixels: down, across, of colours."""
+    x = np.pad(x, [(0, 0), (0, 1), (0, 1), (0, 0)])
+    across = [x[:, :, :-1] + x[:, :, 1:], x[:, :, :-1] - x[:, :, 1:]]
+    parts = []
+    for down in (lambda y: y[:, :-1] + y[:, 1:], lambda y: y[:, :-1] - y[:, 1:]):
+        for part in map(down, across):
+            red, green, blue = np.moveaxis(part, -1, 0)
+            parts += [
+                (red + green + blue) / np.sqrt(3),
+                (red - blue) / np.sqrt(2),
+                (2 * green - red - blue) / np.sqrt(6),
+            ]
+    return np.stack(parts, axis=-1) / 2
+
+
+@pytest.mark.parametrize("first", [3, None])
+def test_resnet_9_in_numpy(first):
+    """The logits of `resnet_9` are those of its convolutions, two shortcuts and first layer."""
     images = reference.images([2, 20, 16, 3])
-    logits, end_points = graphs.build("resnet_9", tf.constant(images), channels=(3, 6, 8, 5))
+    logits, end_points = graphs.build("resnet_9", tf.constant(images), channels=(first, 6, 8, 5))
     (actual, predictions), weights = run([logits, end_points["Predictions"]])
-    assert sum(name.endswith("weights") for name in weights) == 9
+    assert sum(name.endswith("weights") for name in weights) == (9 if first else 8)
     weights = {
         name.removeprefix("resnet_9/"): value.astype(np.float64) for name, value in weights.items()
     }
@@ -110,7 +127,12 @@ def test_resnet_9_in_numpy():
         x = x[:, :height, :width]
         return x.reshape(len(x), height // 2, 2, width // 2, 2, -1).max(axis=(2, 4))
 
-    x = layer(images, "conv")
+    def patch_layer(x):
+        mean, variance = (weights[f"conv/BatchNorm/moving_{name}"] for name in ("mean", "variance"))
+        x = (unit_patches(x) - mean) / np.sqrt(variance + 1e-5)
+        return np.maximum(np.concatenate([x, -x], axis=-1), 0)
+
+    x = layer(images, "conv") if first else patch_layer(images)
     for stage in (1, 2, 3):
         x = layer(x, f"stage_{stage}/conv", after=halved)
         if stage != 2:

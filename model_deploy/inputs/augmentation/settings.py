@@ -26,9 +26,9 @@ class Augmentation(Options):
       mixup: both parameters of the Beta distribution of mixup's shares; 0 is no mixup.
       cutmix: both parameters of the Beta distribution of cutmix's areas; 0 is no cutmix.  With
         mixup as well, each example has one of the two, with the same probability.
-      crop_padding: how many zeros are on each side of the images of which `cifarnet` and
-        `padded_crop` cut parts out; None is what the family has.  With fewer, images are shifted
-        less, which short runs learn more of.
+      crop_padding: how many pixels are on each side of the images of which `cifarnet` and
+        `padded_crop` cut parts out: zeros for the one, mirrored ones for the other; None is what
+        the family has.  With fewer, images are shifted less, which short runs learn more of.
 
     Raises:
       ValueError: as `Options`.
@@ -63,7 +63,7 @@ class Augmentation(Options):
 
     crop_padding: int | None = option(
         None,
-        "zeros on each side of images that cifarnet and padded_crop cut; default: 4",
+        "pixels on each side of images that cifarnet and padded_crop cut; default: 4",
         minimum=0,
     )
 

@@ -67,43 +67,57 @@ def train(
 
 
 def shift_and_mirror(
-    batch: Any, height: int, width: int, draws: Any, padding: int = PADDING
+    batch: Any,
+    height: int,
+    width: int,
+    draws: Any,
+    padding: int = PADDING,
+    *,
+    reflect: bool = False,
 ) -> Any:
     """Cuts a random part out of the padded images, mirrored half of the time.
 
     Args:
-      batch: uint8 or float32 [n, h, w, c], padded by zeros on each side in thought: padding
-        them would take as long as the one gather that does all of it.
+      batch: uint8 or float32 [n, h, w, c], padded on each side in thought: padding them would
+        take as long as the one gather that does all of it.
       height: of the part.
       width: of the part.
       draws: float32 [n, 3], from 0 to 1: where the part is, down and across, and
         whether it is mirrored.
-      padding: how many zeros on each side.
+      padding: how many pixels on each side.
+      reflect: whether they are the image's own, mirrored at its edge, and not zeros.
 
     Returns:
       [n, height, width, c] of the same type.
 
     Raises:
-      ValueError: if the part is larger than the padded images.
+      ValueError: if the part is larger than the padded images, or a reflected padding is not
+        smaller than the image.
     """
     shape = tf.shape(batch)
     known = batch.shape.as_list()
     channels = known[3] or shape[3]
-    rows = _window(draws[:, 0], known[1] or shape[1], height, padding, "height")
-    columns = _window(draws[:, 1], known[2] or shape[2], width, padding, "width")
+    size = known[1] or shape[1], known[2] or shape[2]
+    rows = _window(draws[:, 0], size[0], height, padding, "height")
+    columns = _window(draws[:, 1], size[1], width, padding, "width")
+    if reflect:
+        rows, columns = (
+            _reflected(each, limit, padding)
+            for each, limit in zip((rows, columns), size, strict=True)
+        )
     columns = tf.where(draws[:, 2:3] < 0.5, columns, columns[:, ::-1])
     # All pixels in a row, behind a zero that stands for the padding; a place outside of
     # its image is so far below zero that adding the other axis leaves it there.
     images_before = tf.range(shape[0])[:, tf.newaxis] * shape[1]
-    first = tf.where(rows < 0, tf.int32.min // 2, (images_before + rows) * shape[2] + 1)
-    columns = tf.where(columns < 0, tf.int32.min // 2, columns)
+    first = _or_far_below(rows, size[0], (images_before + rows) * shape[2] + 1)
+    columns = _or_far_below(columns, size[1], columns)
     pixels = tf.maximum(first[:, :, tf.newaxis] + columns[:, tf.newaxis, :], 0)
     flat = tf.reshape(batch, [-1, channels])
     return tf.gather(tf.concat([tf.zeros([1, channels], batch.dtype), flat], axis=0), pixels)
 
 
 def _window(draws: Any, size: Any, wanted: int, padding: int, name: str) -> Any:
-    """Neighbouring places from a random start on, int32 [n, wanted]; negative in the padding."""
+    """Neighbouring places from a random start on, int32 [n, wanted]; some are in the padding."""
     padded = size + 2 * padding
     if isinstance(padded, int) and wanted > padded:
         raise ValueError(
@@ -113,8 +127,21 @@ def _window(draws: Any, size: Any, wanted: int, padding: int, name: str) -> Any:
     with tf.control_dependencies([tf.debugging.assert_less_equal(wanted, padded)]):
         fits = tf.cast(padded - wanted + 1, tf.float32)
     start = tf.cast(tf.floor(draws * fits), tf.int32) - padding
-    places = start[:, tf.newaxis] + tf.range(wanted)
-    return tf.where(places < size, places, -1)
+    return start[:, tf.newaxis] + tf.range(wanted)
+
+
+def _or_far_below(places: Any, size: Any, offsets: Any) -> Any:
+    """The offsets, far below zero where the places are outside of an image."""
+    return tf.where((places >= 0) & (places < size), offsets, tf.int32.min // 2)
+
+
+def _reflected(places: Any, size: Any, padding: int) -> Any:
+    """The places in an image whose pixels stand for those outside of it; the edge is there once."""
+    if isinstance(size, int) and padding >= size:
+        raise ValueError(f"padding must be less than the {size} pixels of an image, got {padding}")
+    with tf.control_dependencies([tf.debugging.assert_less(padding, size)]):
+        places = tf.abs(places)
+    return tf.where(places < size, places, 2 * (size - 1) - places)
 
 
 def distort(batch: Any, draws: Any, *, use_grayscale: bool = False) -> Any:

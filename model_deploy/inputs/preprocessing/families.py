@@ -28,7 +28,7 @@ class Preprocessing:
         that it applies to the images when they are cut and mirrored, and not yet normalized.  That
         takes images of its rank with 1 or 3 channels, uint8 or float32 from 0 to 255, and gives
         such of the same shape, uint8.
-      takes_padding: whether `train` takes a keyword `padding`, the zeros on each side of an image
+      takes_padding: whether `train` takes a keyword `padding`, the pixels on each side of an image
         of which it cuts a part out.
     """
 

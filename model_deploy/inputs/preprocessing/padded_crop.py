@@ -2,7 +2,10 @@
 
 What residual networks on CIFAR-10 are trained with: K. He, X. Zhang, S. Ren, J. Sun, "Deep residual
 learning for image recognition", 2015, section 4.2, https://arxiv.org/abs/1512.03385.  They subtract
-the mean image of the dataset; here each image is standardized by itself, which needs no dataset.
+the mean image of the dataset, and pad with zeros, that mean; here each image is standardized by
+itself, which needs no dataset, and a black border would change its mean and its contrast.  So the
+padding is the image's own pixels, mirrored at its edge, as in D. Page, "How to train your ResNet"
+(2018), https://myrtle.ai/learn/how-to-train-your-resnet/.
 """
 
 from collections.abc import Callable
@@ -36,15 +39,16 @@ def train(
       seeds: int64 [n, 2].
       use_grayscale: turns colours into one grey channel first.
       extra_augment: what is done to the images before they are normalized; see `Preprocessing`.
-      padding: how many zeros are on each side of an image; 4 in the paper.
+      padding: how many mirrored pixels are on each side of an image; 4 in the paper.
 
     Returns:
       float32 [n, height, width, c].
 
     Raises:
-      ValueError: if the size to cut is larger than the padded images.
+      ValueError: if the size to cut is larger than the padded images, or the padding is not
+        smaller than an image.
     """
     draws = uniform_per_image(seeds, 3)
-    batch = cifarnet.shift_and_mirror(batch, height, width, draws, padding)
+    batch = cifarnet.shift_and_mirror(batch, height, width, draws, padding, reflect=True)
     batch = tf.cast(batch if extra_augment is None else extra_augment(batch), tf.float32)
     return tf.image.per_image_standardization(images.to_grey(batch) if use_grayscale else batch)
