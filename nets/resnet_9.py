@@ -27,7 +27,7 @@ def resnet_9(
     images: Any,
     num_classes: int | None = 10,
     is_training: bool = False,
-    channels: Sequence[int | None] = (64, 128, 256, 512),
+    channels: Sequence[int] = (64, 128, 256, 512),
     scope: str = "resnet_9",
 ) -> tuple[Any, dict[str, Any]]:
     """Builds a convolution, three that halve the size, units behind two of them, a linear layer.
@@ -36,7 +36,7 @@ def resnet_9(
       images: `[batch, height, width, channels]` float32, at least 16 x 16; designed for 32 x 32.
       num_classes: width of the logits; 0 or None returns the features.
       is_training: whether batch normalization uses the batch.
-      channels: of the first convolution and of the three stages; None for the first has
+      channels: of the first convolution and of the three stages; 0 for the first has
         `patch_features` of 2 x 2 pixels in its place.
       scope: variable scope.
 
@@ -46,22 +46,23 @@ def resnet_9(
 
     Raises:
       ValueError: if `images` has another rank, an unknown channel count or is too small,
-        `num_classes` is negative, or `channels` are not four numbers of at least 1.
+        `num_classes` is negative, or `channels` are not four numbers of at least 1 (the first 0).
     """
     if len(channels) != 1 + len(_HAS_UNIT):
         raise ValueError(f"channels must be four numbers, got {channels}")
     first, *stages = channels
-    for depth in stages if first is None else channels:
+    check_at_least("channels", first, 0)
+    for depth in stages:
         check_at_least("channels", depth, 1)
     end_points: dict[str, Any] = {}
     with (
         tf.variable_scope(scope, "resnet_9", [images]),
         slim.arg_scope([slim.batch_norm], is_training=is_training),
     ):
-        if first is None:
-            net = patch_features(images, _PATCH, scope="conv")
-        else:
+        if first:
             net = slim.conv2d(images, first, [3, 3], scope="conv")
+        else:
+            net = patch_features(images, _PATCH, scope="conv")
         end_points["conv"] = net
         for stage, (depth, has_unit) in enumerate(zip(stages, _HAS_UNIT, strict=True), 1):
             with tf.variable_scope(f"stage_{stage}"):
@@ -115,7 +116,7 @@ def resnet_9_arg_scope(weight_decay: float = 0.0005) -> Any:
 
 
 # A third of the work on each image.
-resnet_9_small = wrapped_partial(resnet_9, channels=(None, 64, 256, 256), scope="resnet_9_small")
+resnet_9_small = wrapped_partial(resnet_9, channels=(0, 64, 256, 256), scope="resnet_9_small")
 
 NETWORKS = {
     "resnet_9": Network(resnet_9, resnet_9_arg_scope),
