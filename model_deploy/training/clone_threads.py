@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,13 @@ import tensorflow.compat.v1 as tf
 from model_deploy.cluster import run_unless_refused
 from model_deploy.training.step import StepContext, StepReport, checked_report, read_report
 from model_deploy.training.step_runner import HookCalls
+
+
+class _Made(NamedTuple):
+    """A thread has made a step."""
+
+    values: Any
+    at: float
 
 
 class _Ended(NamedTuple):
@@ -80,10 +88,10 @@ class CloneThreads:
             self._running -= 1
             if not self._running:
                 raise tf.errors.OutOfRangeError(None, None, "the inputs of all clones have ended")
-        report = checked_report(found)
+        report = checked_report(found.values)
         # Hooks and checkpoints want numbers that rise, whichever clone comes first.
         self._step = max(self._step + 1, report.step if self._counts_shared else 0)
-        report = report._replace(step=self._step)
+        report = report._replace(step=self._step, made_at=found.at)
         if self._calls.choose(self._step):
             context = StepContext(tf.train.SessionRunArgs(None), self._session)
             fetches = self._calls.before(context)
@@ -107,7 +115,8 @@ class CloneThreads:
             while self._take(step):
                 values = run_unless_refused(run)
                 step = read_report(values).step
-                self._done.put(values)
+                with self._lock:  # in the order of their times
+                    self._done.put(_Made(values, time.perf_counter()))
         except tf.errors.OutOfRangeError:
             self._give_back()
         except Exception as other:

@@ -1,5 +1,6 @@
 """The loop's own hooks: what happens now and then besides the steps."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -201,4 +202,5 @@ class EvaluationHook(tf.train.SessionRunHook):
         if self._stop_at is not None and value >= self._stop_at:
             self._progress.line(f"{self._metric} {self._stop_at} is reached: the run ends")
             run_context.request_stop()
-        self._progress.leave_out(time.perf_counter() - begin)
+        if math.isnan(run_context.report.made_at):  # no steps are made meanwhile
+            self._progress.leave_out(time.perf_counter() - begin)

@@ -71,7 +71,8 @@ class Progress:
 
     def add(self, report: StepReport) -> None:
         """Counts a step; called after each of them."""
-        self._times.append(time.perf_counter())
+        made_at = time.perf_counter() if math.isnan(report.made_at) else report.made_at
+        self._times.append(made_at)
         self._waited += report.wait_secs
         self._stale.append(report.staleness)
         self._local_steps += 1

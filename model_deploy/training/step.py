@@ -25,6 +25,8 @@ class StepReport(NamedTuple):
       loss_scale: what losses are multiplied by in the next step; NaN where they are not.
       num_left_out: how many updates were left out so far, as their gradients were not finite.
       was_left_out: whether that of this step was.
+      made_at: when the step was made, by `time.perf_counter`, where it is reported later, while
+        others are made; else NaN.
     """
 
     step: int
@@ -37,6 +39,7 @@ class StepReport(NamedTuple):
     loss_scale: float = math.nan
     num_left_out: int = 0
     was_left_out: bool = False
+    made_at: float = math.nan
 
 
 def report_op(

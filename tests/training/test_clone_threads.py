@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -189,3 +190,27 @@ def logits_of(batch):
 def linear_classifier(pipelines):
     batch = next(next(pipelines))
     tf.losses.sparse_softmax_cross_entropy(batch["label"], logits_of(batch))
+
+
+def test_rates_are_those_of_the_steps_and_not_of_their_reports(tmp_path):
+    """Two clones with steps of 20 ms make 100 a second at most, those during an evaluation too."""
+
+    def wait(value):
+        time.sleep(0.02)
+        return value
+
+    def model_fn():
+        weight = tf.get_variable("weight", [], initializer=tf.ones_initializer())
+        one = tf.numpy_function(wait, [tf.constant(1.0)], tf.float32)
+        tf.losses.add_loss(tf.square(weight) * tf.reshape(one, []))
+
+    def evaluate(checkpoint):
+        time.sleep(0.5)
+        return {"accuracy": 0.5}
+
+    options = {"log_every_n_steps": 10, "eval_every_n_steps": 20, "images_per_step": 1}
+    model = model_of(model_fn, rate=0.01)
+    train(model, tmp_path, max_steps=80, evaluate=evaluate, session_config=cpu_config(), **options)
+    rates = [entry["images_per_sec"] for entry in metrics_of(tmp_path) if "loss" in entry]
+    assert len(rates) == 8
+    assert 0 < min(rates) < max(rates) < 110
