@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 import threading
-import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -17,12 +16,12 @@ _PATIENCE_SECS = 2.0
 # The end of this process waits for what is still to come: most answers come when others end.
 _AT_EXIT_SECS = 3.0
 _NAME = "close_session"
-# Seconds between two looks at whether a session is one of `_unanswered`.
+# Seconds between two looks at whether a session was closed in vain.
 _POLL_SECS = 0.1
 
 _Value = TypeVar("_Value")
-# Sessions that were closed, and have not ended in time.
-_unanswered: weakref.WeakSet[Any] = weakref.WeakSet()
+# Attribute of a session that was closed, and has not ended in time.
+_UNANSWERED = "_model_deploy_unanswered"
 
 
 def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
@@ -49,7 +48,7 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
     thread.start()
     thread.join(patience_secs)
     if thread.is_alive():
-        _unanswered.add(session)
+        setattr(session, _UNANSWERED, True)
         # Threads that come back from C++ while Python ends are ended by force, and C++ then aborts.
         atexit.register(thread.join, _AT_EXIT_SECS)
     return not thread.is_alive()
@@ -88,7 +87,7 @@ def run_until_closed(session: Any, call: Callable[[], _Value]) -> _Value:
     thread.start()
     while thread.is_alive():
         thread.join(_POLL_SECS)
-        if session in _unanswered and not outcome.done():
+        if getattr(session, _UNANSWERED, False) and not outcome.done():
             raise tf.errors.CancelledError(None, None, "the session was closed while it ran")
     return outcome.result()
 
