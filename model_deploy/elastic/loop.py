@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.all_reduce import note_gate
 from model_deploy.checkpoints import (
     CheckpointWriter,
     checkpoint_to_resume,
@@ -20,6 +19,7 @@ from model_deploy.deployment import DeployedModel
 from model_deploy.elastic.member import Member, deployment_in
 from model_deploy.elastic.memory import FirstHook, LastHook, Memory
 from model_deploy.elastic.watch import WorldChanged, WorldWatch
+from model_deploy.gates import note_gate
 from model_deploy.hooks import add_session_hook
 from model_deploy.training import LoopOptions, Place, TrainResult, join, say, train
 
