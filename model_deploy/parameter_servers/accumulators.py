@@ -10,22 +10,6 @@ from model_deploy import packing
 _ANY_STEP = (1 << 63) - 1
 
 
-def drop(accumulator: Any) -> Any:
-    """An op that removes one of TensorFlow's accumulators from its server.
-
-    An accumulator has no op of its own for that, but its name has one kind of resource only.
-    """
-    op = accumulator.accumulator_ref.op
-    with tf.device(op.device):
-        handle = tf.raw_ops.ResourceConditionalAccumulator(
-            dtype=op.get_attr("dtype"),
-            shape=op.get_attr("shape"),
-            container=op.get_attr("container").decode(),
-            shared_name=op.get_attr("shared_name").decode(),
-        )
-        return tf.raw_ops.DestroyResourceOp(resource=handle)
-
-
 class DenseAccumulator:
     """Adds up the dense gradients of a variable, or other values of its shape, beside it.
 
@@ -45,8 +29,9 @@ class DenseAccumulator:
         self._gradient = gradient
         self._shape = variable.shape
         with tf.device(variable.device):
+            # Of any shape, for the sake of `shrink`.
             self.accumulator = tf.ConditionalAccumulator(
-                gradient.dtype, variable.shape, shared_name=f"{variable.op.name}/{what}"
+                gradient.dtype, shared_name=f"{variable.op.name}/{what}"
             )
 
     def add(self, local_step: Any, wire_dtype: tf.DType) -> Any:
@@ -56,11 +41,20 @@ class DenseAccumulator:
 
     def take_mean(self, count: int) -> Any:
         """The mean of at least `count` gradients, once there are that many."""
-        return self.accumulator.take_grad(count)
+        mean = self.accumulator.take_grad(count)
+        mean.set_shape(self._shape)
+        return mean
 
     def forget(self) -> Any:
         """An op that drops the gradients that are there."""
-        zeros = tf.zeros(self._shape, self._gradient.dtype)
+        return self._replace_by(tf.zeros(self._shape, self._gradient.dtype))
+
+    def shrink(self) -> Any:
+        """An op that drops the gradients that are there, and the memory for more of them."""
+        with tf.control_dependencies([self.forget()]):
+            return self._replace_by(tf.zeros([], self._gradient.dtype))
+
+    def _replace_by(self, zeros: Any) -> Any:
         with tf.control_dependencies([self.accumulator.apply_grad(zeros, _ANY_STEP)]):
             return self.accumulator.take_grad(1).op
 
@@ -121,3 +115,8 @@ class RowAccumulator:
         added = self.accumulator.apply_grad(tf.constant([0], tf.int64), zeros, local_step=_ANY_STEP)
         with tf.control_dependencies([added]):
             return self.accumulator.take_grad(1).values.op
+
+    def shrink(self) -> Any:
+        """An op that drops the gradients that are there, and the memory for more of them."""
+        with tf.control_dependencies([self.forget()]):
+            return self.forget()

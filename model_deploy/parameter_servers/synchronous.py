@@ -31,8 +31,11 @@ from model_deploy.gates import check_updates_wait
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm, values_of
 from model_deploy.guards import AlwaysOpen, Guard
 from model_deploy.hooks import add_session_hook
-from model_deploy.parameter_servers.accumulators import DenseAccumulator, RowAccumulator, drop
+from model_deploy.parameter_servers.accumulators import DenseAccumulator, RowAccumulator
 from model_deploy.parameter_servers.fence import Fence, noted_fence
+
+# As long a chief that is stopped, and not gone, may hold up the next one.
+_LEAVE_MSECS = 2000
 
 
 class SharedUpdate(NamedTuple):
@@ -177,11 +180,8 @@ class SynchronousOptimizer(tf.train.Optimizer):
                 # Wakes who waits for an update that will not come.
                 step = global_step.read_value()
                 start_anew = tf.group(*(queue.enqueue(step) for queue in queues))
-            dropped: list[Any] = []
-            if self._fence is not None:
-                dropped += [drop(a.accumulator) for a in accumulators]
-                dropped += [tf.raw_ops.DestroyResourceOp(resource=q.queue_ref) for q in queues]
-        add_session_hook(_SynchronousHook(start, update if is_chief else None, start_anew, dropped))
+            shrunk = [] if self._fence is None else [a.shrink() for a in accumulators]
+        add_session_hook(_SynchronousHook(start, update if is_chief else None, start_anew, shrunk))
         with tf.control_dependencies(handed_in):
             self.token = own_queue.dequeue()
         with tf.control_dependencies([self.token]):  # a backup may have missed several updates
@@ -264,11 +264,11 @@ def _call(variable: Any, method: str, operand: Any) -> Any:
 class _SynchronousHook(tf.train.SessionRunHook):
     """Starts a replica; on the chief a thread makes the updates."""
 
-    def __init__(self, start: Any, update: Any, start_anew: Any, dropped: Sequence[Any]) -> None:
+    def __init__(self, start: Any, update: Any, start_anew: Any, shrunk: Sequence[Any]) -> None:
         self._start = start
         self._update = update
         self._start_anew = start_anew
-        self._dropped = dropped
+        self._shrunk = shrunk
 
     def start_anew(self, session: Any) -> None:
         """On the chief, before the start: the variables have got other values.
@@ -277,9 +277,13 @@ class _SynchronousHook(tf.train.SessionRunHook):
         """
         session.run(self._start_anew)
 
-    def drop(self, session: Any) -> None:
-        """When a world is over: removes what belongs to it from the parameter servers."""
-        session.run(self._dropped)
+    def leave(self, session: Any) -> None:
+        """When a world is over: drops what was added up in it from the parameter servers.
+
+        To remove it as a whole would end a server in which somebody, who was stopped, say, still
+        waits for it.
+        """
+        session.run(self._shrunk, options=tf.RunOptions(timeout_in_ms=_LEAVE_MSECS))
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Lets this replica begin at the global step, and the chief aggregate."""

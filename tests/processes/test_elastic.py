@@ -20,6 +20,8 @@ from tests.processes.harness import LAUNCH, Processes
 
 MODULE = "tests.processes.elastic"
 PROGRAM = [sys.executable, "-m", MODULE]
+# Flags of the launcher for each way to train.
+WAYS = {"all-reduce": (), "ps": ("--elastic", "--num_ps=1"), "2 ps": ("--elastic", "--num_ps=2")}
 # What users are promised is 10 s; this machine may do other things, too.
 GO_ON_SECS = 30.0
 
@@ -33,11 +35,12 @@ class ElasticLaunch:
       shares: its workers.
       steps: its last step.
       step_secs: seconds between two steps.
+      way: flags of the launcher: the way to train.
     """
 
-    def __init__(self, folder, processes, shares, steps, step_secs=0.1):
+    def __init__(self, folder, processes, shares, steps, *, step_secs=0.1, way=()):
         self._folder, self._shares, self._steps = folder, shares, steps
-        flags = ["--min_workers=1", f"--max_workers={shares}", f"--log_dir={folder}"]
+        flags = ["--min_workers=1", f"--max_workers={shares}", f"--log_dir={folder}", *way]
         self.process = processes.start(
             "launch",
             [*LAUNCH, *flags, "--", *PROGRAM, *_flags(folder, steps), f"--step_secs={step_secs}"],
@@ -112,10 +115,11 @@ def _longest_pause(log):
 
 
 @pytest.mark.slow
-def test_workers_are_lost_and_come(tmp_path):
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_workers_are_lost_and_come(way, tmp_path):
     """One is killed, one comes, the chief is killed: others go on soon, to the right weights."""
     with Processes(tmp_path) as processes:
-        launch = ElasticLaunch(tmp_path, processes, shares=3, steps=1000)
+        launch = ElasticLaunch(tmp_path, processes, shares=3, steps=1000, way=way)
         launch.wait_for_step("worker 2", 1)
         launch.kill("worker 1")
         launch.wait_for_step("worker 2", 2)
@@ -249,14 +253,14 @@ def test_folder_of_another_run(tmp_path):
     _check_weights(tmp_path, 2, 20)
 
 
-def disturb(folder, seed, secs, steps=3000, step_secs=0.1):
+def disturb(folder, seed, secs, *, steps=3000, step_secs=0.1, way=()):
     """Kills and adds workers at random for so many seconds; returns the longest pause.
 
     Steps that follow each other fast are hit within, others mostly in between.
     """
     generator = random.Random(seed)
     with Processes(folder) as processes:
-        launch = ElasticLaunch(folder, processes, 4, steps, step_secs)
+        launch = ElasticLaunch(folder, processes, 4, steps, step_secs=step_secs, way=way)
         launch.wait_for_step("worker 3", 1)
         end = time.monotonic() + secs
         while time.monotonic() < end and launch.process.is_running:
@@ -275,17 +279,27 @@ def disturb(folder, seed, secs, steps=3000, step_secs=0.1):
 
 
 @pytest.mark.slow
-def test_random_kills_and_joins(tmp_path):
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_random_kills_and_joins(way, tmp_path):
     """Whoever comes and goes, whenever, the run ends with the weights of the undisturbed one."""
-    print(f"longest pause: {disturb(tmp_path, seed=1, secs=30.0):.2f} s")
+    print(f"longest pause: {disturb(tmp_path, seed=1, secs=30.0, way=way):.2f} s")
 
 
-if __name__ == "__main__":  # python -m tests.processes.test_elastic FOLDER SECONDS SEED...
+# python -m tests.processes.test_elastic FOLDER SECONDS SEED... ["2 ps"]
+if __name__ == "__main__":
     from pathlib import Path
 
+    flags_of_way = WAYS[sys.argv.pop()] if sys.argv[-1] in WAYS else ()
     for number in sys.argv[3:]:
         run_folder = Path(sys.argv[1]) / number
         run_folder.mkdir(parents=True)
-        pace = (12000, 0.005) if int(number) % 2 == 0 else (3000, 0.1)
-        longest = disturb(run_folder, int(number), float(sys.argv[2]), *pace)
+        steps, step_secs = (12000, 0.005) if int(number) % 2 == 0 else (3000, 0.1)
+        longest = disturb(
+            run_folder,
+            int(number),
+            float(sys.argv[2]),
+            steps=steps,
+            step_secs=step_secs,
+            way=flags_of_way,
+        )
         print(f"seed {number}: longest pause {longest:.2f} s", flush=True)
