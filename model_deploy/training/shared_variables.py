@@ -69,6 +69,7 @@ class VariablesOfWorld(SharedVariables):
         self._fence = fence
         self._is_chief = is_chief
         self._missing = tf.report_uninitialized_variables(tf.global_variables())
+        self._missing.mark_used()  # others than the chief do not ask
 
     def are_set(self, session: Any) -> bool:
         """Whether all variables have the values of the run, in this world.

@@ -25,6 +25,22 @@ def stop_once(mark):
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
+def die_in_update(step, mark):
+    """An op that kills this process in the update that makes a step, unless the file was made.
+
+    Args:
+      step: the number of the step.
+      mark: file that is made then.
+    """
+
+    def die(made):
+        if made == step and not Path(mark).exists():
+            Path(mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return tf.py_func(die, [tf.train.get_global_step().read_value()], [])
+
+
 class StopAtEnd(tf.train.SessionRunHook):
     """Stops this process when it has made its last step, before it leaves.
 
