@@ -72,6 +72,8 @@ def _check_parts(config: Any) -> None:
             "global_parts must be None without all_reduce=True and without num_ps_tasks, got "
             f"{config.global_parts}"
         )
+    if config.copy_clones:
+        raise ValueError("copy_clones must be False with global_parts, got True")
     if config.sync_batch_norm:
         # Its moments would be those of other parts after each change of the replicas.
         raise ValueError("sync_batch_norm must be False with global_parts, got True")

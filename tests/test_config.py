@@ -192,6 +192,11 @@ def test_variables_device_starts_anew():
             id="norms by parts",
         ),
         pytest.param(
+            {"num_ps_tasks": 1, "global_parts": 2, "copy_clones": True},
+            "copy_clones must be False with global_parts, got True",
+            id="copies of parts",
+        ),
+        pytest.param(
             {"all_reduce": True, "global_parts": 3, "accumulate_steps": 2, "first_part": 2},
             r"at least num_replicas=1 and first_part \+ accumulate_steps = 2 \+ 2, got 3",
             id="parts",

@@ -109,12 +109,15 @@ class KeptOnServers:
             pass  # a server was lost, or a chief that is stopped waits for what is to be freed
 
 
-def kept_by(environ: Mapping[str, str]) -> Kept:
-    """What a worker keeps; a parameter server serves until the run has ended.
+def servers_of(environ: Mapping[str, str]) -> Cluster | None:
+    """The parameter servers of an elastic run; a parameter server serves here until it has ended.
 
     Args:
-      environ: environment variables, `os.environ`; where `TF_CONFIG` lists parameter servers the
-        variables are there.
+      environ: environment variables, `os.environ`, of which it reads `TF_CONFIG`.
+
+    Returns:
+      The cluster of all addresses that there are, and the task of this worker in it; None for
+      all-reduce.
 
     Raises:
       ValueError: as `cluster_from_tf_config`.
@@ -122,7 +125,10 @@ def kept_by(environ: Mapping[str, str]) -> Kept:
     """
     text = environ.get("TF_CONFIG", "")
     if not text.strip() or not cluster_from_tf_config(text).ps_hosts:
-        return KeptInMemory()
-    cluster = join_cluster(environ).cluster
-    assert cluster is not None
-    return KeptOnServers(cluster)
+        return None
+    return join_cluster(environ).cluster
+
+
+def kept_on(servers: Cluster | None) -> Kept:
+    """What a worker keeps, whose variables are on those servers, or with None in its memory."""
+    return KeptInMemory() if servers is None else KeptOnServers(servers)

@@ -16,7 +16,7 @@ from model_deploy.checkpoints import (
 from model_deploy.cluster import Cluster, World
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
-from model_deploy.elastic.keeping import Kept, kept_by
+from model_deploy.elastic.keeping import Kept, kept_on, servers_of
 from model_deploy.elastic.member import Member, deployment_in
 from model_deploy.elastic.memory import FirstHook, LastHook
 from model_deploy.elastic.watch import WorldChanged, WorldWatch
@@ -50,6 +50,7 @@ def train_elastic(
     train_dir: str | os.PathLike[str],
     *,
     member: Member | None = None,
+    servers: Cluster | None = None,
     max_steps: int | None = None,
     start_timeout: float = 300.0,
     evaluate: Callable[[str], Mapping[str, float]] | None = None,
@@ -79,6 +80,7 @@ def train_elastic(
       train_dir: folder of checkpoints and other files, the same for all workers: the one with
         the least number in the world writes them.
       member: this worker; by default that of the environment variables.
+      servers: what `servers_of` gave, by default for the environment variables.
       max_steps: number of the last step.
       start_timeout: seconds to wait for a first world, for the other workers of a world to be
         there, and for a new world where a worker is lost.
@@ -100,7 +102,7 @@ def train_elastic(
             "copies_check_every_n_steps must be None for an elastic run, got "
             f"{options.copies_check_every_n_steps}"
         )
-    kept = kept_by(os.environ)
+    kept = kept_on(servers or servers_of(os.environ))
     member = member or Member.of(os.environ)
     world = member.first_world(start_timeout)
     if kept.servers is None and not member.has_begun(world):
