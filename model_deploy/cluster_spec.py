@@ -78,17 +78,17 @@ class Cluster:
             object.__setattr__(self, field, _addresses(field, getattr(self, field)))
         if not self.worker_hosts:
             raise ValueError("worker_hosts must name at least one worker, the chief, got none")
+        if self.server_tasks is not None and len(self.server_tasks) != len(self.worker_hosts):
+            raise ValueError(
+                f"server_tasks must be one for each of {len(self.worker_hosts)} worker_hosts, "
+                f"got {self.server_tasks!r}"
+            )
         _check_distinct(self.tasks)
         if self.job_name not in JOB_NAMES:
             raise ValueError(
                 f"job_name must be one of {', '.join(JOB_NAMES)}, got {self.job_name!r}"
             )
         check_task_id("task_id", self.task_id, f"{self.job_name}_hosts", len(self._own_hosts))
-        if self.server_tasks is not None and len(self.server_tasks) != len(self.worker_hosts):
-            raise ValueError(
-                f"server_tasks must be one for each of {len(self.worker_hosts)} worker_hosts, "
-                f"got {self.server_tasks!r}"
-            )
 
     @property
     def _own_hosts(self) -> Sequence[str]:

@@ -291,7 +291,8 @@ if __name__ == "__main__":
     for number in sys.argv[3:]:
         run_folder = Path(sys.argv[1]) / number
         run_folder.mkdir(parents=True)
-        steps, step_secs = (12000, 0.005) if int(number) % 2 == 0 else (3000, 0.1)
+        fast = (6000 if flags_of_way else 12000), 0.005
+        steps, step_secs = fast if int(number) % 2 == 0 else (3000, 0.1)
         longest = disturb(
             run_folder,
             int(number),
