@@ -133,7 +133,11 @@ def write_world(path: str | os.PathLike[str], world: World) -> None:
 
 
 def ready_file(path: str | os.PathLike[str], worker: int) -> str:
-    """The file beside that of the world by which a new worker says that it can be let in."""
+    """The file beside that of the world by which a new worker says that it can be let in.
+
+    One that is in the world, but has lost its connection to a parameter server, asks by it for
+    another world.
+    """
     return f"{os.fspath(path)}.ready-{worker}"
 
 

@@ -22,11 +22,13 @@ class Kept(Protocol):
 
     Attributes:
       memory: values of the variables; none with parameter servers.
+      losses: how often in a row a server was lost before a step was made.
       servers: the cluster of parameter servers; None for all-reduce.
       step: the number of the last step that is known; None at the start.
     """
 
     memory: Memory
+    losses: int
 
     @property
     def servers(self) -> Cluster | None: ...
@@ -51,6 +53,7 @@ class KeptInMemory:
 
     def __init__(self) -> None:
         self.memory = Memory()
+        self.losses = 0
 
     @property
     def step(self) -> int | None:
@@ -79,6 +82,7 @@ class KeptOnServers:
 
     def __init__(self, servers: Cluster) -> None:
         self.memory = Memory()
+        self.losses = 0
         self.servers = servers
         self.step: int | None = None
         self._place: Place | None = None
@@ -101,7 +105,9 @@ class KeptOnServers:
             return
         try:
             with tf.Session(place.master, config=place.session_config) as session:
-                self.step = int(session.run(tf.train.get_global_step()))
+                step = int(session.run(tf.train.get_global_step()))
+                self.losses = 0 if step != self.step else self.losses
+                self.step = step
                 for hook in session_hooks():
                     if is_next_chief and hasattr(hook, "leave"):
                         hook.leave(session)

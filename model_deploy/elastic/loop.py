@@ -13,7 +13,7 @@ from model_deploy.checkpoints import (
     is_lost_connection,
     resume_under_way,
 )
-from model_deploy.cluster import Cluster, World
+from model_deploy.cluster import Cluster, World, is_refusal
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
 from model_deploy.elastic.keeping import Kept, kept_on, servers_of
@@ -26,6 +26,10 @@ from model_deploy.training import LoopOptions, Place, TrainResult, say, train
 
 # Seconds within which a world must change for an error of a step to be one of its end.
 _LATE_SECS = 10.0
+# Seconds that whoever writes worlds has to notice by itself what was lost.
+_ASK_SECS = 1.0
+# How many worlds in a row may end without a step as the connection to a server is lost.
+_MOST_LOST = 20
 
 
 class ElasticModel(NamedTuple):
@@ -221,7 +225,11 @@ class _OneWorld:
             error is not None and is_lost_connection(error)
         )
         timeout = self._start_timeout if may_last else _LATE_SECS
-        found = self._member.next_world(self._world, timeout)
+        found = self._member.next_world(self._world, _ASK_SECS)
+        if found is None:
+            if self._is_to_ask(error):
+                self._member.ask()
+            found = self._member.next_world(self._world, timeout)
         if found is not None:
             if self._place is not None:
                 with self._graph.as_default():
@@ -234,6 +242,26 @@ class _OneWorld:
                 f"{timeout:g} s: {error}"
             ) from error
         raise error or RuntimeError("the world has ended without an error")
+
+    def _is_to_ask(self, error: Exception | None) -> bool:
+        """Whether another world would help, and nobody may know of that: this worker's loss alone.
+
+        Nobody knows what of a step that was cut short on the servers counts already.
+
+        Raises:
+          Exception: the error itself, if that has been tried enough.
+        """
+        if self._kept.servers is None or isinstance(error, WorldChanged) or error is None:
+            return False
+        is_lost = isinstance(error, ConnectionError) or is_lost_connection(error)
+        if not (is_lost or (isinstance(error, tf.errors.OpError) and is_refusal(error))):
+            return False
+        self._kept.losses += 1
+        if self._kept.losses > _MOST_LOST:
+            raise error
+        reason = str(error).strip().splitlines()[0]
+        say(f"worker {self._member.worker} asks for another world: {reason}")
+        return True
 
 
 def _config_of(model: DeployedModel) -> DeploymentConfig:

@@ -84,8 +84,7 @@ class Member:
             world = read_world(self.path)
             if self.worker in world.workers:
                 return world
-        with contextlib.suppress(OSError), open(ready_file(self.path, self.worker), "w"):
-            pass
+        self.ask()
         found = self._wait(lambda world: self.worker in world.workers, timeout)
         if found is None:
             raise TimeoutError(
@@ -93,6 +92,11 @@ class Member:
                 f"{timeout:g} s without worker {self.worker} in {self.path}"
             )
         return found
+
+    def ask(self) -> None:
+        """Says that this worker can be let in, or, where it is, needs another world."""
+        with contextlib.suppress(OSError), open(ready_file(self.path, self.worker), "w"):
+            pass
 
     def next_world(self, world: World, timeout: float) -> World | None:
         """Waits for a world after `world`; None if there was none in `timeout` seconds."""

@@ -124,7 +124,8 @@ class ElasticLauncher(Launcher):
             self._wanted -= 1
             self._start_one_more()
         there = [task for task in self._running_workers() if self._is_there(task)]
-        if {self._number_of[task.name] for task in there} != set(self._members):
+        numbers = {self._number_of[task.name] for task in there}
+        if numbers != set(self._members) or any(map(self._asks, numbers)):
             return self._change_world(there)
         self._alone_since = None
         return None
@@ -139,7 +140,11 @@ class ElasticLauncher(Launcher):
 
     def _is_there(self, task: TaskProcess) -> bool:
         number = self._number_of[task.name]
-        return number in self._members or os.path.exists(ready_file(self._path, number))
+        return number in self._members or self._asks(number)
+
+    def _asks(self, number: int) -> bool:
+        """Whether a worker asks to be let in, or for another world than that in which it is."""
+        return os.path.exists(ready_file(self._path, number))
 
     def _has_ended(self, task: TaskProcess) -> None:
         if task.returncode == 0:
@@ -216,6 +221,9 @@ class ElasticLauncher(Launcher):
         numbers = [self._number_of[task.name] for task in there]
         generation = 1 if self._world is None else self._world.generation + 1
         workers = dict(zip(numbers, self._new_addresses(there), strict=True))
+        for number in numbers:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(ready_file(self._path, number))
         self._world = World(generation, self._size, workers)
         write_world(self._path, self._world)
         self._say(f"world {generation}: {', '.join(task.name for task in there)}")

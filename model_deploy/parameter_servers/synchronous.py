@@ -262,7 +262,14 @@ def _call(variable: Any, method: str, operand: Any) -> Any:
 
 
 class _SynchronousHook(tf.train.SessionRunHook):
-    """Starts a replica; on the chief a thread makes the updates."""
+    """Starts a replica; on the chief a thread makes the updates.
+
+    Attributes:
+      repeats: whether an update that TensorFlow has refused, perhaps on one of several servers,
+        is tried again.
+    """
+
+    repeats = True
 
     def __init__(self, start: Any, update: Any, start_anew: Any, shrunk: Sequence[Any]) -> None:
         self._start = start
@@ -297,7 +304,10 @@ class _SynchronousHook(tf.train.SessionRunHook):
         try:
             update = session.make_callable(self._update)
             while not coord.should_stop():
-                run_unless_refused(update)
+                if self.repeats:
+                    run_unless_refused(update)
+                else:
+                    update()
         except (tf.errors.CancelledError, RuntimeError):
             pass  # the session is closed
         except tf.errors.OpError as error:

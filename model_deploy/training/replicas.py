@@ -59,6 +59,7 @@ class Replicas:
     Attributes:
       cluster: as given.
       shared: the variables on parameter servers; None without.
+      repeats_steps: whether a step that TensorFlow has refused may be made again.
 
     Raises:
       ValueError: if this process is not a worker.
@@ -93,6 +94,8 @@ class Replicas:
             )
         self._signals: StopSignals | None = None
         self._own_watch = watch
+        # One server runs its part of a step wholly or not at all.
+        self.repeats_steps = fence is None or len(cluster.ps) == 1
 
     def heed(self, signals: StopSignals) -> None:
         """From now on a signal ends waiting, too."""

@@ -16,7 +16,7 @@ from model_deploy.cluster import end_process
 from model_deploy.commands import option, run_command
 from model_deploy.hooks import add_session_hook
 from tests import modes
-from tests.processes.moments import Wait, die_in_update
+from tests.processes.moments import Refuse, Wait, die_in_update
 
 # Before the values of the variables are exchanged, and before the first step.
 MOMENTS = ("start", "step")
@@ -38,6 +38,7 @@ class ElasticOptions(training.LoopOptions):
     waits: str = option("", "when to wait once for --gate", choices=("", *MOMENTS))
     gate: str = option("", "file that ends that")
     fails: bool = option(False, "end with an error then")
+    refuses: int = option(0, "step that is refused once, which makes --gate")
     dies_in_update: int = option(0, "step in whose update the chief dies once, and makes --gate")
 
 
@@ -100,6 +101,8 @@ def main(options):
     """Trains to the end."""
     wait = {options.waits: [Wait(options.gate, options.fails)]}
     hooks = [Pause(options.step_secs, options.fast), *wait.get("step", [])]
+    if options.refuses:
+        hooks.append(Refuse(options.refuses, options.gate))
 
     def build_for(config):
         def die():

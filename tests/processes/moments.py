@@ -41,6 +41,28 @@ def die_in_update(step, mark):
     return tf.py_func(die, [tf.train.get_global_step().read_value()], [])
 
 
+class Refuse(tf.train.SessionRunHook):
+    """Refuses a step once, as TensorFlow refuses one that it takes for an earlier one.
+
+    Args:
+      step: the number of the step.
+      mark: file that is made then.
+    """
+
+    def __init__(self, step, mark):
+        self._step, self._mark = step, Path(mark)
+
+    def due(self, step):
+        """Takes part in that step, if nobody has refused it yet."""
+        return step == self._step and not self._mark.exists()
+
+    def before_run(self, run_context):
+        """Refuses it."""
+        self._mark.touch()
+        error = "The same RunGraph (RunGraphRequest) request was received twice"
+        raise tf.errors.AbortedError(None, None, error)
+
+
 class StopAtEnd(tf.train.SessionRunHook):
     """Stops this process when it has made its last step, before it leaves.
 

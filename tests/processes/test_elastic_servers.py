@@ -52,6 +52,21 @@ def test_lost_server(way, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("way", "worlds"), [("ps", 1), ("2 ps", 2)])
+def test_refused_step(way, worlds, tmp_path):
+    """One that several servers may have run in part is made again in another world."""
+    more = ["--refuses=25", f"--gate={tmp_path / 'refused'}"]
+    with Processes(tmp_path) as processes:
+        launch = ElasticLaunch(tmp_path, processes, 3, 80, way=WAYS[way], more=more)
+        if worlds > 1:
+            launch.process.wait_for_line(r"worker \d asks for another world: .*received twice")
+            launch.process.wait_for_line("world 2: worker 0, worker 1, worker 2")
+        launch.end()
+        assert launch.process.log.count("launch| world") == worlds
+    processes.assert_no_orphan()
+
+
+@pytest.mark.slow
 def test_lost_server_without_a_restart(tmp_path):
     """The launch ends with its error."""
     with Processes(tmp_path) as processes:
