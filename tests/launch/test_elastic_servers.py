@@ -102,6 +102,21 @@ end()
     ]
 
 
+def test_worker_asks_for_another_world(tmp_path):
+    """One that is in the world, and has lost a connection, gets another with the same workers."""
+    source = """
+if number == "1":
+    ready()
+while world()["generation"] < 2:
+    time.sleep(0.01)
+end()
+"""
+    status, lines = _launch(tmp_path, source)
+    assert status == 0
+    assert lines == ["world 1: worker 0, worker 1", "world 2: worker 0, worker 1"]
+    assert not list(tmp_path.glob("world.json.ready-*"))
+
+
 def test_server_is_lost(tmp_path):
     """Without a restart left the launch ends with its error."""
     status, lines = _launch(tmp_path, "signal.pause()", server=SERVER)
