@@ -30,7 +30,7 @@ with without_tensorflow_notices():
     from model_deploy import elastic, inputs, training
     from model_deploy import keras as keras_lib
     from model_deploy.checks import check_choice
-    from model_deploy.cluster import WORLD_FILE, ClusterOptions, end_process
+    from model_deploy.cluster import WORLD_FILE, Cluster, ClusterOptions, end_process
     from model_deploy.commands import named_as, option, run_command, write_options
     from nets import keras_networks, nets_factory
 
@@ -43,7 +43,7 @@ MOST_CLASSES_SHOWN = 100
 NOT_ELASTIC = (
     *("master", "cluster_source", "job_name", "task", "task_id", "ps_hosts", "worker_hosts"),
     *("num_ps_tasks", "sync_replicas", "asynchronous", "accumulate_steps", "sync_batch_norm"),
-    *("wire_precision", "copies_check_every_n_steps", "export_keras"),
+    *("wire_precision", "copies_check_every_n_steps", "export_keras", "replicas_to_aggregate"),
 )
 
 
@@ -257,7 +257,8 @@ def build(
         clip_norm=options.clip_norm,
         variables_to_train=lambda: training.variables_to_train(options.trainable_scopes),
         asynchronous=options.asynchronous,
-        replicas_to_aggregate=options.num_aggregated,
+        # In an elastic run all that are there make each update.
+        replicas_to_aggregate=None if run.config.global_parts else options.num_aggregated,
     )
     return model, {
         "learning_rate": rate,
@@ -328,7 +329,8 @@ def run_task(options: TrainOptions) -> float | None:
       SystemExit: in a parameter server, once the run has ended.
     """
     if os.environ.get(WORLD_FILE):
-        return train_in_worlds(options, elastic.Member.of(os.environ))
+        servers = elastic.servers_of(os.environ)
+        return train_in_worlds(options, elastic.Member.of(os.environ), servers)
     place = training.join_cluster(
         os.environ,
         options,
@@ -438,8 +440,15 @@ def announce(options: TrainOptions, run: Run, model: model_deploy.DeployedModel)
         model_deploy.draw_deployment(model_deploy.describe(model), options.describe_picture)
 
 
-def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | None:
+def train_in_worlds(
+    options: TrainOptions, member: elastic.Member, servers: Cluster | None = None
+) -> float | None:
     """Trains as a worker of an elastic run, whose others may be lost and get company.
+
+    Args:
+      options: the settings.
+      member: this worker.
+      servers: with parameter servers what `elastic.servers_of` gave.
 
     Returns:
       The test accuracy, of the chief of those that are there at the end; else None.
@@ -448,15 +457,14 @@ def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | No
       ValueError: for a setting that breaks a rule.
       OSError: if the train_dir cannot be written, or too few workers are there.
     """
-    check_defaults(options, NOT_ELASTIC)
     first = member.first_world(options.start_timeout)
-    if options.worker_replicas != first.max_workers:  # which `options.yaml` of such a run has
-        check_defaults(options, ["worker_replicas"])
-    # The whole is that of all workers that there may be: the batch, the rate, the epochs.
-    options = dataclasses.replace(options, worker_replicas=first.max_workers, all_reduce=True)
+    options = of_all_workers(options, first.max_workers, servers)
     with named_as(num_replicas="max_workers", worker_replicas="max_workers"):
-        # Each worker, as `train_elastic` does: the others would take the end of one for a loss.
-        run, classifier = prepare(options, checks_start=not member.has_begun(first))
+        # Those who do in `train_elastic`, as there is time for more errors before that.
+        checks_start = not member.has_begun(first) and (
+            servers is None or first.chief == member.worker
+        )
+        run, classifier = prepare(options, checks_start=checks_start)
     built, noted = itertools.count(), itertools.count()
     with contextlib.ExitStack() as stack:
         # Whoever is the chief for the time being evaluates, so nobody builds one before.
@@ -483,9 +491,12 @@ def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | No
 
         result = elastic.train_elastic(
             build_for,
-            dataclasses.replace(run.config, num_replicas=1, all_reduce=False),
+            dataclasses.replace(
+                run.config, num_replicas=1, num_ps_tasks=0, all_reduce=False, copy_clones=False
+            ),
             options.train_dir,
             member=member,
+            servers=servers,
             max_steps=run.max_steps,
             start_timeout=options.start_timeout,
             evaluate=None if run.held_out is None else scores,
@@ -498,6 +509,28 @@ def train_in_worlds(options: TrainOptions, member: elastic.Member) -> float | No
             print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")
         found = evaluations()
         return None if found is None else evaluate(options, run, found)
+
+
+def of_all_workers(
+    options: TrainOptions, max_workers: int, servers: Cluster | None
+) -> TrainOptions:
+    """The settings of the whole: the batch, the rate and the epochs are those of all workers.
+
+    Args:
+      options: the settings as given; `options.yaml` of such a run has those of the whole.
+      max_workers: how many there may be.
+      servers: the cluster of the parameter servers; None for all-reduce.
+
+    Raises:
+      ValueError: naming a field that such a run has no use for, and its value.
+    """
+    num_ps_tasks = 0 if servers is None else len(servers.ps_hosts)
+    own: dict[str, Any] = {"worker_replicas": max_workers, "num_ps_tasks": num_ps_tasks}
+    if servers is not None:
+        own["sync_replicas"] = True
+    given = {name for name, value in own.items() if getattr(options, name) == value}
+    check_defaults(options, {*NOT_ELASTIC, "worker_replicas"} - given)
+    return dataclasses.replace(options, all_reduce=servers is None, **own)
 
 
 def check_defaults(options: TrainOptions, names: Collection[str]) -> None:

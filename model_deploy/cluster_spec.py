@@ -16,11 +16,13 @@ class Task(NamedTuple):
       job_name: `ps` or `worker`.
       task_id: index in its job.
       address: `host:port`.
+      server_task: index of its TensorFlow server in its job; None where that is `task_id`.
     """
 
     job_name: str
     task_id: int
     address: str
+    server_task: int | None = None
 
     def __str__(self) -> str:
         chief = " (chief)" if (self.job_name, self.task_id) == ("worker", 0) else ""
@@ -39,7 +41,8 @@ class Task(NamedTuple):
     @property
     def device(self) -> str:
         """Its part of a device name: `/job:ps/task:1`."""
-        return f"/job:{self.job_name}/task:{self.task_id}"
+        task = self.task_id if self.server_task is None else self.server_task
+        return f"/job:{self.job_name}/task:{task}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,22 +58,31 @@ class Cluster:
       ps_hosts: `host:port` of each parameter server.
       job_name: job of this process, `worker` or `ps`.
       task_id: index of this process in its job.
+      server_tasks: index of each worker's TensorFlow server, where those are servers of a larger
+        cluster, of which these workers are a part for now.
 
     Raises:
       ValueError: naming field, rule and value: for an address that is not `host:port`
-        or stands there twice, no chief, an unknown job, a `task_id` out of range.
+        or stands there twice, no chief, an unknown job, a `task_id` out of range, another number
+        of `server_tasks` than of workers.
     """
 
     worker_hosts: Sequence[str]
     ps_hosts: Sequence[str] = ()
     job_name: str = "worker"
     task_id: int = 0
+    server_tasks: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         for field in ("worker_hosts", "ps_hosts"):
             object.__setattr__(self, field, _addresses(field, getattr(self, field)))
         if not self.worker_hosts:
             raise ValueError("worker_hosts must name at least one worker, the chief, got none")
+        if self.server_tasks is not None and len(self.server_tasks) != len(self.worker_hosts):
+            raise ValueError(
+                f"server_tasks must be one for each of {len(self.worker_hosts)} worker_hosts, "
+                f"got {self.server_tasks!r}"
+            )
         _check_distinct(self.tasks)
         if self.job_name not in JOB_NAMES:
             raise ValueError(
@@ -85,7 +97,9 @@ class Cluster:
     @property
     def workers(self) -> tuple[Task, ...]:
         """The workers, the chief first."""
-        return tuple(Task("worker", i, host) for i, host in enumerate(self.worker_hosts))
+        servers: Sequence[int | None] = self.server_tasks or [None] * len(self.worker_hosts)
+        each = enumerate(zip(self.worker_hosts, servers, strict=True))
+        return tuple(Task("worker", i, host, server) for i, (host, server) in each)
 
     @property
     def ps(self) -> tuple[Task, ...]:
@@ -100,7 +114,7 @@ class Cluster:
     @property
     def own(self) -> Task:
         """The task that this process is."""
-        return Task(self.job_name, self.task_id, self._own_hosts[self.task_id])
+        return (self.workers if self.job_name == "worker" else self.ps)[self.task_id]
 
     @property
     def is_chief(self) -> bool:

@@ -63,10 +63,13 @@ class DeploymentConfig(GpuSettings):
         cross process borders in the steps that `deploy` builds: `float32`, or `bfloat16` for
         half of the bytes.  They are summed, updated and saved in float32; integers and
         variables that are not trained cross as they are.  For several processes only.
-      global_parts: parts of a clone in an update over all replicas, where with `all_reduce` some
-        take more than others, see docs/elastic.md; each counts by its `accumulate_steps`.  An
-        update then begins only when all that replicas exchange has arrived.
+      global_parts: parts of a clone in an update over all replicas, where with `all_reduce`, or
+        synchronous replicas on parameter servers, some take more than others, see
+        docs/elastic.md; each counts by its `accumulate_steps`.  An update then begins only when
+        all that replicas exchange has arrived.
       first_part: with `global_parts`, the number of this replica's first one.
+      worker_task: index of this worker's task among TensorFlow's servers, where that is not
+        `replica_id`.
       aggregate_on, gpu_memory_fraction, tf32, data_format: of GPUs, see `gpus.GpuSettings`.
 
     Raises:
@@ -93,6 +96,7 @@ class DeploymentConfig(GpuSettings):
     wire_precision: str = dataclasses.field(default="float32", kw_only=True)
     global_parts: int | None = dataclasses.field(default=None, kw_only=True)
     first_part: int = dataclasses.field(default=0, kw_only=True)
+    worker_task: int | None = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.aggregate_on == "all_reduce":
@@ -113,6 +117,8 @@ class DeploymentConfig(GpuSettings):
         """
         if self.num_ps_tasks == 0 and self.num_replicas == 1:
             return ""
+        if self.worker_task is not None:
+            return f"/job:{self.worker_job_name}/task:{self.worker_task}"
         task = f"/task:{self.replica_id}" if self.num_replicas > 1 else ""
         return f"/job:{self.worker_job_name}{task}"
 

@@ -32,6 +32,8 @@ def check_config(config: Any) -> None:
     check_whole("replica_id", config.replica_id, 0)
     check_whole("num_replicas", config.num_replicas, 1)
     check_whole("num_ps_tasks", config.num_ps_tasks, 0)
+    if config.worker_task is not None:
+        check_whole("worker_task", config.worker_task, 0)
     if config.replica_id >= config.num_replicas:
         raise ValueError(
             f"replica_id must be less than num_replicas={config.num_replicas}, "
@@ -65,10 +67,13 @@ def _check_parts(config: Any) -> None:
             raise ValueError(f"first_part must be 0 without global_parts, got {config.first_part}")
         return
     check_whole("global_parts", config.global_parts, 1)
-    if not config.all_reduce:
+    if not config.all_reduce and config.num_ps_tasks == 0:
         raise ValueError(
-            f"global_parts must be None without all_reduce=True, got {config.global_parts}"
+            "global_parts must be None without all_reduce=True and without num_ps_tasks, got "
+            f"{config.global_parts}"
         )
+    if config.copy_clones:
+        raise ValueError("copy_clones must be False with global_parts, got True")
     if config.sync_batch_norm:
         # Its moments would be those of other parts after each change of the replicas.
         raise ValueError("sync_batch_norm must be False with global_parts, got True")

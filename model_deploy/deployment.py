@@ -178,7 +178,7 @@ def deploy(
         `DeployedModel.clone_updates`; `train_op` is then one update of every clone.
       replicas_to_aggregate: make one update of the gradients of that many replicas, the
         fastest ones; sessions need the hooks of `session_hooks`.  By default each
-        replica makes its own updates.
+        replica makes its own updates, and with `config.global_parts` all make one together.
 
     Returns:
       A `DeployedModel`.
@@ -191,6 +191,8 @@ def deploy(
     """
     _check_optimizer(optimizer)
     _check_way(config, asynchronous, replicas_to_aggregate)
+    if config.global_parts is not None and not config.all_reduce:
+        replicas_to_aggregate = config.num_replicas
     loss_scale = None
     if optimizer is not None:
         _create_global_step(config)
@@ -298,6 +300,8 @@ def _check_way(
 ) -> None:
     if asynchronous and config.all_reduce:
         raise ValueError("asynchronous must be False with all_reduce=True, got True")
+    if asynchronous and config.global_parts is not None:
+        raise ValueError("asynchronous must be False with global_parts, got True")
     if asynchronous and config.batch_norm_clones > 1:
         raise ValueError(
             "asynchronous must be False with sync_batch_norm=True and several clones, "
@@ -318,4 +322,9 @@ def _check_way(
         raise ValueError(
             "replicas_to_aggregate must be an integer from 1 to "
             f"num_replicas={config.num_replicas}, got {replicas_to_aggregate!r}"
+        )
+    if config.global_parts is not None and replicas_to_aggregate != config.num_replicas:
+        raise ValueError(
+            f"replicas_to_aggregate must be num_replicas={config.num_replicas} with global_parts, "
+            f"as each replica has parts of its own, got {replicas_to_aggregate}"
         )

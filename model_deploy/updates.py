@@ -1,5 +1,6 @@
 """The train op of a deployment, by the ways to train: together, each clone, all-reduce."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,12 +20,19 @@ from model_deploy.clones import (
 )
 from model_deploy.config import DeploymentConfig
 from model_deploy.fresh_reads import ops_after
+from model_deploy.gates import check_updates_wait, gate_op
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.guards import AlwaysOpen, Guard
 from model_deploy.keras_models import update_after
 from model_deploy.loss_scale import LossScale
 from model_deploy.losses import Losses, gather_losses
-from model_deploy.parameter_servers import StepCounter, SynchronousOptimizer, pack_gradients
+from model_deploy.parameter_servers import (
+    SharedUpdate,
+    StepCounter,
+    SynchronousOptimizer,
+    pack_gradients,
+)
+from model_deploy.part_updates import PartUpdates, changes_by_parts, part_updates
 
 
 class Plan(NamedTuple):
@@ -107,16 +115,21 @@ class Update(NamedTuple):
 
 def update_together(plan: Plan) -> Update:
     """One update from the sum of the clones' gradients; or from those of several replicas."""
-    collected = update_after(_collected_update_ops(plan.clones), plan.total_loss)
-    update_ops = [*plan.update_ops, *collected]
-    gradients = plan.gradients(plan.clones, plan.losses)
     is_shared = plan.replicas_to_aggregate is not None
+    parts: list[PartUpdates] = []
+    if plan.config.global_parts is None:
+        collected = update_after(_collected_update_ops(plan.clones), plan.total_loss)
+        update_ops = [*plan.update_ops, *collected]
+    else:
+        parts = _updates_of_parts(plan)
+        update_ops = list(filter(callable, plan.update_ops))
+    gradients = plan.gradients(plan.clones, plan.losses)
     if not is_shared:  # else the mean of the replicas is clipped
         gradients = plan.clip(gradients)
     # The loss comes first: its forward pass must not read variables half updated.
     moved = pack_gradients(
         plan.config,
-        gradients,
+        _weighed(plan.config, gradients),
         after=plan.total_loss,
         rows_go=not is_shared,
     )
@@ -125,7 +138,9 @@ def update_together(plan: Plan) -> Update:
     counter = StepCounter(is_remote=is_remote, others_update=others_update)
     with tf.control_dependencies([] if is_remote else [plan.total_loss]):
         if is_shared:
-            updates, guard = _apply_with_others(plan, moved, update_ops)
+            computed = [plan.total_loss, *gradients_lib.values_of(gradients)]
+            shared = _shared_updates(plan.config, parts, computed)
+            updates, guard = _apply_with_others(plan, moved, update_ops, shared)
         else:
             guard = plan.guard(gradients)
             with guard.passed():
@@ -142,7 +157,10 @@ def update_together(plan: Plan) -> Update:
 
 
 def _apply_with_others(
-    plan: Plan, gradients: list[GradientAndVariable], update_ops: Sequence[Any]
+    plan: Plan,
+    gradients: list[GradientAndVariable],
+    update_ops: Sequence[Any],
+    shared_updates: Sequence[SharedUpdate],
 ) -> tuple[list[Any], AlwaysOpen]:
     """Hands in the gradients for the update of several replicas, and runs this one's update ops.
 
@@ -150,10 +168,15 @@ def _apply_with_others(
       plan: what there is to train.
       gradients: `(gradient, variable)` pairs of the variables' shapes, or as rows of them.
       update_ops: ops, which each replica runs, and functions, whose ops run with the update.
+      shared_updates: with `global_parts`, those of variables that are not trained.
 
     Returns:
       The ops of the update, and what guards those of this replica.
+
+    Raises:
+      ValueError: with `global_parts`, naming an op by which a replica changes a variable itself.
     """
+    has_parts = plan.config.global_parts is not None
     optimizer = SynchronousOptimizer(
         plan.optimizer,
         plan.replicas_to_aggregate or 1,
@@ -163,10 +186,56 @@ def _apply_with_others(
         wire_dtype=plan.config.wire_dtype,
         after_update=[op for op in update_ops if callable(op)],
         guard=plan.guard,
+        shared_updates=shared_updates,
+        gate=functools.partial(gate_op, plan.config) if has_parts else None,
     )
     applied = optimizer.apply_gradients(gradients, global_step=tf.train.get_global_step())
+    if has_parts:
+        check_updates_wait(applied, optimizer.token.op)
     guard = Guard(optimizer.was_updated) if plan.loss_scale else AlwaysOpen()
     return [applied, *guard.held([op for op in update_ops if not callable(op)])], guard
+
+
+def _updates_of_parts(plan: Plan) -> list[PartUpdates]:
+    """The update ops of all parts of this replica, and of what it does once, without functions."""
+    members = collect_members(tf.GraphKeys.UPDATE_OPS, plan.clones)
+    once = [op for op in (*plan.update_ops, *members.shared) if not callable(op)]
+    each = [update_after(of_part, plan.total_loss) for of_part in members.clones]
+    return part_updates(plan.config, parts_by_clone(plan.clones), each, once)
+
+
+def _weighed(
+    config: DeploymentConfig, gradients: list[GradientAndVariable]
+) -> list[GradientAndVariable]:
+    """Gradients whose mean over replicas counts each by its share of the batch; shapes stay."""
+    factor = config.share * config.num_replicas
+    if factor == 1:
+        return gradients
+    scale = gradients_lib.scale_gradient
+    return [(g if g is None else scale(g, factor), variable) for g, variable in gradients]
+
+
+def _shared_updates(
+    config: DeploymentConfig, parts: Sequence[PartUpdates], computed: Sequence[Any]
+) -> list[SharedUpdate]:
+    """What this replica gives to the mean of what update ops do over all parts.
+
+    Raises:
+      ValueError: as `changes_by_parts`; for an update op of integers, which has no mean.
+    """
+    originals = {variable.op.name: variable for variable in tf.global_variables()}
+    updates = []
+    for variable, method, by_clone in changes_by_parts(parts, computed, originals):
+        if not variable.dtype.base_dtype.is_floating:
+            raise ValueError(
+                "with global_parts on parameter servers an update op must change floats, got "
+                f"{variable.op.name} of {variable.dtype.base_dtype.name}"
+            )
+        with tf.device(variable.device):
+            terms = [tf.reshape(t, variable.shape) for terms in by_clone.values() for t in terms]
+            operand = tf.add_n(terms) * config.num_replicas
+        updates.append(SharedUpdate(variable, method, operand))
+    return updates
 
 
 def update_by_each_clone(plan: Plan) -> Update:
@@ -240,7 +309,7 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
         clip_norm=plan.clip_norm,
         guard=plan.guard,
         collectives=collectives,
-        part_updates=all_reduce.part_updates(config, groups, each, once),
+        part_updates=part_updates(config, groups, each, once),
     )
     functions = [op for op in plan.update_ops if callable(op)]
     if config.global_parts is None:
@@ -257,7 +326,7 @@ def update_by_all_reduce(plan: Plan, copies: VariableCopies) -> Update:
     with tf.control_dependencies(step.guards[0].done(updates)):
         train_op = tf.identity(step.loss, name="train_op")
     if step.gate is not None:
-        all_reduce.check_updates_wait(train_op, step.gate)
+        check_updates_wait(train_op, step.gate)
     all_reduce.add_start_hook(config, copies)
     difference = all_reduce.copies_difference(config, copies)
     return Update(train_op, clone_gradients[0], copies_difference=difference)

@@ -5,7 +5,8 @@
 
 Whoever knows who lives writes it: `python -m model_deploy.launch`, or an operator.  A new world has
 a larger generation, and addresses that none of its workers has had before, as the servers of
-worlds that are over keep their ports until their processes end.
+worlds that are over keep their ports until their processes end.  With parameter servers a worker
+has one server, and so one address, for life.
 """
 
 import dataclasses
@@ -65,9 +66,34 @@ class World:
         """The number of the worker that writes checkpoints and events: the least."""
         return next(iter(self.workers))
 
-    def cluster(self, worker: int) -> Cluster:
-        """The cluster of this world, as the worker of that number sees it."""
-        return Cluster(tuple(self.workers.values()), task_id=list(self.workers).index(worker))
+    def cluster(self, worker: int, servers: Cluster | None = None) -> Cluster:
+        """The cluster of this world, as the worker of that number sees it.
+
+        Args:
+          worker: one of `workers`.
+          servers: with parameter servers, the cluster of all addresses that there are, and the
+            task of this worker in it.
+
+        Raises:
+          ValueError: if a worker has an address that is not one of `servers`, or this one not its
+            own.
+        """
+        addresses, rank = tuple(self.workers.values()), list(self.workers).index(worker)
+        if servers is None:
+            return Cluster(addresses, task_id=rank)
+        for address in addresses:
+            if address not in servers.worker_hosts:
+                raise ValueError(
+                    "workers must have addresses of worker_hosts with parameter servers, "
+                    f"{', '.join(servers.worker_hosts)}, got {address}"
+                )
+        if addresses[rank] != servers.own.address:
+            raise ValueError(
+                f"workers must have worker {worker} at its own address, {servers.own.address}, "
+                f"got {addresses[rank]}"
+            )
+        tasks = [list(servers.worker_hosts).index(address) for address in addresses]
+        return Cluster(addresses, servers.ps_hosts, task_id=rank, server_tasks=tasks)
 
     def parts_of(self, worker: int) -> range:
         """The shares of a global batch that a worker takes: as many as others, or one more.
@@ -107,7 +133,11 @@ def write_world(path: str | os.PathLike[str], world: World) -> None:
 
 
 def ready_file(path: str | os.PathLike[str], worker: int) -> str:
-    """The file beside that of the world by which a new worker says that it can be let in."""
+    """The file beside that of the world by which a new worker says that it can be let in.
+
+    One that is in the world, but has lost its connection to a parameter server, asks by it for
+    another world.
+    """
     return f"{os.fspath(path)}.ready-{worker}"
 
 

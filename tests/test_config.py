@@ -38,6 +38,7 @@ def test_fields_are_those_of_tf_slim_in_order():
         ("wire_precision", "float32", True),
         ("global_parts", None, True),
         ("first_part", 0, True),
+        ("worker_task", None, True),
     ]
 
 
@@ -56,6 +57,12 @@ def test_config_is_frozen():
         pytest.param({"num_clones": 2, "clone_on_cpu": True}, [CPU, CPU], CPU, id="two on the CPU"),
         pytest.param(
             {"num_ps_tasks": 1}, ["/job:worker/device:GPU:0"], f"/job:worker{CPU}", id="ps"
+        ),
+        pytest.param(
+            {"num_ps_tasks": 1, "num_replicas": 2, "replica_id": 1, "worker_task": 5},
+            ["/job:worker/task:5/device:GPU:0"],
+            f"/job:worker/task:5{CPU}",
+            id="a server of another number",
         ),
         pytest.param(
             {"num_ps_tasks": 2, "num_replicas": 3, "replica_id": 1, "num_clones": 2},
@@ -169,19 +176,25 @@ def test_variables_device_starts_anew():
         pytest.param({"num_clones": "2"}, "num_clones must be an integer, got '2'", id="string"),
         pytest.param({"num_clones": 2.0}, "num_clones must be an integer, got 2.0", id="float"),
         pytest.param({"num_clones": True}, "num_clones must be an integer, got True", id="bool"),
+        pytest.param({"worker_task": -1}, "worker_task must be at least 0, got -1", id="no task"),
         pytest.param({"clone_on_cpu": 1}, "clone_on_cpu must be True or False, got 1", id="int"),
         pytest.param(
             {"first_part": 1}, "first_part must be 0 without global_parts, got 1", id="1st"
         ),
         pytest.param(
             {"global_parts": 2},
-            "global_parts must be None without all_reduce=True, got 2",
+            "global_parts must be None without all_reduce=True and without num_ps_tasks, got 2",
             id="alone",
         ),
         pytest.param(
             {"all_reduce": True, "global_parts": 2, "sync_batch_norm": True},
             "sync_batch_norm must be False with global_parts, got True",
             id="norms by parts",
+        ),
+        pytest.param(
+            {"num_ps_tasks": 1, "global_parts": 2, "copy_clones": True},
+            "copy_clones must be False with global_parts, got True",
+            id="copies of parts",
         ),
         pytest.param(
             {"all_reduce": True, "global_parts": 3, "accumulate_steps": 2, "first_part": 2},

@@ -1,10 +1,8 @@
 """Training by all-reduce: each clone has its own variables, and all sum their gradients."""
 
 from model_deploy.all_reduce.collectives import Collectives
-from model_deploy.all_reduce.gates import check_updates_wait, note_gate
 from model_deploy.all_reduce.sessions import added_by, session_config, uses_nccl
 from model_deploy.all_reduce.start import add_start_hook, numeric_variables
-from model_deploy.all_reduce.state_updates import PartUpdates, part_updates
 from model_deploy.all_reduce.step import (
     apply_gradients,
     average_state,
@@ -15,18 +13,14 @@ from model_deploy.all_reduce.variable_copies import VariableCopies
 
 __all__ = [
     "Collectives",
-    "PartUpdates",
     "VariableCopies",
     "add_start_hook",
     "added_by",
     "apply_gradients",
     "average_state",
-    "check_updates_wait",
     "collectives_of",
     "copies_difference",
-    "note_gate",
     "numeric_variables",
-    "part_updates",
     "session_config",
     "uses_nccl",
 ]

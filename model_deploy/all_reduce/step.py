@@ -14,18 +14,14 @@ from model_deploy import gpus
 from model_deploy import gradients as gradients_lib
 from model_deploy.all_reduce.collectives import Collectives
 from model_deploy.all_reduce.exchange import exchange_gradients
-from model_deploy.all_reduce.gates import gate_op
 from model_deploy.all_reduce.start import DTYPES, assign, numeric_variables
-from model_deploy.all_reduce.state_updates import (
-    PartUpdates,
-    StateUpdate,
-    apply_updates,
-    mean_updates,
-)
+from model_deploy.all_reduce.state_updates import StateUpdate, apply_updates, mean_updates
 from model_deploy.all_reduce.variable_copies import VariableCopies
 from model_deploy.config import DeploymentConfig
+from model_deploy.gates import gate_op
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.guards import AlwaysOpen
+from model_deploy.part_updates import PartUpdates
 
 
 class Step(NamedTuple):
@@ -94,7 +90,7 @@ def apply_gradients(
     means: list[StateUpdate] = []
     if config.global_parts is not None:
         computed = [total_loss, *(g for of_clone in clone_gradients for g, _ in of_clone)]
-        means = mean_updates(config, copies, collectives, part_updates, computed)
+        means = mean_updates(copies, collectives, part_updates, computed)
         first = gate = gate_op(config, [total_loss, loss, collectives.done()])
     with tf.control_dependencies([first]):
         for i, gradients in enumerate(summed):

@@ -39,12 +39,18 @@ class EndOps(NamedTuple):
     run_ended: list[Any]
 
 
-def build_end_ops(cluster: Cluster) -> EndOps | None:
-    """Adds the ops for `signal_done` to the default graph; None without ps tasks."""
+def build_end_ops(cluster: Cluster, container: str = "") -> EndOps | None:
+    """Adds the ops for `signal_done` to the default graph; None without ps tasks.
+
+    Args:
+      cluster: the cluster and this process's task.
+      container: TensorFlow's container of what only these workers are to see.
+    """
     if not cluster.ps_hosts:
         return None
     with tf.name_scope("end_of_run"):
-        workers = _queue(0, "ended_workers")
+        with tf.container(container):
+            workers = _queue(0, "ended_workers")
         with tf.device(_ps_device(0)):
             next_ended = tf.cond(workers.size() > 0, workers.dequeue, lambda: tf.constant(-1))
         return EndOps(
@@ -131,6 +137,7 @@ def serve_until_done(
     *,
     start_timeout: float = 300.0,
     report: Callable[[str], Any] = print,
+    waits_for_chief: bool = True,
 ) -> None:
     """Serves as parameter server until the chief says that the run has ended.
 
@@ -140,6 +147,7 @@ def serve_until_done(
       config: what `session_config` returned, the default.
       start_timeout: seconds to wait for the chief to be there for the first time.
       report: called with lines that say for whom it waits.
+      waits_for_chief: whether it does; where workers come and go anyone may be the chief.
 
     Raises:
       ValueError: if this process is not a ps.
@@ -158,7 +166,8 @@ def serve_until_done(
             def has_ended() -> bool:
                 return bool(run_unless_refused(ask))
 
-            wait_for_tasks(cluster.workers[:1], start_timeout, report=report, stop=has_ended)
+            chiefs = cluster.workers[:1] if waits_for_chief else ()
+            wait_for_tasks(chiefs, start_timeout, report=report, stop=has_ended)
             while not has_ended():
                 time.sleep(POLL_SECS)
             time.sleep(_LINGER_SECS)

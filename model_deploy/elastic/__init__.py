@@ -1,7 +1,16 @@
-"""Runs by all-reduce that workers leave and join, with the weights of the undisturbed run."""
+"""Runs that workers leave and join, with the weights of the undisturbed run."""
 
+from model_deploy.elastic.keeping import servers_of
 from model_deploy.elastic.loop import Build, ElasticModel, train_elastic
 from model_deploy.elastic.member import Member
 from model_deploy.elastic.watch import WorldChanged, WorldWatch
 
-__all__ = ["Build", "ElasticModel", "Member", "WorldChanged", "WorldWatch", "train_elastic"]
+__all__ = [
+    "Build",
+    "ElasticModel",
+    "Member",
+    "WorldChanged",
+    "WorldWatch",
+    "servers_of",
+    "train_elastic",
+]

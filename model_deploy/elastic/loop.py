@@ -7,24 +7,29 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.all_reduce import note_gate
 from model_deploy.checkpoints import (
     CheckpointWriter,
     checkpoint_to_resume,
     is_lost_connection,
     resume_under_way,
 )
-from model_deploy.cluster import Cluster, World
+from model_deploy.cluster import Cluster, World, is_refusal
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
+from model_deploy.elastic.keeping import Kept, kept_on, servers_of
 from model_deploy.elastic.member import Member, deployment_in
-from model_deploy.elastic.memory import FirstHook, LastHook, Memory
+from model_deploy.elastic.memory import FirstHook, LastHook
 from model_deploy.elastic.watch import WorldChanged, WorldWatch
+from model_deploy.gates import note_gate
 from model_deploy.hooks import add_session_hook
-from model_deploy.training import LoopOptions, Place, TrainResult, join, say, train
+from model_deploy.training import LoopOptions, Place, TrainResult, say, train
 
 # Seconds within which a world must change for an error of a step to be one of its end.
 _LATE_SECS = 10.0
+# Seconds that whoever writes worlds has to notice by itself what was lost.
+_ASK_SECS = 1.0
+# How many worlds in a row may end without a step as the connection to a server is lost.
+_MOST_LOST = 20
 
 
 class ElasticModel(NamedTuple):
@@ -49,12 +54,13 @@ def train_elastic(
     train_dir: str | os.PathLike[str],
     *,
     member: Member | None = None,
+    servers: Cluster | None = None,
     max_steps: int | None = None,
     start_timeout: float = 300.0,
     evaluate: Callable[[str], Mapping[str, float]] | None = None,
     **settings: Any,
 ) -> TrainResult:
-    """Trains by all-reduce on the workers that are there, to the weights of the undisturbed run.
+    """Trains on the workers that are there, to the weights of the undisturbed run.
 
     A global batch has `max_workers` shares, each a batch of every clone.  The workers of a world
     divide them among each other, and take theirs one after the other.  When the file of the world
@@ -62,8 +68,13 @@ def train_elastic(
     model for the new world in a new graph, and goes on from the values of the worker that has
     made the most steps.
 
-    `resume` says where the run begins.  Each worker checks it before it builds anything, unless the
-    run has begun without it; later worlds, and workers that join, go on from what it has saved.
+    That is all-reduce.  Where `TF_CONFIG` lists parameter servers the workers are synchronous
+    replicas: the servers keep the variables, and a parameter server serves here until the run has
+    ended.
+
+    `resume` says where the run begins.  Each worker checks it before it builds anything (with
+    parameter servers the chief does), unless the run has begun without it; later worlds, and
+    workers that join, go on from what it has saved.
 
     Args:
       build: called in a new graph for each world, with the deployment of this process in it;
@@ -73,6 +84,7 @@ def train_elastic(
       train_dir: folder of checkpoints and other files, the same for all workers: the one with
         the least number in the world writes them.
       member: this worker; by default that of the environment variables.
+      servers: what `servers_of` gave, by default for the environment variables.
       max_steps: number of the last step.
       start_timeout: seconds to wait for a first world, for the other workers of a world to be
         there, and for a new world where a worker is lost.
@@ -85,7 +97,8 @@ def train_elastic(
     Raises:
       ValueError: as `training.train`; naming what an elastic run cannot do.
       TimeoutError: if there was no world with this worker, or workers of a world did not come.
-      ConnectionError: if a worker was lost and there was no new world.
+      ConnectionError: if a worker or parameter server was lost and there was no new world.
+      SystemExit: with 0, in a parameter server, once the run has ended.
     """
     options = LoopOptions(**settings)
     if options.copies_check_every_n_steps:
@@ -93,21 +106,22 @@ def train_elastic(
             "copies_check_every_n_steps must be None for an elastic run, got "
             f"{options.copies_check_every_n_steps}"
         )
+    kept = kept_on(servers or servers_of(os.environ))
     member = member or Member.of(os.environ)
     world = member.first_world(start_timeout)
-    if not member.has_begun(world):
+    if kept.servers is None and not member.has_begun(world):
         # Not the chief alone: the others would take its end for a loss, and go on without it.
         checkpoint_to_resume(os.fspath(train_dir), options.resume)
-    memory = Memory()
     while True:
-        one = _OneWorld(member, world, memory, options, start_timeout)
+        one = _OneWorld(member, world, kept, options, start_timeout)
         if member.worker not in world.workers:
             say(f"worker {member.worker} leaves: world {world.generation} is without it")
-            return TrainResult(memory.step or 0, None)
+            return TrainResult(kept.step or 0, None)
         shares = world.parts_of(member.worker)
+        after = "" if kept.step is None else f", after step {kept.step}"
         say(
             f"world {world.generation}: worker {member.worker} is one of {len(world.workers)} and "
-            f"takes {len(shares)} of {world.max_workers} shares, after step {memory.step or 0}"
+            f"takes {len(shares)} of {world.max_workers} shares{after}"
         )
         result = one.train(build, config, train_dir, max_steps=max_steps, evaluate=evaluate)
         if result is not None:
@@ -122,16 +136,18 @@ class _OneWorld:
         self,
         member: Member,
         world: World,
-        memory: Memory,
+        kept: Kept,
         options: LoopOptions,
         start_timeout: float,
     ) -> None:
         self._member = member
         self._world = world
-        self._memory = memory
+        self._kept = kept
         self._options = options
         self._start_timeout = start_timeout
         self._error: Exception | None = None
+        self._graph = tf.Graph()
+        self._place: Place | None = None  # once all members have begun
 
     def train(
         self,
@@ -141,7 +157,10 @@ class _OneWorld:
         **arguments: Any,
     ) -> TrainResult | None:
         """Makes steps to the end of the run, or of the world: then it gives None."""
-        cluster = self._world.cluster(self._member.worker)
+        kept, worker = self._kept, self._member.worker
+        cluster = self._world.cluster(worker, kept.servers)
+        if cluster.is_chief and kept.servers and not self._member.has_begun(self._world):
+            checkpoint_to_resume(os.fspath(train_dir), self._options.resume)
         watch = WorldWatch(
             self._world,
             cluster,
@@ -149,13 +168,14 @@ class _OneWorld:
             stall_timeout=self._options.stall_timeout,
             report=say,
         )
-        with tf.Graph().as_default(), watch:
-            add_session_hook(FirstHook(self._memory, watch.opened))
+        with self._graph.as_default(), watch:
+            here = deployment_in(self._world, worker, config, kept.servers)
+            kept.prepare(self._world, here)
+            add_session_hook(FirstHook(kept.memory, watch.opened))
             note_gate(watch.gate)
-            built = build(deployment_in(self._world, self._member.worker, config))
+            built = build(here)
             add_session_hook(LastHook(lambda: self._agreed(watch, cluster)))
-            place = join(_config_of(built.model), cluster)
-            take = self._memory.reader()
+            place = kept.place(_config_of(built.model), cluster)
             try:
                 return train(
                     built.model,
@@ -170,11 +190,12 @@ class _OneWorld:
                     self._save(train_dir, place)
                 raise
             except (ConnectionError, tf.errors.OpError, RuntimeError) as error:
-                if watch.give_up():  # of its own accord, within the update
+                # Of its own accord, within the update: parameter servers know that.
+                if watch.give_up() and kept.servers is None:
                     raise
                 self._error = error
             if watch.started:
-                take(place.master, place.session_config)
+                self._place = place
         return None
 
     def _options_to_go_on(self, train_dir: str | os.PathLike[str], cluster: Cluster) -> LoopOptions:
@@ -204,8 +225,16 @@ class _OneWorld:
             error is not None and is_lost_connection(error)
         )
         timeout = self._start_timeout if may_last else _LATE_SECS
-        found = self._member.next_world(self._world, timeout)
+        found = self._member.next_world(self._world, _ASK_SECS)
+        if found is None:
+            if self._is_to_ask(error):
+                self._member.ask()
+            found = self._member.next_world(self._world, timeout)
         if found is not None:
+            if self._place is not None:
+                with self._graph.as_default():
+                    is_next_chief = found.chief == self._member.worker
+                    self._kept.leave(self._place, is_next_chief=is_next_chief)
             return found
         if isinstance(error, ConnectionError) and not isinstance(error, WorldChanged):
             raise ConnectionError(
@@ -213,6 +242,26 @@ class _OneWorld:
                 f"{timeout:g} s: {error}"
             ) from error
         raise error or RuntimeError("the world has ended without an error")
+
+    def _is_to_ask(self, error: Exception | None) -> bool:
+        """Whether another world would help, and nobody may know of that: this worker's loss alone.
+
+        Nobody knows what of a step that was cut short on the servers counts already.
+
+        Raises:
+          Exception: the error itself, if that has been tried enough.
+        """
+        if self._kept.servers is None or isinstance(error, WorldChanged) or error is None:
+            return False
+        is_lost = isinstance(error, ConnectionError) or is_lost_connection(error)
+        if not (is_lost or (isinstance(error, tf.errors.OpError) and is_refusal(error))):
+            return False
+        self._kept.losses += 1
+        if self._kept.losses > _MOST_LOST:
+            raise error
+        reason = str(error).strip().splitlines()[0]
+        say(f"worker {self._member.worker} asks for another world: {reason}")
+        return True
 
 
 def _config_of(model: DeployedModel) -> DeploymentConfig:

@@ -7,7 +7,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from model_deploy.cluster import WORKER, WORLD_FILE, World, begun_file, read_world, ready_file
+from model_deploy.cluster import (
+    WORKER,
+    WORLD_FILE,
+    Cluster,
+    World,
+    begun_file,
+    read_world,
+    ready_file,
+)
 from model_deploy.config import DeploymentConfig
 from model_deploy.elastic.watch import POLL_SECS
 from model_deploy.training import say
@@ -76,8 +84,7 @@ class Member:
             world = read_world(self.path)
             if self.worker in world.workers:
                 return world
-        with contextlib.suppress(OSError), open(ready_file(self.path, self.worker), "w"):
-            pass
+        self.ask()
         found = self._wait(lambda world: self.worker in world.workers, timeout)
         if found is None:
             raise TimeoutError(
@@ -85,6 +92,11 @@ class Member:
                 f"{timeout:g} s without worker {self.worker} in {self.path}"
             )
         return found
+
+    def ask(self) -> None:
+        """Says that this worker can be let in, or, where it is, needs another world."""
+        with contextlib.suppress(OSError), open(ready_file(self.path, self.worker), "w"):
+            pass
 
     def next_world(self, world: World, timeout: float) -> World | None:
         """Waits for a world after `world`; None if there was none in `timeout` seconds."""
@@ -118,18 +130,23 @@ class Member:
             time.sleep(POLL_SECS)
 
 
-def deployment_in(world: World, worker: int, config: DeploymentConfig) -> DeploymentConfig:
+def deployment_in(
+    world: World, worker: int, config: DeploymentConfig, servers: Cluster | None = None
+) -> DeploymentConfig:
     """The deployment of a worker in a world.
 
     Args:
       world: the world.
       worker: one of its workers.
       config: the deployment of one process by itself.
+      servers: with parameter servers, as for `World.cluster`; None for all-reduce.
 
     Raises:
       ValueError: as `DeploymentConfig`; for parameter servers, replicas, or parts of its own.
     """
     rules: dict[str, Any] = {"num_replicas": 1, "num_ps_tasks": 0, "accumulate_steps": 1}
+    if servers is not None:
+        rules["all_reduce"] = False
     for field, value in rules.items():
         if getattr(config, field) != value:
             raise ValueError(
@@ -139,7 +156,9 @@ def deployment_in(world: World, worker: int, config: DeploymentConfig) -> Deploy
     parts = world.parts_of(worker)
     return dataclasses.replace(
         config,
-        all_reduce=True,
+        all_reduce=servers is None,
+        num_ps_tasks=0 if servers is None else len(servers.ps_hosts),
+        worker_task=None if servers is None else servers.task_id,
         replica_id=list(world.workers).index(worker),
         num_replicas=len(world.workers),
         accumulate_steps=len(parts),

@@ -58,7 +58,7 @@ class WorldWatch:
         self.error: OSError | None = None
         self.started = False
         self._world = world
-        self._others = [task for task in cluster.workers if task != cluster.own]
+        self._others = [task for task in cluster.tasks if task != cluster.own]
         self._read = read
         self._stall_timeout = stall_timeout
         self._report = report

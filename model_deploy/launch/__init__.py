@@ -1,8 +1,16 @@
 """Starts a whole cluster on this machine: `python -m model_deploy.launch -- COMMAND`."""
 
 from model_deploy.launch.elastic import ElasticLauncher
+from model_deploy.launch.elastic_servers import ElasticServersLauncher
 from model_deploy.launch.joining import JoiningLauncher
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
 
-__all__ = ["ElasticLauncher", "JoiningLauncher", "LaunchOptions", "Launcher", "ReservedPorts"]
+__all__ = [
+    "ElasticLauncher",
+    "ElasticServersLauncher",
+    "JoiningLauncher",
+    "LaunchOptions",
+    "Launcher",
+    "ReservedPorts",
+]

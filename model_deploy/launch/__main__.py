@@ -14,20 +14,25 @@ at least 2; SIGUSR1 lets the launcher start one more in the place of a lost one.
 
     python -m model_deploy.launch --num_ps 1 --num_workers 2 --max_workers 8 -- COMMAND ...
 
-starts 2 workers of asynchronous parameter servers, to which SIGUSR1 adds up to 6 more.
+starts 2 workers of asynchronous parameter servers, to which SIGUSR1 adds up to 6 more.  And
+
+    python -m model_deploy.launch --elastic --num_ps 1 --max_workers 8 -- COMMAND ...
+
+is as without --num_ps, with the variables on parameter servers.
 """
 
 import os
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from model_deploy import visible_gpus
 from model_deploy.commands import make_folder, parse_options
 from model_deploy.launch import guard
 from model_deploy.launch.elastic import ElasticLauncher, check_log_dir
+from model_deploy.launch.elastic_servers import ElasticServersLauncher
 from model_deploy.launch.joining import JoiningLauncher
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
@@ -43,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         _check(command)
         log_dir = Path(options.log_dir or tempfile.mkdtemp(prefix="launch-"))
         make_folder("log_dir", log_dir)
-        if _is_elastic(options):
+        if options.is_elastic:
             check_log_dir(log_dir)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -52,9 +57,9 @@ def main(arguments: Sequence[str]) -> int:
     guard.adopt_orphans()
     try:
         gpus = _visible(os.environ)
-        if _is_elastic(options):
+        if options.is_elastic and options.num_ps == 0:
             return ElasticLauncher(options, command, log_dir, sys.stdout.buffer, gpus=gpus).run()
-        kind = Launcher if options.max_workers is None else JoiningLauncher
+        kind = _kind(options)
         with ReservedPorts(options.most_workers + options.num_ps) as ports:
             launcher = kind(
                 options, ports.addresses, command, log_dir, sys.stdout.buffer, gpus=gpus
@@ -68,9 +73,11 @@ def main(arguments: Sequence[str]) -> int:
         guard.kill_descendants()
 
 
-def _is_elastic(options: LaunchOptions) -> bool:
-    """Whether it is a run by all-reduce whose workers come and go."""
-    return options.max_workers is not None and options.num_ps == 0
+def _kind(options: LaunchOptions) -> Callable[..., Launcher]:
+    """The launcher of a cluster whose addresses stay."""
+    if options.is_elastic:
+        return ElasticServersLauncher
+    return Launcher if options.max_workers is None else JoiningLauncher
 
 
 def _visible(environ: Mapping[str, str]) -> list[str] | None:

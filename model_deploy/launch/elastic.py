@@ -49,6 +49,8 @@ class ElasticLauncher(Launcher):
     worker has ended, or one that was started later is ready.  Workers are numbered in the order in
     which they are started.  SIGUSR1 asks for one more.
 
+    This is all-reduce; `ElasticServersLauncher` has parameter servers, too.
+
     Args:
       options: the settings, with `max_workers`.
       command: the program and its arguments.
@@ -114,19 +116,22 @@ class ElasticLauncher(Launcher):
             if task.returncode is not None and task.name not in self._seen:
                 self._seen.add(task.name)
                 self._has_ended(task)
-        running = self._running()
-        if self._done_since is not None and self._has_completed(running):
-            return 0
-        if not running and not self._wanted:
+        if self._done_since is not None and self._chief_has_ended_well():
+            return 0 if self._is_time_to_end() else None
+        if not self._running_workers() and not self._wanted:
             return self._report_failure(self._lost[-1]) if self._lost else 0
         while self._wanted:
             self._wanted -= 1
             self._start_one_more()
-        there = [task for task in self._running() if self._is_there(task)]
-        if {self._number_of[task.name] for task in there} != set(self._members):
+        there = [task for task in self._running_workers() if self._is_there(task)]
+        numbers = {self._number_of[task.name] for task in there}
+        if numbers != set(self._members) or any(map(self._asks, numbers)):
             return self._change_world(there)
         self._alone_since = None
         return None
+
+    def _running_workers(self) -> list[TaskProcess]:
+        return [task for task in self._running() if task.name in self._number_of]
 
     @property
     def _members(self) -> Sequence[int]:
@@ -135,7 +140,11 @@ class ElasticLauncher(Launcher):
 
     def _is_there(self, task: TaskProcess) -> bool:
         number = self._number_of[task.name]
-        return number in self._members or os.path.exists(ready_file(self._path, number))
+        return number in self._members or self._asks(number)
+
+    def _asks(self, number: int) -> bool:
+        """Whether a worker asks to be let in, or for another world than that in which it is."""
+        return os.path.exists(ready_file(self._path, number))
 
     def _has_ended(self, task: TaskProcess) -> None:
         if task.returncode == 0:
@@ -147,14 +156,16 @@ class ElasticLauncher(Launcher):
             self._restarts_left -= 1
             self._wanted += 1
 
-    def _has_completed(self, running: Sequence[TaskProcess]) -> bool:
-        """Whether the run is over: a chief has ended well, and others have had time to."""
+    def _chief_has_ended_well(self) -> bool:
         if self._world is None:
             return False
         number = self._world.chief
-        chief = next((t for t in self._tasks if self._number_of[t.name] == number), None)
-        if chief is None or chief.returncode != 0:
-            return False
+        chief = next((t for t in self._tasks if self._number_of.get(t.name) == number), None)
+        return chief is not None and chief.returncode == 0
+
+    def _is_time_to_end(self) -> bool:
+        """Whether the others have ended, too, or have had time to."""
+        running = self._running()
         late = time.monotonic() - (self._done_since or 0) >= self._options.grace_secs
         if running and late:
             names = ", ".join(task.name for task in running)
@@ -183,7 +194,7 @@ class ElasticLauncher(Launcher):
         return self._report_failure(self._lost[-1]) if self._lost else 1
 
     def _start_one_more(self) -> None:
-        used = {self._slot_of[task.name] for task in self._running()}
+        used = {self._slot_of[task.name] for task in self._running_workers()}
         free = [slot for slot in range(self._size) if slot not in used]
         if not free:
             self._say(f"no worker is started: all {self._size} of max_workers are there")
@@ -198,17 +209,29 @@ class ElasticLauncher(Launcher):
         name = f"worker {number}"
         self._number_of[name], self._slot_of[name] = number, slot
         more = {WORLD_FILE: str(self._path.absolute()), WORKER: str(number)}
-        return self._new_task(name, None, self._gpus[slot], more)
+        return self._new_task(name, self._tf_config(slot), self._gpus[slot], more)
+
+    def _tf_config(self, slot: int) -> str | None:
+        """`TF_CONFIG` of a worker in this place, if it is to have one."""
+        del slot
+        return None
 
     def _write_world(self, there: Sequence[TaskProcess]) -> None:
-        """Puts a world of those workers in the file, each at a port that none has had."""
+        """Puts a world of those workers in the file."""
+        numbers = [self._number_of[task.name] for task in there]
+        generation = 1 if self._world is None else self._world.generation + 1
+        workers = dict(zip(numbers, self._new_addresses(there), strict=True))
+        for number in numbers:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(ready_file(self._path, number))
+        self._world = World(generation, self._size, workers)
+        write_world(self._path, self._world)
+        self._say(f"world {generation}: {', '.join(task.name for task in there)}")
+
+    def _new_addresses(self, there: Sequence[TaskProcess]) -> Sequence[str]:
+        """Addresses of those workers in a new world, each with a port that none has had."""
         ports = ReservedPorts(len(there))
         self._ports.append(ports)
         while len(self._ports) > _KEPT:
             self._ports.pop(0).close()
-        numbers = [self._number_of[task.name] for task in there]
-        generation = 1 if self._world is None else self._world.generation + 1
-        workers = dict(zip(numbers, ports.addresses, strict=True))
-        self._world = World(generation, self._size, workers)
-        write_world(self._path, self._world)
-        self._say(f"world {generation}: {', '.join(task.name for task in there)}")
+        return ports.addresses

@@ -26,9 +26,13 @@ class LaunchOptions(Options):
     num_ps: int = option(0, "parameter servers", minimum=0)
     max_workers: int | None = option(
         None,
-        "workers that there may be, where they come and go: an elastic run by all-reduce starts "
-        "with so many, one with parameter servers with num_workers; see docs/elastic.md",
+        "workers that there may be, where they come and go: an elastic run starts with so many, "
+        "one of asynchronous parameter servers with num_workers; see docs/elastic.md",
         minimum=1,
+    )
+    elastic: bool = option(
+        False,
+        "with num_ps and max_workers: workers make each step together, by elastic.train_elastic",
     )
     min_workers: int = option(1, "workers with which such a run goes on at least", minimum=1)
     start_timeout: float = option(
@@ -55,16 +59,18 @@ class LaunchOptions(Options):
                 raise ValueError(
                     f"min_workers must go with max_workers, got {self.min_workers} without"
                 )
+            if self.elastic:
+                raise ValueError("elastic must go with max_workers, got True without")
             return
         if self.min_workers > self.max_workers:
             raise ValueError(
                 f"min_workers must be at most max_workers={self.max_workers}, "
                 f"got {self.min_workers}"
             )
-        if self.num_ps == 0 and self.num_workers != 1:
+        if self.is_elastic and self.num_workers != 1:
             raise ValueError(
-                "num_workers must be 1 with max_workers and without num_ps, as an elastic run by "
-                f"all-reduce starts with max_workers, got {self.num_workers}"
+                "num_workers must be 1 with max_workers in an elastic run, which starts with "
+                f"max_workers, got {self.num_workers}"
             )
         if not 1 <= self.num_workers <= self.max_workers:
             raise ValueError(
@@ -73,6 +79,11 @@ class LaunchOptions(Options):
             )
         if self.restart == "all":
             raise ValueError("restart must be auto or task with max_workers, got 'all'")
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether workers that come and go make each step together."""
+        return self.max_workers is not None and (self.elastic or self.num_ps == 0)
 
     @property
     def most_workers(self) -> int:

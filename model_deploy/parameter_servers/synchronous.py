@@ -17,22 +17,39 @@ This is `tf.train.SyncReplicasOptimizer` where that is right, and mended where i
   threads have ended.  Here it ends quietly with the session.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 from absl import logging
 
-from model_deploy import packing
 from model_deploy.cluster import close_session, run_unless_refused
 from model_deploy.fresh_reads import ops_after
+from model_deploy.gates import check_updates_wait
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm, values_of
 from model_deploy.guards import AlwaysOpen, Guard
 from model_deploy.hooks import add_session_hook
+from model_deploy.parameter_servers.accumulators import DenseAccumulator, RowAccumulator
+from model_deploy.parameter_servers.fence import Fence, noted_fence
 
-# A step so late that no accumulator drops its gradient.
-_ANY_STEP = (1 << 63) - 1
+# As long a chief that is stopped, and not gone, may hold up the next one.
+_LEAVE_MSECS = 2000
+
+
+class SharedUpdate(NamedTuple):
+    """What replicas do with a variable that is not trained.
+
+    Attributes:
+      variable: the variable.
+      method: name of the method that is called with the mean of the operands.
+      operand: this replica's, of the variable's shape.
+    """
+
+    variable: Any
+    method: str
+    operand: Any
 
 
 class SynchronousOptimizer(tf.train.Optimizer):
@@ -52,10 +69,13 @@ class SynchronousOptimizer(tf.train.Optimizer):
       after_update: functions that make ops to run after each update.
       guard: what lets an update be made only for some gradients.  Where it is not, the step
         stays as it is, and all replicas go on.
+      shared_updates: updates of other variables, made with those of the gradients.
+      gate: makes the op that an update waits for, of what it needs from replicas; None without.
 
     Attributes:
       was_updated: whether the update was made for which `apply_gradients` has waited, a bool
         scalar.
+      token: what ends the waiting for the update, an integer scalar.
     """
 
     def __init__(
@@ -69,6 +89,8 @@ class SynchronousOptimizer(tf.train.Optimizer):
         wire_dtype: tf.DType = tf.float32,
         after_update: Sequence[Callable[[], Any]] = (),
         guard: Callable[..., AlwaysOpen] = lambda gradients: AlwaysOpen(),
+        shared_updates: Sequence[SharedUpdate] = (),
+        gate: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
         super().__init__(use_locking=False, name="SynchronousOptimizer")
         self._optimizer = optimizer
@@ -79,7 +101,11 @@ class SynchronousOptimizer(tf.train.Optimizer):
         self._wire_dtype = wire_dtype
         self._after_update = after_update
         self._guard = guard
+        self._shared_updates = shared_updates
+        self._gate = gate
+        self._fence: Fence | None = None
         self.was_updated: Any = None
+        self.token: Any = None
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
         """Those of the optimizer that makes the updates, of the variables' shapes or as rows."""
@@ -121,19 +147,26 @@ class SynchronousOptimizer(tf.train.Optimizer):
             collections=[tf.GraphKeys.LOCAL_VARIABLES],
             trainable=False,
         )
-        accumulators, handed_in, means = [], [], []
-        for gradient, variable in grads_and_vars:
-            kind = _RowAccumulator if isinstance(gradient, tf.IndexedSlices) else _Accumulator
-            accumulator = kind(gradient, variable, self._num_replicas, self._replica_id)
-            with tf.device(variable.device):
-                handed_in.append(accumulator.add(local_step, self._wire_dtype))
-                means.append((accumulator.take_mean(self._replicas_to_aggregate), variable))
-            accumulators.append(accumulator)
-        with tf.device(global_step.device):
-            queues = [
-                tf.FIFOQueue(-1, local_step.dtype.base_dtype, (), shared_name=f"tokens_{i}")
-                for i in range(self._num_replicas)
+        self._fence = noted_fence()
+        with self._names_of_the_world():
+            accumulators = [self._accumulator(g, v) for g, v in grads_and_vars]
+            others = [
+                self._accumulator(u.operand, u.variable, u.method) for u in self._shared_updates
             ]
+        handed_in, means = self._exchange(grads_and_vars, accumulators, local_step)
+        added, operands = self._exchange(
+            [(update.operand, update.variable) for update in self._shared_updates],
+            others,
+            local_step,
+        )
+        handed_in += added
+        accumulators += others
+        with tf.device(global_step.device):
+            with self._names_of_the_world():
+                queues = [
+                    tf.FIFOQueue(-1, local_step.dtype.base_dtype, (), shared_name=f"tokens_{i}")
+                    for i in range(self._num_replicas)
+                ]
             own_queue = queues[self._replica_id]
             set_steps = [a.accumulator.set_global_step(global_step) for a in accumulators]
             # What an earlier life of this replica left.
@@ -142,34 +175,76 @@ class SynchronousOptimizer(tf.train.Optimizer):
                 local_start = tf.assign(local_step, global_step.read_value())
             is_chief = self._replica_id == 0
             start = tf.group(local_start, *(set_steps if is_chief else ()))
-            update = self._update(means, global_step, queues, accumulators)
+            update = self._update(means, operands, global_step, queues, accumulators)
             with tf.control_dependencies([a.forget() for a in accumulators] if is_chief else []):
                 # Wakes who waits for an update that will not come.
                 step = global_step.read_value()
                 start_anew = tf.group(*(queue.enqueue(step) for queue in queues))
-        add_session_hook(_SynchronousHook(start, update if is_chief else None, start_anew))
+            shrunk = [] if self._fence is None else [a.shrink() for a in accumulators]
+        add_session_hook(_SynchronousHook(start, update if is_chief else None, start_anew, shrunk))
         with tf.control_dependencies(handed_in):
-            token = own_queue.dequeue()
-        with tf.control_dependencies([token]):  # a backup may have missed several updates
-            tokens = tf.concat([[token], own_queue.dequeue_many(own_queue.size())], axis=0)
+            self.token = own_queue.dequeue()
+        with tf.control_dependencies([self.token]):  # a backup may have missed several updates
+            tokens = tf.concat([[self.token], own_queue.dequeue_many(own_queue.size())], axis=0)
             self.was_updated = tokens[-1] > local_step.read_value()
         with tf.control_dependencies([self.was_updated]):
             return tf.assign(local_step, tokens[-1]).op
 
+    def _names_of_the_world(self) -> Any:
+        """For a `with` block: what is made in it is of one world of an elastic run alone."""
+        if self._fence is None:
+            return contextlib.nullcontext()
+        return tf.container(self._fence.container)
+
+    def _accumulator(self, gradient: Any, variable: Any, what: str = "gradients") -> Any:
+        where = gradient, variable, self._num_replicas, self._replica_id
+        if isinstance(gradient, tf.IndexedSlices):
+            return RowAccumulator(*where)
+        return DenseAccumulator(*where, what)
+
+    def _exchange(
+        self, values: Sequence[GradientAndVariable], accumulators: Sequence[Any], local_step: Any
+    ) -> tuple[list[Any], list[GradientAndVariable]]:
+        """Ops that hand in values, such as gradients, and their means with their variables."""
+        handed_in, means = [], []
+        for (_, variable), accumulator in zip(values, accumulators, strict=True):
+            with tf.device(variable.device):
+                handed_in.append(accumulator.add(local_step, self._wire_dtype))
+                means.append((accumulator.take_mean(self._replicas_to_aggregate), variable))
+        return handed_in, means
+
     def _update(
         self,
         means: list[GradientAndVariable],
+        operands: list[GradientAndVariable],
         global_step: Any,
         queues: Sequence[Any],
         accumulators: Sequence[Any],
     ) -> Any:
         if self._clip_norm is not None:
             means = clip_by_global_norm(means, self._clip_norm)
-        guard = self._guard(means)
-        with tf.control_dependencies(values_of(means)), guard.passed():
+        needed = [*values_of(means), *values_of(operands)]
+        gate = [] if self._gate is None else [self._gate(needed)]
+        begun = gate
+        if self._fence is not None:
+            with tf.control_dependencies([*needed, *gate]):
+                begun = [self._fence.begin_update()]
+        with tf.control_dependencies(begun):
+            guard = self._guard(means)
+        with tf.control_dependencies([*needed, *begun]), guard.passed():
             updates = [self._optimizer.apply_gradients(means, global_step=global_step)]
+            updates += [
+                _call(update.variable, update.method, operand)
+                for update, (operand, _) in zip(self._shared_updates, operands, strict=True)
+            ]
         updates += ops_after(updates, self._after_update)
-        with tf.control_dependencies(guard.done(updates)):
+        updates = guard.done(updates)
+        if gate:
+            check_updates_wait(tf.group(*updates), gate[0])
+        if self._fence is not None:
+            with tf.control_dependencies(updates):
+                updates = [self._fence.end_update()]
+        with tf.control_dependencies(updates):
             step = global_step.read_value()
         # An accumulator counts what it gives, also where that makes no update.
         is_guarded = isinstance(guard, Guard)
@@ -181,103 +256,26 @@ class SynchronousOptimizer(tf.train.Optimizer):
             return queues[0].enqueue(step)
 
 
-class _Accumulator:
-    """Adds up the dense gradients of a variable, beside it.
-
-    Attributes:
-      accumulator: TensorFlow's.
-    """
-
-    def __init__(self, gradient: Any, variable: Any, num_replicas: int, replica_id: int) -> None:
-        del num_replicas, replica_id
-        self._gradient = gradient
-        self._shape = variable.shape
-        with tf.device(variable.device):
-            self.accumulator = tf.ConditionalAccumulator(
-                gradient.dtype, variable.shape, shared_name=f"{variable.op.name}/gradients"
-            )
-
-    def add(self, local_step: Any, wire_dtype: tf.DType) -> Any:
-        """An op that adds this replica's gradient, unless the global step is past `local_step`."""
-        del wire_dtype  # it has come here in that type
-        return self.accumulator.apply_grad(self._gradient, local_step)
-
-    def take_mean(self, count: int) -> Any:
-        """The mean of at least `count` gradients, once there are that many."""
-        return self.accumulator.take_grad(count)
-
-    def forget(self) -> Any:
-        """An op that drops the gradients that are there."""
-        zeros = tf.zeros(self._shape, self._gradient.dtype)
-        with tf.control_dependencies([self.accumulator.apply_grad(zeros, _ANY_STEP)]):
-            return self.accumulator.take_grad(1).op
-
-
-class _RowAccumulator:
-    """Adds up the sparse gradients of a variable, beside it.
-
-    Row r of replica k is handed in as row r * num_replicas + k, so that no row is divided
-    by the number of replicas that use it; and each replica hands in a last row of zeros,
-    so that the number of replicas is known.
-
-    Attributes:
-      accumulator: TensorFlow's.
-    """
-
-    def __init__(self, gradient: Any, variable: Any, num_replicas: int, replica_id: int) -> None:
-        self._gradient = gradient
-        self._num_replicas = num_replicas
-        self._row_shape = variable.shape.as_list()[1:]
-        self._num_rows = variable.shape.as_list()[0]
-        self._device = variable.device
-        # On the worker: the sum of rows that occur several times, in ascending order.
-        indices, positions = tf.unique(tf.cast(gradient.indices, tf.int64))
-        rows = tf.reshape(gradient.values, [-1, *self._row_shape])
-        rows = tf.unsorted_segment_sum(rows, positions, tf.size(indices))
-        order = tf.argsort(indices)
-        indices = tf.concat([tf.gather(indices, order), [self._num_rows]], axis=0)
-        self._indices = indices * num_replicas + replica_id
-        last = tf.zeros([1, *self._row_shape], gradient.dtype)
-        self._rows = tf.concat([tf.gather(rows, order), last], axis=0)
-        with tf.device(variable.device):
-            self.accumulator = tf.SparseConditionalAccumulator(
-                gradient.dtype, shared_name=f"{variable.op.name}/gradients"
-            )
-
-    def add(self, local_step: Any, wire_dtype: tf.DType) -> Any:
-        """An op that adds this replica's gradient, unless the global step is past `local_step`."""
-        rows = packing.move(self._rows, self._rows.device, self._device, wire_dtype)
-        return self.accumulator.apply_grad(self._indices, rows, local_step=local_step)
-
-    def take_mean(self, count: int) -> Any:
-        """The mean of at least `count` gradients, once there are that many."""
-        indices, rows, _ = self.accumulator.take_grad(count)
-        indices = indices // self._num_replicas
-        is_last = tf.equal(indices, self._num_rows)  # they come last, being the largest
-        taking_part = tf.reduce_sum(tf.cast(is_last, tf.int32))
-        num_rows = tf.size(indices) - taking_part
-        rows = tf.reshape(rows[:num_rows], [-1, *self._row_shape])
-        return tf.IndexedSlices(
-            rows / tf.cast(taking_part, rows.dtype),
-            tf.cast(indices[:num_rows], self._gradient.indices.dtype),
-            tf.constant([self._num_rows, *self._row_shape], tf.int64),
-        )
-
-    def forget(self) -> Any:
-        """An op that drops the gradients that are there."""
-        zeros = tf.zeros([1, *self._row_shape], self._rows.dtype)
-        added = self.accumulator.apply_grad(tf.constant([0], tf.int64), zeros, local_step=_ANY_STEP)
-        with tf.control_dependencies([added]):
-            return self.accumulator.take_grad(1).values.op
+def _call(variable: Any, method: str, operand: Any) -> Any:
+    with tf.device(variable.device):
+        return getattr(variable, method)(operand, read_value=False)
 
 
 class _SynchronousHook(tf.train.SessionRunHook):
-    """Starts a replica; on the chief a thread makes the updates."""
+    """Starts a replica; on the chief a thread makes the updates.
 
-    def __init__(self, start: Any, update: Any, start_anew: Any) -> None:
+    Attributes:
+      repeats: whether an update that TensorFlow has refused, perhaps on one of several servers,
+        is tried again.
+    """
+
+    repeats = True
+
+    def __init__(self, start: Any, update: Any, start_anew: Any, shrunk: Sequence[Any]) -> None:
         self._start = start
         self._update = update
         self._start_anew = start_anew
+        self._shrunk = shrunk
 
     def start_anew(self, session: Any) -> None:
         """On the chief, before the start: the variables have got other values.
@@ -285,6 +283,14 @@ class _SynchronousHook(tf.train.SessionRunHook):
         Drops gradients of their state before, and lets all replicas go on from the new one.
         """
         session.run(self._start_anew)
+
+    def leave(self, session: Any) -> None:
+        """When a world is over: drops what was added up in it from the parameter servers.
+
+        To remove it as a whole would end a server in which somebody, who was stopped, say, still
+        waits for it.
+        """
+        session.run(self._shrunk, options=tf.RunOptions(timeout_in_ms=_LEAVE_MSECS))
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Lets this replica begin at the global step, and the chief aggregate."""
@@ -298,7 +304,10 @@ class _SynchronousHook(tf.train.SessionRunHook):
         try:
             update = session.make_callable(self._update)
             while not coord.should_stop():
-                run_unless_refused(update)
+                if self.repeats:
+                    run_unless_refused(update)
+                else:
+                    update()
         except (tf.errors.CancelledError, RuntimeError):
             pass  # the session is closed
         except tf.errors.OpError as error:

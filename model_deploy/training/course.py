@@ -32,6 +32,8 @@ class Course:
       session: a session that is ready.
       signals: end the run after a step.
       made: called with the number of the step done before, and of each when it was made.
+      repeats: whether a step that TensorFlow has refused may be made again, of which a part may
+        have been run.
 
     Attributes:
       session: as given.
@@ -39,12 +41,20 @@ class Course:
       is_stopped: whether a signal or a hook has ended the run.
     """
 
-    def __init__(self, session: Any, signals: StopSignals, made: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        session: Any,
+        signals: StopSignals,
+        made: Callable[[int], None],
+        *,
+        repeats: bool = True,
+    ) -> None:
         self.session = session
         self.done = StepReport(global_step(session), 0.0, 0.0, 0.0, -1, 0, ())
         self.is_stopped = False
         self._signals = signals
         self._made = made
+        self._repeats = repeats
         made(self.done.step)
 
     def make(
@@ -80,7 +90,7 @@ class Course:
         try:
             return runner.run(self.done.step + 1)
         except tf.errors.AbortedError as error:
-            if not is_refusal(error):
+            if not (self._repeats and is_refusal(error)):
                 raise
             return self.done._replace(step=global_step(self.session))
 

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import all_reduce, compilation, gpus
 from model_deploy import cluster as cluster_lib
-from model_deploy.cluster import Cluster, ClusterOptions
+from model_deploy.cluster import WORLD_FILE, Cluster, ClusterOptions
 from model_deploy.config import DeploymentConfig
 from model_deploy.training.replicas import StepWatch, say
 
@@ -97,7 +97,8 @@ def join_cluster(
     if cluster is not None or master:
         print(note, flush=True)
     if cluster is not None and cluster.job_name == "ps":
-        serve(cluster, options.start_timeout)
+        # In an elastic run worker 0 may be lost before it is seen here, and others go on.
+        serve(cluster, options.start_timeout, waits_for_chief=not environ.get(WORLD_FILE))
         raise SystemExit(0)
     return Place(master, None, cluster, options.start_timeout)
 
@@ -171,12 +172,13 @@ def started(place: Place, config: DeploymentConfig | None) -> Place:
     return joined._replace(start_timeout=place.start_timeout)
 
 
-def serve(cluster: Cluster, start_timeout: float) -> None:
+def serve(cluster: Cluster, start_timeout: float, *, waits_for_chief: bool = True) -> None:
     """Runs a parameter server until the chief says that the run has ended.
 
     Args:
       cluster: the cluster and this process's task, a ps.
       start_timeout: seconds to wait for the chief.
+      waits_for_chief: whether it waits for the chief at all.
 
     Raises:
       OSError: if the port is taken, or the name of the host is not known.
@@ -184,4 +186,11 @@ def serve(cluster: Cluster, start_timeout: float) -> None:
     """
     proto = cluster_lib.session_config(cluster)
     server = cluster_lib.start_server(cluster, proto)
-    cluster_lib.serve_until_done(server, cluster, proto, start_timeout=start_timeout, report=say)
+    cluster_lib.serve_until_done(
+        server,
+        cluster,
+        proto,
+        start_timeout=start_timeout,
+        report=say,
+        waits_for_chief=waits_for_chief,
+    )

@@ -111,5 +111,5 @@ class _Attempts:
         self._tries_left -= 1
         if self._tries_left == 0:
             raise error
-        self._replicas.recover(error, self._last_step or 0)
+        self._replicas.recover(error, self._last_step or 0, made_steps=self._watch is not None)
         time.sleep(_RETRY_SECS)

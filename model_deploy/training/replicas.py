@@ -13,7 +13,12 @@ from model_deploy import cluster as cluster_lib
 from model_deploy.checkpoints import is_lost_connection
 from model_deploy.cluster import Cluster, Task, names_of, unreachable
 from model_deploy.deployment import DeployedModel
-from model_deploy.training.shared_variables import SharedVariables, check_are_shared
+from model_deploy.parameter_servers import noted_fence
+from model_deploy.training.shared_variables import (
+    SharedVariables,
+    VariablesOfWorld,
+    check_are_shared,
+)
 from model_deploy.training.stalls import REPORT_SECS, StallWatch
 from model_deploy.training.stopping import StopSignals
 
@@ -54,6 +59,7 @@ class Replicas:
     Attributes:
       cluster: as given.
       shared: the variables on parameter servers; None without.
+      repeats_steps: whether a step that TensorFlow has refused may be made again.
 
     Raises:
       ValueError: if this process is not a worker.
@@ -75,14 +81,21 @@ class Replicas:
         self._stall_timeout = stall_timeout
         self._is_synchronous = model.is_synchronous
         self._num_updaters = len(cluster.workers) * max(1, len(model.clone_updates))
-        self._end_ops = cluster_lib.build_end_ops(cluster)
-        self.shared = None
+        fence = noted_fence()
+        self._end_ops = cluster_lib.build_end_ops(cluster, "" if fence is None else fence.container)
+        self.shared: SharedVariables | None = None
         if cluster.ps:
-            if not cluster.is_chief:
-                check_are_shared(tf.global_variables(), cluster.task_id)
-            self.shared = SharedVariables(cluster.ps[0].device)
+            if not cluster.is_chief or fence is not None:  # others may be the chief later
+                check_are_shared(tf.global_variables(), cluster.own)
+            self.shared = (
+                SharedVariables(cluster.ps[0].device)
+                if fence is None
+                else VariablesOfWorld(fence, cluster.is_chief)
+            )
         self._signals: StopSignals | None = None
         self._own_watch = watch
+        # One server runs its part of a step wholly or not at all.
+        self.repeats_steps = fence is None or len(cluster.ps) == 1
 
     def heed(self, signals: StopSignals) -> None:
         """From now on a signal ends waiting, too."""
@@ -235,15 +248,18 @@ class Replicas:
         if self._end_ops is not None:
             cluster_lib.end_servers(session, self._end_ops, self.cluster)
 
-    def recover(self, error: tf.errors.OpError, step: int) -> None:
+    def recover(self, error: tf.errors.OpError, step: int, *, made_steps: bool = True) -> None:
         """Says what is lost, and waits for it to come back.
 
         Args:
           error: what has ended the steps.
           step: the last one that was made.
+          made_steps: whether the session has come to steps: of one that was cut short nobody knows
+            what of it others count already.
 
         Raises:
-          ConnectionError: naming who is gone, with all-reduce, where nobody can go on.
+          ConnectionError: naming who is gone, with all-reduce, where nobody can go on, and in an
+            elastic run, where that takes another world.
           TimeoutError: naming who did not come back in `stall_timeout` seconds.
           SystemExit: after a signal.
           tf.errors.OpError: the error itself, if it tells of nothing that is lost.
@@ -254,6 +270,8 @@ class Replicas:
             raise error
         if self.shared is None:
             raise _lost_by_all_reduce(names) from error
+        if self._own_watch is not None and made_steps:
+            raise ConnectionError(f"lost the connection to {names} after step {step}") from error
         say(f"lost the connection to {names} after step {step}; going on once it is back")
         servers = self.cluster.ps
         try:

@@ -91,7 +91,8 @@ class Run:
           made: called with the number of the step done before, and of each when it was made.
           in_step: called with True before each step in the session and False after it.
         """
-        course = Course(session, signals, made)
+        repeats = self.replicas is None or self.replicas.repeats_steps
+        course = Course(session, signals, made, repeats=repeats)
         first_step = course.done.step
         with contextlib.ExitStack() as stack:
             progress = Progress(

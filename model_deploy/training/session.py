@@ -93,6 +93,7 @@ class SessionOpener:
             if start.owns_variables:
                 session.run(self._tables_op)
             if start.is_chief and start.shared is not None:
+                self._save_first(start.shared, session)
                 start.shared.mark(session, True)
             if tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS):
                 threads = tf.train.start_queue_runners(session, coordinator)
@@ -147,6 +148,12 @@ class SessionOpener:
             if hasattr(hook, "start_anew"):
                 hook.start_anew(session)
         return session
+
+    def _save_first(self, shared: SharedVariables, session: Any) -> None:
+        """Saves values that are in no checkpoint, where the run may have to go back to them."""
+        writer = self._start.writer
+        if shared.goes_back and writer is not None and writer.newest is None:
+            writer.save(session, int(session.run(tf.train.get_global_step())))
 
     def _followers_session(self, shared: SharedVariables) -> Any:
         """A session once the chief has set the variables."""

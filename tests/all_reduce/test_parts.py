@@ -5,6 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, all_reduce, deploy, random_by_step, slim
+from model_deploy.gates import note_gate
 from model_deploy.hooks import session_hooks
 
 SHARES, STEPS = 4, 3
@@ -97,7 +98,7 @@ def test_step_that_is_given_up():
     config = _config(accumulate_steps=2, global_parts=2)
     with tf.Graph().as_default():
         tf.set_random_seed(1)
-        all_reduce.note_gate(gate)
+        note_gate(gate)
         averages = tf.train.ExponentialMovingAverage(0.5)
         model = deploy(
             config,

@@ -19,6 +19,14 @@ def test_tasks():
     assert Cluster(WORKERS).as_dict() == {"worker": ["a:2222", "b:2222"]}
 
 
+def test_part_of_a_larger_cluster():
+    """Workers have the devices of their servers, and names by their places here."""
+    cluster = Cluster(WORKERS, ["c:1"], task_id=1, server_tasks=[4, 2])
+    assert cluster.own == Task("worker", 1, "b:2222", 2)
+    assert (str(cluster.own), cluster.own.device) == ("worker 1", "/job:worker/task:2")
+    assert cluster.ps[0].device == "/job:ps/task:0"
+
+
 @pytest.mark.parametrize(
     ("job_name", "task_id", "expected"),
     [("worker", 0, True), ("worker", 1, False), ("ps", 0, False)],
@@ -35,6 +43,11 @@ def test_chief(job_name, task_id, expected):
             {"worker_hosts": ["a:1", "b"]},
             r"worker_hosts\[1\] must be host:port, such as 10.0.0.5:2222, got 'b'",
             id="no-port",
+        ),
+        pytest.param(
+            {"server_tasks": [3]},
+            r"server_tasks must be one for each of 2 worker_hosts, got \[3\]",
+            id="servers",
         ),
         pytest.param({"worker_hosts": [":1"]}, "must be host:port.*got ':1'", id="no-host"),
         pytest.param({"worker_hosts": ["grpc://a:1"]}, "got 'grpc://a:1'", id="scheme"),

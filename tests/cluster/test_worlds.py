@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from model_deploy.cluster import World, begun_file, read_world, ready_file, write_world
+from model_deploy.cluster import (
+    Cluster,
+    World,
+    begun_file,
+    read_world,
+    ready_file,
+    write_world,
+)
 
 
 def test_written_and_read(tmp_path):
@@ -61,3 +68,19 @@ def test_broken_file(tmp_path):
     path.write_text('{"version": 1,')
     with pytest.raises(ValueError, match=r"world.json: a world must be JSON .* got '\{\"version"):
         read_world(path)
+
+
+@pytest.mark.parametrize(
+    ("workers", "message"),
+    [
+        (
+            {0: "a:1", 1: "x:1"},
+            "workers must have addresses of worker_hosts with .*, a:1, b:1, got x:1",
+        ),
+        ({0: "b:1", 1: "a:1"}, "workers must have worker 1 at its own address, b:1, got a:1"),
+    ],
+)
+def test_addresses_of_servers(workers, message):
+    """With parameter servers a worker has one of the addresses that these know, its own."""
+    with pytest.raises(ValueError, match=message):
+        World(1, 2, workers).cluster(1, Cluster(("a:1", "b:1"), ("c:1",), task_id=1))

@@ -16,7 +16,7 @@ from model_deploy.cluster import end_process
 from model_deploy.commands import option, run_command
 from model_deploy.hooks import add_session_hook
 from tests import modes
-from tests.processes.moments import Wait
+from tests.processes.moments import Refuse, Wait, die_in_update
 
 # Before the values of the variables are exchanged, and before the first step.
 MOMENTS = ("start", "step")
@@ -38,6 +38,8 @@ class ElasticOptions(training.LoopOptions):
     waits: str = option("", "when to wait once for --gate", choices=("", *MOMENTS))
     gate: str = option("", "file that ends that")
     fails: bool = option(False, "end with an error then")
+    refuses: int = option(0, "step that is refused once, which makes --gate")
+    dies_in_update: int = option(0, "step in whose update the chief dies once, and makes --gate")
 
 
 class Pause(tf.train.SessionRunHook):
@@ -68,7 +70,7 @@ def undisturbed(steps, shares):
     return np.append(values, state)
 
 
-def build(config, hooks=(), start_hooks=()):
+def build(config, hooks=(), start_hooks=(), **arguments):
     """The model of one worker in one world; `start_hooks` come before values are exchanged."""
     for hook in start_hooks:
         add_session_hook(hook)
@@ -91,15 +93,27 @@ def build(config, hooks=(), start_hooks=()):
         )
 
     optimizer = tf.train.MomentumOptimizer(RATE, MOMENTUM)
-    return elastic.ElasticModel(deploy(config, model_fn, optimizer=optimizer), {"hooks": hooks})
+    model = deploy(config, model_fn, optimizer=optimizer, **arguments)
+    return elastic.ElasticModel(model, {"hooks": hooks})
 
 
 def main(options):
     """Trains to the end."""
     wait = {options.waits: [Wait(options.gate, options.fails)]}
     hooks = [Pause(options.step_secs, options.fast), *wait.get("step", [])]
+    if options.refuses:
+        hooks.append(Refuse(options.refuses, options.gate))
+
+    def build_for(config):
+        def die():
+            with tf.device(config.optimizer_device()):
+                return die_in_update(options.dies_in_update, options.gate)
+
+        update_ops = [die] if options.dies_in_update else []
+        return build(config, hooks, wait.get("start", []), update_ops=update_ops)
+
     result = elastic.train_elastic(
-        lambda config: build(config, hooks, wait.get("start", [])),
+        build_for,
         DeploymentConfig(clone_on_cpu=True, num_clones=options.num_clones),
         options.train_dir,
         max_steps=options.max_steps,

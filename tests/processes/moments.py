@@ -25,6 +25,44 @@ def stop_once(mark):
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
+def die_in_update(step, mark):
+    """An op that kills this process in the update that makes a step, unless the file was made.
+
+    Args:
+      step: the number of the step.
+      mark: file that is made then.
+    """
+
+    def die(made):
+        if made == step and not Path(mark).exists():
+            Path(mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return tf.py_func(die, [tf.train.get_global_step().read_value()], [])
+
+
+class Refuse(tf.train.SessionRunHook):
+    """Refuses a step once, as TensorFlow refuses one that it takes for an earlier one.
+
+    Args:
+      step: the number of the step.
+      mark: file that is made then.
+    """
+
+    def __init__(self, step, mark):
+        self._step, self._mark = step, Path(mark)
+
+    def due(self, step):
+        """Takes part in that step, if nobody has refused it yet."""
+        return step == self._step and not self._mark.exists()
+
+    def before_run(self, run_context):
+        """Refuses it."""
+        self._mark.touch()
+        error = "The same RunGraph (RunGraphRequest) request was received twice"
+        raise tf.errors.AbortedError(None, None, error)
+
+
 class StopAtEnd(tf.train.SessionRunHook):
     """Stops this process when it has made its last step, before it leaves.
 

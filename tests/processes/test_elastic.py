@@ -20,6 +20,8 @@ from tests.processes.harness import LAUNCH, Processes
 
 MODULE = "tests.processes.elastic"
 PROGRAM = [sys.executable, "-m", MODULE]
+# Flags of the launcher for each way to train.
+WAYS = {"all-reduce": (), "ps": ("--elastic", "--num_ps=1"), "2 ps": ("--elastic", "--num_ps=2")}
 # What users are promised is 10 s; this machine may do other things, too.
 GO_ON_SECS = 30.0
 
@@ -33,16 +35,15 @@ class ElasticLaunch:
       shares: its workers.
       steps: its last step.
       step_secs: seconds between two steps.
+      way: flags of the launcher: the way to train.
+      more: flags of the program.
     """
 
-    def __init__(self, folder, processes, shares, steps, step_secs=0.1):
+    def __init__(self, folder, processes, shares, steps, *, step_secs=0.1, way=(), more=()):
         self._folder, self._shares, self._steps = folder, shares, steps
-        flags = ["--min_workers=1", f"--max_workers={shares}", f"--log_dir={folder}"]
-        self.process = processes.start(
-            "launch",
-            [*LAUNCH, *flags, "--", *PROGRAM, *_flags(folder, steps), f"--step_secs={step_secs}"],
-            guarded=False,
-        )
+        flags = ["--min_workers=1", f"--max_workers={shares}", f"--log_dir={folder}", *way]
+        program = [*PROGRAM, *flags_of_run(folder, steps), f"--step_secs={step_secs}", *more]
+        self.process = processes.start("launch", [*LAUNCH, *flags, "--", *program], guarded=False)
 
     def kill(self, name):
         """Kills a worker, such as `worker 1`."""
@@ -66,7 +67,7 @@ class ElasticLaunch:
     def wait_for_step(self, name, world):
         """Waits until a worker has made a step in a world."""
         Processes.wait_until(
-            lambda: _made(self.log(name).partition(f"world {world}:")[2]),
+            lambda: made_in(self.log(name).partition(f"world {world}:")[2]),
             message=lambda: self.process.log,
         )
 
@@ -74,13 +75,13 @@ class ElasticLaunch:
         """Lets steps be fast, and checks the end: exit status and weights, and no step is lost."""
         (self._folder / "fast").touch()
         assert self.process.wait() == 0, self.process.log
-        _check_weights(self._folder, self._shares, self._steps)
+        check_weights(self._folder, self._shares, self._steps)
         names = set(re.findall(r"^(worker \d+)\|", self.process.log, re.MULTILINE))
-        made = {step for name in names for step, _ in _made(self.log(name))}
+        made = {step for name in names for step, _ in made_in(self.log(name))}
         assert made == set(range(1, self._steps + 1))
 
 
-def _flags(folder, steps):
+def flags_of_run(folder, steps):
     return [
         f"--train_dir={folder / 'train'}",
         f"--max_steps={steps}",
@@ -88,7 +89,7 @@ def _flags(folder, steps):
     ]
 
 
-def _check_weights(folder, shares, steps):
+def check_weights(folder, shares, steps):
     """The newest checkpoint is of the last step, and has the weights of the undisturbed run."""
     path = tf.train.latest_checkpoint(str(folder / "train"))
     values = tf.train.load_checkpoint(path)
@@ -100,22 +101,23 @@ def _check_weights(folder, shares, steps):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def _made(log):
+def made_in(log):
     """The steps that lines tell of, in order, and when each was made."""
     return [(int(step), float(at)) for step, at in re.findall(r"made (\d+) at ([\d.]+)\n", log)]
 
 
-def _longest_pause(log):
+def longest_pause(log):
     """The longest time between two steps of one worker, in seconds."""
-    times = [at for _, at in _made(log)]
+    times = [at for _, at in made_in(log)]
     return max(after - before for before, after in itertools.pairwise(times))
 
 
 @pytest.mark.slow
-def test_workers_are_lost_and_come(tmp_path):
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_workers_are_lost_and_come(way, tmp_path):
     """One is killed, one comes, the chief is killed: others go on soon, to the right weights."""
     with Processes(tmp_path) as processes:
-        launch = ElasticLaunch(tmp_path, processes, shares=3, steps=1000)
+        launch = ElasticLaunch(tmp_path, processes, shares=3, steps=1000, way=way)
         launch.wait_for_step("worker 2", 1)
         launch.kill("worker 1")
         launch.wait_for_step("worker 2", 2)
@@ -125,7 +127,7 @@ def test_workers_are_lost_and_come(tmp_path):
         launch.wait_for_step("worker 3", 4)
         launch.end()
     processes.assert_no_orphan()
-    pause = _longest_pause(launch.log("worker 2"))
+    pause = longest_pause(launch.log("worker 2"))
     print(f"longest pause: {pause:.2f} s")
     assert pause < GO_ON_SECS
 
@@ -140,7 +142,7 @@ def test_world_file_by_hand(first_lost, num_clones, tmp_path):
         workers = [
             processes.start(
                 f"worker-{i}",
-                [*PROGRAM, *_flags(tmp_path, steps), f"--num_clones={num_clones}"],
+                [*PROGRAM, *flags_of_run(tmp_path, steps), f"--num_clones={num_clones}"],
                 **{WORLD_FILE: str(path), WORKER: str(i)},
             )
             for i in range(2)
@@ -150,7 +152,7 @@ def test_world_file_by_hand(first_lost, num_clones, tmp_path):
         left = 1 - first_lost
         write_world(path, World(2, 3, {left: ports.addresses[2]}))
         assert workers[left].wait() == 0
-    _check_weights(tmp_path, 3 * num_clones, steps)
+    check_weights(tmp_path, 3 * num_clones, steps)
 
 
 # The others have asked the chief for nothing when it is gone, or wait for it already.
@@ -180,7 +182,7 @@ def test_lost_at_the_start(victim, fails, waits, tmp_path):
             of = int(i != victim)
             flags = [f"--waits={waits[of]}", f"--gate={gates[of]}", "--step_secs=0"]
             flags.append(f"--fails={fails and i == victim}")
-            arguments = [*_flags(tmp_path, steps), *flags]
+            arguments = [*flags_of_run(tmp_path, steps), *flags]
             workers.append(processes.fork(f"worker-{i}", MODULE, arguments, **{WORKER: str(i)}))
         for i, worker in enumerate(workers):
             if waits[int(i != victim)]:
@@ -201,8 +203,8 @@ def test_lost_at_the_start(victim, fails, waits, tmp_path):
         for worker in workers:
             assert worker.wait() == 0, worker.log
     processes.assert_no_orphan()
-    _check_weights(tmp_path, 3, steps)
-    pause = max(_made(worker.log)[0][1] for worker in workers) - began
+    check_weights(tmp_path, 3, steps)
+    pause = max(made_in(worker.log)[0][1] for worker in workers) - began
     print(f"first step after {pause:.2f} s")
     assert pause < GO_ON_SECS
 
@@ -216,7 +218,7 @@ def test_stopped_while_a_worker_is_gone(tmp_path):
         chief, other = (
             processes.start(
                 f"worker-{i}",
-                [*PROGRAM, *_flags(tmp_path, 1000)],
+                [*PROGRAM, *flags_of_run(tmp_path, 1000)],
                 **{WORLD_FILE: str(path), WORKER: str(i)},
             )
             for i in range(2)
@@ -226,8 +228,8 @@ def test_stopped_while_a_worker_is_gone(tmp_path):
         chief.wait_for_line("waiting for worker 1 at .*, or for a world without")
         chief.signal(signal.SIGTERM)
         assert chief.wait() == 128 + signal.SIGTERM
-    steps = _made(chief.log)[-1][0]
-    _check_weights(tmp_path, 3, steps)
+    steps = made_in(chief.log)[-1][0]
+    check_weights(tmp_path, 3, steps)
 
 
 @pytest.mark.slow
@@ -237,7 +239,7 @@ def test_folder_of_another_run(tmp_path):
     with Processes(tmp_path) as processes:
 
         def launch(name, steps, *more):
-            program = [*PROGRAM, *_flags(tmp_path, steps), "--step_secs=0", *more]
+            program = [*PROGRAM, *flags_of_run(tmp_path, steps), "--step_secs=0", *more]
             return processes.start(name, [*LAUNCH, *flags, "--", *program], guarded=False)
 
         assert launch("first", 20).wait() == 0
@@ -246,17 +248,17 @@ def test_folder_of_another_run(tmp_path):
     error = "error: train_dir must hold no checkpoint with resume='never'"
     for worker in range(3):
         assert f"worker {worker}| {error}" in second.log
-    _check_weights(tmp_path, 2, 20)
+    check_weights(tmp_path, 2, 20)
 
 
-def disturb(folder, seed, secs, steps=3000, step_secs=0.1):
+def disturb(folder, seed, secs, *, steps=3000, step_secs=0.1, way=()):
     """Kills and adds workers at random for so many seconds; returns the longest pause.
 
     Steps that follow each other fast are hit within, others mostly in between.
     """
     generator = random.Random(seed)
     with Processes(folder) as processes:
-        launch = ElasticLaunch(folder, processes, 4, steps, step_secs)
+        launch = ElasticLaunch(folder, processes, 4, steps, step_secs=step_secs, way=way)
         launch.wait_for_step("worker 3", 1)
         end = time.monotonic() + secs
         while time.monotonic() < end and launch.process.is_running:
@@ -271,21 +273,32 @@ def disturb(folder, seed, secs, steps=3000, step_secs=0.1):
     processes.assert_no_orphan()
     names = set(re.findall(r"^(worker \d+)\|", launch.process.log, re.MULTILINE))
     logs = [launch.log(name) for name in names]
-    return max(_longest_pause(log) for log in logs if len(_made(log)) > 1)
+    return max(longest_pause(log) for log in logs if len(made_in(log)) > 1)
 
 
 @pytest.mark.slow
-def test_random_kills_and_joins(tmp_path):
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_random_kills_and_joins(way, tmp_path):
     """Whoever comes and goes, whenever, the run ends with the weights of the undisturbed one."""
-    print(f"longest pause: {disturb(tmp_path, seed=1, secs=30.0):.2f} s")
+    print(f"longest pause: {disturb(tmp_path, seed=1, secs=30.0, way=way):.2f} s")
 
 
-if __name__ == "__main__":  # python -m tests.processes.test_elastic FOLDER SECONDS SEED...
+# python -m tests.processes.test_elastic FOLDER SECONDS SEED... ["2 ps"]
+if __name__ == "__main__":
     from pathlib import Path
 
+    flags_of_way = WAYS[sys.argv.pop()] if sys.argv[-1] in WAYS else ()
     for number in sys.argv[3:]:
         run_folder = Path(sys.argv[1]) / number
         run_folder.mkdir(parents=True)
-        pace = (12000, 0.005) if int(number) % 2 == 0 else (3000, 0.1)
-        longest = disturb(run_folder, int(number), float(sys.argv[2]), *pace)
+        fast = (6000 if flags_of_way else 12000), 0.005
+        steps, step_secs = fast if int(number) % 2 == 0 else (3000, 0.1)
+        longest = disturb(
+            run_folder,
+            int(number),
+            float(sys.argv[2]),
+            steps=steps,
+            step_secs=step_secs,
+            way=flags_of_way,
+        )
         print(f"seed {number}: longest pause {longest:.2f} s", flush=True)

@@ -20,12 +20,19 @@ PROGRAM = [
 ]
 
 
-def train(folder, lost=None):
+# Flags of the launcher, and of the command, for each way to train.
+WAYS = {"all-reduce": ([], []), "ps": (["--elastic", "--num_ps=1"], ["--sync_replicas"])}
+
+
+def train(folder, way, lost=None):
     """Trains by a launcher, of whose workers one may be killed; returns what it has printed."""
-    flags = ["--min_workers=1", f"--max_workers={SHARES}", f"--log_dir={folder}"]
+    of_launcher, of_command = WAYS[way]
+    flags = ["--min_workers=1", f"--max_workers={SHARES}", f"--log_dir={folder}", *of_launcher]
     with Processes(folder) as processes:
         launch = processes.start(
-            "launch", [*LAUNCH, *flags, "--", *PROGRAM, f"--train_dir={folder}/run"], guarded=False
+            "launch",
+            [*LAUNCH, *flags, "--", *PROGRAM, f"--train_dir={folder}/run", *of_command],
+            guarded=False,
         )
         if lost is not None:
             pid = int(launch.wait_for_line(rf"^worker {lost}\| process (\d+)$").group(1))
@@ -43,11 +50,12 @@ def values(folder):
 
 
 @pytest.mark.slow
-def test_a_run_that_loses_its_chief_ends_as_one_that_does_not(tmp_path):
+@pytest.mark.parametrize("way", WAYS)
+def test_a_run_that_loses_its_chief_ends_as_one_that_does_not(way, tmp_path):
     """Weights, positions and accuracies are those of the undisturbed run; the heir evaluates."""
     (tmp_path / "whole").mkdir()
     (tmp_path / "lost").mkdir()
-    logs = {0: train(tmp_path / "whole"), 1: train(tmp_path / "lost", lost=0)}
+    logs = {0: train(tmp_path / "whole", way), 1: train(tmp_path / "lost", way, lost=0)}
     for chief, log in logs.items():
         lines = re.findall(r"^worker (\d)\| (evaluation|test accuracy) at step (\d+)", log, re.M)
         assert lines[-1] == (str(chief), "test accuracy", str(STEPS))

@@ -159,4 +159,4 @@ def test_variables_that_nobody_sets(device, is_shared):
     with tf.Graph().as_default(), tf.device(device):
         variable = tf.get_variable("total", [])
         with expected:
-            check_are_shared([variable], 1)
+            check_are_shared([variable], Task("worker", 1, "a:1"))

@@ -1,0 +1,140 @@
+"""What a worker keeps from one world to the next, by the way to train.
+
+By all-reduce it is the values of the variables, in its memory.  Parameter servers have those; there
+it is the worker's own TensorFlow server, at the one address that they know.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.cluster import Cluster, World, cluster_from_tf_config, unreachable
+from model_deploy.config import DeploymentConfig
+from model_deploy.elastic.memory import Memory
+from model_deploy.hooks import session_hooks
+from model_deploy.parameter_servers import Fence, note_fence
+from model_deploy.training import Place, join, join_cluster
+
+
+class Kept(Protocol):
+    """What outlives a world.
+
+    Attributes:
+      memory: values of the variables; none with parameter servers.
+      losses: how often in a row a server was lost before a step was made.
+      servers: the cluster of parameter servers; None for all-reduce.
+      step: the number of the last step that is known; None at the start.
+    """
+
+    memory: Memory
+    losses: int
+
+    @property
+    def servers(self) -> Cluster | None: ...
+
+    @property
+    def step(self) -> int | None: ...
+
+    def prepare(self, world: World, config: DeploymentConfig) -> None:
+        """Makes in the default graph what is needed in this world before the model is built."""
+
+    def place(self, config: DeploymentConfig, cluster: Cluster) -> Place:
+        """The place of this worker in a world, with a server."""
+
+    def leave(self, place: Place, *, is_next_chief: bool) -> None:
+        """The world is over, whose graph is the default one."""
+
+
+class KeptInMemory:
+    """The values of the variables, of a worker by all-reduce."""
+
+    servers = None
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self.losses = 0
+
+    @property
+    def step(self) -> int | None:
+        """The number of steps that have led to the values."""
+        return self.memory.step
+
+    def prepare(self, world: World, config: DeploymentConfig) -> None:
+        """Nothing is needed."""
+
+    def place(self, config: DeploymentConfig, cluster: Cluster) -> Place:
+        """With a new server for this world."""
+        return join(config, cluster)
+
+    def leave(self, place: Place, *, is_next_chief: bool) -> None:
+        """Takes the values of the variables from the server of this world."""
+        del is_next_chief
+        self.memory.reader()(place.master, place.session_config)
+
+
+class KeptOnServers:
+    """The server of a worker, whose variables are on parameter servers.
+
+    Args:
+      servers: the cluster of all addresses, and the task of this worker in it.
+    """
+
+    def __init__(self, servers: Cluster) -> None:
+        self.memory = Memory()
+        self.losses = 0
+        self.servers = servers
+        self.step: int | None = None
+        self._place: Place | None = None
+
+    def prepare(self, world: World, config: DeploymentConfig) -> None:
+        """The global step, where it belongs, and what lets only this world's chief update it."""
+        note_fence(Fence(world.generation, f"{self.servers.ps[0].device}/device:CPU:0"))
+        with tf.device(config.variables_device()):
+            tf.train.get_or_create_global_step()
+
+    def place(self, config: DeploymentConfig, cluster: Cluster) -> Place:
+        """With the one server of this process."""
+        if self._place is None:
+            self._place = join(config, self.servers)
+        return self._place._replace(cluster=cluster)
+
+    def leave(self, place: Place, *, is_next_chief: bool) -> None:
+        """Looks at the step; the next chief frees memory of the servers."""
+        if unreachable(self.servers.ps):
+            return
+        try:
+            with tf.Session(place.master, config=place.session_config) as session:
+                step = int(session.run(tf.train.get_global_step()))
+                self.losses = 0 if step != self.step else self.losses
+                self.step = step
+                for hook in session_hooks():
+                    if is_next_chief and hasattr(hook, "leave"):
+                        hook.leave(session)
+        except tf.errors.OpError:
+            pass  # a server was lost, or a chief that is stopped waits for what is to be freed
+
+
+def servers_of(environ: Mapping[str, str]) -> Cluster | None:
+    """The parameter servers of an elastic run; a parameter server serves here until it has ended.
+
+    Args:
+      environ: environment variables, `os.environ`, of which it reads `TF_CONFIG`.
+
+    Returns:
+      The cluster of all addresses that there are, and the task of this worker in it; None for
+      all-reduce.
+
+    Raises:
+      ValueError: as `cluster_from_tf_config`.
+      SystemExit: as `join_cluster`.
+    """
+    text = environ.get("TF_CONFIG", "")
+    if not text.strip() or not cluster_from_tf_config(text).ps_hosts:
+        return None
+    return join_cluster(environ).cluster
+
+
+def kept_on(servers: Cluster | None) -> Kept:
+    """What a worker keeps, whose variables are on those servers, or with None in its memory."""
+    return KeptInMemory() if servers is None else KeptOnServers(servers)

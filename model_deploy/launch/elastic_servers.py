@@ -1,0 +1,81 @@
+"""`ElasticServersLauncher`: an elastic run with parameter servers, which stay while workers go."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from model_deploy.launch.elastic import ElasticLauncher
+from model_deploy.launch.launcher import LaunchOptions
+from model_deploy.launch.task import TaskProcess, task_configs, task_gpus
+from model_deploy.worlds import WORLD_FILE
+
+
+class ElasticServersLauncher(ElasticLauncher):
+    """Runs a command once for each parameter server, and for each worker of an elastic run.
+
+    TensorFlow's servers know each other by fixed addresses.  So each of `max_workers` places has
+    one, which a worker that is started in the place of a lost one gets.  All workers are in a new
+    world when a parameter server was lost and is started again, which `max_restarts` counts, too.
+
+    Args:
+      options: the settings, with `max_workers` and `num_ps`.
+      addresses: `host:port` for each worker that there may be, then for each ps.
+      command: the program and its arguments.
+      log_dir: as that of `ElasticLauncher`.
+      terminal: as that of `ElasticLauncher`.
+      gpus: as those of `ElasticLauncher`.
+    """
+
+    def __init__(
+        self,
+        options: LaunchOptions,
+        addresses: Sequence[str],
+        command: Sequence[str],
+        log_dir: Path,
+        terminal: BinaryIO,
+        *,
+        gpus: Sequence[str] | None = None,
+    ) -> None:
+        self._addresses = addresses
+        self._tf_configs = dict(task_configs(options.most_workers, addresses))
+        self._servers: list[TaskProcess] = []
+        super().__init__(options, command, log_dir, terminal, gpus=gpus)
+
+    def _first_tasks(
+        self, addresses: Sequence[str], gpus: Sequence[str] | None
+    ) -> list[TaskProcess]:
+        visible = task_gpus(self._size, self._options.num_ps, gpus)
+        more = {WORLD_FILE: str(self._path.absolute())}
+        self._servers = [
+            self._new_task(name, tf_config, visible[name], more)
+            for name, tf_config in self._tf_configs.items()
+            if name.startswith("ps")
+        ]
+        return [*self._servers, *super()._first_tasks(addresses, gpus)]
+
+    def _follow(self) -> int | None:
+        for server in self._servers:
+            if server.returncode and self._done_since is None:
+                if not self._restart_server(server):
+                    return self._report_failure(server)
+                self._write_world([t for t in self._running_workers() if self._is_there(t)])
+        return super()._follow()
+
+    def _restart_server(self, server: TaskProcess) -> bool:
+        """Starts a parameter server again that has failed; returns whether a restart was left."""
+        if not self._restarts_left:
+            return False
+        self._restarts_left -= 1
+        self._say(f"{server.name} {server.ending}: starting it again")
+        self._start(server)
+        return True
+
+    def _has_ended(self, task: TaskProcess) -> None:
+        if task not in self._servers:
+            super()._has_ended(task)
+
+    def _tf_config(self, slot: int) -> str | None:
+        return self._tf_configs[f"worker {slot}"]
+
+    def _new_addresses(self, there: Sequence[TaskProcess]) -> Sequence[str]:
+        return [self._addresses[self._slot_of[task.name]] for task in there]

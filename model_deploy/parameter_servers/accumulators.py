@@ -1,0 +1,122 @@
+"""Accumulators beside the variables, in which replicas add up their gradients."""
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import packing
+
+# A step so late that no accumulator drops its gradient.
+_ANY_STEP = (1 << 63) - 1
+
+
+class DenseAccumulator:
+    """Adds up the dense gradients of a variable, or other values of its shape, beside it.
+
+    Attributes:
+      accumulator: TensorFlow's.
+    """
+
+    def __init__(
+        self,
+        gradient: Any,
+        variable: Any,
+        num_replicas: int,
+        replica_id: int,
+        what: str = "gradients",
+    ) -> None:
+        del num_replicas, replica_id
+        self._gradient = gradient
+        self._shape = variable.shape
+        with tf.device(variable.device):
+            # Of any shape, for the sake of `shrink`.
+            self.accumulator = tf.ConditionalAccumulator(
+                gradient.dtype, shared_name=f"{variable.op.name}/{what}"
+            )
+
+    def add(self, local_step: Any, wire_dtype: tf.DType) -> Any:
+        """An op that adds this replica's gradient, unless the global step is past `local_step`."""
+        del wire_dtype  # it has come here in that type
+        return self.accumulator.apply_grad(self._gradient, local_step)
+
+    def take_mean(self, count: int) -> Any:
+        """The mean of at least `count` gradients, once there are that many."""
+        mean = self.accumulator.take_grad(count)
+        mean.set_shape(self._shape)
+        return mean
+
+    def forget(self) -> Any:
+        """An op that drops the gradients that are there."""
+        return self._replace_by(tf.zeros(self._shape, self._gradient.dtype))
+
+    def shrink(self) -> Any:
+        """An op that drops the gradients that are there, and the memory for more of them."""
+        with tf.control_dependencies([self.forget()]):
+            return self._replace_by(tf.zeros([], self._gradient.dtype))
+
+    def _replace_by(self, zeros: Any) -> Any:
+        with tf.control_dependencies([self.accumulator.apply_grad(zeros, _ANY_STEP)]):
+            return self.accumulator.take_grad(1).op
+
+
+class RowAccumulator:
+    """Adds up the sparse gradients of a variable, beside it.
+
+    Row r of replica k is handed in as row r * num_replicas + k, so that no row is divided
+    by the number of replicas that use it; and each replica hands in a last row of zeros,
+    so that the number of replicas is known.
+
+    Attributes:
+      accumulator: TensorFlow's.
+    """
+
+    def __init__(self, gradient: Any, variable: Any, num_replicas: int, replica_id: int) -> None:
+        self._gradient = gradient
+        self._num_replicas = num_replicas
+        self._row_shape = variable.shape.as_list()[1:]
+        self._num_rows = variable.shape.as_list()[0]
+        self._device = variable.device
+        # On the worker: the sum of rows that occur several times, in ascending order.
+        indices, positions = tf.unique(tf.cast(gradient.indices, tf.int64))
+        rows = tf.reshape(gradient.values, [-1, *self._row_shape])
+        rows = tf.unsorted_segment_sum(rows, positions, tf.size(indices))
+        order = tf.argsort(indices)
+        indices = tf.concat([tf.gather(indices, order), [self._num_rows]], axis=0)
+        self._indices = indices * num_replicas + replica_id
+        last = tf.zeros([1, *self._row_shape], gradient.dtype)
+        self._rows = tf.concat([tf.gather(rows, order), last], axis=0)
+        with tf.device(variable.device):
+            self.accumulator = tf.SparseConditionalAccumulator(
+                gradient.dtype, shared_name=f"{variable.op.name}/gradients"
+            )
+
+    def add(self, local_step: Any, wire_dtype: tf.DType) -> Any:
+        """An op that adds this replica's gradient, unless the global step is past `local_step`."""
+        rows = packing.move(self._rows, self._rows.device, self._device, wire_dtype)
+        return self.accumulator.apply_grad(self._indices, rows, local_step=local_step)
+
+    def take_mean(self, count: int) -> Any:
+        """The mean of at least `count` gradients, once there are that many."""
+        indices, rows, _ = self.accumulator.take_grad(count)
+        indices = indices // self._num_replicas
+        is_last = tf.equal(indices, self._num_rows)  # they come last, being the largest
+        taking_part = tf.reduce_sum(tf.cast(is_last, tf.int32))
+        num_rows = tf.size(indices) - taking_part
+        rows = tf.reshape(rows[:num_rows], [-1, *self._row_shape])
+        return tf.IndexedSlices(
+            rows / tf.cast(taking_part, rows.dtype),
+            tf.cast(indices[:num_rows], self._gradient.indices.dtype),
+            tf.constant([self._num_rows, *self._row_shape], tf.int64),
+        )
+
+    def forget(self) -> Any:
+        """An op that drops the gradients that are there."""
+        zeros = tf.zeros([1, *self._row_shape], self._rows.dtype)
+        added = self.accumulator.apply_grad(tf.constant([0], tf.int64), zeros, local_step=_ANY_STEP)
+        with tf.control_dependencies([added]):
+            return self.accumulator.take_grad(1).values.op
+
+    def shrink(self) -> Any:
+        """An op that drops the gradients that are there, and the memory for more of them."""
+        with tf.control_dependencies([self.forget()]):
+            return self.forget()

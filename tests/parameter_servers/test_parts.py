@@ -1,0 +1,203 @@
+"""However a global batch is divided among synchronous replicas, they make the same updates."""
+
+import concurrent.futures
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import DeploymentConfig, all_reduce, deploy, random_by_step, slim
+from model_deploy.hooks import session_hooks
+from tests.clusters import start_cluster
+from tests.goldens import formula
+
+SHARES, STEPS, WORDS = 3, 4, 7
+# The number of parts that each replica takes; those of one machine by itself are all.
+DIVISIONS = {"even": [1, 1, 1], "uneven": [2, 1], "one": [3]}
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["1 ps", "2 ps"])
+def cluster(request):
+    """Targets of three workers, and the number of ps tasks."""
+    return start_cluster(num_workers=3, num_ps=request.param), request.param
+
+
+def _model_fn(share):
+    """Rows of a table, a layer with batch norm and dropout; a batch follows from its share."""
+    table = tf.get_variable("table", [WORDS, 5], initializer=formula)
+    words = (tf.range(8) * (share + 2) + share) % WORDS
+    hidden = slim.fully_connected(
+        tf.nn.embedding_lookup(table, words),
+        4,
+        activation_fn=None,
+        weights_initializer=formula,
+        weights_regularizer=slim.l2_regularizer(0.01),
+    )
+    hidden = slim.dropout(hidden, 0.5, is_training=True)
+    hidden = slim.batch_norm(hidden, is_training=True, decay=0.9, epsilon=0.1)
+    # Shares of other sizes of loss: a mean that counts them wrongly shows.
+    tf.losses.add_loss((share + 1.0) * tf.reduce_mean(tf.square(hidden - tf.range(4.0))))
+
+
+def _build(config, **options):
+    """The model for the shares of a replica, by momentum."""
+    shares = iter(range(config.first_part * config.num_clones, config.global_clones))
+    averages = tf.train.ExponentialMovingAverage(0.5)
+    tf.set_random_seed(1)
+    return deploy(
+        config,
+        random_by_step(lambda: _model_fn(next(shares))),
+        optimizer=tf.train.MomentumOptimizer(0.05, 0.9),
+        update_ops=[lambda: averages.apply(tf.trainable_variables())],
+        **options,
+    )
+
+
+def _configs(parts, num_ps, **settings):
+    """The deployments of replicas that take so many parts; the servers are numbered backwards."""
+    return [
+        DeploymentConfig(
+            clone_on_cpu=True,
+            num_ps_tasks=num_ps,
+            replica_id=i,
+            num_replicas=len(parts),
+            worker_task=2 - i,
+            accumulate_steps=count,
+            global_parts=SHARES,
+            first_part=sum(parts[:i]),
+            **settings,
+        )
+        for i, count in enumerate(parts)
+    ]
+
+
+class Replica:
+    """One replica with its graph; TF-Slim's scopes want graphs to be built one after the other."""
+
+    def __init__(self, config, **options):
+        self.config = config
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            self.model = _build(config, **options)
+            self.hooks = session_hooks()
+            self.initialize = tf.global_variables_initializer()
+            self.initialize_local = tf.local_variables_initializer()
+            self.everything = {v.op.name: v for v in tf.global_variables()}
+
+    def open(self, targets):
+        """A session in which it is ready; that of the chief is the first one."""
+        task = self.config.worker_task
+        filters = ["/job:ps", f"/job:worker/task:{task}"]
+        proto = tf.ConfigProto(device_filters=filters)
+        session = tf.Session(targets[task], graph=self.graph, config=proto)
+        if self.config.replica_id == 0:
+            session.run(self.initialize)
+        session.run(self.initialize_local)
+        for hook in self.hooks:
+            hook.after_create_session(session, tf.train.Coordinator())
+        return session
+
+
+def _train(cluster, parts, settings, **options):
+    """All variables after some steps, by name."""
+    targets, num_ps = cluster
+    for target in targets:
+        tf.Session.reset(target)
+    replicas = [Replica(config, **options) for config in _configs(parts, num_ps, **settings)]
+    sessions = [replica.open(targets) for replica in replicas]
+
+    def run(replica, session):
+        timeout = tf.RunOptions(timeout_in_ms=60_000)
+        for _ in range(STEPS):
+            session.run(replica.model.train_op, options=timeout)
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(run, replicas, sessions))
+    values = sessions[0].run(replicas[0].everything)
+    for session in sessions:
+        session.close()
+    return values
+
+
+def _one_machine(settings, **options):
+    """All variables after the same steps of all shares in one process."""
+    config = DeploymentConfig(
+        clone_on_cpu=True,
+        all_reduce=True,
+        accumulate_steps=SHARES,
+        global_parts=SHARES,
+        **settings,
+    )
+    with tf.Graph().as_default():
+        model = _build(config, **options)
+        with tf.Session(config=all_reduce.session_config(config)) as session:
+            session.run(tf.global_variables_initializer())
+            session.run(tf.local_variables_initializer())
+            for hook in session_hooks():
+                hook.after_create_session(session, None)
+            for _ in range(STEPS):
+                session.run(model.train_op)
+            return session.run({v.op.name: v for v in tf.global_variables()})
+
+
+@pytest.mark.parametrize("parts", DIVISIONS.values(), ids=DIVISIONS)
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        pytest.param({}, {}, id="plain"),
+        pytest.param({"num_clones": 2}, {"clip_norm": 0.5}, id="two clones, clipped"),
+        pytest.param({"loss_scale": "dynamic"}, {}, id="loss scale"),
+    ],
+)
+def test_division_changes_nothing(cluster, parts, settings, options):
+    """Weights, slots, statistics and averages are those of one machine with all shares."""
+    found = _train(cluster, parts, settings, **options)
+    expected = _one_machine(settings, **options)
+    assert expected["global_step"] == STEPS
+    assert sorted(found) == sorted(expected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-6, atol=1e-6, err_msg=name)
+
+
+CONFIG = DeploymentConfig(clone_on_cpu=True, num_ps_tasks=1, global_parts=2, accumulate_steps=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"asynchronous": True}, "asynchronous must be False with global_parts, got True"),
+        (
+            {"replicas_to_aggregate": 1},
+            "replicas_to_aggregate must be num_replicas=2 with global_parts, .* got 1",
+        ),
+    ],
+)
+def test_ways_that_have_no_parts(options, message):
+    """All replicas make each update together, as each has parts of its own."""
+    config = DeploymentConfig(num_ps_tasks=1, global_parts=2, num_replicas=2)
+    with pytest.raises(ValueError, match=message):
+        deploy(config, lambda: None, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("integers", "on parameter servers an update op must change floats, got count of int32"),
+        ("forward", "by its optimizer and by update ops alone, got .*Assign"),
+    ],
+)
+def test_updates_that_are_refused(kind, message):
+    """What has no mean over parts, or changes a variable before the update, is named."""
+
+    def model_fn():
+        dtype = tf.int32 if kind == "integers" else tf.float32
+        count = tf.get_variable("count", [], dtype, tf.zeros_initializer(), trainable=False)
+        weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
+        update = count.assign_add(1, read_value=False)
+        with tf.control_dependencies([update] if kind == "forward" else []):
+            tf.losses.add_loss(tf.square(weight - 1))
+        if kind == "integers":
+            tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, update)
+
+    with pytest.raises(ValueError, match=message):
+        deploy(CONFIG, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))

@@ -1,0 +1,112 @@
+"""Elastic runs with parameter servers: updates that are cut short, and servers that are lost."""
+
+import re
+import signal
+
+import pytest
+
+from model_deploy.cluster import WORKER, WORLD_FILE, World, write_world
+from model_deploy.launch import ReservedPorts
+from model_deploy.launch.task import task_configs
+from tests.processes.harness import Processes
+from tests.processes.test_elastic import (
+    PROGRAM,
+    WAYS,
+    ElasticLaunch,
+    check_weights,
+    flags_of_run,
+)
+
+SAVES = "--save_interval_steps=10"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["ps", "2 ps"])
+def test_chief_is_lost_within_an_update(way, tmp_path):
+    """The next one sees that, and goes back to the newest checkpoint; the weights are right."""
+    more = ["--dies_in_update=25", f"--gate={tmp_path / 'died'}", SAVES]
+    with Processes(tmp_path) as processes:
+        launch = ElasticLaunch(tmp_path, processes, 3, 60, way=WAYS[way], more=more)
+        launch.process.wait_for_line("worker 0 was ended by SIGKILL")
+        launch.process.wait_for_line(
+            r"^worker 1\| an update was cut short: going back to the newest checkpoint"
+        )
+        launch.end()
+        assert re.search(r"world 2: .*\n(?:.*\n)*?made 21 at", launch.log("worker 1"))
+    processes.assert_no_orphan()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["ps", "2 ps"])
+def test_lost_server(way, tmp_path):
+    """A parameter server that is started again gets the values of the newest checkpoint."""
+    with Processes(tmp_path) as processes:
+        flags = [*WAYS[way], "--max_restarts=1"]
+        launch = ElasticLaunch(tmp_path, processes, 2, 200, way=flags, more=[SAVES])
+        launch.process.wait_for_line(r"^worker 1\| made 25 ")
+        launch.kill("ps 0")
+        launch.process.wait_for_line("ps 0 was ended by SIGKILL: starting it again")
+        launch.wait_for_step("worker 1", 2)
+        launch.end()
+    processes.assert_no_orphan()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("way", "worlds"), [("ps", 1), ("2 ps", 2)])
+def test_refused_step(way, worlds, tmp_path):
+    """One that several servers may have run in part is made again in another world."""
+    more = ["--refuses=25", f"--gate={tmp_path / 'refused'}"]
+    with Processes(tmp_path) as processes:
+        launch = ElasticLaunch(tmp_path, processes, 3, 80, way=WAYS[way], more=more)
+        if worlds > 1:
+            launch.process.wait_for_line(r"worker \d asks for another world: .*received twice")
+            launch.process.wait_for_line("world 2: worker 0, worker 1, worker 2")
+        launch.end()
+        assert launch.process.log.count("launch| world") == worlds
+    processes.assert_no_orphan()
+
+
+@pytest.mark.slow
+def test_lost_server_without_a_restart(tmp_path):
+    """The launch ends with its error."""
+    with Processes(tmp_path) as processes:
+        launch = ElasticLaunch(tmp_path, processes, 2, 1000, way=WAYS["ps"])
+        launch.wait_for_step("worker 1", 1)
+        launch.kill("ps 0")
+        assert launch.process.wait() == 128 + signal.SIGKILL
+        assert "ps 0 was ended by SIGKILL; its last lines:" in launch.process.log
+    processes.assert_no_orphan()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stopped", [0, 1], ids=["chief", "another one"])
+def test_who_wakes_up_late(stopped, tmp_path):
+    """A worker that was stopped, and taken out of the world, changes nothing when it goes on."""
+    steps, path = 120, tmp_path / "world.json"
+    with (
+        Processes(tmp_path, **{WORLD_FILE: str(path)}) as processes,
+        ReservedPorts(4) as ports,
+    ):
+        configs = dict(task_configs(3, ports.addresses))
+        write_world(path, World(1, 3, dict(enumerate(ports.addresses[:3]))))
+
+        def start(name, **env):
+            command = [*PROGRAM, *flags_of_run(tmp_path, steps)]
+            return processes.start(name.replace(" ", "-"), command, TF_CONFIG=configs[name], **env)
+
+        server = start("ps 0")
+        workers = [start(f"worker {i}", **{WORKER: str(i)}) for i in range(3)]
+        workers[2].wait_for_line("made 20 ")
+        workers[stopped].signal(signal.SIGSTOP)
+        left = {i: ports.addresses[i] for i in range(3) if i != stopped}
+        write_world(path, World(2, 3, left))
+        workers[2].wait_for_line(r"world 2: worker 2 is one of 2")
+        made = workers[2].log.count("made ")
+        Processes.wait_until(lambda: workers[2].log.count("made ") > made + 5)
+        workers[stopped].signal(signal.SIGCONT)
+        assert workers[stopped].wait() == 0, workers[stopped].log
+        assert f"worker {stopped} leaves: world 2 is without it" in workers[stopped].log
+        for process in (*workers, server):
+            assert process.wait() == 0, process.log
+    processes.assert_no_orphan()
+    check_weights(tmp_path, 3, steps)
