@@ -25,8 +25,7 @@ def _table(text):
 # them; what `model_deploy.training` and `model_deploy` have of other rooms stands there.
 WITH_TENSORS = _table(
     """
-    all_reduce: Collectives PartUpdates VariableCopies apply_gradients copies_difference
-        numeric_variables part_updates
+    all_reduce: Collectives VariableCopies apply_gradients copies_difference numeric_variables
     checkpoints: Restorer VariableRow by_name compare variables_to_train
     classification: Classifier add_classification_losses
     cluster: EndOps
@@ -43,8 +42,8 @@ WITH_TENSORS = _table(
     keras: DeployedKerasModel Translation deploy_model export_checkpoint init_fn load_checkpoint
         read_checkpoint read_weights restore_fn translate_optimizer
     keras_models: update_after using_own_variables
-    parameter_servers: StepCounter SynchronousOptimizer narrow_reads pack_gradients pack_reads
-        share_reads
+    parameter_servers: SharedUpdate StepCounter SynchronousOptimizer narrow_reads pack_gradients
+        pack_reads share_reads
     training: train
     model_deploy: Clone DeployedModel average_gradients batches_taken deploy optimize_clones
         split_batch
@@ -55,8 +54,7 @@ WITH_TENSORS = _table(
 # user's, and variables of which only the kind or the op counts; or they are modules.
 WITHOUT_TENSORS = _table(
     """
-    all_reduce: add_start_hook added_by average_state check_updates_wait collectives_of note_gate
-        session_config uses_nccl
+    all_reduce: add_start_hook added_by average_state collectives_of session_config uses_nccl
     batch_norm: BatchNorms computing_gradients
     checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
@@ -72,7 +70,7 @@ WITHOUT_TENSORS = _table(
     commands: OPTIONS_FILE Options make_folder named_as option parse_options read_options
         replaced_file run_command without_tensorflow_notices write_options
     copying: calls_functions
-    elastic: Build ElasticModel Member WorldChanged WorldWatch train_elastic
+    elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
     evaluation: EvaluationWriter confusion_png
     gpus: AGGREGATE_ON DATA_FORMATS GpuSettings Holder check_settings cpu_beside
         device_errors_explained gpu_holders has_gpu_kernel is_divided is_gpu placing session_config
@@ -90,8 +88,10 @@ WITHOUT_TENSORS = _table(
         watching_layers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
     keras_models: seeing_layers
-    launch: ElasticLauncher JoiningLauncher LaunchOptions Launcher ReservedPorts
+    launch: ElasticLauncher ElasticServersLauncher JoiningLauncher LaunchOptions Launcher
+        ReservedPorts
     layouts: computing_in_layout describe_layout
+    parameter_servers: Fence note_fence noted_fence
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
     placement_picture: draw_deployment

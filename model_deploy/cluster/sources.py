@@ -122,7 +122,7 @@ def cluster_from_tf_config(text: str) -> Cluster:
     >>> cluster_from_tf_config(
     ...     '{"cluster": {"chief": ["a:1"], "worker": ["b:1"]},'
     ...     ' "task": {"type": "worker", "index": 0}}').own
-    Task(job_name='worker', task_id=1, address='b:1')
+    Task(job_name='worker', task_id=1, address='b:1', server_task=None)
 
     Args:
       text: JSON with `cluster`, the addresses by type, and `task`, this process's

@@ -181,7 +181,14 @@ class SynchronousOptimizer(tf.train.Optimizer):
                 step = global_step.read_value()
                 start_anew = tf.group(*(queue.enqueue(step) for queue in queues))
             shrunk = [] if self._fence is None else [a.shrink() for a in accumulators]
-        add_session_hook(_SynchronousHook(start, update if is_chief else None, start_anew, shrunk))
+        hook = _SynchronousHook(start, update if is_chief else None, start_anew, shrunk)
+        # One server runs its part of an update wholly or not at all.
+        hook.repeats = self._fence is None or len({v.device for _, v in grads_and_vars}) == 1
+        add_session_hook(hook)
+        return self._wait_for_update(handed_in, own_queue, local_step)
+
+    def _wait_for_update(self, handed_in: Sequence[Any], own_queue: Any, local_step: Any) -> Any:
+        """An op that is done when the gradients were handed in, and the update is made."""
         with tf.control_dependencies(handed_in):
             self.token = own_queue.dequeue()
         with tf.control_dependencies([self.token]):  # a backup may have missed several updates

@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, all_reduce, deploy, random_by_step, slim
 from model_deploy.hooks import session_hooks
+from model_deploy.parameter_servers import Fence, note_fence
 from tests.clusters import start_cluster
 from tests.goldens import formula
 
@@ -201,3 +202,15 @@ def test_updates_that_are_refused(kind, message):
 
     with pytest.raises(ValueError, match=message):
         deploy(CONFIG, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+
+
+@pytest.mark.parametrize(("num_ps", "is_elastic", "repeats"), [(1, 1, 1), (2, 1, 0), (2, 0, 1)])
+def test_refused_update(num_ps, is_elastic, repeats):
+    """In an elastic run it is not tried again where another server may have made its part."""
+    [config] = _configs([SHARES], num_ps)
+    with tf.Graph().as_default():
+        if is_elastic:
+            note_fence(Fence(1, "/job:ps/task:0"))
+        _build(config)
+        [hook] = session_hooks()
+    assert hook.repeats == bool(repeats)

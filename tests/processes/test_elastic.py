@@ -233,9 +233,11 @@ def test_stopped_while_a_worker_is_gone(tmp_path):
 
 
 @pytest.mark.slow
-def test_folder_of_another_run(tmp_path):
+@pytest.mark.parametrize("way", [WAYS["all-reduce"], WAYS["ps"]], ids=["all-reduce", "ps"])
+def test_folder_of_another_run(way, tmp_path):
     """With `--resume=never` no worker goes on from there, nor does one that is started later."""
     flags = ["--min_workers=1", "--max_workers=2", "--max_restarts=1", f"--log_dir={tmp_path}"]
+    flags += way
     with Processes(tmp_path) as processes:
 
         def launch(name, steps, *more):
