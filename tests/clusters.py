@@ -1,20 +1,9 @@
-"""Clusters of TensorFlow servers inside the test process, on free ports."""
-
-import contextlib
-import socket
+"""Clusters of TensorFlow servers inside the test process, on ports that nobody else gets."""
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.launch import ReservedPorts
 from tests import devices
-
-
-def free_ports(count):
-    """Ports of the loopback that nobody listens on."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 def start_cluster(num_workers, num_ps, devices_per_worker=2):
@@ -22,18 +11,26 @@ def start_cluster(num_workers, num_ps, devices_per_worker=2):
 
     The servers live until the process ends: TensorFlow cannot stop them.
     """
-    ports = free_ports(num_workers + num_ps)
-    addresses = [f"127.0.0.1:{port}" for port in ports]
-    cluster = tf.train.ClusterSpec(
-        {"worker": addresses[:num_workers], "ps": addresses[num_workers:]}
-    )
     config = devices.session_config(devices_per_worker)
-    servers = [
-        tf.train.Server(cluster, job_name=job, task_index=task, config=config)
-        for job, count in (("ps", num_ps), ("worker", num_workers))
-        for task in range(count)
-    ]
+    with ReservedPorts(num_workers + num_ps) as ports:
+        workers, ps = ports.addresses[:num_workers], ports.addresses[num_workers:]
+        cluster = tf.train.ClusterSpec({"worker": workers, "ps": ps})
+        servers = [
+            tf.train.Server(cluster, job_name=job, task_index=task, config=config)
+            for job, count in (("ps", num_ps), ("worker", num_workers))
+            for task in range(count)
+        ]
     return [server.target for server in servers[num_ps:]]
+
+
+def start_workers(num_workers, config):
+    """Servers of workers by all-reduce, with this `tf.ConfigProto`; returns their targets."""
+    with ReservedPorts(num_workers) as ports:
+        servers = [
+            tf.train.Server({"worker": ports.addresses}, "worker", task, config=config)
+            for task in range(num_workers)
+        ]
+    return [server.target for server in servers]
 
 
 def trace_placement(session, op):

@@ -15,8 +15,8 @@ from PIL import Image
 import eval_image_classifier
 import export_image_classifier
 import train_image_classifier
+from model_deploy.launch import ReservedPorts
 from tests import devices
-from tests.clusters import free_ports
 from tests.processes.harness import LAUNCH, Processes
 
 PAGE = (Path(__file__).parents[1] / "docs" / "troubleshooting.md").read_text()
@@ -100,13 +100,13 @@ def test_command_prints(command, shown, tmp_path, capsys):
 )
 def test_task_prints(command, shown, tmp_path):
     """A task of a cluster prints what is wrong with it, or with the others."""
-    ports = dict(zip(("2222", "2223"), map(str, free_ports(2)), strict=True))
-    for given, free in ports.items():
-        command, shown = command.replace(given, free), shown.replace(given, free)
-    _, *flags = shlex.split(command.replace("=run", f"={tmp_path}/run"))
-    with socket.socket() as taken, Processes(tmp_path) as processes:
+    with ReservedPorts(2) as ports, socket.socket() as taken, Processes(tmp_path) as processes:
+        for given, free in zip(("2222", "2223"), map(str, ports.numbers), strict=True):
+            command, shown = command.replace(given, free), shown.replace(given, free)
+        _, *flags = shlex.split(command.replace("=run", f"={tmp_path}/run"))
         if "another process" in shown:
-            taken.bind(("127.0.0.1", int(ports["2222"])))
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("127.0.0.1", ports.numbers[0]))
             taken.listen()
         started = [sys.executable, "-m", "train_image_classifier", *flags]
         task = processes.start("task", started)
@@ -153,11 +153,11 @@ def _lines_after(heading):
 @pytest.mark.slow
 def test_lost_parameter_server(tmp_path):
     """A worker without its parameter server waits, and then gives up."""
-    ps_port, worker_port = free_ports(2)
     program = [sys.executable, "-m", "train_image_classifier"]
-    program += [f"--ps_hosts=127.0.0.1:{ps_port}", f"--worker_hosts=127.0.0.1:{worker_port}"]
     own = ["--task_id=0", f"--train_dir={tmp_path}/run", "--max_number_of_steps=100000"]
-    with Processes(tmp_path) as processes:
+    with ReservedPorts(2) as ports, Processes(tmp_path) as processes:
+        ps_port, worker_port = ports.numbers
+        program += [f"--ps_hosts=127.0.0.1:{ps_port}", f"--worker_hosts=127.0.0.1:{worker_port}"]
         server = processes.start("ps", [*program, "--job_name=ps", "--task_id=0"])
         worker = processes.start(
             "worker", [*program, "--job_name=worker", *own, "--stall_timeout=8"]

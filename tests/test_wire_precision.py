@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import deploy, describe, graph_walk
 from model_deploy.all_reduce import session_config
 from model_deploy.hooks import session_hooks
-from tests.clusters import free_ports, start_cluster
+from tests.clusters import start_cluster, start_workers
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones, formula
 
 SGD = tf.train.GradientDescentOptimizer
@@ -36,14 +36,8 @@ def _parameter_servers(num_replicas):
 
 def _all_reduce_workers(num_replicas):
     """New servers: they keep the shapes of all collective ops."""
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(num_replicas)]
     config = LogicalDevices(num_clones=2, num_replicas=num_replicas, all_reduce=True)
-    proto = session_config(config, cpu_config(2))
-    servers = [
-        tf.train.Server({"worker": addresses}, "worker", task, config=proto)
-        for task in range(num_replicas)
-    ]
-    return [server.target for server in servers]
+    return start_workers(num_replicas, session_config(config, cpu_config(2)))
 
 
 class Replica:

@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import DeploymentConfig, deploy, graph_walk, slim
 from model_deploy.all_reduce import session_config
 from model_deploy.hooks import session_hooks
-from tests.clusters import free_ports
+from tests.clusters import start_workers
 from tests.goldens import (
     BATCH_LAW_GOLDENS,
     GOLDENS,
@@ -90,18 +90,8 @@ def test_clones_train_as_one_on_the_whole_batch(name, num_clones, parts, variabl
 @pytest.fixture(scope="module")
 def workers():
     """Targets of two workers, each with two devices."""
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
     config = LogicalDevices(num_clones=2, num_replicas=2, all_reduce=True)
-    servers = [
-        tf.train.Server(
-            {"worker": addresses},
-            "worker",
-            task,
-            config=session_config(config, cpu_config(2)),
-        )
-        for task in range(2)
-    ]
-    return [server.target for server in servers]
+    return start_workers(2, session_config(config, cpu_config(2)))
 
 
 def _run_replicas(workers, name, num_clones, **options):

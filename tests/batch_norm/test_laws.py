@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.all_reduce import session_config
 from tests.batch_norm.norms import MODELS, WITH_OWN_VARIABLES, Run, adam, assert_same
-from tests.clusters import free_ports
+from tests.clusters import start_workers
 from tests.goldens import LogicalDevices, cpu_config
 
 OPTIMIZERS = {"sgd": lambda: tf.train.GradientDescentOptimizer(0.1), "adam": adam}
@@ -57,13 +57,8 @@ def test_all_reduce_in_one_process(name, num_clones):
 @pytest.fixture(scope="module")
 def workers():
     """Targets of two workers, each with two devices."""
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
     config = LogicalDevices(num_clones=2, num_replicas=2, all_reduce=True)
-    proto = session_config(config, cpu_config(2))
-    servers = [
-        tf.train.Server({"worker": addresses}, "worker", task, config=proto) for task in range(2)
-    ]
-    return [server.target for server in servers]
+    return start_workers(2, session_config(config, cpu_config(2)))
 
 
 def _run_replicas(workers, golden, num_clones, **options):

@@ -7,8 +7,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import Cluster, network, session_config, start_server
+from model_deploy.launch import ReservedPorts
 from tests.cluster.test_network import UNREACHED_SECS
-from tests.clusters import free_ports
 
 HOSTS = {"worker_hosts": ["a:1", "b:1"], "ps_hosts": ["c:1"]}
 
@@ -49,9 +49,9 @@ def test_threads_that_share_a_machine_do_not_spin(ps_hosts, is_shared):
 
 
 def _start(host, **others):
-    [port] = free_ports(1)
-    cluster = Cluster([f"{host}:{port}"], **others)
-    return cluster, start_server(cluster, session_config(cluster))
+    with ReservedPorts(1) as ports:
+        cluster = Cluster([f"{host}:{ports.numbers[0]}"], **others)
+        return cluster, start_server(cluster, session_config(cluster))
 
 
 def test_server_listens_on_its_address_only(caplog):

@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.all_reduce import session_config
 from model_deploy.hooks import session_hooks
-from tests.clusters import free_ports, start_cluster
+from tests.clusters import start_cluster, start_workers
 from tests.goldens import LogicalDevices, cpu_config
 from tests.keras_models.models import BATCH_LAW_MODELS, MODELS, STEPS, Run, assert_same
 
@@ -98,15 +98,8 @@ def test_asynchronous_replicas_train(cluster, name):
 @pytest.fixture(scope="module")
 def workers():
     """Targets of two workers, each with two devices."""
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
     config = LogicalDevices(num_clones=2, num_replicas=2, all_reduce=True)
-    servers = [
-        tf.train.Server(
-            {"worker": addresses}, "worker", task, config=session_config(config, cpu_config(2))
-        )
-        for task in range(2)
-    ]
-    return [server.target for server in servers]
+    return start_workers(2, session_config(config, cpu_config(2)))
 
 
 @pytest.mark.slow
