@@ -25,7 +25,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from model_deploy import visible_gpus
@@ -57,11 +57,8 @@ def main(arguments: Sequence[str]) -> int:
     guard.adopt_orphans()
     try:
         gpus = _visible(os.environ)
-        if options.is_elastic and options.num_ps == 0:
-            return ElasticLauncher(options, command, log_dir, sys.stdout.buffer, gpus=gpus).run()
-        kind = _kind(options)
-        with ReservedPorts(options.most_workers + options.num_ps) as ports:
-            launcher = kind(
+        with ReservedPorts(options.num_addresses) as ports:
+            launcher = _kind(options)(
                 options, ports.addresses, command, log_dir, sys.stdout.buffer, gpus=gpus
             )
             return launcher.run()
@@ -73,10 +70,9 @@ def main(arguments: Sequence[str]) -> int:
         guard.kill_descendants()
 
 
-def _kind(options: LaunchOptions) -> Callable[..., Launcher]:
-    """The launcher of a cluster whose addresses stay."""
+def _kind(options: LaunchOptions) -> type[Launcher]:
     if options.is_elastic:
-        return ElasticServersLauncher
+        return ElasticServersLauncher if options.num_ps else ElasticLauncher
     return Launcher if options.max_workers is None else JoiningLauncher
 
 

@@ -7,9 +7,8 @@ import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
-from model_deploy.launch.launcher import Launcher, LaunchOptions
+from model_deploy.launch.launcher import Launcher
 from model_deploy.launch.ports import ReservedPorts
 from model_deploy.launch.task import TaskProcess, task_gpus
 from model_deploy.worlds import (
@@ -51,27 +50,14 @@ class ElasticLauncher(Launcher):
 
     This is all-reduce; `ElasticServersLauncher` has parameter servers, too.
 
-    Args:
-      options: the settings, with `max_workers`.
-      command: the program and its arguments.
-      log_dir: an existing folder for the log files and `world.json`.
-      terminal: where the tasks' lines go, each with the name of its task.
-      gpus: those that this process sees, for its workers; None if nobody knows.
+    Its arguments are those of `Launcher`: options with `max_workers`, and no addresses.
     """
 
     signals = (*Launcher.signals, signal.SIGUSR1)
 
-    def __init__(
-        self,
-        options: LaunchOptions,
-        command: Sequence[str],
-        log_dir: Path,
-        terminal: BinaryIO,
-        *,
-        gpus: Sequence[str] | None = None,
-    ) -> None:
-        self._size = options.most_workers
-        self._path = log_dir / _FILE
+    def _prepare(self) -> None:
+        self._size = self._options.most_workers
+        self._path = self._log_dir / _FILE
         self._number_of: dict[str, int] = {}
         self._slot_of: dict[str, int] = {}
         self._world: World | None = None
@@ -81,7 +67,6 @@ class ElasticLauncher(Launcher):
         self._alone_since: float | None = None
         self._done_since: float | None = None
         self._gpus: list[str | None] = []
-        super().__init__(options, [], command, log_dir, terminal, gpus=gpus)
 
     def _first_tasks(
         self, addresses: Sequence[str], gpus: Sequence[str] | None

@@ -1,11 +1,8 @@
 """`ElasticServersLauncher`: an elastic run with parameter servers, which stay while workers go."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import BinaryIO
 
 from model_deploy.launch.elastic import ElasticLauncher
-from model_deploy.launch.launcher import LaunchOptions
 from model_deploy.launch.task import TaskProcess, task_configs, task_gpus
 from model_deploy.worlds import WORLD_FILE
 
@@ -17,33 +14,15 @@ class ElasticServersLauncher(ElasticLauncher):
     one, which a worker that is started in the place of a lost one gets.  All workers are in a new
     world when a parameter server was lost and is started again, which `max_restarts` counts, too.
 
-    Args:
-      options: the settings, with `max_workers` and `num_ps`.
-      addresses: `host:port` for each worker that there may be, then for each ps.
-      command: the program and its arguments.
-      log_dir: as that of `ElasticLauncher`.
-      terminal: as that of `ElasticLauncher`.
-      gpus: as those of `ElasticLauncher`.
+    Its arguments are those of `Launcher`: options with `max_workers` and `num_ps`, and addresses of
+    each worker that there may be, then of each ps.
     """
-
-    def __init__(
-        self,
-        options: LaunchOptions,
-        addresses: Sequence[str],
-        command: Sequence[str],
-        log_dir: Path,
-        terminal: BinaryIO,
-        *,
-        gpus: Sequence[str] | None = None,
-    ) -> None:
-        self._addresses = addresses
-        self._tf_configs = dict(task_configs(options.most_workers, addresses))
-        self._servers: list[TaskProcess] = []
-        super().__init__(options, command, log_dir, terminal, gpus=gpus)
 
     def _first_tasks(
         self, addresses: Sequence[str], gpus: Sequence[str] | None
     ) -> list[TaskProcess]:
+        self._addresses = addresses
+        self._tf_configs = dict(task_configs(self._size, addresses))
         visible = task_gpus(self._size, self._options.num_ps, gpus)
         more = {WORLD_FILE: str(self._path.absolute())}
         self._servers = [

@@ -91,6 +91,11 @@ class LaunchOptions(Options):
         return self.max_workers or self.num_workers
 
     @property
+    def num_addresses(self) -> int:
+        """How many tasks have an address that stays; in an elastic run by all-reduce none has."""
+        return 0 if self.is_elastic and self.num_ps == 0 else self.most_workers + self.num_ps
+
+    @property
     def restarts_all(self) -> bool:
         """Whether a crash of one task starts all of them again."""
         return self.restart == "all" or (self.restart == "auto" and self.num_ps == 0)
@@ -130,10 +135,14 @@ class Launcher:
         self._command = command
         self._terminal = terminal
         self._log_dir = log_dir
+        self._prepare()
         self._tasks = self._first_tasks(addresses, gpus)
         self._selector = selectors.DefaultSelector()
         self._restarts_left = options.max_restarts
         self._stop_signal: int | None = None
+
+    def _prepare(self) -> None:
+        """Sets what the first tasks need beside the arguments; here that is nothing."""
 
     def _first_tasks(
         self, addresses: Sequence[str], gpus: Sequence[str] | None

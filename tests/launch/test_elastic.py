@@ -35,7 +35,7 @@ def _launch(log_dir, source, **options):
     """Exit status and the launcher's lines."""
     terminal = io.BytesIO()
     given = LaunchOptions(**{"max_workers": 2, "grace_secs": 2.0, **options})
-    launcher = ElasticLauncher(given, program(WORKER + source), log_dir, terminal)
+    launcher = ElasticLauncher(given, [], program(WORKER + source), log_dir, terminal)
     status = launcher.run()
     lines = terminal.getvalue().decode().splitlines()
     return status, [line.removeprefix("launch| ") for line in lines if line.startswith("launch|")]
