@@ -50,7 +50,9 @@ def patch_features(images: Any, size: int, scope: str) -> Any:
       float [batch, height, width, 2 * size * size * channels].
     """
     with tf.variable_scope(scope):
-        basis = tf.constant(patch_basis(size, images.shape[-1]), images.dtype, name="basis")
+        basis = tf.constant(
+            patch_basis(size, images.shape.as_list()[-1]), images.dtype, name="basis"
+        )
         parts = tf.nn.conv2d(images, basis, strides=1, padding="SAME")
         parts = slim.batch_norm(parts, center=False, scale=False, scope="BatchNorm")
         return tf.nn.relu(tf.concat([parts, -parts], axis=-1))
