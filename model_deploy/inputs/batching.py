@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from model_deploy.checks import check_at_least
+from model_deploy.commands import named_as
 from model_deploy.inputs import chunks, decoding, holding, raw, reading, sources
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
@@ -331,7 +332,8 @@ class Batching:
                 options["extra_augment"] = extra
             if self.augmentation.crop_padding is not None:
                 options["padding"] = self.augmentation.crop_padding
-            images = self.family.train(images, *self.size, seeds, **options)
+            with named_as(padding="crop_padding"):
+                images = self.family.train(images, *self.size, seeds, **options)
             images = self.augmentation.after_normalization(images, seeds)
         result = {"image": images[0] if lonely else images, "label": example["label"]}
         if self.augmentation.mixes:

@@ -325,3 +325,12 @@ def test_crop_padding_reaches_the_family(padding, least, most):
     known = np.concatenate([whole, whole[:, :, ::-1]])
     distances = np.abs(found[:, np.newaxis] - known).max(axis=(2, 3, 4)).min(axis=1)
     assert least <= np.mean(distances < 1e-5) <= most
+
+
+def test_crop_padding_beyond_the_image():
+    """Edges of which there is nothing left to mirror: the error names the setting and both."""
+    dataset = inputs.get_dataset("synthetic", "train", num_examples=4, image_size=8)
+    settings = augmentation.Augmentation(crop_padding=8)
+    options = {"batch_size": 4, "preprocessing": "padded_crop", "augmentation": settings}
+    with pytest.raises(ValueError, match=r"^crop_padding must be less than the 8 pixels .* got 8$"):
+        train_values(dataset, 1, **options)
