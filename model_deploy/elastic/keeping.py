@@ -9,12 +9,16 @@ from typing import Protocol
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import Cluster, World, cluster_from_tf_config, unreachable
+from model_deploy.checkpoints import is_lost_connection
+from model_deploy.cluster import Cluster, World, cluster_from_tf_config, is_refusal, unreachable
 from model_deploy.config import DeploymentConfig
 from model_deploy.elastic.memory import Memory
 from model_deploy.hooks import session_hooks
 from model_deploy.parameter_servers import Fence, note_fence
 from model_deploy.training import Place, join, join_cluster
+
+# How many worlds in a row may end without a step as the connection to a server is lost.
+_MOST_LOST = 20
 
 
 class Kept(Protocol):
@@ -22,13 +26,11 @@ class Kept(Protocol):
 
     Attributes:
       memory: values of the variables; none with parameter servers.
-      losses: how often in a row a server was lost before a step was made.
       servers: the cluster of parameter servers; None for all-reduce.
       step: the number of the last step that is known; None at the start.
     """
 
     memory: Memory
-    losses: int
 
     @property
     def servers(self) -> Cluster | None: ...
@@ -42,6 +44,13 @@ class Kept(Protocol):
     def place(self, config: DeploymentConfig, cluster: Cluster) -> Place:
         """The place of this worker in a world, with a server."""
 
+    def asks_after(self, error: Exception) -> bool:
+        """Whether an error of this worker alone takes another world, which nobody else knows of.
+
+        Raises:
+          Exception: the error itself, if that has been tried enough.
+        """
+
     def leave(self, place: Place, *, is_next_chief: bool) -> None:
         """The world is over, whose graph is the default one."""
 
@@ -53,7 +62,6 @@ class KeptInMemory:
 
     def __init__(self) -> None:
         self.memory = Memory()
-        self.losses = 0
 
     @property
     def step(self) -> int | None:
@@ -66,6 +74,11 @@ class KeptInMemory:
     def place(self, config: DeploymentConfig, cluster: Cluster) -> Place:
         """With a new server for this world."""
         return join(config, cluster)
+
+    def asks_after(self, error: Exception) -> bool:
+        """Never: whoever ends a step is gone, and others know that."""
+        del error
+        return False
 
     def leave(self, place: Place, *, is_next_chief: bool) -> None:
         """Takes the values of the variables from the server of this world."""
@@ -82,14 +95,16 @@ class KeptOnServers:
 
     def __init__(self, servers: Cluster) -> None:
         self.memory = Memory()
-        self.losses = 0
         self.servers = servers
         self.step: int | None = None
+        self._losses = 0  # in a row, before a step was made
         self._place: Place | None = None
 
     def prepare(self, world: World, config: DeploymentConfig) -> None:
         """The global step, where it belongs, and what lets only this world's chief update it."""
-        note_fence(Fence(world.generation, f"{self.servers.ps[0].device}/device:CPU:0"))
+        servers = self.servers.ps
+        fence = Fence(world.generation, f"{servers[0].device}/device:CPU:0", len(servers))
+        note_fence(fence)
         with tf.device(config.variables_device()):
             tf.train.get_or_create_global_step()
 
@@ -99,6 +114,15 @@ class KeptOnServers:
             self._place = join(config, self.servers)
         return self._place._replace(cluster=cluster)
 
+    def asks_after(self, error: Exception) -> bool:
+        """After a step that was cut short: nobody knows what of it counts on the servers."""
+        if not (is_lost(error) or is_refusal(error)):
+            return False
+        self._losses += 1
+        if self._losses > _MOST_LOST:
+            raise error
+        return True
+
     def leave(self, place: Place, *, is_next_chief: bool) -> None:
         """Looks at the step; the next chief frees memory of the servers."""
         if unreachable(self.servers.ps):
@@ -106,13 +130,18 @@ class KeptOnServers:
         try:
             with tf.Session(place.master, config=place.session_config) as session:
                 step = int(session.run(tf.train.get_global_step()))
-                self.losses = 0 if step != self.step else self.losses
+                self._losses = 0 if step != self.step else self._losses
                 self.step = step
                 for hook in session_hooks():
                     if is_next_chief and hasattr(hook, "leave"):
                         hook.leave(session)
         except tf.errors.OpError:
             pass  # a server was lost, or a chief that is stopped waits for what is to be freed
+
+
+def is_lost(error: Exception | None) -> bool:
+    """Whether an error of a world tells of somebody who is gone."""
+    return error is not None and (isinstance(error, ConnectionError) or is_lost_connection(error))
 
 
 def servers_of(environ: Mapping[str, str]) -> Cluster | None:

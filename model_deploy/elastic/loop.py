@@ -10,13 +10,12 @@ import tensorflow.compat.v1 as tf
 from model_deploy.checkpoints import (
     CheckpointWriter,
     checkpoint_to_resume,
-    is_lost_connection,
     resume_under_way,
 )
-from model_deploy.cluster import Cluster, World, is_refusal
+from model_deploy.cluster import Cluster, World
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
-from model_deploy.elastic.keeping import Kept, kept_on, servers_of
+from model_deploy.elastic.keeping import Kept, is_lost, kept_on, servers_of
 from model_deploy.elastic.member import Member, deployment_in
 from model_deploy.elastic.memory import FirstHook, LastHook
 from model_deploy.elastic.watch import WorldChanged, WorldWatch
@@ -28,8 +27,6 @@ from model_deploy.training import LoopOptions, Place, TrainResult, say, train
 _LATE_SECS = 10.0
 # Seconds that whoever writes worlds has to notice by itself what was lost.
 _ASK_SECS = 1.0
-# How many worlds in a row may end without a step as the connection to a server is lost.
-_MOST_LOST = 20
 
 
 class ElasticModel(NamedTuple):
@@ -221,14 +218,10 @@ class _OneWorld:
     def next_world(self) -> World:
         """The world that comes after; raises the error that has ended this one if none does."""
         error = self._error
-        may_last = isinstance(error, ConnectionError) or (
-            error is not None and is_lost_connection(error)
-        )
-        timeout = self._start_timeout if may_last else _LATE_SECS
+        timeout = self._start_timeout if is_lost(error) else _LATE_SECS
         found = self._member.next_world(self._world, _ASK_SECS)
         if found is None:
-            if self._is_to_ask(error):
-                self._member.ask()
+            self._ask_after(error)
             found = self._member.next_world(self._world, timeout)
         if found is not None:
             if self._place is not None:
@@ -243,25 +236,13 @@ class _OneWorld:
             ) from error
         raise error or RuntimeError("the world has ended without an error")
 
-    def _is_to_ask(self, error: Exception | None) -> bool:
-        """Whether another world would help, and nobody may know of that: this worker's loss alone.
-
-        Nobody knows what of a step that was cut short on the servers counts already.
-
-        Raises:
-          Exception: the error itself, if that has been tried enough.
-        """
-        if self._kept.servers is None or isinstance(error, WorldChanged) or error is None:
-            return False
-        is_lost = isinstance(error, ConnectionError) or is_lost_connection(error)
-        if not (is_lost or (isinstance(error, tf.errors.OpError) and is_refusal(error))):
-            return False
-        self._kept.losses += 1
-        if self._kept.losses > _MOST_LOST:
-            raise error
+    def _ask_after(self, error: Exception | None) -> None:
+        """Asks for another world, where that would help and nobody else may know of it."""
+        if error is None or isinstance(error, WorldChanged) or not self._kept.asks_after(error):
+            return
         reason = str(error).strip().splitlines()[0]
         say(f"worker {self._member.worker} asks for another world: {reason}")
-        return True
+        self._member.ask()
 
 
 def _config_of(model: DeployedModel) -> DeploymentConfig:

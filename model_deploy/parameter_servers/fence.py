@@ -34,14 +34,18 @@ class Fence:
     Args:
       generation: the world of this process.
       device: of the parameter server.
+      num_servers: how many parameter servers there are.
 
     Attributes:
       generation: as given.
+      repeats: whether a step or update that TensorFlow has refused may be made again: one server
+        runs its part of it wholly or not at all, of several one may have run its own.
       container: TensorFlow's container of what belongs to this world alone.
     """
 
-    def __init__(self, generation: int, device: str) -> None:
+    def __init__(self, generation: int, device: str, num_servers: int = 1) -> None:
         self.generation = generation
+        self.repeats = num_servers == 1
         self.container = f"world-{generation}"
         self._device = device
         with tf.name_scope("fence"), tf.device(device):

@@ -181,10 +181,9 @@ class SynchronousOptimizer(tf.train.Optimizer):
                 step = global_step.read_value()
                 start_anew = tf.group(*(queue.enqueue(step) for queue in queues))
             shrunk = [] if self._fence is None else [a.shrink() for a in accumulators]
-        hook = _SynchronousHook(start, update if is_chief else None, start_anew, shrunk)
-        # One server runs its part of an update wholly or not at all.
-        hook.repeats = self._fence is None or len({v.device for _, v in grads_and_vars}) == 1
-        add_session_hook(hook)
+        repeats = self._fence is None or self._fence.repeats
+        update = update if is_chief else None
+        add_session_hook(_SynchronousHook(start, update, start_anew, shrunk, repeats=repeats))
         return self._wait_for_update(handed_in, own_queue, local_step)
 
     def _wait_for_update(self, handed_in: Sequence[Any], own_queue: Any, local_step: Any) -> Any:
@@ -269,20 +268,16 @@ def _call(variable: Any, method: str, operand: Any) -> Any:
 
 
 class _SynchronousHook(tf.train.SessionRunHook):
-    """Starts a replica; on the chief a thread makes the updates.
+    """Starts a replica; on the chief a thread makes the updates."""
 
-    Attributes:
-      repeats: whether an update that TensorFlow has refused, perhaps on one of several servers,
-        is tried again.
-    """
-
-    repeats = True
-
-    def __init__(self, start: Any, update: Any, start_anew: Any, shrunk: Sequence[Any]) -> None:
+    def __init__(
+        self, start: Any, update: Any, start_anew: Any, shrunk: Sequence[Any], *, repeats: bool
+    ) -> None:
         self._start = start
         self._update = update
         self._start_anew = start_anew
         self._shrunk = shrunk
+        self.repeats = repeats
 
     def start_anew(self, session: Any) -> None:
         """On the chief, before the start: the variables have got other values.

@@ -94,8 +94,7 @@ class Replicas:
             )
         self._signals: StopSignals | None = None
         self._own_watch = watch
-        # One server runs its part of a step wholly or not at all.
-        self.repeats_steps = fence is None or len(cluster.ps) == 1
+        self.repeats_steps = fence is None or fence.repeats
 
     def heed(self, signals: StopSignals) -> None:
         """From now on a signal ends waiting, too."""

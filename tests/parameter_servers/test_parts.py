@@ -210,7 +210,7 @@ def test_refused_update(num_ps, is_elastic, repeats):
     [config] = _configs([SHARES], num_ps)
     with tf.Graph().as_default():
         if is_elastic:
-            note_fence(Fence(1, "/job:ps/task:0"))
+            note_fence(Fence(1, "/job:ps/task:0", num_ps))
         _build(config)
         [hook] = session_hooks()
     assert hook.repeats == bool(repeats)
