@@ -7,9 +7,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import gpus, packing
-
-# Small tensors travel together, up to this size, as each op costs a round of messages.
-PACK_BYTES = 4 << 20
+from model_deploy.pack_sizes import packs_of
 
 # So many ops are under way at a time: while one waits for a message, or adds, others use the link.
 # On GPUs only one, as NCCL wants all processes to start its sums in the same order.
@@ -175,7 +173,8 @@ class Collectives:
           Tensors as in `tensors`.
         """
         results: list[list[Any]] = [[None] * len(variables) for _ in tensors]
-        for positions in _plan([(v.dtype.base_dtype, v.shape) for v in variables]):
+        kinds = [(v.dtype.base_dtype, v.shape) for v in variables]
+        for positions in _plan(kinds, self._num_replicas):
             picked = [[of_clone[k] for k in positions] for of_clone in tensors]
             parts = self._run_pack(picked, [variables[k] for k in positions], collective)
             for of_clone, values in zip(results, parts, strict=True):
@@ -241,20 +240,18 @@ class Collectives:
         return self.on_devices(after_others)
 
 
-def _plan(variables: Sequence[tuple[tf.DType, tf.TensorShape]]) -> list[list[int]]:
-    """Which variables share a pack: those of one dtype, up to `PACK_BYTES`."""
-    packs: list[list[int]] = []
-    open_packs: dict[tf.DType, tuple[list[int], int]] = {}
-    for k in reversed(range(len(variables))):
-        dtype, shape = variables[k]
-        size = shape.num_elements() * dtype.size
-        pack, filled = open_packs.get(dtype, ([], 0))
-        if not pack or filled + size > PACK_BYTES:
-            pack, filled = [], 0
-            packs.append(pack)
-        pack.append(k)
-        open_packs[dtype] = (pack, filled + size)
-    return packs
+def _plan(
+    variables: Sequence[tuple[tf.DType, tf.TensorShape]], num_replicas: int
+) -> list[list[int]]:
+    """Which variables share a pack: those of one dtype that `packs_of` puts together."""
+    of_dtype: dict[tf.DType, list[int]] = {}
+    for k, (dtype, _) in enumerate(variables):
+        of_dtype.setdefault(dtype, []).append(k)
+    packs = []
+    for dtype, positions in of_dtype.items():
+        sizes = [variables[k][1].num_elements() * dtype.size for k in positions]
+        packs += [[positions[i] for i in pack] for pack in packs_of(sizes, num_replicas)]
+    return sorted(packs, reverse=True)
 
 
 def _new_key(label: str) -> int:

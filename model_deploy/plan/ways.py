@@ -8,6 +8,7 @@ processes share.
 import dataclasses
 
 from model_deploy.checks import check_at_least, check_choice, check_whole
+from model_deploy.pack_sizes import packs_of
 
 WAYS = ("all_reduce", "synchronous", "asynchronous")
 # Of a frame of Ethernet with 1500 bytes of payload, 52 are the headers of IPv4 and of TCP with
@@ -15,10 +16,10 @@ WAYS = ("all_reduce", "synchronous", "asynchronous")
 FRAME_BYTES, FRAME_PAYLOAD = 1514, 1448
 # The backward pass has two products of matrices for each one of the forward pass.
 FORWARD_SHARE = 1 / 3
-# As `model_deploy.all_reduce` packs gradients.
-PACK_BYTES, PACKS_UNDER_WAY = 4 << 20, 4
+# As `model_deploy.all_reduce` sends packs of gradients.
+PACKS_UNDER_WAY = 4
 # How far asynchronous workers come apart: 0 for not at all, 1 if nobody is ever in another's way.
-APART = 0.2
+APART = 0.3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,14 +157,12 @@ def all_reduce(workers: int, load: Load, link: Link) -> Step:
     ready, end = load.computation_secs * FORWARD_SHARE, 0.0
     backward = (load.computation_secs - ready) / len(load.layer_bytes)
     messages = 2 * (workers - 1) * link.latency_secs
-    pack = by_messages = 0.0
-    for i, size in reversed(list(enumerate(load.layer_bytes))):
-        ready += backward
-        pack += size
-        if i == 0 or pack + load.layer_bytes[i - 1] > PACK_BYTES * load.wire_share:
-            by_messages += messages / PACKS_UNDER_WAY
-            end = max(end, ready) + max(link.secs(share * pack), messages / PACKS_UNDER_WAY)
-            pack = 0.0
+    packs = packs_of([size / load.wire_share for size in load.layer_bytes], workers)
+    for pack in packs:
+        ready += backward * len(pack)
+        secs = link.secs(share * sum(load.layer_bytes[i] for i in pack))
+        end = max(end, ready) + max(secs, messages / PACKS_UNDER_WAY)
+    by_messages = len(packs) * messages / PACKS_UNDER_WAY
     sent = share * load.total_bytes
     wire = link.secs(sent)
     secs = end + messages + link.handling_secs_per_byte * load.total_bytes
@@ -195,7 +194,7 @@ def asynchronous(way: Way, load: Load, link: Link) -> Step:
     Buzen, The operational analysis of queueing network models, ACM Computing Surveys 10, 1978).
     But equal workers nearly fall into step: those that read at the same time share the links, get
     the last variable at the same time, and send at the same time, as in `synchronous`.  Measured
-    is a step a fifth of the way from there to these bounds.
+    is a step three tenths of the way from there to these bounds.
     """
     together = _pass_through(way.workers, way.ps, load, link)
     wire, name, sent = _busiest(way, load, link)
