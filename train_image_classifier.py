@@ -461,10 +461,7 @@ def train_in_worlds(
     options = of_all_workers(options, first.max_workers, servers)
     with named_as(num_replicas="max_workers", worker_replicas="max_workers"):
         # Those who do in `train_elastic`, as there is time for more errors before that.
-        checks_start = not member.has_begun(first) and (
-            servers is None or first.chief == member.worker
-        )
-        run, classifier = prepare(options, checks_start=checks_start)
+        run, classifier = prepare(options, checks_start=member.checks_start(first, servers))
     built, noted = itertools.count(), itertools.count()
     with contextlib.ExitStack() as stack:
         # Whoever is the chief for the time being evaluates, so nobody builds one before.

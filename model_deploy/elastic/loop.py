@@ -106,9 +106,6 @@ def train_elastic(
     kept = kept_on(servers or servers_of(os.environ))
     member = member or Member.of(os.environ)
     world = member.first_world(start_timeout)
-    if kept.servers is None and not member.has_begun(world):
-        # Not the chief alone: the others would take its end for a loss, and go on without it.
-        checkpoint_to_resume(os.fspath(train_dir), options.resume)
     while True:
         one = _OneWorld(member, world, kept, options, start_timeout)
         if member.worker not in world.workers:
@@ -156,7 +153,8 @@ class _OneWorld:
         """Makes steps to the end of the run, or of the world: then it gives None."""
         kept, worker = self._kept, self._member.worker
         cluster = self._world.cluster(worker, kept.servers)
-        if cluster.is_chief and kept.servers and not self._member.has_begun(self._world):
+        # Who knows a step has trained already: the checkpoints are of this run.
+        if kept.step is None and self._member.checks_start(self._world, kept.servers):
             checkpoint_to_resume(os.fspath(train_dir), self._options.resume)
         watch = WorldWatch(
             self._world,

@@ -109,6 +109,18 @@ class Member:
         """
         return world.generation > 1 and os.path.exists(begun_file(self.path))
 
+    def checks_start(self, world: World, servers: Cluster | None) -> bool:
+        """Whether this worker has to check, before it builds a model, where the run may begin.
+
+        By all-reduce not the chief alone: the others would take its end for a loss, and go on
+        without it.
+
+        Args:
+          world: the world that it is in.
+          servers: the parameter servers; None for all-reduce.
+        """
+        return (servers is None or world.chief == self.worker) and not self.has_begun(world)
+
     def note_begin(self) -> None:
         """Lets those that come later know that the run has begun."""
         with contextlib.suppress(OSError), open(begun_file(self.path), "w"):

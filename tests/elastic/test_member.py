@@ -3,7 +3,7 @@
 import pytest
 
 from model_deploy import DeploymentConfig
-from model_deploy.cluster import WORKER, WORLD_FILE, World, ready_file, write_world
+from model_deploy.cluster import WORKER, WORLD_FILE, Cluster, World, ready_file, write_world
 from model_deploy.elastic import Member, train_elastic
 from model_deploy.elastic.member import deployment_in
 
@@ -98,3 +98,17 @@ def test_copies_check(tmp_path):
             member=Member(tmp_path / "world.json", 0),
             copies_check_every_n_steps=5,
         )
+
+
+@pytest.mark.parametrize(
+    ("worker", "has_servers", "has_begun", "checks"),
+    [(0, 0, 0, 1), (1, 0, 0, 1), (0, 1, 0, 1), (1, 1, 0, 0), (0, 0, 1, 0), (0, 1, 1, 0)],
+)
+def test_who_checks_the_start(tmp_path, worker, has_servers, has_begun, checks):
+    """Before a run has begun each worker by all-reduce, and with parameter servers the chief."""
+    world = World(2, 2, {0: "a:1", 1: "b:1"})
+    member = Member(tmp_path / "world.json", worker)
+    servers = Cluster(["a:1", "b:1"], ["c:1"]) if has_servers else None
+    if has_begun:
+        member.note_begin()
+    assert member.checks_start(world, servers) == bool(checks)
