@@ -28,7 +28,8 @@ def packs_of(sizes: Sequence[float], members: int) -> list[list[int]]:
       The indices of each pack's tensors, all in descending order.
     """
     packs: list[list[int]] = []
-    least = LEAST_BYTES * max(1, members / _FEW_MEMBERS)
+    # Within a process nothing crosses a link.
+    least = MOST_BYTES if members == 1 else LEAST_BYTES * max(1, members / _FEW_MEMBERS)
     left, filled, limit = float(sum(sizes)), 0.0, 0.0
     for k in reversed(range(len(sizes))):
         if not packs or filled + sizes[k] > limit:

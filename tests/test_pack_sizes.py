@@ -35,7 +35,7 @@ def test_every_gradient_once(sizes):
     assert loads[-1] <= max(LEAST_BYTES, sizes[0])
 
 
-@pytest.mark.parametrize(("members", "last"), [(8, 1), (32, 2), (64, 4), (512, 4)])
-def test_large_rings(members, last):
-    """Where each pack takes many messages the last ones are larger, up to the most."""
+@pytest.mark.parametrize(("members", "last"), [(1, 4), (2, 1), (8, 1), (32, 2), (64, 4), (512, 4)])
+def test_size_of_the_last_pack(members, last):
+    """It is large where each pack takes many messages, and where none crosses a link."""
     assert len(packs_of([MIB] * 16, members)[-1]) == last
