@@ -29,11 +29,18 @@ def test_every_way_was_measured(way):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.group.name}-{row.megabits}")
 def test_bytes_are_those_of_the_plan(row):
-    """What crossed each link is what the formulas say, and at most 8% more, for messages."""
+    """What arrived by each link is what the formulas say, and at most 8% more, for messages.
+
+    What 16 workers send at once to a server is lost in part, and sent again.
+    """
     planned = row.planned
-    assert 1.0 <= row.worker_sent * 1e6 / planned.worker_bytes < 1.08
+    assert 1.0 <= row.worker_received * 1e6 / planned.worker_bytes < 1.08
+    assert (
+        1.0 <= row.worker_sent * 1e6 / planned.worker_bytes < (1.2 if row.workers == 16 else 1.08)
+    )
     if row.ps:
-        assert 1.0 <= row.ps_sent * 1e6 * row.workers / planned.ps_bytes < 1.08
+        for moved in (row.ps_sent, row.ps_received):
+            assert 1.0 <= moved * 1e6 * row.workers / planned.ps_bytes < 1.08
 
 
 def test_clones_share_a_link():

@@ -1,9 +1,7 @@
 """Elastic runs of real processes: workers are lost, others come, the weights are the same."""
 
-import contextlib
 import itertools
 import os
-import random
 import re
 import signal
 import sys
@@ -46,8 +44,12 @@ class ElasticLaunch:
         self.process = processes.start("launch", [*LAUNCH, *flags, "--", *program], guarded=False)
 
     def kill(self, name):
-        """Kills a worker, such as `worker 1`."""
-        os.kill(int(self.process.wait_for_line(rf"^{name}\| process (\d+)$").group(1)), 9)
+        """Kills a task, such as `worker 1`."""
+        self.signal(name, signal.SIGKILL)
+
+    def signal(self, name, signum):
+        """Sends a signal to a task."""
+        os.kill(int(self.process.wait_for_line(rf"^{name}\| process (\d+)$").group(1)), signum)
 
     def add(self):
         """Asks for one more."""
@@ -251,56 +253,3 @@ def test_folder_of_another_run(way, tmp_path):
     for worker in range(3):
         assert f"worker {worker}| {error}" in second.log
     check_weights(tmp_path, 2, 20)
-
-
-def disturb(folder, seed, secs, *, steps=3000, step_secs=0.1, way=()):
-    """Kills and adds workers at random for so many seconds; returns the longest pause.
-
-    Steps that follow each other fast are hit within, others mostly in between.
-    """
-    generator = random.Random(seed)
-    with Processes(folder) as processes:
-        launch = ElasticLaunch(folder, processes, 4, steps, step_secs=step_secs, way=way)
-        launch.wait_for_step("worker 3", 1)
-        end = time.monotonic() + secs
-        while time.monotonic() < end and launch.process.is_running:
-            time.sleep(generator.uniform(0.0, 8.0))
-            living = launch.living()
-            if len(living) > 1 and generator.random() < 0.5:
-                with contextlib.suppress(ProcessLookupError):  # it may just have ended
-                    launch.kill(generator.choice(living))
-            else:
-                launch.add()
-        launch.end()
-    processes.assert_no_orphan()
-    names = set(re.findall(r"^(worker \d+)\|", launch.process.log, re.MULTILINE))
-    logs = [launch.log(name) for name in names]
-    return max(longest_pause(log) for log in logs if len(made_in(log)) > 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_random_kills_and_joins(way, tmp_path):
-    """Whoever comes and goes, whenever, the run ends with the weights of the undisturbed one."""
-    print(f"longest pause: {disturb(tmp_path, seed=1, secs=30.0, way=way):.2f} s")
-
-
-# python -m tests.processes.test_elastic FOLDER SECONDS SEED... ["2 ps"]
-if __name__ == "__main__":
-    from pathlib import Path
-
-    flags_of_way = WAYS[sys.argv.pop()] if sys.argv[-1] in WAYS else ()
-    for number in sys.argv[3:]:
-        run_folder = Path(sys.argv[1]) / number
-        run_folder.mkdir(parents=True)
-        fast = (6000 if flags_of_way else 12000), 0.005
-        steps, step_secs = fast if int(number) % 2 == 0 else (3000, 0.1)
-        longest = disturb(
-            run_folder,
-            int(number),
-            float(sys.argv[2]),
-            steps=steps,
-            step_secs=step_secs,
-            way=flags_of_way,
-        )
-        print(f"seed {number}: longest pause {longest:.2f} s", flush=True)
