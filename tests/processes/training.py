@@ -34,6 +34,7 @@ class TrainingOptions(cluster_lib.ClusterOptions, training.LoopOptions):
     mode: str = option("asynchronous", "how replicas train together", choices=MODES)
     train_dir: str = option("", "folder for checkpoints")
     max_number_of_steps: int = option(60, "the target", minimum=1)
+    learning_rate: float = option(RATE, "of momentum", above=0)
     hold_at: int = option(0, "step from which on steps wait for --gate; 0 for none", minimum=0)
     gate: str = option("", "file that lets steps go on")
     start_gate: str = option("", "file that the start of a session waits for")
@@ -72,7 +73,7 @@ def undisturbed(steps, num_replicas):
     return values
 
 
-def build(mode, config):
+def build(mode, config, learning_rate):
     """The model of one worker."""
     step = tf.train.get_or_create_global_step()
 
@@ -86,7 +87,7 @@ def build(mode, config):
         tf.losses.add_loss(tf.square(error))
 
     count = {"synchronous": config.num_replicas, "backup": config.num_replicas - 1}.get(mode)
-    optimizer = tf.train.MomentumOptimizer(RATE, MOMENTUM)
+    optimizer = tf.train.MomentumOptimizer(learning_rate, MOMENTUM)
     return deploy(config, model_fn, optimizer=optimizer, replicas_to_aggregate=count)
 
 
@@ -109,7 +110,7 @@ def main(options):
     if options.start_gate:
         add_session_hook(Wait(options.start_gate))
     training.train(
-        build(options.mode, config),
+        build(options.mode, config, options.learning_rate),
         options.train_dir,
         max_steps=options.max_number_of_steps,
         hooks=[
