@@ -3,14 +3,19 @@
     python -m benchmarks.cifar10_accuracy --data_dir=<CIFAR-10> [--rounds=3]
 
 Each round is a seed.  The network of `examples/keras_cifar10.py` is trained in bfloat16 by that
-example and by Keras, with as many steps, the same batches, rates and augmentation; and ResNet-9 by
-the recipe.  Minutes count from the start of the process, evaluations included.  The
-curves are drawn into `cifar10_accuracy.png` in the folder that the command is run in.
+example and by Keras, which gets as many minutes: with the same batches, rates and augmentation, and
+as many steps as it makes in them.  The recipe trains ResNet-9.  Minutes count from the start of the
+process, evaluations included.
+
+A run takes up to half an hour, so what was measured is kept in `benchmarks/data`, with date and
+machine: a run that is there is not made again.  All are drawn into docs/images.
 """
 
 import contextlib
+import datetime
 import functools
 import itertools
+import json
 import pathlib
 import re
 import subprocess
@@ -20,15 +25,20 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
+from benchmarks.machine import describe_machine
 
-PICTURE = pathlib.Path("cifar10_accuracy.png")
+_ROOT = pathlib.Path(__file__).parents[1]
+DATA = _ROOT / "benchmarks" / "data" / "cifar10_accuracy.json"
+PICTURE = _ROOT / "docs" / "images" / "cifar10_accuracy.png"
 # Pairs of minutes and accuracy.
 Curve = list[tuple[float, float]]
-_ROOT = pathlib.Path(__file__).parents[1]
 _EXAMPLE = "keras_cifar10.py, this project"
 _FIT = "keras_cifar10.py, Keras' fit"
 _RECIPE = "recipes/cifar10.yaml"
+_CONTENDERS = (_EXAMPLE, _FIT, _RECIPE)
 _GOAL = 0.9
+# Of two steps, in a quick run.
+_QUICK_MINUTES = 0.01
 
 
 def benchmarks(settings: Settings) -> Iterable[Benchmark]:
@@ -45,40 +55,64 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
 
 def _start(settings: Settings, stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
     if settings.data_dir is None and not settings.quick:
-        return {name: Absent("needs --data_dir") for name in (_EXAMPLE, _FIT, _RECIPE)}
-    data = [] if settings.data_dir is None else [f"--data_dir={settings.data_dir}"]
-    short = ["--max_steps=2", "--eval_every_n_steps=1"] if settings.quick else []
-    often = short or ["--eval_every_n_steps=391"]
-    images = ["--dataset_name=digits"]
-    if settings.data_dir is not None:
-        images = [f"--dataset_dir={settings.data_dir}"]
-    steps = ["--max_number_of_steps=2"] if settings.quick else []
-    commands = {
-        _EXAMPLE: ["examples/keras_cifar10.py", *data, "--precision=bfloat16", *often],
-        _FIT: ["-m", "benchmarks.cifar10_fit", *data, *often],
-        _RECIPE: [
-            *("-m", "train_image_classifier", "--config=recipes/cifar10.yaml", *images),
-            *(steps or ["--eval_every_n_steps=391"]),
-        ],
-    }
-    curves: dict[str, list[Curve]] = {name: [] for name in commands}
-    return {
-        name: functools.partial(_measure, command, curves[name], curves, itertools.count(1))
-        for name, command in commands.items()
-    }
+        return dict.fromkeys(_CONTENDERS, Absent("needs --data_dir"))
+    runs = _Runs(settings)
+    return {name: functools.partial(runs.measure, name, itertools.count(1)) for name in _CONTENDERS}
 
 
-def _measure(
-    command: Sequence[str],
-    own: list[Curve],
-    curves: Mapping[str, list[Curve]],
-    seeds: Iterator[int],
-) -> dict[str, float]:
-    """Trains once, with the next seed, and draws all curves so far."""
-    own.append(_train([*command, f"--seed={next(seeds)}"]))
-    _draw(curves)
-    minutes, accuracy = own[-1][-1]
-    return {"accuracy": accuracy, "minutes": minutes}
+class _Runs:
+    """What was measured, by contender and seed; in a quick run nothing is kept."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._curves = {} if settings.quick else read()
+
+    def measure(self, name: str, seeds: Iterator[int]) -> dict[str, float]:
+        """The end of the run with the next seed, which is made if there is none yet."""
+        seed = next(seeds)
+        if (name, seed) not in self._curves:
+            self._curves[name, seed] = _train([*self._command(name, seed), f"--seed={seed}"])
+            if not self._settings.quick:
+                write(name, seed, self._curves[name, seed])
+                draw(self._curves)
+        minutes, accuracy = self._curves[name, seed][-1]
+        return {"accuracy": accuracy, "minutes": minutes}
+
+    def _command(self, name: str, seed: int) -> list[str]:
+        quick, data_dir = self._settings.quick, self._settings.data_dir
+        data = [] if data_dir is None else [f"--data_dir={data_dir}"]
+        often = f"--eval_every_n_steps={1 if quick else 586}"  # three epochs
+        if name == _RECIPE:
+            images = "--dataset_name=digits" if data_dir is None else f"--dataset_dir={data_dir}"
+            short = ["--max_number_of_steps=2"] if quick else []
+            recipe = ["-m", "train_image_classifier", "--config=recipes/cifar10.yaml"]
+            return [*recipe, images, often, *short]
+        if name == _EXAMPLE:
+            short = ["--max_steps=2"] if quick else []
+            return ["examples/keras_cifar10.py", *data, "--precision=bfloat16", often, *short]
+        minutes = _QUICK_MINUTES if quick else self._curves[_EXAMPLE, seed][-1][0]
+        return ["-m", "benchmarks.cifar10_fit", *data, often, f"--minutes={minutes:.2f}"]
+
+
+def read(path: pathlib.Path = DATA) -> dict[tuple[str, int], Curve]:
+    """What was measured, by contender and seed."""
+    rows = json.loads(path.read_text()) if path.exists() else []
+    return {(row["contender"], row["seed"]): [tuple(p) for p in row["curve"]] for row in rows}
+
+
+def write(name: str, seed: int, curve: Curve, path: pathlib.Path = DATA) -> None:
+    """Adds a run to the file."""
+    rows = json.loads(path.read_text()) if path.exists() else []
+    rows.append(
+        {
+            "contender": name,
+            "seed": seed,
+            "curve": [(round(minutes, 2), accuracy) for minutes, accuracy in curve],
+            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+            "machine": describe_machine(),
+        }
+    )
+    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
 
 
 def _train(command: Sequence[str]) -> Curve:
@@ -103,22 +137,25 @@ def _train(command: Sequence[str]) -> Curve:
     return curve
 
 
-def _draw(curves: Mapping[str, list[Curve]]) -> None:
+def draw(curves: Mapping[tuple[str, int], Curve], path: pathlib.Path = PICTURE) -> None:
+    """Draws accuracy over minutes, a line for each run."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - half a second, in the parent alone
 
     figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     axis = figure.subplots()
-    for number, (name, runs) in enumerate(curves.items()):
-        for run, curve in enumerate(runs):
-            minutes, accuracies = zip(*curve, strict=True)
-            label = None if run else name
-            axis.plot(minutes, accuracies, f"C{number}", marker=".", linewidth=1, label=label)
+    labels = set()
+    for (name, _), curve in curves.items():
+        minutes, accuracies = zip(*curve, strict=True)
+        label = None if name in labels else name
+        labels.add(name)
+        color = f"C{_CONTENDERS.index(name)}"
+        axis.plot(minutes, accuracies, color, marker=".", linewidth=1, label=label)
     axis.axhline(_GOAL, color="grey", linewidth=0.8, linestyle="--")
     axis.set_xlabel("minutes since the start of the process")
     axis.set_ylabel("test accuracy (share of images)")
     axis.grid(visible=True, alpha=0.3)
     axis.legend()
-    figure.savefig(PICTURE, format="png", dpi=110)
+    figure.savefig(path, format="png", dpi=110)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Keras' `fit` on what `examples/keras_cifar10.py` trains on: the peer of `cifar10_accuracy`."""
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +11,12 @@ from benchmarks import images, keras_peer
 from benchmarks.sizes import PADDING
 from examples import keras_cifar10
 from model_deploy import inputs
-from model_deploy.commands import parse_options
+from model_deploy.commands import option, parse_options
 
 keras = tf.keras
 CLONES = 2
+JIT_COMPILE = "auto"
+_TRIAL_STEPS = 60
 
 
 class Evaluation(keras.callbacks.Callback):
@@ -45,30 +48,51 @@ def held_out_batches(data_dir: str | None) -> Any:
     return dataset.map(lambda each, y: (tf.image.per_image_standardization(each), y)).batch(500)
 
 
+@dataclasses.dataclass(frozen=True)
+class FitOptions(keras_cifar10.KerasOptions):
+    """The settings of the example, and for how long."""
+
+    minutes: float = option(25.0, "it makes as many steps as it makes in these", above=0)
+
+
+def compiled_model(options: FitOptions) -> tuple[Any, Any]:
+    """The model, ready for `fit`, and the one to be tested."""
+    keras.utils.set_random_seed(options.seed)
+    model = keras_cifar10.make_model(options)
+    model.compile(
+        keras.optimizers.SGD(keras_cifar10.one_cycle(options), momentum=0.9, nesterov=True),
+        keras_cifar10.smoothed_cross_entropy,
+        metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
+        jit_compile=JIT_COMPILE,
+    )
+    tested = keras_cifar10.model_to_test(options, model)
+    tested.compile(metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")])
+    return model, tested
+
+
+def steps_in_time(options: FitOptions, data: Any) -> int:
+    """How many steps a model makes in the minutes, by a trial with one that is thrown away."""
+    clock = keras_peer.Clock()
+    model, _ = compiled_model(options)
+    model.fit(data, steps_per_epoch=_TRIAL_STEPS, callbacks=[clock], verbose=0)
+    return max(2, round(options.minutes * 60 * clock.steps_per_sec))
+
+
 def main(arguments: Sequence[str]) -> None:
     """Trains as the example does by default, with its flags, and prints accuracies."""
-    options = parse_options(["fit", *arguments], keras_cifar10.KerasOptions)
-    keras.utils.set_random_seed(options.seed)
+    options = parse_options(["fit", *arguments], FitOptions)
     keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    with tf.distribute.MirroredStrategy(keras_peer.use_logical_cpus(CLONES)).scope():
-        model = keras_cifar10.make_model(options)
-        model.compile(
-            keras.optimizers.SGD(keras_cifar10.one_cycle(options), momentum=0.9, nesterov=True),
-            keras_cifar10.smoothed_cross_entropy,
-            metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
-        )
-        tested = keras_cifar10.model_to_test(options, model)
-        tested.compile(metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")])
+    strategy = tf.distribute.MirroredStrategy(keras_peer.use_logical_cpus(CLONES))
+    data = images.usual_input(options.data_dir, CLONES * options.batch_size, augment)
+    with strategy.scope():
+        options = dataclasses.replace(options, max_steps=steps_in_time(options, data))
+        print(f"{options.max_steps} steps in {options.minutes:g} minutes", flush=True)
+        model, tested = compiled_model(options)
     assert options.eval_every_n_steps is not None
     evaluation = Evaluation(
         tested, held_out_batches(options.data_dir), options.eval_every_n_steps, options.max_steps
     )
-    model.fit(
-        images.usual_input(options.data_dir, CLONES * options.batch_size, augment),
-        steps_per_epoch=options.max_steps,
-        callbacks=[evaluation],
-        verbose=0,
-    )
+    model.fit(data, steps_per_epoch=options.max_steps, callbacks=[evaluation], verbose=0)
 
 
 if __name__ == "__main__":
