@@ -12,10 +12,8 @@ machine: a run that is there is not made again.  All are drawn into docs/images.
 """
 
 import contextlib
-import datetime
 import functools
 import itertools
-import json
 import pathlib
 import re
 import subprocess
@@ -25,7 +23,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
-from benchmarks.machine import describe_machine
+from benchmarks.kept import read_rows, stamped, write_rows
 
 _ROOT = pathlib.Path(__file__).parents[1]
 DATA = _ROOT / "benchmarks" / "data" / "cifar10_accuracy.json"
@@ -96,23 +94,17 @@ class _Runs:
 
 def read(path: pathlib.Path = DATA) -> dict[tuple[str, int], Curve]:
     """What was measured, by contender and seed."""
-    rows = json.loads(path.read_text()) if path.exists() else []
-    return {(row["contender"], row["seed"]): [tuple(p) for p in row["curve"]] for row in rows}
+    return {
+        (row["contender"], row["seed"]): [(minutes, share) for minutes, share in row["curve"]]
+        for row in read_rows(path)
+    }
 
 
 def write(name: str, seed: int, curve: Curve, path: pathlib.Path = DATA) -> None:
     """Adds a run to the file."""
-    rows = json.loads(path.read_text()) if path.exists() else []
-    rows.append(
-        {
-            "contender": name,
-            "seed": seed,
-            "curve": [(round(minutes, 2), accuracy) for minutes, accuracy in curve],
-            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-            "machine": describe_machine(),
-        }
-    )
-    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+    curve = [(round(minutes, 2), accuracy) for minutes, accuracy in curve]
+    row = stamped({"contender": name, "seed": seed, "curve": curve})
+    write_rows([*read_rows(path), row], path)
 
 
 def _train(command: Sequence[str]) -> Curve:

@@ -15,7 +15,6 @@ from model_deploy.commands import option, parse_options
 
 keras = tf.keras
 CLONES = 2
-JIT_COMPILE = "auto"
 _TRIAL_STEPS = 60
 
 
@@ -63,7 +62,6 @@ def compiled_model(options: FitOptions) -> tuple[Any, Any]:
         keras.optimizers.SGD(keras_cifar10.one_cycle(options), momentum=0.9, nesterov=True),
         keras_cifar10.smoothed_cross_entropy,
         metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")],
-        jit_compile=JIT_COMPILE,
     )
     tested = keras_cifar10.model_to_test(options, model)
     tested.compile(metrics=[keras.metrics.SparseCategoricalAccuracy("accuracy")])

@@ -6,13 +6,11 @@ prints both for each row, and draws docs/images/plan_and_measured.png.
 """
 
 import dataclasses
-import datetime
-import json
 import pathlib
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from benchmarks.machine import describe_machine
+from benchmarks.kept import read_rows, stamped, write_rows
 from benchmarks.network_grid import Group, Measured
 from model_deploy import plan
 
@@ -23,27 +21,20 @@ PICTURE = pathlib.Path(__file__).parents[1] / "docs" / "images" / "plan_and_meas
 def read(path: pathlib.Path = DATA) -> list[Measured]:
     """What was measured."""
     names = [field.name for field in dataclasses.fields(Measured)]
-    rows = json.loads(path.read_text()) if path.exists() else []
-    kept = [{name: row[name] for name in names} for row in rows]
+    kept = [{name: row[name] for name in names} for row in read_rows(path)]
     return [Measured(**{**row, "seconds": tuple(row["seconds"])}) for row in kept]
 
 
 def write(measured: Measured, path: pathlib.Path = DATA) -> None:
     """Puts a measurement into the file, in the place of an earlier one of the same row."""
-    rows = json.loads(path.read_text()) if path.exists() else []
-    row = {
-        **dataclasses.asdict(measured),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "machine": describe_machine(),
-    }
+    row = stamped(dataclasses.asdict(measured))
     same = [field.name for field in dataclasses.fields(Group)] + ["megabits"]
 
     def key(each: Mapping[str, object]) -> tuple[object, ...]:
         return (*(each[name] for name in same), bool(each["computation_secs"]))
 
-    rows = [each for each in rows if key(each) != key(row)] + [row]
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("[\n" + ",\n".join(json.dumps(each) for each in rows) + "\n]\n")
+    rows = [each for each in read_rows(path) if key(each) != key(row)]
+    write_rows([*rows, row], path)
 
 
 def errors(rows: Iterable[Measured]) -> list[float]:
