@@ -292,6 +292,25 @@ def test_families_reject(family, shape, training, options, message):
         apply(family, formula_image(shape), 32, 32, seeds(1) if training else None, **options)
 
 
+@pytest.mark.parametrize(
+    ("height", "padding", "message"),
+    [
+        (8, 8, r"padding \(crop_padding\) must be less than the pixels of an image, got 8"),
+        (20, 4, "height must be at most that of the padded images, got 20"),
+    ],
+)
+def test_padded_crop_rejects_images_of_unknown_size(height, padding, message):
+    """Where a size is known only at run time, the error then names the rule and the value."""
+    family = inputs.get_preprocessing("padded_crop")
+
+    def build():
+        images = tf.compat.v1.placeholder_with_default(np.zeros([1, 8, 8, 3], "uint8"), [None] * 4)
+        return family.train(images, height, 8, tf.constant(seeds(1)), padding=padding)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        run(build)
+
+
 def test_get_preprocessing_rejects_unknown_names():
     """An unknown name is an error that lists the known ones."""
     with pytest.raises(ValueError, match=r"must be one of .*cifarnet.*, got 'other'"):

@@ -124,7 +124,8 @@ def _window(draws: Any, size: Any, wanted: int, padding: int, name: str) -> Any:
             f"{name} must be at most {padded}, that of the padded images, got {wanted}"
         )
     # In graphs where the size is known only when they run, too.
-    with tf.control_dependencies([tf.debugging.assert_less_equal(wanted, padded)]):
+    rule = f"{name} must be at most that of the padded images, got {wanted}"
+    with tf.control_dependencies([tf.debugging.assert_less_equal(wanted, padded, rule)]):
         fits = tf.cast(padded - wanted + 1, tf.float32)
     start = tf.cast(tf.floor(draws * fits), tf.int32) - padding
     return start[:, tf.newaxis] + tf.range(wanted)
@@ -139,7 +140,8 @@ def _reflected(places: Any, size: Any, padding: int) -> Any:
     """The places in an image whose pixels stand for those outside of it; the edge is there once."""
     if isinstance(size, int) and padding >= size:
         raise ValueError(f"padding must be less than the {size} pixels of an image, got {padding}")
-    with tf.control_dependencies([tf.debugging.assert_less(padding, size)]):
+    rule = f"padding (crop_padding) must be less than the pixels of an image, got {padding}"
+    with tf.control_dependencies([tf.debugging.assert_less(padding, size, rule)]):
         places = tf.abs(places)
     return tf.where(places < size, places, 2 * (size - 1) - places)
 
