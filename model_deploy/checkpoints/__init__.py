@@ -3,6 +3,7 @@
 from model_deploy.checkpoints.choosing import Restorer, checkpoints_in
 from model_deploy.checkpoints.files import (
     checkpoint_to_resume,
+    describe_counts,
     fitting_checkpoint,
     is_checkpoint,
     resume_under_way,
@@ -49,6 +50,7 @@ __all__ = [
     "checkpoints_in",
     "clear_end",
     "compare",
+    "describe_counts",
     "excluded_names",
     "few",
     "find_checkpoint",

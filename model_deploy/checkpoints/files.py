@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals
+from model_deploy.replica_counts import replica_counts
 
 CHECKPOINT_NAME = "model.ckpt"
 _SHOWN = 3
@@ -141,13 +142,37 @@ def check_fits(path: str, resume: str = "auto") -> None:
     Raises:
       ValueError: naming the first variables that it lacks or has in another shape.
     """
-    variables = {variable.op.name: variable for variable in tf.global_variables()}
+    others = _counts_of_others(path)
+    variables = {each.op.name: each for each in tf.global_variables() if each.op.name not in others}
     wrong = describe_misfits(path, variables)
     if wrong:
         rule = "train_dir must be empty or hold checkpoints of this model"
         if resume not in ("auto", "never"):
             rule = "resume must be a checkpoint of this model"
         raise ValueError(f"{rule}, got {path}, where {wrong}")
+
+
+def describe_counts(path: str) -> list[str]:
+    """A line on each count of replicas that a checkpoint has for another number than the graph.
+
+    Args:
+      path: name of the checkpoint.
+    """
+    own = replica_counts()
+    return [
+        f"{name} of {number} replicas in {path} is shared out among {own[name].shape[0]}"
+        for name, number in _counts_of_others(path).items()
+    ]
+
+
+def _counts_of_others(path: str) -> dict[str, int]:
+    """For how many replicas, if these are not those of the graph, by name."""
+    shapes = tf.train.NewCheckpointReader(path).get_variable_to_shape_map()
+    own = {name: each.shape.as_list() for name, each in replica_counts().items()}
+    saved = {name: shapes.get(name, []) for name in own}
+    return {
+        name: saved[name][0] for name in own if len(saved[name]) == 1 and saved[name] != own[name]
+    }
 
 
 def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Writes checkpoints so that the previous one stays usable whatever happens."""
 
+import functools
 import json
 import os
 import sys
@@ -7,10 +8,11 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import file_systems
+from model_deploy import file_systems, internals
 from model_deploy.checkpoints.files import CHECKPOINT_NAME
 from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.commands import replaced_file
+from model_deploy.replica_counts import replica_counts, shared_out
 
 BEST_DIR = "best"
 _BEST_FILE = "best.json"
@@ -41,7 +43,7 @@ class CheckpointWriter:
         self.newest: str | None = None
         # The graph goes to the events; written with each checkpoint it takes seconds.
         with tf.device(device):
-            self.saver = tf.train.Saver(max_to_keep=keep, save_relative_paths=True)
+            self.saver = tf.train.Saver(_saved(), max_to_keep=keep, save_relative_paths=True)
 
     def save(self, session: Any, step: int) -> str:
         """Writes `model.ckpt-<step>`, unless it was the last one written; returns its path.
@@ -77,6 +79,20 @@ class CheckpointWriter:
             self.save(session, step)
         except OSError as error:
             print(f"warning: {error}", file=sys.stderr, flush=True)
+
+
+def _saved() -> list[Any]:
+    """What `tf.train.Saver` saves by default, with counts of replicas that any number may set."""
+    counts = replica_counts()
+
+    def to_save(variable: Any) -> Any:
+        if variable.op.name not in counts:
+            return variable
+        convert = functools.partial(shared_out, num_replicas=variable.shape[0])
+        return internals.restored_by(variable, convert)
+
+    others = tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS)
+    return [*map(to_save, tf.global_variables()), *others]
 
 
 class BestCheckpoint:

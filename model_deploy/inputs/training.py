@@ -15,6 +15,7 @@ from model_deploy.inputs.augmentation import Augmentation, Mixing
 from model_deploy.inputs.order import Order
 from model_deploy.inputs.shards import Shard, example_numbers
 from model_deploy.inputs.user_records import RecordBatching, RecordDataset
+from model_deploy.replica_counts import note_replica_counts
 
 
 class TrainBatches(Iterator[dict[str, Any]]):
@@ -332,7 +333,7 @@ def _held(
 def _own_position(num_shards: int) -> Any:
     # All replicas have the whole vector, so that whichever one saves the checkpoint
     # saves the positions of all.
-    return tf.compat.v1.get_variable(
+    position = tf.compat.v1.get_variable(
         "position",
         [num_shards],
         tf.int64,
@@ -340,6 +341,8 @@ def _own_position(num_shards: int) -> Any:
         trainable=False,
         use_resource=True,
     )
+    note_replica_counts(position)
+    return position
 
 
 def _as_number(position: Any) -> Any:

@@ -1,11 +1,12 @@
 """Variables and what optimizers keep of them; seen in TensorFlow 2.16 to 2.21."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import resource_variable_ops
 from tensorflow.python.ops.variables import PartitionedVariable
+from tensorflow.python.training.saving.saveable_object import SaveableObject, SaveSpec
 
 
 def is_resource_variable(variable: Any) -> bool:
@@ -14,6 +15,30 @@ def is_resource_variable(variable: Any) -> bool:
     Wraps `resource_variable_ops.is_resource_variable`.
     """
     return bool(resource_variable_ops.is_resource_variable(variable))
+
+
+def restored_by(variable: Any, convert: Callable[[Any], Any]) -> Any:
+    """A variable for a `tf.train.Saver`, which sets it to what `convert` makes of a saved tensor.
+
+    Wraps `saveable_object.SaveableObject` and `saveable_object.SaveSpec`.
+
+    Args:
+      variable: a resource variable.
+      convert: from a tensor of any shape to one of that of the variable.
+    """
+    return _RestoredBy(variable, convert)
+
+
+class _RestoredBy(SaveableObject):
+    def __init__(self, variable: Any, convert: Callable[[Any], Any]) -> None:
+        name = variable.op.name
+        spec = SaveSpec(variable.read_value(), "", name, variable.dtype)
+        super().__init__(variable, [spec], name)
+        self._convert = convert
+
+    def restore(self, restored_tensors: Sequence[Any], restored_shapes: Any) -> Any:
+        del restored_shapes  # None, unless the saver reshapes
+        return self.op.assign(self._convert(*restored_tensors), read_value=False)
 
 
 def is_partitioned(variable: Any) -> bool:

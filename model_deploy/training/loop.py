@@ -10,6 +10,7 @@ from model_deploy import file_systems, gpus
 from model_deploy.checkpoints import (
     CheckpointWriter,
     clear_end,
+    describe_counts,
     fitting_checkpoint,
     mark_end,
     report_unfinished,
@@ -212,6 +213,9 @@ def _chief_start(
     check_writable(folder)
     report_unfinished(folder)
     checkpoint = fitting_checkpoint(folder, options.resume)
+    if checkpoint is not None:
+        for line in describe_counts(checkpoint):
+            print(line, flush=True)
     clear_end(folder)
     device = f"{cluster.own.device}/device:CPU:0" if cluster else ""
     writer = CheckpointWriter(folder, options.keep_checkpoints, device)

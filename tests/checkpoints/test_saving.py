@@ -12,8 +12,15 @@ from pathlib import Path
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.checkpoints.files import checkpoint_to_resume, resume_under_way, step_of
+from model_deploy.checkpoints.files import (
+    check_fits,
+    checkpoint_to_resume,
+    describe_counts,
+    resume_under_way,
+    step_of,
+)
 from model_deploy.checkpoints.saving import BestCheckpoint, CheckpointWriter, report_unfinished
+from model_deploy.replica_counts import note_replica_counts
 from tests.training.halving import run_halving
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +60,47 @@ def test_a_full_disk(tmp_path, session, capsys):
     assert tf.train.latest_checkpoint(str(tmp_path)) == first
     tf.train.Saver().restore(session, first)
     assert writer.save(session, 3) == str(tmp_path / "model.ckpt-3")
+
+
+def _counting(folder, num_replicas, restored=None, counts=None):
+    """A checkpoint with counts of so many replicas, set or restored; and what was said of those."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        step = tf.train.get_or_create_global_step()
+        counted = tf.get_variable("done", [num_replicas], tf.int64, use_resource=True)
+        note_replica_counts(counted)
+        writer = CheckpointWriter(str(folder), keep=5)
+        said = []
+        if restored is None:
+            session.run([step.assign(7), counted.assign(counts)])
+        else:
+            check_fits(restored)
+            said = describe_counts(restored)
+            writer.saver.restore(session, restored)
+        assert session.run(step) == 7
+        return writer.save(session, 7), session.run(counted).tolist(), said
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ([15, 5], [7, 7, 6]),
+        ([4, 4, 4, 4], [6, 5, 5]),
+        ([2], [1, 1, 0]),
+        ([9, 0, 1], [9, 0, 1]),
+    ],
+)
+def test_counts_of_another_number_of_replicas(tmp_path, counts, expected):
+    """What replicas have done is shared out among those that go on; as many keep their own."""
+    (before, after, again) = (tmp_path / name for name in ("before", "after", "again"))
+    for folder in (before, after, again):
+        folder.mkdir()
+    first, found, _ = _counting(before, len(counts), counts=counts)
+    assert found == counts
+    second, found, said = _counting(after, 3, first)
+    assert found == expected
+    line = f"done of {len(counts)} replicas in {first} is shared out among 3"
+    assert said == ([] if len(counts) == 3 else [line])
+    assert _counting(again, 3, second)[1:] == (expected, [])
 
 
 KILLED_WHILE_SAVING = """

@@ -12,6 +12,7 @@ from keras.src.backend.common import global_state
 from tensorflow.python.eager import record
 from tensorflow.python.framework import config, dtypes, kernels, ops
 from tensorflow.python.ops import ref_variable, resource_variable_ops, variable_scope, variables
+from tensorflow.python.training.saving import saveable_object
 from tensorflow.python.util import deprecation, pywrap_xla_ops
 from tf_keras.src import backend
 from tf_keras.src.engine import base_layer_v1
@@ -40,6 +41,7 @@ _OWNERS = {
     "variables": [variables],
     "Variable": [ref_variable.RefVariable, resource_variable_ops.ResourceVariable],
     "resource_variable_ops": [resource_variable_ops],
+    "saveable_object": [saveable_object],
     "deprecation": [deprecation],
     "config": [config],
     "kernels": [kernels],
