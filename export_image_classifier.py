@@ -15,7 +15,6 @@ with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
 
     from model_deploy import inputs, training
-    from model_deploy.checks import check_choice
     from model_deploy.commands import named_as, option, run_command
     from nets import nets_factory
 
@@ -66,8 +65,7 @@ class ExportOptions(training.ClassifierOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.model_name not in nets_factory.network_names():  # else Keras is not imported
-            check_choice("model_name", self.model_name, nets_factory.all_network_names())
+        nets_factory.check_network_name("model_name", self.model_name)
         if not (self.train_dir or self.checkpoint_path):
             raise ValueError("train_dir or checkpoint_path must be given, got neither")
         if not (self.output_dir or self.output_file):

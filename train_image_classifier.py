@@ -29,7 +29,6 @@ with without_tensorflow_notices():
     import model_deploy
     from model_deploy import elastic, inputs, training
     from model_deploy import keras as keras_lib
-    from model_deploy.checks import check_choice
     from model_deploy.cluster import WORLD_FILE, Cluster, ClusterOptions, end_process
     from model_deploy.commands import named_as, option, run_command, write_options
     from nets import keras_networks, nets_factory
@@ -103,8 +102,7 @@ class TrainOptions(
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.model_name not in nets_factory.network_names():  # else Keras is not imported
-            check_choice("model_name", self.model_name, nets_factory.all_network_names())
+        nets_factory.check_network_name("model_name", self.model_name)
         if self.deterministic:
             self._check_order_of_updates()
         if self.export_keras is not None:

@@ -95,7 +95,7 @@ def read_imagenet(settings: flags.FlagValues, is_training: bool) -> tuple[Any, A
 def refuse_quantize(settings: flags.FlagValues) -> None:
     """Raises ValueError where quantization is asked for."""
     if settings.quantize:
-        raise ValueError("quantize must be False: TensorFlow 2 has no contrib.quantize; got True")
+        raise ValueError("quantize must be False: TensorFlow 2 has no contrib.quantize, got True")
 
 
 def imagenet_input(is_training: bool) -> tuple[Any, Any]:

@@ -89,6 +89,20 @@ def all_network_names() -> list[str]:
     return [*network_names(), *keras_networks.names()]
 
 
+def check_network_name(field: str, name: str) -> None:
+    """Checks a name that is given for a network, `keras/...` included.
+
+    Args:
+      field: what the name is called where it was given.
+      name: the name.
+
+    Raises:
+      ValueError: naming the field and all networks that there are, if it is none of them.
+    """
+    if name not in network_names():  # else Keras is not imported
+        check_choice(field, name, all_network_names())
+
+
 def get_network(name: str) -> Network:
     """Returns the function of the network called `name` and that of its arg scope.
 
@@ -97,8 +111,7 @@ def get_network(name: str) -> Network:
     """
     if name.startswith(keras_networks.PREFIX):
         return keras_networks.get_network(name)
-    if name not in network_names():  # else Keras is not imported
-        check_choice("name", name, all_network_names())
+    check_network_name("name", name)
     if name in networks_map:
         return Network(networks_map[name], arg_scopes_map[name])
     return Network(text_networks_map[name], text_arg_scopes_map[name])

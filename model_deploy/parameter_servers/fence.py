@@ -38,14 +38,13 @@ class Fence:
 
     Attributes:
       generation: as given.
-      repeats: whether a step or update that TensorFlow has refused may be made again: one server
-        runs its part of it wholly or not at all, of several one may have run its own.
+      num_servers: as given.
       container: TensorFlow's container of what belongs to this world alone.
     """
 
     def __init__(self, generation: int, device: str, num_servers: int = 1) -> None:
         self.generation = generation
-        self.repeats = num_servers == 1
+        self.num_servers = num_servers
         self.container = f"world-{generation}"
         self._device = device
         with tf.name_scope("fence"), tf.device(device):
@@ -108,6 +107,15 @@ class Fence:
 def note_fence(fence: Fence) -> None:
     """Notes in the default graph what its updates ask."""
     tf.add_to_collection(_FENCE, fence)
+
+
+def repeats_steps(fence: Fence | None) -> bool:
+    """Whether a step or update that TensorFlow has refused may be made again.
+
+    One server runs its part of it wholly or not at all; of several one may have run its own.
+    Outside of elastic runs, which have no fence, it is made again all the same.
+    """
+    return fence is None or fence.num_servers == 1
 
 
 def noted_fence() -> Fence | None:

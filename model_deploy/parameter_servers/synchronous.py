@@ -32,7 +32,7 @@ from model_deploy.gradients import GradientAndVariable, clip_by_global_norm, val
 from model_deploy.guards import AlwaysOpen, Guard
 from model_deploy.hooks import add_session_hook
 from model_deploy.parameter_servers.accumulators import DenseAccumulator, RowAccumulator
-from model_deploy.parameter_servers.fence import Fence, noted_fence
+from model_deploy.parameter_servers.fence import Fence, noted_fence, repeats_steps
 
 # As long a chief that is stopped, and not gone, may hold up the next one.
 _LEAVE_MSECS = 2000
@@ -181,7 +181,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
                 step = global_step.read_value()
                 start_anew = tf.group(*(queue.enqueue(step) for queue in queues))
             shrunk = [] if self._fence is None else [a.shrink() for a in accumulators]
-        repeats = self._fence is None or self._fence.repeats
+        repeats = repeats_steps(self._fence)
         update = update if is_chief else None
         add_session_hook(_SynchronousHook(start, update, start_anew, shrunk, repeats=repeats))
         return self._wait_for_update(handed_in, own_queue, local_step)

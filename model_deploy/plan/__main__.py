@@ -73,6 +73,10 @@ class PlanOptions(Options):
     save_secs: float = option(10.0, "how long a save holds up the training", above=0)
     picture: str | None = option(None, "file for images/s over workers, .png or .svg")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        nets_factory.check_network_name("model_name", self.model_name)
+
 
 def main(options: PlanOptions) -> None:
     """Prints the plan.

@@ -13,7 +13,7 @@ from model_deploy import cluster as cluster_lib
 from model_deploy.checkpoints import is_lost_connection
 from model_deploy.cluster import Cluster, Task, names_of, unreachable
 from model_deploy.deployment import DeployedModel
-from model_deploy.parameter_servers import noted_fence
+from model_deploy.parameter_servers import noted_fence, repeats_steps
 from model_deploy.training.shared_variables import (
     SharedVariables,
     VariablesOfWorld,
@@ -94,7 +94,7 @@ class Replicas:
             )
         self._signals: StopSignals | None = None
         self._own_watch = watch
-        self.repeats_steps = fence is None or fence.repeats
+        self.repeats_steps = repeats_steps(fence)
 
     def heed(self, signals: StopSignals) -> None:
         """From now on a signal ends waiting, too."""

@@ -89,7 +89,7 @@ class CellNetworkConfig:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _RULES:
-            raise ValueError(f"setting must be one of {', '.join(_RULES)}; got {name!r}")
+            raise ValueError(f"setting must be one of {', '.join(_RULES)}, got {name!r}")
         if not _RULES[name].holds(value):
             raise ValueError(f"{name} must be {_RULES[name].text}, got {value!r}")
         super().__setattr__(name, value)

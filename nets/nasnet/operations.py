@@ -46,7 +46,7 @@ class Operation(NamedTuple):
         match = _NAME.fullmatch(name)
         if match is None or (match["kind"] == "separable") != bool(match["layers"]):
             raise ValueError(
-                "operation must be none or like separable_5x5_2, avg_pool_3x3, max_pool_3x3;"
+                "operation must be none or like separable_5x5_2, avg_pool_3x3, max_pool_3x3,"
                 f" got {name!r}"
             )
         return cls(match["kind"], int(match["size"]), int(match["layers"] or 1), bounded)

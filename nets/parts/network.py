@@ -145,7 +145,7 @@ def check_choice(name: str, value: Any, choices: Collection[Any]) -> None:
     """Raises ValueError if the argument called `name` is none of the `choices`."""
     if value not in choices:
         allowed = ", ".join(map(str, choices))
-        raise ValueError(f"{name} must be one of {allowed}; got {value!r}")
+        raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
 
 
 def check_at_least(name: str, value: Any, least: int) -> None:

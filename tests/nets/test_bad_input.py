@@ -103,5 +103,5 @@ def test_unknown_final_endpoint(network_name, function, inputs):
         keywords |= {key for key, _ in flags.get("forwarded_keywords", [])}
     if "final_endpoint" not in keywords:
         pytest.skip("has no such keyword")
-    message = r"^final_endpoint must be one of .*; got 'Mixed_9z'"
+    message = r"^final_endpoint must be one of .*, got 'Mixed_9z'"
     reject(network_name, inputs, message, final_endpoint="Mixed_9z")

@@ -57,7 +57,7 @@ def test_without_the_root_block(name):
 @pytest.mark.parametrize("name", BASES)
 def test_unknown_final_endpoint(name):
     """An unknown end point is named with all that there are, before anything is built."""
-    message = f"^final_endpoint must be one of {', '.join(names_of(name))}; got 'Mixed_9z'"
+    message = f"^final_endpoint must be one of {', '.join(names_of(name))}, got 'Mixed_9z'"
     with pytest.raises(ValueError, match=message):
         BASES[name](tf.zeros([1, 96, 96, 3]), final_endpoint="Mixed_9z")
     assert tf.global_variables() == []

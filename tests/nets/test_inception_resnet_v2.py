@@ -132,10 +132,10 @@ def test_stride_8_computes_what_stride_16_does_and_the_pixels_between():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        pytest.param({"output_stride": 32}, "output_stride must be one of 8, 16; got 32", id="32"),
+        pytest.param({"output_stride": 32}, "output_stride must be one of 8, 16, got 32", id="32"),
         pytest.param(
             {"final_endpoint": "Mixed_6b"},
-            "final_endpoint must be one of Conv2d_1a_3x3, .*; got 'Mixed_6b'",
+            "final_endpoint must be one of Conv2d_1a_3x3, .*, got 'Mixed_6b'",
             id="unknown",
         ),
         pytest.param(

@@ -100,7 +100,7 @@ def test_channels_first(use_batch_norm):
     ("keywords", "message"),
     [
         pytest.param(
-            {"data_format": "NCWH"}, "data_format must be one of NHWC, NCHW; got 'NCWH'", id="none"
+            {"data_format": "NCWH"}, "data_format must be one of NHWC, NCHW, got 'NCWH'", id="none"
         ),
         pytest.param(
             {"data_format": "NCHW"},
@@ -109,7 +109,7 @@ def test_channels_first(use_batch_norm):
         ),
         pytest.param(
             {"include_root_block": False, "final_endpoint": FIRST},
-            f"final_endpoint must be one of Mixed_3b, .*; got '{FIRST}'",
+            f"final_endpoint must be one of Mixed_3b, .*, got '{FIRST}'",
             id="no-root",
         ),
     ],

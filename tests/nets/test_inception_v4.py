@@ -85,7 +85,7 @@ def test_blocks_are_those_of_the_network():
 
 def test_base_rejects_an_unknown_final_endpoint():
     """A final end point that there is not is named with those that there are."""
-    message = r"final_endpoint must be one of Conv2d_1a_3x3, .*, Mixed_7d; got 'Mixed_7e'"
+    message = r"final_endpoint must be one of Conv2d_1a_3x3, .*, Mixed_7d, got 'Mixed_7e'"
     with pytest.raises(ValueError, match=message):
         inception_v4.inception_v4_base(tf.zeros([2, 299, 299, 3]), final_endpoint="Mixed_7e")
 

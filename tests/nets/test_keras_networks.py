@@ -22,7 +22,7 @@ def test_names():
 
 def test_unknown_name():
     """A name that Keras does not have is answered with those that it has."""
-    with pytest.raises(ValueError, match=r"^name must be one of .*keras/ResNet50.*; got 'keras/R"):
+    with pytest.raises(ValueError, match=r"^name must be one of .*keras/ResNet50.*, got 'keras/R"):
         nets_factory.get_network_fn("keras/ResNet51", 10)
 
 

@@ -179,6 +179,6 @@ def test_bad_arguments(keywords, message):
 
 def test_bad_base_arguments():
     """An end point that the layers do not have is named with those that they have."""
-    message = r"^final_endpoint must be one of Conv2d_0, Conv2d_1_depthwise, .*; got 'Conv2d_14'"
+    message = r"^final_endpoint must be one of Conv2d_0, Conv2d_1_depthwise, .*, got 'Conv2d_14'"
     with pytest.raises(ValueError, match=message):
         mobilenet_v1_base(images(1, 16, 16, 3), final_endpoint="Conv2d_14")

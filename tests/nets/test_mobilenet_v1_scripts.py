@@ -72,7 +72,7 @@ def test_schedules():
 def test_quantize(script):
     """Quantization, which went with TensorFlow 1, is refused before anything is read."""
     set_flags(script, quantize=True)
-    with pytest.raises(ValueError, match=r"^quantize must be False: .*; got True"):
+    with pytest.raises(ValueError, match=r"^quantize must be False: .*, got True"):
         script.build_model()
 
 

@@ -68,7 +68,7 @@ def test_no_weight_decay_by_default():
 
 def test_unknown_name():
     """An unknown name is answered with the names that there are."""
-    with pytest.raises(ValueError, match=r"^name must be one of .*lenet.*; got 'lenet_9'"):
+    with pytest.raises(ValueError, match=r"^name must be one of .*lenet.*, got 'lenet_9'"):
         nets_factory.get_network_fn("lenet_9", 10)
 
 

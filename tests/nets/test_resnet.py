@@ -53,7 +53,7 @@ def test_finer_maps_hold_the_coarse_one(version, output_stride):
 )
 def test_unreachable_output_stride(version, output_stride, root):
     """An output stride that no unit has is named with those that there are, before building."""
-    message = f"^output_stride must be one of None, .*8.*; got {output_stride}"
+    message = f"^output_stride must be one of None, .*8.*, got {output_stride}"
     with pytest.raises(ValueError, match=message):
         tiny(
             version, tf.zeros([1, 64, 64, 3]), output_stride=output_stride, include_root_block=root

@@ -210,7 +210,7 @@ def test_units_of_any_kind():
 @pytest.mark.parametrize("output_stride", [3, 8, 0])
 def test_unreachable_output_stride(output_stride):
     """An output stride that no unit has is named with those that there are, before building."""
-    message = f"^output_stride must be one of None, 1, 2, 4; got {output_stride}"
+    message = f"^output_stride must be one of None, 1, 2, 4, got {output_stride}"
     with pytest.raises(ValueError, match=message):
         resnet_utils.stack_blocks_dense(images(1, 8, 8, 3), small_blocks(1), output_stride)
     assert tf.global_variables() == []

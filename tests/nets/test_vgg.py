@@ -24,7 +24,7 @@ def test_same_padding_has_a_least_size():
 
 def test_unknown_padding():
     """Another padding is named."""
-    with pytest.raises(ValueError, match=r"^fc_conv_padding must be one of VALID, SAME; got 'X'"):
+    with pytest.raises(ValueError, match=r"^fc_conv_padding must be one of VALID, SAME, got 'X'"):
         vgg.vgg_16(tf.zeros([1, 224, 224, 3]), fc_conv_padding="X")
 
 

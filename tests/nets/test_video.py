@@ -92,7 +92,7 @@ def test_final_endpoint(base, final_endpoint):
 @pytest.mark.parametrize("base", [i3d_base, s3dg_base])
 def test_bad_final_endpoint(base):
     """An unknown end point is named with those that there are."""
-    message = r"^final_endpoint must be one of Conv2d_1a_7x7, .*; got 'Mixed_6a'"
+    message = r"^final_endpoint must be one of Conv2d_1a_7x7, .*, got 'Mixed_6a'"
     with pytest.raises(ValueError, match=message):
         base(images(1, 8, 32, 32, 3), final_endpoint="Mixed_6a")
 
@@ -259,12 +259,12 @@ def test_prediction_fn_none_and_reuse():
     [
         pytest.param({"depth_multiplier": 0}, "depth_multiplier must .*, got 0", id="multiplier"),
         pytest.param({"min_depth": 0}, "min_depth must .*, got 0", id="min-depth"),
-        pytest.param({"data_format": "NHWC"}, "data_format .*; got 'NHWC'", id="format"),
-        pytest.param({"first_temporal_kernel_size": 2}, "first_temporal.*; got 2", id="first"),
-        pytest.param({"gating_startat": "Mixed_2a"}, "gating_startat.*; got 'Mixed_2a'", id="gate"),
+        pytest.param({"data_format": "NHWC"}, "data_format .*, got 'NHWC'", id="format"),
+        pytest.param({"first_temporal_kernel_size": 2}, "first_temporal.*, got 2", id="first"),
+        pytest.param({"gating_startat": "Mixed_2a"}, "gating_startat.*, got 'Mixed_2a'", id="gate"),
         pytest.param(
             {"temporal_conv_startat": "MaxPool_4a_3x3"},
-            "temporal_conv_startat.*; got 'MaxPool_4a_3x3'",
+            "temporal_conv_startat.*, got 'MaxPool_4a_3x3'",
             id="time",
         ),
     ],

@@ -49,7 +49,7 @@ def test_steps_are_measured(capsys):
         ("--workers=4,x", "workers must be whole numbers such as 4,16,64, got '4,x'"),
         ("--ps=0", "ps must be whole numbers such as 4,16,64, got '0'"),
         ("--step_secs=0", "step_secs must be more than 0, got 0.0"),
-        ("--model_name=none", "name must be one of"),
+        ("--model_name=none", "model_name must be one of alexnet_v2, "),
     ],
 )
 def test_mistakes_are_one_line(capsys, flag, message):

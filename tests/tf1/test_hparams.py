@@ -47,7 +47,7 @@ def test_parse(text, changed):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("depth=3", "hparams must be of rate, .*, sizes; got 'depth'", id="name"),
+        pytest.param("depth=3", "hparams must be of rate, .*, sizes, got 'depth'", id="name"),
         pytest.param("layers=1.5", "layers must be of type int, got '1.5'", id="int"),
         pytest.param("rate=fast", "rate must be of type float, got 'fast'", id="float"),
         pytest.param("norm=maybe", "norm must be of type bool, got 'maybe'", id="bool"),

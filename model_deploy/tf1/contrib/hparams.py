@@ -179,7 +179,7 @@ def parse_values(
             if ignore_unknown:
                 continue
             raise ValueError(
-                f"hparams must be of {', '.join(type_map)}; got {name!r} in {values!r}"
+                f"hparams must be of {', '.join(type_map)}, got {name!r} in {values!r}"
             )
         kind = type_map[name]
         taken = found.get(name) if index is not None else None

@@ -223,7 +223,7 @@ def test_activations(keywords, relus):
     [
         pytest.param(
             {"depthwise_location": "end"},
-            "depthwise_location must be one of None, input, expansion, output; got 'end'",
+            "depthwise_location must be one of None, input, expansion, output, got 'end'",
             id="location",
         ),
         pytest.param(

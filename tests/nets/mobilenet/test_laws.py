@@ -127,7 +127,7 @@ def test_final_endpoint_stops_there(build):
 def test_bad_arguments(build):
     """A bad end point or output stride is named with the good ones."""
     inputs = images(1, 33, 33, 3)
-    with pytest.raises(ValueError, match=r"^final_endpoint must be one of .*; got 'layer_99'"):
+    with pytest.raises(ValueError, match=r"^final_endpoint must be one of .*, got 'layer_99'"):
         build(inputs, final_endpoint="layer_99")
     message = r"^output_stride must be None or one of \[1, 2, 4, 8, 16, 32\].*, got 6"
     with pytest.raises(ValueError, match=message):

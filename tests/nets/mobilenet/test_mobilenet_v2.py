@@ -238,7 +238,7 @@ def test_unknown_keyword():
         pytest.param({"min_depth": 0}, "min_depth must .*, got 0", id="min-depth"),
         pytest.param({"divisible_by": 0}, "divisible_by must .*, got 0", id="divisible-by"),
         pytest.param({"output_stride": 3}, "output_stride must .*, got 3", id="output-stride"),
-        pytest.param({"final_endpoint": "layer_4"}, "final_endpoint .*; got 'layer_4'", id="end"),
+        pytest.param({"final_endpoint": "layer_4"}, "final_endpoint .*, got 'layer_4'", id="end"),
     ],
 )
 def test_bad_arguments(keywords, message):

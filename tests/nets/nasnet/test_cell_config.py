@@ -47,7 +47,7 @@ def test_config_rejects(config, name, value, rule):
 
 def test_config_has_no_other_setting(config):
     """A misspelt setting is named with those that there are."""
-    with pytest.raises(ValueError, match=r"setting must be one of num_cells, .*; got 'num_cell'"):
+    with pytest.raises(ValueError, match=r"setting must be one of num_cells, .*, got 'num_cell'"):
         config.set_hparam("num_cell", 3)
 
 

@@ -74,7 +74,7 @@ def test_final_endpoint_predictions(name):
 )
 def test_final_endpoint_rejects(name, final_endpoint, num_classes):
     """A final end point that this network does not come to is named."""
-    message = f"final_endpoint must be one of Stem, Cell_0, .*; got '{final_endpoint}'"
+    message = f"final_endpoint must be one of Stem, Cell_0, .*, got '{final_endpoint}'"
     with pytest.raises(ValueError, match=message):
         build(name, num_classes, final_endpoint=final_endpoint)
 

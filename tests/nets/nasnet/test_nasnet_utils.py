@@ -73,7 +73,7 @@ def test_global_avg_pool(data_format):
 )
 def test_no_layout(call):
     """Where no arg scope sets a layout, that is said."""
-    with pytest.raises(ValueError, match=r"^data_format must be one of NCHW, NHWC; got 'null'"):
+    with pytest.raises(ValueError, match=r"^data_format must be one of NCHW, NHWC, got 'null'"):
         call()
 
 

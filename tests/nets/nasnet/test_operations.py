@@ -35,7 +35,7 @@ def test_names(name, expected):
 @pytest.mark.parametrize("name", ["separable_3x3", "avg_pool_3x3_2", "max_pool_3x5", "pool", ""])
 def test_unknown_name(name):
     """A name that says nothing is refused."""
-    with pytest.raises(ValueError, match=f"^operation must be none or like .*; got '{name}'"):
+    with pytest.raises(ValueError, match=f"^operation must be none or like .*, got '{name}'"):
         Operation.of(name)
 
 

@@ -83,6 +83,6 @@ def test_steps_up_to_an_end_point():
 
 def test_unknown_step():
     """A step that there is not is named with those that there are."""
-    message = "^final_endpoint must be one of first, second; got 'third'"
+    message = "^final_endpoint must be one of first, second, got 'third'"
     with pytest.raises(ValueError, match=message):
         branches.run_steps(tf.constant(3.0), {"first": double, "second": increment}, "third")

@@ -104,5 +104,5 @@ def test_check_at_least(value):
 def test_check_choice():
     """A value that is none of the choices is named with them."""
     network.check_choice("padding", "SAME", ("VALID", "SAME"))
-    with pytest.raises(ValueError, match=r"^padding must be one of VALID, SAME; got 'FULL'"):
+    with pytest.raises(ValueError, match=r"^padding must be one of VALID, SAME, got 'FULL'"):
         network.check_choice("padding", "FULL", ("VALID", "SAME"))

@@ -9,7 +9,7 @@ from tests.nets.values import images
 
 def test_variations_are_checked_when_they_are_made():
     """A variation of the blocks that cannot be built fails before a graph is there."""
-    with pytest.raises(ValueError, match=r"^first_temporal_kernel_size .*; got 4"):
+    with pytest.raises(ValueError, match=r"^first_temporal_kernel_size .*, got 4"):
         InceptionV1Video(first_temporal_kernel_size=4)
 
 
