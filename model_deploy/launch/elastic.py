@@ -104,7 +104,13 @@ class ElasticLauncher(Launcher):
         if self._done_since is not None and self._chief_has_ended_well():
             return 0 if self._is_time_to_end() else None
         if not self._running_workers() and not self._wanted:
-            return self._report_failure(self._lost[-1]) if self._lost else 0
+            if not self._lost:
+                return 0
+            if not self._restarts_left:
+                return self._report_failure(self._lost[-1])
+            # The chief was lost behind the others, maybe before its last checkpoint.
+            self._restarts_left -= 1
+            self._wanted += 1
         while self._wanted:
             self._wanted -= 1
             self._start_one_more()

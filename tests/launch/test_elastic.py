@@ -92,6 +92,33 @@ wait_for_world("0", "2")
     ]
 
 
+def test_chief_is_lost_behind_the_others(tmp_path):
+    """A new worker ends the run from what the others have left, however many there must be."""
+    source = """
+if number == "0":
+    while not os.path.exists(os.environ["MODEL_DEPLOY_WORLD"] + ".end"):
+        time.sleep(0.01)
+    time.sleep(0.3)
+    sys.exit(3)
+if number == "1":
+    open(os.environ["MODEL_DEPLOY_WORLD"] + ".end", "w").close()
+if number == "2":
+    ready()
+    wait_for_world("2")
+"""
+    status, lines = _launch(tmp_path, source, max_restarts=1, min_workers=2, grace_secs=1.0)
+    assert status == 0
+    assert lines == [
+        "world 1: worker 0, worker 1",
+        "worker 0 failed with exit status 3",
+        "starting worker 2",
+        "world 2: worker 2",
+    ]
+    status, lines = _launch(tmp_path, source, min_workers=2, grace_secs=1.0)
+    assert status == 3
+    assert "worker 0 failed with exit status 3; its last lines:" in lines
+
+
 def test_fewer_than_min_workers(tmp_path):
     """It waits for start_timeout, and says how many were there; the status is that of the lost."""
     source = 'sys.exit(3) if number == "1" else signal.pause()'
