@@ -22,7 +22,7 @@ def shared_out(counts: Any, num_replicas: int) -> Any:
     """What replicas have done in all, as if so many others had done it, the first ones the rest.
 
     Args:
-      counts: int64 [n], for any n.
+      counts: int64 [n], for any n; or a scalar, that of one.
       num_replicas: how many there are now.
 
     Returns:
@@ -34,5 +34,6 @@ def shared_out(counts: Any, num_replicas: int) -> Any:
         first = tf.range(num_replicas, dtype=tf.int64) < total % num_replicas
         return total // num_replicas + tf.cast(first, tf.int64)
 
+    counts = tf.reshape(counts, [-1])
     as_many = tf.equal(tf.size(counts), num_replicas)
     return tf.ensure_shape(tf.cond(as_many, lambda: counts, others), [num_replicas])

@@ -152,27 +152,44 @@ def check_fits(path: str, resume: str = "auto") -> None:
         raise ValueError(f"{rule}, got {path}, where {wrong}")
 
 
+def missing_counts(path: str) -> set[str]:
+    """Names of counts of the graph's replicas that a checkpoint does not have.
+
+    A single replica has none, and neither have those that train together: they count global steps.
+
+    Args:
+      path: name of the checkpoint.
+    """
+    shapes = tf.train.NewCheckpointReader(path).get_variable_to_shape_map()
+    return set(replica_counts()) - set(shapes)
+
+
 def describe_counts(path: str) -> list[str]:
-    """A line on each count of replicas that a checkpoint has for another number than the graph.
+    """A line on each count of the graph's replicas that is made of others in a checkpoint.
 
     Args:
       path: name of the checkpoint.
     """
     own = replica_counts()
     return [
-        f"{name} of {number} replicas in {path} is shared out among {own[name].shape[0]}"
+        f"{path} has {'the global step' if number is None else f'{name} of {number} replicas'}, "
+        f"which is shared out among {own[name].shape[0]} replicas"
         for name, number in _counts_of_others(path).items()
     ]
 
 
-def _counts_of_others(path: str) -> dict[str, int]:
-    """For how many replicas, if these are not those of the graph, by name."""
-    shapes = tf.train.NewCheckpointReader(path).get_variable_to_shape_map()
-    own = {name: each.shape.as_list() for name, each in replica_counts().items()}
-    saved = {name: shapes.get(name, []) for name in own}
-    return {
-        name: saved[name][0] for name in own if len(saved[name]) == 1 and saved[name] != own[name]
-    }
+def _counts_of_others(path: str) -> dict[str, int | None]:
+    """Counts of another number of replicas in a checkpoint, by name; None where it has none."""
+    reader = tf.train.NewCheckpointReader(path)
+    shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
+    found: dict[str, int | None] = {}
+    for name, variable in replica_counts().items():
+        shape = shapes.get(name)
+        if shape is None and types.get(tf.GraphKeys.GLOBAL_STEP) == tf.int64:
+            found[name] = None
+        elif shape is not None and len(shape) == 1 and shape != variable.shape.as_list():
+            found[name] = shape[0]
+    return found
 
 
 def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:

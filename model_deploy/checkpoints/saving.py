@@ -4,12 +4,13 @@ import functools
 import json
 import os
 import sys
+from collections.abc import Collection
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals
-from model_deploy.checkpoints.files import CHECKPOINT_NAME
+from model_deploy.checkpoints.files import CHECKPOINT_NAME, missing_counts
 from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.commands import replaced_file
 from model_deploy.replica_counts import replica_counts, shared_out
@@ -29,6 +30,7 @@ class CheckpointWriter:
       train_dir: folder to write to.
       keep: how many checkpoints to keep; only those of this run are ever deleted.
       device: where files are written and read: in a cluster, the chief's CPU.
+      first: path of the checkpoint that the run goes on from, or None.
 
     Attributes:
       device: as given.
@@ -36,7 +38,9 @@ class CheckpointWriter:
       newest: path of the newest checkpoint, that which was restored included, or None.
     """
 
-    def __init__(self, train_dir: str, keep: int, device: str = "") -> None:
+    def __init__(
+        self, train_dir: str, keep: int, device: str = "", first: str | None = None
+    ) -> None:
         self.device = device
         self._path = os.path.join(train_dir, CHECKPOINT_NAME)
         self._saved_step: int | None = None
@@ -44,6 +48,13 @@ class CheckpointWriter:
         # The graph goes to the events; written with each checkpoint it takes seconds.
         with tf.device(device):
             self.saver = tf.train.Saver(_saved(), max_to_keep=keep, save_relative_paths=True)
+            missing = missing_counts(first) if first else set()
+            self._of_first = tf.train.Saver(_saved(missing)) if missing else self.saver
+        self._first = first
+
+    def saver_of(self, checkpoint: str) -> Any:
+        """The `tf.train.Saver` that restores a checkpoint."""
+        return self._of_first if checkpoint == self._first else self.saver
 
     def save(self, session: Any, step: int) -> str:
         """Writes `model.ckpt-<step>`, unless it was the last one written; returns its path.
@@ -81,15 +92,22 @@ class CheckpointWriter:
             print(f"warning: {error}", file=sys.stderr, flush=True)
 
 
-def _saved() -> list[Any]:
-    """What `tf.train.Saver` saves by default, with counts of replicas that any number may set."""
+def _saved(missing: Collection[str] = ()) -> list[Any]:
+    """What `tf.train.Saver` saves by default, with counts of replicas that any number may set.
+
+    Args:
+      missing: counts that are to be restored from the global step.
+    """
     counts = replica_counts()
 
     def to_save(variable: Any) -> Any:
-        if variable.op.name not in counts:
+        name = variable.op.name
+        if name not in counts:
             return variable
         convert = functools.partial(shared_out, num_replicas=variable.shape[0])
-        return internals.restored_by(variable, convert)
+        return internals.restored_by(
+            variable, convert, tf.GraphKeys.GLOBAL_STEP if name in missing else name
+        )
 
     others = tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS)
     return [*map(to_save, tf.global_variables()), *others]

@@ -17,7 +17,7 @@ def is_resource_variable(variable: Any) -> bool:
     return bool(resource_variable_ops.is_resource_variable(variable))
 
 
-def restored_by(variable: Any, convert: Callable[[Any], Any]) -> Any:
+def restored_by(variable: Any, convert: Callable[[Any], Any], saved_as: str | None = None) -> Any:
     """A variable for a `tf.train.Saver`, which sets it to what `convert` makes of a saved tensor.
 
     Wraps `saveable_object.SaveableObject` and `saveable_object.SaveSpec`.
@@ -25,15 +25,15 @@ def restored_by(variable: Any, convert: Callable[[Any], Any]) -> Any:
     Args:
       variable: a resource variable.
       convert: from a tensor of any shape to one of that of the variable.
+      saved_as: name of the saved tensor, of the same type; by default that of the variable.
     """
-    return _RestoredBy(variable, convert)
+    return _RestoredBy(variable, convert, saved_as or variable.op.name)
 
 
 class _RestoredBy(SaveableObject):
-    def __init__(self, variable: Any, convert: Callable[[Any], Any]) -> None:
-        name = variable.op.name
-        spec = SaveSpec(variable.read_value(), "", name, variable.dtype)
-        super().__init__(variable, [spec], name)
+    def __init__(self, variable: Any, convert: Callable[[Any], Any], saved_as: str) -> None:
+        spec = SaveSpec(variable.read_value(), "", saved_as, variable.dtype)
+        super().__init__(variable, [spec], variable.op.name)
         self._convert = convert
 
     def restore(self, restored_tensors: Sequence[Any], restored_shapes: Any) -> Any:

@@ -218,7 +218,7 @@ def _chief_start(
             print(line, flush=True)
     clear_end(folder)
     device = f"{cluster.own.device}/device:CPU:0" if cluster else ""
-    writer = CheckpointWriter(folder, options.keep_checkpoints, device)
+    writer = CheckpointWriter(folder, options.keep_checkpoints, device, checkpoint)
     return start._replace(is_chief=True, writer=writer, checkpoint=checkpoint, init_fn=init_fn)
 
 

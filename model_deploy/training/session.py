@@ -122,7 +122,7 @@ class SessionOpener:
         session = self._manager.prepare_session(
             self._master,
             init_op=self._init_op,
-            saver=start.writer.saver if start.writer and checkpoint else None,
+            saver=start.writer.saver_of(checkpoint) if start.writer and checkpoint else None,
             checkpoint_filename_with_path=checkpoint,
             config=self._config,
             init_fn=start.init_fn,

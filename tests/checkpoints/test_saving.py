@@ -64,43 +64,47 @@ def test_a_full_disk(tmp_path, session, capsys):
 
 def _counting(folder, num_replicas, restored=None, counts=None):
     """A checkpoint with counts of so many replicas, set or restored; and what was said of those."""
+    folder.mkdir()
     with tf.Graph().as_default(), tf.Session() as session:
         step = tf.train.get_or_create_global_step()
-        counted = tf.get_variable("done", [num_replicas], tf.int64, use_resource=True)
-        note_replica_counts(counted)
-        writer = CheckpointWriter(str(folder), keep=5)
+        counted = []
+        if num_replicas:
+            counted = [tf.get_variable("done", [num_replicas], tf.int64, use_resource=True)]
+            note_replica_counts(*counted)
         said = []
         if restored is None:
-            session.run([step.assign(7), counted.assign(counts)])
+            writer = CheckpointWriter(str(folder), keep=5)
+            session.run([step.assign(7), *(each.assign(counts) for each in counted)])
         else:
             check_fits(restored)
             said = describe_counts(restored)
-            writer.saver.restore(session, restored)
+            writer = CheckpointWriter(str(folder), keep=5, first=restored)
+            writer.saver_of(restored).restore(session, restored)
         assert session.run(step) == 7
-        return writer.save(session, 7), session.run(counted).tolist(), said
+        found = session.run(counted[0]).tolist() if counted else []
+        return writer.save(session, 7), found, said
 
 
 @pytest.mark.parametrize(
-    ("counts", "expected"),
+    ("counts", "expected", "what"),
     [
-        ([15, 5], [7, 7, 6]),
-        ([4, 4, 4, 4], [6, 5, 5]),
-        ([2], [1, 1, 0]),
-        ([9, 0, 1], [9, 0, 1]),
+        ([15, 5], [7, 7, 6], "done of 2 replicas"),
+        ([4, 4, 4, 4], [6, 5, 5], "done of 4 replicas"),
+        ([2], [1, 1, 0], "done of 1 replicas"),
+        ([9, 0, 1], [9, 0, 1], None),
+        ([], [3, 2, 2], "the global step"),
     ],
 )
-def test_counts_of_another_number_of_replicas(tmp_path, counts, expected):
+def test_counts_of_another_number_of_replicas(tmp_path, counts, expected, what):
     """What replicas have done is shared out among those that go on; as many keep their own."""
-    (before, after, again) = (tmp_path / name for name in ("before", "after", "again"))
-    for folder in (before, after, again):
-        folder.mkdir()
-    first, found, _ = _counting(before, len(counts), counts=counts)
+    first, found, _ = _counting(tmp_path / "before", len(counts), counts=counts)
     assert found == counts
-    second, found, said = _counting(after, 3, first)
+    second, found, said = _counting(tmp_path / "after", 3, first)
     assert found == expected
-    line = f"done of {len(counts)} replicas in {first} is shared out among 3"
-    assert said == ([] if len(counts) == 3 else [line])
-    assert _counting(again, 3, second)[1:] == (expected, [])
+    line = f"{first} has {what}, which is shared out among 3 replicas"
+    assert said == ([] if what is None else [line])
+    assert _counting(tmp_path / "again", 3, second)[1:] == (expected, [])
+    assert _counting(tmp_path / "alone", 0, second)[1:] == ([], [])
 
 
 KILLED_WHILE_SAVING = """
