@@ -35,9 +35,8 @@ def test_bytes_are_those_of_the_plan(row):
     """
     planned = row.planned
     assert 1.0 <= row.worker_received * 1e6 / planned.worker_bytes < 1.08
-    assert (
-        1.0 <= row.worker_sent * 1e6 / planned.worker_bytes < (1.2 if row.workers == 16 else 1.08)
-    )
+    again = 0.1 if row.ps and row.workers == 16 else 0.0
+    assert 1.0 <= row.worker_sent * 1e6 / planned.worker_bytes < 1.08 + again
     if row.ps:
         for moved in (row.ps_sent, row.ps_received):
             assert 1.0 <= moved * 1e6 * row.workers / planned.ps_bytes < 1.08

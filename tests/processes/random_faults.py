@@ -16,8 +16,6 @@ import threading
 import time
 from pathlib import Path
 
-import tensorflow.compat.v1 as tf
-
 from model_deploy.cluster import WORKER, WORLD_FILE, World, ready_file, write_world
 from model_deploy.launch import ReservedPorts
 from model_deploy.launch.task import task_configs
@@ -36,7 +34,34 @@ _ASYNCHRONOUS = [
 ]
 
 
-class WorldByHand:
+class _ByHand:
+    """Workers that this process starts and hits, by their names."""
+
+    def __init__(self):
+        self._workers, self._struck = {}, []
+
+    @property
+    def is_running(self):
+        """Whether no worker has come to the end."""
+        return all(process.is_running or process.wait() for process in self._workers.values())
+
+    def living(self):
+        """The workers that have started and not ended."""
+        return [name for name, process in self._workers.items() if process.is_running]
+
+    def signal(self, name, signum):
+        """Sends a signal to a worker."""
+        self._workers[name].signal(signum)
+        if signum in _ENDING:
+            self._struck.append(self._workers[name])
+
+    def _wait_for_the_struck(self):
+        """Those that were killed, or asked to end, have ended."""
+        for process in self._struck:
+            process.wait()
+
+
+class WorldByHand(_ByHand):
     """An elastic run without the launcher: this process starts workers, and keeps their world.
 
     Args:
@@ -51,7 +76,8 @@ class WorldByHand:
         self._folder, self._processes, self._steps = folder, processes, steps
         self._step_secs, self._num_ps = step_secs, num_ps
         self._path = folder / "world.json"
-        self._workers, self._slots, self._ports, self._struck = {}, {}, [], []
+        super().__init__()
+        self._slots, self._ports = {}, []
         self._fixed = self._reserve(WORKERS + num_ps).addresses
         self._configs = dict(task_configs(WORKERS, self._fixed)) if num_ps else {}
         self._servers = [
@@ -66,21 +92,6 @@ class WorldByHand:
         self._ended = threading.Event()
         self._operator = threading.Thread(target=self._keep_world)
         self._operator.start()
-
-    @property
-    def is_running(self):
-        """Whether no worker has come to the end."""
-        return all(process.is_running or process.wait() for process in self._workers.values())
-
-    def living(self):
-        """The workers that have started and not ended."""
-        return [number for number, process in self._workers.items() if process.is_running]
-
-    def signal(self, number, signum):
-        """Sends a signal to a worker."""
-        self._workers[number].signal(signum)
-        if signum in _ENDING:
-            self._struck.append(self._workers[number])
 
     def add(self):
         """Starts one more, if there is a place."""
@@ -101,8 +112,7 @@ class WorldByHand:
 
     def end(self):
         """Lets steps be fast, and checks the end; returns the longest pause."""
-        for process in self._struck:
-            process.wait()
+        self._wait_for_the_struck()
         living = self.living()
         try:
             Processes.wait_until(lambda: set(living) <= set(self._world.workers))
@@ -113,7 +123,8 @@ class WorldByHand:
         finally:
             self.close()
         logs = [process.log for process in self._workers.values()]
-        return check_end(self._folder, self._steps, logs)
+        test_elastic.check_run(self._folder, WORKERS, self._steps, logs)
+        return test_elastic.longest_pause(*logs)
 
     def close(self):
         """Ends the operator."""
@@ -161,7 +172,6 @@ class ElasticByLauncher:
     """An elastic run by the launcher; the arguments are those of `WorldByHand`."""
 
     def __init__(self, folder, processes, steps, *, step_secs, num_ps):
-        self._folder, self._steps = folder, steps
         way = ["--elastic", f"--num_ps={num_ps}"] if num_ps else []
         self._launch = test_elastic.ElasticLaunch(
             folder, processes, WORKERS, steps, step_secs=step_secs, way=way
@@ -181,43 +191,27 @@ class ElasticByLauncher:
     def end(self):
         """Checks the end; returns the longest pause."""
         self._launch.end()
-        names = set(re.findall(r"^(worker \d+)\|", self._launch.process.log, re.MULTILINE))
-        return check_end(self._folder, self._steps, map(self._launch.log, names))
+        return test_elastic.longest_pause(*self._launch.logs())
 
     def close(self):
         """Nothing is left to be ended."""
 
 
-class AsynchronousByHand:
+class AsynchronousByHand(_ByHand):
     """Asynchronous workers that this process starts, and starts again.
 
     The arguments are those of `WorldByHand`.
     """
 
     def __init__(self, folder, processes, steps, *, step_secs, num_ps):
+        super().__init__()
         self._folder, self._processes, self._steps = folder, processes, steps
         self._step_secs = step_secs
         self._ports = ReservedPorts(WORKERS + num_ps)
         self._configs = dict(task_configs(WORKERS, self._ports.addresses))
         self._servers = [self._start(name) for name in self._configs if name.startswith("ps")]
-        self._workers, self._struck = {}, []
         for _ in range(2):
             self.add()
-
-    @property
-    def is_running(self):
-        """Whether no worker has come to the end."""
-        return all(process.is_running or process.wait() for process in self._workers.values())
-
-    def living(self):
-        """The workers that have started and not ended."""
-        return [name for name, process in self._workers.items() if process.is_running]
-
-    def signal(self, name, signum):
-        """Sends a signal to a worker."""
-        self._workers[name].signal(signum)
-        if signum in _ENDING:
-            self._struck.append(self._workers[name])
 
     def add(self):
         """Starts the first that does not run, the chief before others."""
@@ -232,8 +226,7 @@ class AsynchronousByHand:
 
     def end(self):
         """Lets steps be fast, and checks the end."""
-        for process in self._struck:
-            process.wait()
+        self._wait_for_the_struck()
         if "worker 0" not in self.living():
             self.add()
         for name in self.living():
@@ -242,7 +235,7 @@ class AsynchronousByHand:
         ended = {name: self._workers[name].wait() for name in self.living()}
         assert not any(ended.values()), ended
         assert [server.wait() for server in self._servers] == [0] * len(self._servers)
-        check_last_step(self._folder, self._steps)
+        test_elastic.check_last_step(self._folder, self._steps)
 
     def close(self):
         """Gives the ports back."""
@@ -293,7 +286,7 @@ class AsynchronousByLauncher:
         """Lets steps be fast, and checks the end."""
         (self._folder / "fast").touch()
         assert self._launch.wait() == 0, self._launch.log
-        check_last_step(self._folder, self._steps)
+        test_elastic.check_last_step(self._folder, self._steps)
 
     def close(self):
         """Nothing is left to be ended."""
@@ -331,20 +324,6 @@ def asynchronous_program(folder, steps, step_secs):
         f"--gate={folder / 'fast'}",
         f"--step_secs={step_secs}",
     ]
-
-
-def check_last_step(folder, steps):
-    """The newest checkpoint is of the last step."""
-    path = tf.train.latest_checkpoint(str(folder / "train"))
-    assert tf.train.load_checkpoint(path).get_tensor("global_step") == steps
-
-
-def check_end(folder, steps, logs):
-    """Checks weights, and that no step is lost; returns the longest pause of any worker."""
-    test_elastic.check_weights(folder, WORKERS, steps)
-    made = {log: test_elastic.made_in(log) for log in logs}
-    assert {step for each in made.values() for step, _ in each} == set(range(1, steps + 1))
-    return max(test_elastic.longest_pause(log) for log, each in made.items() if len(each) > 1)
 
 
 def disturb(folder, way, seed, secs):

@@ -73,14 +73,16 @@ class ElasticLaunch:
             message=lambda: self.process.log,
         )
 
+    def logs(self):
+        """What each worker has printed."""
+        names = set(re.findall(r"^(worker \d+)\|", self.process.log, re.MULTILINE))
+        return [self.log(name) for name in names]
+
     def end(self):
         """Lets steps be fast, and checks the end: exit status and weights, and no step is lost."""
         (self._folder / "fast").touch()
         assert self.process.wait() == 0, self.process.log
-        check_weights(self._folder, self._shares, self._steps)
-        names = set(re.findall(r"^(worker \d+)\|", self.process.log, re.MULTILINE))
-        made = {step for name in names for step, _ in made_in(self.log(name))}
-        assert made == set(range(1, self._steps + 1))
+        check_run(self._folder, self._shares, self._steps, self.logs())
 
 
 def flags_of_run(folder, steps):
@@ -91,11 +93,23 @@ def flags_of_run(folder, steps):
     ]
 
 
-def check_weights(folder, shares, steps):
-    """The newest checkpoint is of the last step, and has the weights of the undisturbed run."""
+def check_run(folder, shares, steps, logs):
+    """The weights are those of the undisturbed run, and each step was made."""
+    check_weights(folder, shares, steps)
+    assert {step for log in logs for step, _ in made_in(log)} == set(range(1, steps + 1))
+
+
+def check_last_step(folder, steps):
+    """The newest checkpoint is of the last step; returns its values."""
     path = tf.train.latest_checkpoint(str(folder / "train"))
     values = tf.train.load_checkpoint(path)
     assert values.get_tensor("global_step") == steps
+    return values
+
+
+def check_weights(folder, shares, steps):
+    """The newest checkpoint is of the last step, and has the weights of the undisturbed run."""
+    values = check_last_step(folder, steps)
     names = ("weights", "bias", "state")
     found = np.concatenate([np.ravel(values.get_tensor(name)) for name in names])
     expected = undisturbed(steps, shares)
@@ -108,10 +122,10 @@ def made_in(log):
     return [(int(step), float(at)) for step, at in re.findall(r"made (\d+) at ([\d.]+)\n", log)]
 
 
-def longest_pause(log):
-    """The longest time between two steps of one worker, in seconds."""
-    times = [at for _, at in made_in(log)]
-    return max(after - before for before, after in itertools.pairwise(times))
+def longest_pause(*logs):
+    """The longest time between two steps of any worker, in seconds."""
+    times = [[at for _, at in made_in(log)] for log in logs]
+    return max(after - before for each in times for before, after in itertools.pairwise(each))
 
 
 @pytest.mark.slow
