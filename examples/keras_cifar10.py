@@ -55,7 +55,7 @@ class KerasOptions(ClusterOptions, training.LoopOptions):
     num_workers: int = option(2, "workers to start with --num_ps", minimum=1)
     batch_size: int = option(128, "images per clone and step", minimum=1)
     max_steps: int = option(
-        5859, "number of the last step; default: 30 epochs of CIFAR-10", minimum=1
+        4687, "number of the last step; default: 24 epochs of CIFAR-10", minimum=1
     )
     precision: str = option(
         "float32", "arithmetic of convolutions and products", choices=PRECISIONS

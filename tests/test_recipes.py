@@ -81,7 +81,7 @@ def test_epochs_of_the_recipes():
     assert examples == 256 * 50_000
     resnet = _settings("cifar10.yaml")
     examples = resnet["max_number_of_steps"] * resnet["global_batch_size"]
-    assert round(examples / 50_000) == 40
+    assert round(examples / 50_000) == 28
 
 
 def _write_checkpoint(settings, image_size):
