@@ -35,7 +35,7 @@ WITH_TENSORS = _table(
     inputs: ArraySource Augmentation EvalBatches Order Preprocessing RecordDataset Texts
         TrainBatches eval_batches read_idx read_texts register_preprocessing train_batches
     internals: LayerWatcher NewOp add_loop_inputs add_outputs inline_callable is_reference
-        partitioned_variable regularizers replace_input set_slice_of slice_of
+        partitioned_variable regularizers replace_input restored_by set_slice_of slice_of
         taking_batch_moments_by uses_weight_decay
     optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer averages_to_restore
         build_learning_rate build_optimizer layer_name moving_average_update weight_decay_note
@@ -58,8 +58,8 @@ WITHOUT_TENSORS = _table(
     batch_norm: BatchNorms computing_gradients
     checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
-        excluded_names few find_checkpoint fitting_checkpoint is_checkpoint is_lost_connection
-        mark_end report_unfinished restore_fn resume_under_way table
+        describe_counts excluded_names few find_checkpoint fitting_checkpoint is_checkpoint
+        is_lost_connection mark_end report_unfinished restore_fn resume_under_way table
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World begun_file
@@ -91,7 +91,7 @@ WITHOUT_TENSORS = _table(
     launch: ElasticLauncher ElasticServersLauncher JoiningLauncher LaunchOptions Launcher
         ReservedPorts
     layouts: computing_in_layout describe_layout
-    parameter_servers: Fence note_fence noted_fence
+    parameter_servers: Fence note_fence noted_fence repeats_steps
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
     placement_picture: draw_deployment
