@@ -142,7 +142,7 @@ def check_fits(path: str, resume: str = "auto") -> None:
     Raises:
       ValueError: naming the first variables that it lacks or has in another shape.
     """
-    others = _counts_of_others(path)
+    others = counts_of_others(path)
     variables = {each.op.name: each for each in tf.global_variables() if each.op.name not in others}
     wrong = describe_misfits(path, variables)
     if wrong:
@@ -150,18 +150,6 @@ def check_fits(path: str, resume: str = "auto") -> None:
         if resume not in ("auto", "never"):
             rule = "resume must be a checkpoint of this model"
         raise ValueError(f"{rule}, got {path}, where {wrong}")
-
-
-def missing_counts(path: str) -> set[str]:
-    """Names of counts of the graph's replicas that a checkpoint does not have.
-
-    A single replica has none, and neither have those that train together: they count global steps.
-
-    Args:
-      path: name of the checkpoint.
-    """
-    shapes = tf.train.NewCheckpointReader(path).get_variable_to_shape_map()
-    return set(replica_counts()) - set(shapes)
 
 
 def describe_counts(path: str) -> list[str]:
@@ -174,16 +162,26 @@ def describe_counts(path: str) -> list[str]:
     return [
         f"{path} has {'the global step' if number is None else f'{name} of {number} replicas'}, "
         f"which is shared out among {own[name].shape[0]} replicas"
-        for name, number in _counts_of_others(path).items()
+        for name, number in counts_of_others(path).items()
     ]
 
 
-def _counts_of_others(path: str) -> dict[str, int | None]:
-    """Counts of another number of replicas in a checkpoint, by name; None where it has none."""
+def counts_of_others(path: str) -> dict[str, int | None]:
+    """Counts that a checkpoint has for another number of replicas than the graph: for which.
+
+    None for a count that it does not have: a single replica has none, and neither have those that
+    train together.  They count global steps.
+
+    Args:
+      path: name of the checkpoint.
+    """
+    own = replica_counts()
+    if not own:
+        return {}
     reader = tf.train.NewCheckpointReader(path)
     shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
     found: dict[str, int | None] = {}
-    for name, variable in replica_counts().items():
+    for name, variable in own.items():
         shape = shapes.get(name)
         if shape is None and types.get(tf.GraphKeys.GLOBAL_STEP) == tf.int64:
             found[name] = None

@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals
-from model_deploy.checkpoints.files import CHECKPOINT_NAME, missing_counts
+from model_deploy.checkpoints.files import CHECKPOINT_NAME, counts_of_others
 from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.commands import replaced_file
 from model_deploy.replica_counts import replica_counts, shared_out
@@ -48,7 +48,8 @@ class CheckpointWriter:
         # The graph goes to the events; written with each checkpoint it takes seconds.
         with tf.device(device):
             self.saver = tf.train.Saver(_saved(), max_to_keep=keep, save_relative_paths=True)
-            missing = missing_counts(first) if first else set()
+            others = counts_of_others(first) if first else {}
+            missing = [name for name, number in others.items() if number is None]
             self._of_first = tf.train.Saver(_saved(missing)) if missing else self.saver
         self._first = first
 

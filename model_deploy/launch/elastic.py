@@ -106,10 +106,9 @@ class ElasticLauncher(Launcher):
         if not self._running_workers() and not self._wanted:
             if not self._lost:
                 return 0
-            if not self._restarts_left:
-                return self._report_failure(self._lost[-1])
             # The chief was lost behind the others, maybe before its last checkpoint.
-            self._restarts_left -= 1
+            if not self._takes_restart():
+                return self._report_failure(self._lost[-1])
             self._wanted += 1
         while self._wanted:
             self._wanted -= 1
@@ -143,8 +142,7 @@ class ElasticLauncher(Launcher):
             return
         self._lost.append(task)
         self._say(f"{task.name} {task.ending}")
-        if self._restarts_left and self._done_since is None:
-            self._restarts_left -= 1
+        if self._done_since is None and self._takes_restart():
             self._wanted += 1
 
     def _chief_has_ended_well(self) -> bool:

@@ -42,9 +42,8 @@ class ElasticServersLauncher(ElasticLauncher):
 
     def _restart_server(self, server: TaskProcess) -> bool:
         """Starts a parameter server again that has failed; returns whether a restart was left."""
-        if not self._restarts_left:
+        if not self._takes_restart():
             return False
-        self._restarts_left -= 1
         self._say(f"{server.name} {server.ending}: starting it again")
         self._start(server)
         return True

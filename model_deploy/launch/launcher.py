@@ -218,9 +218,8 @@ class Launcher:
 
     def _restart(self, failed: TaskProcess) -> bool:
         """Starts a failed task again, or all; returns whether a restart was left."""
-        if self._restarts_left == 0:
+        if not self._takes_restart():
             return False
-        self._restarts_left -= 1
         what = f"{failed.name} {failed.ending}"
         if self._chief.returncode == 0:
             # Nobody would be there for it.
@@ -233,6 +232,13 @@ class Launcher:
             self._end_all()
         for task in self._tasks if self._options.restarts_all else [failed]:
             self._start(task)
+        return True
+
+    def _takes_restart(self) -> bool:
+        """Counts one more restart; False if none was left."""
+        if not self._restarts_left:
+            return False
+        self._restarts_left -= 1
         return True
 
     def _start(self, task: TaskProcess) -> None:
