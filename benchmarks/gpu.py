@@ -20,7 +20,7 @@ from benchmarks import torch_peer
 from benchmarks.child import measure_in_new_process
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
 from benchmarks.gpu_work import MEMORY, RATE, GpuWork, gpu_name
-from model_deploy import visible_gpus
+from model_deploy.processes import visible_gpus
 
 NETWORKS = ("resnet_v1_50", "inception_v3", "mobilenet_v1", "vgg_16")
 BATCH_SIZES = (64, 256)

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 
 from benchmarks.frame import Absent, Benchmark, Measure, Settings, run_command
-from model_deploy.precision import PRECISIONS
+from model_deploy.settings import PRECISIONS
 
 _ROOT = pathlib.Path(__file__).parents[1]
 # A rate that ends at 0: accuracies jump less from one evaluation to the next.

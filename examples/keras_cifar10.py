@@ -36,7 +36,7 @@ with without_tensorflow_notices():
     from model_deploy.cluster import ClusterOptions, end_process
     from model_deploy.commands import named_as, option, run_command
     from model_deploy.keras import deploy_model, export_checkpoint
-    from model_deploy.precision import PRECISIONS
+    from model_deploy.settings import PRECISIONS
 
 CLASSES = 10
 LABEL_SMOOTHING = 0.2

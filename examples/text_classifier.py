@@ -23,7 +23,7 @@ with without_tensorflow_notices():
 
     from model_deploy import DeploymentConfig, deploy, inputs, split_batch, train, training
     from model_deploy.commands import option, run_command
-    from model_deploy.precision import PRECISIONS
+    from model_deploy.settings import PRECISIONS
     from nets import nets_factory
 
 SENTENCES = pathlib.Path(__file__).parent / "data" / "sentences.tsv"

@@ -15,9 +15,14 @@ if TYPE_CHECKING:
     from model_deploy.clones import Clone, create_clones
     from model_deploy.config import DeploymentConfig
     from model_deploy.deployment import DeployedModel, batches_taken, deploy, optimize_clones
+    from model_deploy.describing import (
+        DeviceRow,
+        PlacementReport,
+        TransferRow,
+        describe,
+        draw_deployment,
+    )
     from model_deploy.gradients import average_gradients
-    from model_deploy.placement_picture import draw_deployment
-    from model_deploy.placement_report import DeviceRow, PlacementReport, TransferRow, describe
     from model_deploy.randomness import random_by_step
     from model_deploy.training import train
 
@@ -48,16 +53,16 @@ _MODULES = {
     "Clone": "clones",
     "DeployedModel": "deployment",
     "DeploymentConfig": "config",
-    "DeviceRow": "placement_report",
-    "PlacementReport": "placement_report",
-    "TransferRow": "placement_report",
+    "DeviceRow": "describing",
+    "PlacementReport": "describing",
+    "TransferRow": "describing",
     "average_gradients": "gradients",
     "batches_taken": "deployment",
     "create_clones": "clones",
     "current_clone": "clone_scopes",
     "deploy": "deployment",
-    "describe": "placement_report",
-    "draw_deployment": "placement_picture",
+    "describe": "describing",
+    "draw_deployment": "describing",
     "optimize_clones": "deployment",
     "random_by_step": "randomness",
     "split_batch": "batches",

@@ -29,8 +29,18 @@ def check_whole(field: str, value: object, minimum: int) -> None:
     check_at_least(field, int(value), minimum)
 
 
-def check_choice(field: str, name: str, names: Iterable[str]) -> None:
-    """Checks a name whose valid ones are known only when the program runs.
+def check_bool(field: str, value: object) -> None:
+    """Checks that a value is True or False, and no number that stands for one.
+
+    Raises:
+      ValueError: naming the field, the rule and `value`.
+    """
+    if not isinstance(value, bool):
+        raise ValueError(f"{field} must be True or False, got {value!r}")
+
+
+def check_choice(field: str, name: object, names: Iterable[str]) -> None:
+    """Checks that a value is one of several names.
 
     Raises:
       ValueError: naming the field, the valid names and `name`.

@@ -5,14 +5,14 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import compilation, gpus, graph_walk, internals, placement
+from model_deploy import gpus, graph_walk, internals, placement
 from model_deploy import gradients as gradients_lib
 from model_deploy.accumulation import PartGradients, accumulate
-from model_deploy.batch_norm import computing_gradients
 from model_deploy.clones import Clone, origin_of, parts_by_clone
 from model_deploy.copying import calls_functions
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import Losses
+from model_deploy.rewrites import compilation, computing_gradients
 
 
 def compute_clone_gradients(

@@ -5,16 +5,14 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import compilation, graph_walk, slim
-from model_deploy.all_reduce import Collectives
-from model_deploy.batch_norm import BatchNorms
+from model_deploy import graph_walk, slim
+from model_deploy.collectives import Collectives
 from model_deploy.clone_scopes import building_clone
 from model_deploy.config import DeploymentConfig
 from model_deploy.copying import CopiedModel, Twins
-from model_deploy.keras_models import seeing_layers
-from model_deploy.layouts import computing_in_layout
+from model_deploy.keras_layers import seeing_layers
 from model_deploy.parameter_servers import share_reads
-from model_deploy.precision import computing_in
+from model_deploy.rewrites import BatchNorms, compilation, computing_in, computing_in_layout
 
 # The graph's list of `_Record`s, so that a second deployment in a graph can tell
 # what the first one made.  Not a string: those collections go into checkpoints.

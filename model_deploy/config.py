@@ -9,14 +9,21 @@ import tensorflow.compat.v1 as tf
 from model_deploy import placement
 from model_deploy.checks import check_whole
 from model_deploy.config_checks import check_config
-from model_deploy.gpus import GpuSettings
-from model_deploy.loss_scale import DYNAMIC
+from model_deploy.settings import (
+    ArithmeticSettings,
+    CloneSettings,
+    ElasticSettings,
+    GpuSettings,
+    WaySettings,
+)
 
 DeviceFunction = Callable[[Any], str]
 
 
 @dataclasses.dataclass(frozen=True)
-class DeploymentConfig(GpuSettings):
+class DeploymentConfig(
+    WaySettings, CloneSettings, ArithmeticSettings, GpuSettings, ElasticSettings
+):
     """Where one process places its clones, variables and inputs.
 
     One process, four GPUs: `DeploymentConfig(num_clones=4)`.  The same on each of
@@ -35,42 +42,12 @@ class DeploymentConfig(GpuSettings):
       num_ps_tasks: number of parameter servers; 0 keeps the variables in this process.
       worker_job_name: job of the workers.
       ps_job_name: job of the parameter servers.
-      ps_strategy: how variables are spread over ps tasks: `round_robin` in the order
-        in which they are made, or `balanced` by bytes (see also `partitioner`).
-      all_reduce: each clone keeps its own copy of the variables, on its own device, and
-        clones and replicas exchange gradients; without parameter servers.
-      devices_per_clone: devices over which a clone spreads its stages; clone i owns
-        the devices i * k to i * k + k - 1.  `model_fn` places ops on them by
-        `with tf.device(config.stage_device(current_clone(), stage))`; what it does not
-        place is on the first one.
-      copy_clones: call `model_fn` for the first clone only, and copy for the others what
-        it built, gradients too.  Building many clones takes much less time.  `model_fn`
-        must get its batches by `next` on iterators that are its arguments, and may not
-        depend on other Python state; what cannot be copied is a `ValueError`.
-      accumulate_steps: batches of each clone in an update.  They are *parts* of the clone,
-        which run one after the other, so that the memory is that of one; `model_fn` is called
-        (or copied) for each part.
-      precision: what convolutions, matrix products and what lies between them are computed in:
-        `float32`, `bfloat16` or `float16`.  Variables, statistics, norms, softmax, losses,
-        gradients of variables and updates are float32.
-      loss_scale: what losses are multiplied by before gradients are taken: a number, or
-        `dynamic`; see `loss_scale`.  None is `dynamic` for float16, and no scale for others.
-      xla: compile each clone's part of a step, as far as XLA can; on CPUs that is slower.
-      sync_batch_norm: take mean and variance of batch norms over the clones of the process, with
-        `all_reduce` over those of all replicas, as one clone would on the whole batch.  With
-        `accumulate_steps` over parts of the same index, for those of a clone run in turn.
-      wire_precision: type in which gradients and, from parameter servers, variables of float32
-        cross process borders in the steps that `deploy` builds: `float32`, or `bfloat16` for
-        half of the bytes.  They are summed, updated and saved in float32; integers and
-        variables that are not trained cross as they are.  For several processes only.
-      global_parts: parts of a clone in an update over all replicas, where with `all_reduce`, or
-        synchronous replicas on parameter servers, some take more than others, see
-        docs/elastic.md; each counts by its `accumulate_steps`.  An update then begins only when
-        all that replicas exchange has arrived.
-      first_part: with `global_parts`, the number of this replica's first one.
-      worker_task: index of this worker's task among TensorFlow's servers, where that is not
-        `replica_id`.
-      aggregate_on, gpu_memory_fraction, tf32, data_format: of GPUs, see `gpus.GpuSettings`.
+      other keywords: of groups, each with a docstring of its own in `model_deploy.settings`:
+        `WaySettings` (all_reduce, asynchronous, replicas_to_aggregate, ps_strategy),
+        `CloneSettings` (devices_per_clone, copy_clones, accumulate_steps), `ArithmeticSettings`
+        (precision, loss_scale, xla, sync_batch_norm, wire_precision), `GpuSettings`
+        (aggregate_on, gpu_memory_fraction, tf32, data_format), `ElasticSettings`
+        (global_parts, first_part, worker_task).
 
     Raises:
       ValueError: for a value that breaks one of these rules.  The message names the
@@ -84,19 +61,6 @@ class DeploymentConfig(GpuSettings):
     num_ps_tasks: int = 0
     worker_job_name: str = "worker"
     ps_job_name: str = "ps"
-    ps_strategy: str = dataclasses.field(default="round_robin", kw_only=True)
-    all_reduce: bool = dataclasses.field(default=False, kw_only=True)
-    devices_per_clone: int = dataclasses.field(default=1, kw_only=True)
-    copy_clones: bool = dataclasses.field(default=False, kw_only=True)
-    accumulate_steps: int = dataclasses.field(default=1, kw_only=True)
-    precision: str = dataclasses.field(default="float32", kw_only=True)
-    loss_scale: float | str | None = dataclasses.field(default=None, kw_only=True)
-    xla: bool = dataclasses.field(default=False, kw_only=True)
-    sync_batch_norm: bool = dataclasses.field(default=False, kw_only=True)
-    wire_precision: str = dataclasses.field(default="float32", kw_only=True)
-    global_parts: int | None = dataclasses.field(default=None, kw_only=True)
-    first_part: int = dataclasses.field(default=0, kw_only=True)
-    worker_task: int | None = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.aggregate_on == "all_reduce":
@@ -221,13 +185,6 @@ class DeploymentConfig(GpuSettings):
         if self.global_parts is None:
             return 1 / self.num_replicas
         return self.accumulate_steps / self.global_parts
-
-    @property
-    def scales_losses_by(self) -> float | str | None:
-        """The loss scale, a number or `dynamic`; None where losses are not scaled."""
-        if self.loss_scale is None and self.precision == "float16":
-            return DYNAMIC
-        return self.loss_scale
 
     @property
     def batch_norm_clones(self) -> int:

@@ -1,19 +1,13 @@
-"""What is wrong with a `DeploymentConfig`."""
+"""What is wrong with a `DeploymentConfig`: fields by themselves, and what does not go together."""
 
+import numbers
 import re
 from typing import Any
 
-from model_deploy import placement
-from model_deploy.checks import check_whole
-from model_deploy.gpus import check_settings
-from model_deploy.loss_scale import check_loss_scale
-from model_deploy.precision import check_precision
+from model_deploy.checks import check_bool, check_whole
 
 # TensorFlow's own rule for job names, see `DeviceSpec.from_string`.
 _JOB_NAME = re.compile(r"[a-zA-Z][\w]*", re.ASCII)
-
-# How float32 values may cross process borders.
-WIRE_PRECISIONS = ("float32", "bfloat16")
 
 
 def check_config(config: Any) -> None:
@@ -23,31 +17,31 @@ def check_config(config: Any) -> None:
       ValueError: for a value that breaks a rule, naming the field, the rule and the value.
     """
     check_whole("num_clones", config.num_clones, 1)
-    check_whole("devices_per_clone", config.devices_per_clone, 1)
-    check_whole("accumulate_steps", config.accumulate_steps, 1)
-    for field in ("clone_on_cpu", "all_reduce", "copy_clones", "sync_batch_norm", "xla"):
-        value = getattr(config, field)
-        if not isinstance(value, bool):
-            raise ValueError(f"{field} must be True or False, got {value!r}")
+    check_bool("clone_on_cpu", config.clone_on_cpu)
     check_whole("replica_id", config.replica_id, 0)
     check_whole("num_replicas", config.num_replicas, 1)
     check_whole("num_ps_tasks", config.num_ps_tasks, 0)
-    if config.worker_task is not None:
-        check_whole("worker_task", config.worker_task, 0)
     if config.replica_id >= config.num_replicas:
         raise ValueError(
             f"replica_id must be less than num_replicas={config.num_replicas}, "
             f"got {config.replica_id}"
         )
-    _check_all_reduce(config)
-    _check_copies(config)
-    _check_parts(config)
     _check_names(config)
-    _check_wire(config)
-    check_settings(config)
-    _check_aggregation(config)
-    check_precision(config.precision)
-    check_loss_scale(config.loss_scale)
+    config.check_way()
+    config.check_clones()
+    config.check_arithmetic()
+    config.check_gpus()
+    config.check_elastic()
+    for check in (
+        _check_all_reduce,
+        _check_copies,
+        _check_parts,
+        _check_asynchronous,
+        _check_replicas_to_aggregate,
+        _check_wire,
+        _check_aggregation,
+    ):
+        check(config)
 
 
 def _check_all_reduce(config: Any) -> None:
@@ -61,12 +55,8 @@ def _check_all_reduce(config: Any) -> None:
 
 
 def _check_parts(config: Any) -> None:
-    check_whole("first_part", config.first_part, 0)
     if config.global_parts is None:
-        if config.first_part:
-            raise ValueError(f"first_part must be 0 without global_parts, got {config.first_part}")
         return
-    check_whole("global_parts", config.global_parts, 1)
     if not config.all_reduce and config.num_ps_tasks == 0:
         raise ValueError(
             "global_parts must be None without all_reduce=True and without num_ps_tasks, got "
@@ -83,6 +73,40 @@ def _check_parts(config: Any) -> None:
             f"global_parts must be at least num_replicas={config.num_replicas} and first_part + "
             f"accumulate_steps = {config.first_part} + {config.accumulate_steps}, "
             f"got {config.global_parts}"
+        )
+
+
+def _check_asynchronous(config: Any) -> None:
+    if not config.asynchronous:
+        return
+    if config.all_reduce:
+        raise ValueError("asynchronous must be False with all_reduce=True, got True")
+    if config.global_parts is not None:
+        raise ValueError("asynchronous must be False with global_parts, got True")
+    if config.sync_batch_norm and config.num_clones > 1:
+        raise ValueError(
+            "asynchronous must be False with sync_batch_norm=True and several clones, "
+            f"got True with num_clones={config.num_clones}"
+        )
+
+
+def _check_replicas_to_aggregate(config: Any) -> None:
+    wanted = config.replicas_to_aggregate
+    if wanted is None:
+        return
+    if config.asynchronous or config.all_reduce:
+        other = "asynchronous" if config.asynchronous else "all_reduce"
+        raise ValueError(f"replicas_to_aggregate must be None with {other}=True, got {wanted}")
+    is_whole = isinstance(wanted, numbers.Integral) and not isinstance(wanted, bool)
+    if not is_whole or not 1 <= wanted <= config.num_replicas:
+        raise ValueError(
+            "replicas_to_aggregate must be an integer from 1 to "
+            f"num_replicas={config.num_replicas}, got {wanted!r}"
+        )
+    if config.global_parts is not None and wanted != config.num_replicas:
+        raise ValueError(
+            f"replicas_to_aggregate must be num_replicas={config.num_replicas} with global_parts, "
+            f"as each replica has parts of its own, got {wanted}"
         )
 
 
@@ -116,19 +140,9 @@ def _check_names(config: Any) -> None:
         raise ValueError(
             f"ps_job_name must differ from worker_job_name, got {config.ps_job_name!r}"
         )
-    if config.ps_strategy not in placement.PS_STRATEGIES:
-        raise ValueError(
-            f"ps_strategy must be one of {', '.join(placement.PS_STRATEGIES)}, "
-            f"got {config.ps_strategy!r}"
-        )
 
 
 def _check_wire(config: Any) -> None:
-    if config.wire_precision not in WIRE_PRECISIONS:
-        raise ValueError(
-            f"wire_precision must be one of {', '.join(WIRE_PRECISIONS)}, "
-            f"got {config.wire_precision!r}"
-        )
     if config.wire_precision != "float32" and config.num_replicas == 1 and config.num_ps_tasks == 0:
         raise ValueError(
             "wire_precision must be 'float32' with num_replicas=1 and num_ps_tasks=0, where "

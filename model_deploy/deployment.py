@@ -1,22 +1,23 @@
 """`deploy` and `optimize_clones`: from a model function to a train op."""
 
-import numbers
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import compilation, graph_walk
+from model_deploy import graph_walk
 from model_deploy import summaries as summaries_lib
 from model_deploy.all_reduce import VariableCopies
-from model_deploy.asynchronous import CloneUpdate
 from model_deploy.clones import Clone, build_clones, join_batch_norms, shared_values
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
-from model_deploy.loss_scale import LossScale
 from model_deploy.losses import gather_losses
 from model_deploy.parameter_servers import narrow_reads, pack_reads
-from model_deploy.updates import (
+from model_deploy.rewrites import compilation
+from model_deploy.updating import LossScale
+from model_deploy.ways import (
+    CloneUpdate,
     Plan,
     Update,
     gradients_of_clones,
@@ -190,7 +191,8 @@ def deploy(
       RuntimeError: if TensorFlow executes eagerly.
     """
     _check_optimizer(optimizer)
-    _check_way(config, asynchronous, replicas_to_aggregate)
+    config = _with_way(config, asynchronous, replicas_to_aggregate)
+    replicas_to_aggregate = config.replicas_to_aggregate
     if config.global_parts is not None and not config.all_reduce:
         replicas_to_aggregate = config.num_replicas
     loss_scale = None
@@ -221,7 +223,7 @@ def deploy(
                 replicas_to_aggregate=replicas_to_aggregate,
                 loss_scale=loss_scale,
             )
-            update = _update(plan, copies, asynchronous)
+            update = _update(plan, copies)
             if summarize_gradients:
                 summaries_lib.add_gradient_summaries(clones, update.gradients)
         join_batch_norms(clones)
@@ -254,6 +256,16 @@ def batches_taken(config: DeploymentConfig) -> Any:
     return tf.add(tf.cast(step, tf.int64), num_left_out, name="batches_taken")
 
 
+def _with_way(
+    config: DeploymentConfig, asynchronous: bool, replicas_to_aggregate: int | None
+) -> DeploymentConfig:
+    """The config with the way to train that arguments of `deploy` name."""
+    named: dict[str, Any] = {"asynchronous": True} if asynchronous else {}
+    if replicas_to_aggregate is not None:
+        named["replicas_to_aggregate"] = replicas_to_aggregate
+    return dataclasses.replace(config, **named) if named else config
+
+
 def _variables(variables_to_train: Sequence[Any] | Callable[[], Sequence[Any]] | None) -> Any:
     """The variables to train, which a function names once the clones have made theirs."""
     trained = variables_to_train() if callable(variables_to_train) else variables_to_train
@@ -262,12 +274,12 @@ def _variables(variables_to_train: Sequence[Any] | Callable[[], Sequence[Any]] |
     return trained
 
 
-def _update(plan: Plan, copies: VariableCopies | None, asynchronous: bool) -> Update:
+def _update(plan: Plan, copies: VariableCopies | None) -> Update:
     """The update of the variables by the way that was asked for."""
     if copies is not None:
         update = update_by_all_reduce(plan, copies)
     else:
-        update = update_by_each_clone(plan) if asynchronous else update_together(plan)
+        update = update_by_each_clone(plan) if plan.config.asynchronous else update_together(plan)
     pack_reads(narrow_reads(plan.config, shared_values(plan.clones), update.computed))
     return update
 
@@ -292,39 +304,4 @@ def _check_optimizer(optimizer: Any) -> None:
         raise ValueError(
             "optimizer must be a tf.compat.v1.train.Optimizer (Keras optimizers work on Keras "
             f"models only), got {type(optimizer).__module__}.{type(optimizer).__name__}"
-        )
-
-
-def _check_way(
-    config: DeploymentConfig, asynchronous: bool, replicas_to_aggregate: int | None
-) -> None:
-    if asynchronous and config.all_reduce:
-        raise ValueError("asynchronous must be False with all_reduce=True, got True")
-    if asynchronous and config.global_parts is not None:
-        raise ValueError("asynchronous must be False with global_parts, got True")
-    if asynchronous and config.batch_norm_clones > 1:
-        raise ValueError(
-            "asynchronous must be False with sync_batch_norm=True and several clones, "
-            f"got True with num_clones={config.num_clones}"
-        )
-    if replicas_to_aggregate is None:
-        return
-    if asynchronous or config.all_reduce:
-        other = "asynchronous" if asynchronous else "all_reduce"
-        raise ValueError(
-            f"replicas_to_aggregate must be None with {other}=True, got {replicas_to_aggregate}"
-        )
-    if (
-        not isinstance(replicas_to_aggregate, numbers.Integral)
-        or isinstance(replicas_to_aggregate, bool)
-        or not 1 <= replicas_to_aggregate <= config.num_replicas
-    ):
-        raise ValueError(
-            "replicas_to_aggregate must be an integer from 1 to "
-            f"num_replicas={config.num_replicas}, got {replicas_to_aggregate!r}"
-        )
-    if config.global_parts is not None and replicas_to_aggregate != config.num_replicas:
-        raise ValueError(
-            f"replicas_to_aggregate must be num_replicas={config.num_replicas} with global_parts, "
-            f"as each replica has parts of its own, got {replicas_to_aggregate}"
         )

@@ -7,8 +7,6 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-PS_STRATEGIES = ("round_robin", "balanced")
-
 
 def is_variable_op(op: Any) -> bool:
     """Whether an op (or a `NodeDef`) holds a variable, of either kind.

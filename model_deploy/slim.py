@@ -30,8 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from model_deploy import later_imports
-from model_deploy.moved_names import with_moved_names
+from model_deploy.importing import lazy_imports, with_moved_names
 
 # Imports scikit-learn for one of its losses.
 _USES_SKLEARN = "tf_slim.losses.metric_learning"
@@ -76,10 +75,10 @@ class _ViewingLoader(importlib.abc.Loader):
 
     def _exec_before_sklearn(self, module: Any) -> None:
         """Lets scikit-learn, if it is installed, come when the loss is built."""
-        with later_imports.refusing("sklearn"):
+        with lazy_imports.refusing("sklearn"):
             self._loader.exec_module(module)
         if not module.HAS_SKLEARN and importlib.util.find_spec("sklearn") is not None:
-            module.metrics = later_imports.Later("sklearn.metrics")
+            module.metrics = lazy_imports.Later("sklearn.metrics")
             module.HAS_SKLEARN = True
 
     def __getattr__(self, name: str) -> object:  # get_source, get_data, ...

@@ -11,7 +11,7 @@ with without_tensorflow_notices():
     import tensorflow.compat.v1 as tf
 
     from model_deploy import DeploymentConfig
-    from model_deploy.keras_models import seeing_layers
+    from model_deploy.keras_layers import seeing_layers
     from nets import nets_factory
     from nets.listing import fit, report
 

@@ -41,7 +41,7 @@ WITH_TENSORS = _table(
         build_learning_rate build_optimizer layer_name moving_average_update weight_decay_note
     keras: DeployedKerasModel Translation deploy_model export_checkpoint init_fn load_checkpoint
         read_checkpoint read_weights restore_fn translate_optimizer
-    keras_models: update_after using_own_variables
+    keras_layers: update_after using_own_variables
     parameter_servers: SharedUpdate StepCounter SynchronousOptimizer narrow_reads pack_gradients
         pack_reads share_reads
     training: train
@@ -55,7 +55,6 @@ WITH_TENSORS = _table(
 WITHOUT_TENSORS = _table(
     """
     all_reduce: add_start_hook added_by average_state collectives_of session_config uses_nccl
-    batch_norm: BatchNorms computing_gradients
     checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
         describe_counts excluded_names few find_checkpoint fitting_checkpoint is_checkpoint
@@ -72,7 +71,7 @@ WITHOUT_TENSORS = _table(
     copying: calls_functions
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
     evaluation: EvaluationWriter confusion_png
-    gpus: AGGREGATE_ON DATA_FORMATS GpuSettings Holder check_settings cpu_beside
+    gpus: Holder cpu_beside
         device_errors_explained gpu_holders has_gpu_kernel is_divided is_gpu placing session_config
         use_tf32
     exporting: check_is_new restore_to_export write_frozen_graph write_saved_model
@@ -87,18 +86,20 @@ WITHOUT_TENSORS = _table(
         set_constraint set_device set_initializer slurm_step sublayers tape_records tf_variable
         watching_layers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
-    keras_models: seeing_layers
+    keras_layers: seeing_layers
     launch: ElasticLauncher ElasticServersLauncher JoiningLauncher LaunchOptions Launcher
         ReservedPorts
-    layouts: computing_in_layout describe_layout
     parameter_servers: Fence note_fence noted_fence repeats_steps
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
-    placement_picture: draw_deployment
     profile: ProfileHook parse_steps
-    precision: PRECISIONS check_precision computing_in describe_types
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
+    rewrites: BatchNorms compilation computing_gradients computing_in computing_in_layout
+        describe_layout describe_types
+    importing: lazy_imports with_moved_names
+    processes: visible_gpus
+    settings: AGGREGATE_ON DATA_FORMATS
     runs: METRICS_FILE Run differing_options draw_runs find_runs read_metrics runs_table
     training: Board LoopOptions Place TrainResult check_writable join join_cluster serve
         say session_config

@@ -1,24 +1,20 @@
 """Training by all-reduce: each clone has its own variables, and all sum their gradients."""
 
-from model_deploy.all_reduce.collectives import Collectives
 from model_deploy.all_reduce.sessions import added_by, session_config, uses_nccl
 from model_deploy.all_reduce.start import add_start_hook, numeric_variables
 from model_deploy.all_reduce.step import (
     apply_gradients,
     average_state,
-    collectives_of,
     copies_difference,
 )
 from model_deploy.all_reduce.variable_copies import VariableCopies
 
 __all__ = [
-    "Collectives",
     "VariableCopies",
     "add_start_hook",
     "added_by",
     "apply_gradients",
     "average_state",
-    "collectives_of",
     "copies_difference",
     "numeric_variables",
     "session_config",

@@ -5,9 +5,9 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.all_reduce.collectives import Collectives
 from model_deploy.all_reduce.variable_copies import VariableCopies
 from model_deploy.cluster import run_until_closed
+from model_deploy.collectives import Collectives
 from model_deploy.config import DeploymentConfig
 from model_deploy.hooks import add_session_hook
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.all_reduce.collectives import Collectives
 from model_deploy.all_reduce.variable_copies import VariableCopies
+from model_deploy.collectives import Collectives
 from model_deploy.config import DeploymentConfig
-from model_deploy.part_updates import Change, PartUpdates, changes_by_parts
+from model_deploy.updating import Change, PartUpdates, changes_by_parts
 
 
 class StateUpdate(NamedTuple):

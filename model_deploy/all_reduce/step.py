@@ -12,16 +12,13 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import gpus
 from model_deploy import gradients as gradients_lib
-from model_deploy.all_reduce.collectives import Collectives
-from model_deploy.all_reduce.exchange import exchange_gradients
 from model_deploy.all_reduce.start import DTYPES, assign, numeric_variables
 from model_deploy.all_reduce.state_updates import StateUpdate, apply_updates, mean_updates
 from model_deploy.all_reduce.variable_copies import VariableCopies
+from model_deploy.collectives import Collectives, collectives_of, exchange_gradients
 from model_deploy.config import DeploymentConfig
-from model_deploy.gates import gate_op
 from model_deploy.gradients import GradientAndVariable
-from model_deploy.guards import AlwaysOpen
-from model_deploy.part_updates import PartUpdates
+from model_deploy.updating import AlwaysOpen, PartUpdates, gate_op
 
 
 class Step(NamedTuple):
@@ -180,17 +177,6 @@ def copies_difference(config: DeploymentConfig, copies: VariableCopies) -> Any:
     with tf.control_dependencies([collectives.done()]):
         largest = [tf.cast(tf.reduce_max(value), tf.float64) for value in spreads]
         return tf.reduce_max(tf.stack(largest), name="copies_difference")
-
-
-def collectives_of(config: DeploymentConfig, purpose: str) -> Collectives:
-    """A sequence of collective ops between all clones of all replicas.
-
-    Args:
-      config: the deployment.
-      purpose: sets it apart from others of the graph.
-    """
-    devices = [config.clone_device(i) for i in range(config.num_clones)]
-    return Collectives(devices, config.replica_id, config.num_replicas, purpose)
 
 
 def _make_equal(

@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import gpus, graph_walk, internals, placement
 from model_deploy.clone_scopes import current_clone
 from model_deploy.config import DeploymentConfig
-from model_deploy.keras_models import using_own_variables
+from model_deploy.keras_layers import using_own_variables
 
 # The graph's one `_Registry`, for several deployments in a graph.  Not a string, see `hooks.py`.
 _REGISTRY = ("model_deploy", "variable_copies")

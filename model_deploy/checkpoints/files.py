@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals
-from model_deploy.replica_counts import replica_counts
+from model_deploy.updating import replica_counts
 
 CHECKPOINT_NAME = "model.ckpt"
 _SHOWN = 3

@@ -13,7 +13,7 @@ from model_deploy import file_systems, internals
 from model_deploy.checkpoints.files import CHECKPOINT_NAME, counts_of_others
 from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.commands import replaced_file
-from model_deploy.replica_counts import replica_counts, shared_out
+from model_deploy.updating import replica_counts, shared_out
 
 BEST_DIR = "best"
 _BEST_FILE = "best.json"

@@ -5,11 +5,14 @@ from typing import ClassVar
 
 from model_deploy.commands import Options, named_as, option
 from model_deploy.config import DeploymentConfig
-from model_deploy.config_checks import WIRE_PRECISIONS
-from model_deploy.gpus import AGGREGATE_ON, DATA_FORMATS
-from model_deploy.loss_scale import check_loss_scale
-from model_deploy.placement import PS_STRATEGIES
-from model_deploy.precision import PRECISIONS
+from model_deploy.settings import (
+    AGGREGATE_ON,
+    DATA_FORMATS,
+    PRECISIONS,
+    PS_STRATEGIES,
+    WIRE_PRECISIONS,
+    check_loss_scale,
+)
 
 DEFAULT_BATCH_SIZE = 32
 # Clones where there is no GPU and no number is given.

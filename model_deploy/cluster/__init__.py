@@ -22,10 +22,11 @@ from model_deploy.cluster.sources import (
     resolve,
 )
 from model_deploy.cluster.waiting import tasks_needed, wait_for_tasks
-from model_deploy.cluster_spec import Cluster, Task
-from model_deploy.worlds import (
+from model_deploy.processes import (
     WORKER,
     WORLD_FILE,
+    Cluster,
+    Task,
     World,
     begun_file,
     read_world,

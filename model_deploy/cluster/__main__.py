@@ -13,8 +13,8 @@ from model_deploy.cluster import network
 from model_deploy.cluster.checks import check_tasks
 from model_deploy.cluster.options import ClusterOptions
 from model_deploy.cluster.sources import resolve
-from model_deploy.cluster_spec import Cluster
 from model_deploy.commands import option, parse_options
+from model_deploy.processes import Cluster
 
 
 @dataclasses.dataclass(frozen=True)

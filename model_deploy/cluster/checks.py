@@ -4,7 +4,7 @@ import concurrent.futures
 from typing import NamedTuple
 
 from model_deploy.cluster import network
-from model_deploy.cluster_spec import Cluster, Task
+from model_deploy.processes import Cluster, Task
 
 
 class Finding(NamedTuple):

@@ -16,7 +16,7 @@ from model_deploy.cluster.network import connection_error
 from model_deploy.cluster.refusals import run_unless_refused
 from model_deploy.cluster.server import session_config
 from model_deploy.cluster.waiting import POLL_SECS, wait_for_tasks
-from model_deploy.cluster_spec import Cluster, Task
+from model_deploy.processes import Cluster, Task
 
 # Time for the answer to the chief, and for its session to close, before a ps is gone.
 _LINGER_SECS = 1.0

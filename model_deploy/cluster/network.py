@@ -5,7 +5,7 @@ import ipaddress
 import socket
 from collections.abc import Sequence
 
-from model_deploy.cluster_spec import Task
+from model_deploy.processes import Task
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 

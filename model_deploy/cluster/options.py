@@ -3,8 +3,8 @@
 import dataclasses
 from typing import ClassVar
 
-from model_deploy.cluster_spec import JOB_NAMES
 from model_deploy.commands import Options, option
+from model_deploy.processes import JOB_NAMES
 
 CLUSTER_SOURCES = ("auto", "flags", "tf_config", "slurm", "none")
 # As TensorFlow's resolver for SLURM.

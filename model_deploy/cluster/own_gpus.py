@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from model_deploy.cluster_spec import Cluster
-from model_deploy.visible_gpus import NO_GPU, listed, share
+from model_deploy.processes import NO_GPU, Cluster, listed, share
 
 
 def own_gpus(environ: Mapping[str, str], cluster: Cluster) -> str | None:

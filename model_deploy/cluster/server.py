@@ -8,7 +8,7 @@ from absl import logging
 
 from model_deploy.cluster import network
 from model_deploy.cluster.binding import restrict_to
-from model_deploy.cluster_spec import Cluster, Task
+from model_deploy.processes import Cluster, Task
 
 # A little less than 32 MiB.
 _LARGEST_BLOCK = (32 << 20) - (64 << 10)

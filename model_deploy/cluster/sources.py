@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from model_deploy.cluster.options import DEFAULT_SLURM_PORT, ClusterOptions
-from model_deploy.cluster_spec import Cluster, check_address, check_task_id
 from model_deploy.commands import named_as
 from model_deploy.internals import slurm_step
+from model_deploy.processes import Cluster, check_address, check_task_id
 
 # Job types of TF_CONFIG; `master` is the old name of the chief.
 _CHIEF_TYPES = ("chief", "master")

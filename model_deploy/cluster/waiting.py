@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from model_deploy.cluster.network import CONNECT_SECS, connection_error
-from model_deploy.cluster_spec import Cluster, Task
+from model_deploy.processes import Cluster, Task
 
 POLL_SECS = 0.1
 

@@ -19,9 +19,9 @@ from model_deploy.elastic.keeping import Kept, is_lost, kept_on, servers_of
 from model_deploy.elastic.member import Member, deployment_in
 from model_deploy.elastic.memory import FirstHook, LastHook
 from model_deploy.elastic.watch import WorldChanged, WorldWatch
-from model_deploy.gates import note_gate
 from model_deploy.hooks import add_session_hook
 from model_deploy.training import LoopOptions, Place, TrainResult, say, train
+from model_deploy.updating import note_gate
 
 # Seconds within which a world must change for an error of a step to be one of its end.
 _LATE_SECS = 10.0

@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import inputs
 from model_deploy.classification import Classifier
 from model_deploy.config import DeploymentConfig
-from model_deploy.keras_models import seeing_layers
+from model_deploy.keras_layers import seeing_layers
 
 IMAGES_SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY  # serving_default
 ENCODED_SIGNATURE = "encoded_images"

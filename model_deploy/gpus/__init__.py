@@ -3,14 +3,9 @@
 from model_deploy.gpus.kernels import cpu_beside, has_gpu_kernel, is_gpu, placing
 from model_deploy.gpus.memory import Holder, device_errors_explained, gpu_holders
 from model_deploy.gpus.sessions import is_divided, session_config, use_tf32
-from model_deploy.gpus.settings import AGGREGATE_ON, DATA_FORMATS, GpuSettings, check_settings
 
 __all__ = [
-    "AGGREGATE_ON",
-    "DATA_FORMATS",
-    "GpuSettings",
     "Holder",
-    "check_settings",
     "cpu_beside",
     "device_errors_explained",
     "gpu_holders",

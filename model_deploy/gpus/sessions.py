@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from model_deploy.gpus.settings import GpuSettings
+from model_deploy.settings import GpuSettings
 
 
 def session_config(settings: GpuSettings, *, on_cpu: bool, base: Any = None) -> Any:

@@ -15,7 +15,7 @@ from model_deploy.inputs.augmentation import Augmentation, Mixing
 from model_deploy.inputs.order import Order
 from model_deploy.inputs.shards import Shard, example_numbers
 from model_deploy.inputs.user_records import RecordBatching, RecordDataset
-from model_deploy.replica_counts import note_replica_counts
+from model_deploy.updating import note_replica_counts
 
 
 class TrainBatches(Iterator[dict[str, Any]]):

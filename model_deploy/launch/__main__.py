@@ -28,7 +28,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from model_deploy import visible_gpus
 from model_deploy.commands import make_folder, parse_options
 from model_deploy.launch import guard
 from model_deploy.launch.elastic import ElasticLauncher, check_log_dir
@@ -36,6 +35,7 @@ from model_deploy.launch.elastic_servers import ElasticServersLauncher
 from model_deploy.launch.joining import JoiningLauncher
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
+from model_deploy.processes import visible_gpus
 
 
 def main(arguments: Sequence[str]) -> int:

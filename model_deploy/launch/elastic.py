@@ -11,7 +11,7 @@ from pathlib import Path
 from model_deploy.launch.launcher import Launcher
 from model_deploy.launch.ports import ReservedPorts
 from model_deploy.launch.task import TaskProcess, task_gpus
-from model_deploy.worlds import (
+from model_deploy.processes import (
     WORKER,
     WORLD_FILE,
     World,

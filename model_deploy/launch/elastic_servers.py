@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from model_deploy.launch.elastic import ElasticLauncher
 from model_deploy.launch.task import TaskProcess, task_configs, task_gpus
-from model_deploy.worlds import WORLD_FILE
+from model_deploy.processes import WORLD_FILE
 
 
 class ElasticServersLauncher(ElasticLauncher):

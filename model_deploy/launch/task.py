@@ -9,9 +9,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from model_deploy import visible_gpus
 from model_deploy.launch import guard
 from model_deploy.launch.output import TaskOutput
+from model_deploy.processes import visible_gpus
 
 
 class TaskProcess:

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import packing
+from model_deploy.collectives import packing
 
 # A step so late that no accumulator drops its gradient.
 _ANY_STEP = (1 << 63) - 1

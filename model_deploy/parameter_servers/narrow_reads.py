@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import graph_walk, internals, packing, placement
+from model_deploy import graph_walk, internals, placement
+from model_deploy.collectives import packing
 from model_deploy.config import DeploymentConfig
 from model_deploy.parameter_servers.shared_reads import order_reads, uses_of
 

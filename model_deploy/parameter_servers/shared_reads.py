@@ -5,7 +5,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import internals, packing, placement
+from model_deploy import internals, placement
+from model_deploy.collectives import packing
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 

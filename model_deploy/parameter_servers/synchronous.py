@@ -26,13 +26,11 @@ import tensorflow.compat.v1 as tf
 from absl import logging
 
 from model_deploy.cluster import close_session, run_unless_refused
-from model_deploy.fresh_reads import ops_after
-from model_deploy.gates import check_updates_wait
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm, values_of
-from model_deploy.guards import AlwaysOpen, Guard
 from model_deploy.hooks import add_session_hook
 from model_deploy.parameter_servers.accumulators import DenseAccumulator, RowAccumulator
 from model_deploy.parameter_servers.fence import Fence, noted_fence, repeats_steps
+from model_deploy.updating import AlwaysOpen, Guard, check_updates_wait, ops_after
 
 # As long a chief that is stopped, and not gone, may hold up the next one.
 _LEAVE_MSECS = 2000

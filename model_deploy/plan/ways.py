@@ -8,7 +8,7 @@ processes share.
 import dataclasses
 
 from model_deploy.checks import check_at_least, check_choice, check_whole
-from model_deploy.pack_sizes import packs_of
+from model_deploy.collectives import packs_of
 
 WAYS = ("all_reduce", "synchronous", "asynchronous")
 # Of a frame of Ethernet with 1500 bytes of payload, 52 are the headers of IPv4 and of TCP with

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.moved_names import with_moved_names
+from model_deploy.importing import with_moved_names
 from model_deploy.tf1 import lenient
 from model_deploy.tf1.contrib import contrib_module
 from model_deploy.tf1.gone import advice

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import all_reduce, compilation, gpus
+from model_deploy import all_reduce, gpus
 from model_deploy import cluster as cluster_lib
 from model_deploy.cluster import WORLD_FILE, Cluster, ClusterOptions
 from model_deploy.config import DeploymentConfig
+from model_deploy.rewrites import compilation
 from model_deploy.training.replicas import StepWatch, say
 
 _START_TIMEOUT = 300.0

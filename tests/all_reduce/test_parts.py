@@ -5,8 +5,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, all_reduce, deploy, random_by_step, slim
-from model_deploy.gates import note_gate
 from model_deploy.hooks import session_hooks
+from model_deploy.updating import note_gate
 
 SHARES, STEPS = 4, 3
 

@@ -20,7 +20,7 @@ from model_deploy.checkpoints.files import (
     step_of,
 )
 from model_deploy.checkpoints.saving import BestCheckpoint, CheckpointWriter, report_unfinished
-from model_deploy.replica_counts import note_replica_counts
+from model_deploy.updating import note_replica_counts
 from tests.training.halving import run_halving
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import pytest
 
 from model_deploy.cluster import network
 from model_deploy.cluster.binding import restrict_to
-from model_deploy.cluster_spec import Task
+from model_deploy.processes import Task
 
 # Packets for another address are dropped: an attempt ends with this time, however long.
 UNREACHED_SECS = 0.2

@@ -12,7 +12,7 @@ from model_deploy.cluster.sources import (
     cluster_from_tf_config,
     resolve,
 )
-from model_deploy.cluster_spec import Cluster
+from model_deploy.processes import Cluster
 
 FLAGS = {"worker_hosts": "a:1, b:1", "ps_hosts": "c:1"}
 

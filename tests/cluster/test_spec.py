@@ -2,7 +2,7 @@
 
 import pytest
 
-from model_deploy.cluster_spec import Cluster, Task
+from model_deploy.processes import Cluster, Task
 
 WORKERS = ("a:2222", "b:2222")
 

@@ -5,8 +5,8 @@ import socket
 import pytest
 
 from model_deploy.cluster.waiting import tasks_needed, wait_for_tasks
-from model_deploy.cluster_spec import Cluster, Task
 from model_deploy.launch import ReservedPorts
+from model_deploy.processes import Cluster, Task
 
 WORKERS = ("a:1", "b:1", "c:1")
 

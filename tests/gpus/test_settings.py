@@ -8,11 +8,12 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 import train_image_classifier as script
-from model_deploy import DeploymentConfig, deploy, training, visible_gpus
+from model_deploy import DeploymentConfig, deploy, training
 from model_deploy.cluster import Cluster, ClusterOptions, own_gpus
 from model_deploy.commands import parse_options
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.task import task_gpus
+from model_deploy.processes import visible_gpus
 from tests.goldens import BATCH_LAW_GOLDENS, GOLDENS, cpu_config, feed_clones
 from tests.launch.programs import program
 

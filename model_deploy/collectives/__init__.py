@@ -1,0 +1,17 @@
+"""Values that clones of all replicas exchange: collective ops, packs, sums of gradients."""
+
+from model_deploy.collectives import packing
+from model_deploy.collectives.exchange import exchange_gradients
+from model_deploy.collectives.ops import Collectives, PerClone, collectives_of
+from model_deploy.collectives.pack_sizes import LEAST_BYTES, MOST_BYTES, packs_of
+
+__all__ = [
+    "LEAST_BYTES",
+    "MOST_BYTES",
+    "Collectives",
+    "PerClone",
+    "collectives_of",
+    "exchange_gradients",
+    "packing",
+    "packs_of",
+]

@@ -1,0 +1,196 @@
+"""Gradients summed over all clones of all replicas by collective ops, dense and sparse."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+from absl import logging
+
+from model_deploy.collectives.narrow import gather_narrow, sum_narrow
+from model_deploy.collectives.ops import Collectives, PerClone
+from model_deploy.gradients import GradientAndVariable
+
+# The pairs of one variable, one per clone.
+Column = Sequence[GradientAndVariable]
+
+
+def exchange_gradients(
+    collectives: Collectives,
+    clone_gradients: Sequence[Sequence[GradientAndVariable]],
+    total_loss: Any,
+    scale: float,
+    wire_dtype: tf.DType = tf.float32,
+) -> tuple[list[list[GradientAndVariable]], Any]:
+    """Sums gradients and losses over all clones of all replicas.
+
+    Dense gradients travel packed, and the loss with them.  Of sparse gradients, the
+    number of rows is exchanged first, then indices and rows, filled up to the largest
+    number; what was filled in is taken out again.  They are never made dense.
+
+    Args:
+      collectives: the ops of this step.
+      clone_gradients: for each clone of this process `(gradient, variable)` pairs of
+        its own copies, in the same order.  A gradient is a `Tensor` of the variable's
+        shape, an `IndexedSlices` over its rows, or None, which counts as zero.
+      total_loss: that of this replica, a scalar.
+      scale: what sums are multiplied with.
+      wire_dtype: type in which gradients of float32 are sent.  The loss is not rounded: it
+        then travels by itself, while gradients are computed.
+
+    Returns:
+      For each clone its pairs with the sums, without variables that have no gradient in
+      any clone (one warning names them), and the sum of the losses, a scalar.
+
+    Raises:
+      ValueError: if there is no gradient at all.
+    """
+    columns = _with_gradients(clone_gradients)
+    sparse = [column for column in columns if _is_sparse(column)]
+    dense = [column for column in columns if not _is_sparse(column)]
+    loss = tf.reshape(total_loss, [])
+
+    variables = [column[0][1] for column in dense]
+
+    def values(i: int) -> list[Any]:
+        return [_dense_gradient(*column[i]) for column in dense]
+
+    def with_loss(i: int) -> list[Any]:
+        return [*values(i), loss if i == 0 else tf.zeros_like(loss)]
+
+    if wire_dtype == tf.float32:
+        sums = collectives.in_packs(
+            collectives.on_devices(with_loss),
+            [*variables, loss],
+            lambda vectors, label: collectives.sum(vectors, label, scale),
+        )
+        sum_of_losses = sums[0][-1]
+    else:
+        sum_of_losses = _sum_losses(collectives, loss, scale)
+        sums = collectives.in_packs(
+            collectives.on_devices(values),
+            variables,
+            lambda vectors, label: sum_narrow(collectives, vectors, label, scale, wire_dtype),
+        )
+    rows = _gather_rows(collectives, sparse, scale, wire_dtype)
+    reduced = []
+    for i, of_clone in enumerate(sums):
+        of_dense, of_sparse = iter(of_clone), iter(rows[i])
+        reduced.append([(next(of_sparse if _is_sparse(c) else of_dense), c[i][1]) for c in columns])
+    return reduced, sum_of_losses
+
+
+def _sum_losses(collectives: Collectives, loss: Any, scale: float) -> Any:
+    """The sum of all replicas' losses, times `scale`, a scalar; one op of the first clones."""
+    firsts = collectives.first_clones()
+    [[total]] = firsts.in_packs(
+        [[loss]], [loss], lambda vectors, label: firsts.sum(vectors, label, scale)
+    )
+    return total
+
+
+def _with_gradients(clone_gradients: Sequence[Sequence[GradientAndVariable]]) -> list[Column]:
+    columns = list(zip(*clone_gradients, strict=True))
+    used = [any(gradient is not None for gradient, _ in column) for column in columns]
+    if not any(used):
+        raise ValueError("the loss must depend on at least one variable to train, got none")
+    if not all(used):
+        names = [
+            column[0][1].op.name
+            for column, is_used in zip(columns, used, strict=True)
+            if not is_used
+        ]
+        logging.warning("not trained, for no loss depends on them: %s", ", ".join(names))
+    return [column for column, is_used in zip(columns, used, strict=True) if is_used]
+
+
+def _is_sparse(column: Column) -> bool:
+    return all(g is None or isinstance(g, tf.IndexedSlices) for g, _ in column)
+
+
+def _dense_gradient(gradient: Any, variable: Any) -> Any:
+    if gradient is None:
+        return tf.zeros(variable.shape, variable.dtype.base_dtype)
+    if isinstance(gradient, tf.IndexedSlices):  # another clone's is dense
+        return tf.unsorted_segment_sum(
+            gradient.values, gradient.indices, variable.shape.as_list()[0]
+        )
+    return gradient
+
+
+def _gather_rows(
+    collectives: Collectives, columns: Sequence[Column], scale: float, wire_dtype: tf.DType
+) -> list[list[Any]]:
+    """For each clone the rows of all clones of each sparse gradient."""
+
+    def slices_of(column: Column) -> PerClone:
+        return collectives.on_devices(lambda i: _slices(*column[i]))
+
+    def count_rows(i: int) -> Any:
+        return tf.stack([tf.size(of_column[i].indices) for of_column in slices])[tf.newaxis]
+
+    if not columns:
+        return collectives.on_devices(lambda _: [])
+    slices = [slices_of(column) for column in columns]
+    names = [column[0][1].name for column in columns]
+    counts = collectives.gather(collectives.on_devices(count_rows), f"rows of {names}")
+    gathered = [
+        _gather_slices(
+            collectives,
+            of_column,
+            [of_clone[:, k] for of_clone in counts],
+            name,
+            scale=scale,
+            wire_dtype=wire_dtype,
+        )
+        for k, (name, of_column) in enumerate(zip(names, slices, strict=True))
+    ]
+    return [list(of_clone) for of_clone in zip(*gathered, strict=True)]
+
+
+def _gather_slices(
+    collectives: Collectives,
+    slices: PerClone,
+    counts: PerClone,
+    name: str,
+    *,
+    scale: float,
+    wire_dtype: tf.DType,
+) -> PerClone:
+    """For each clone all `slices`, of which rank r has `counts[r]` rows, as one."""
+    # Collective ops take the same number of rows from each, and not none.
+    longest = collectives.on_devices(lambda i: tf.maximum(tf.reduce_max(counts[i]), 1))
+
+    def gather(part: str) -> PerClone:
+        filled = collectives.on_devices(lambda i: _fill_up(getattr(slices[i], part), longest[i]))
+        return gather_narrow(collectives, filled, f"{name} {part}", wire_dtype)
+
+    indices, values = gather("indices"), gather("values")
+
+    def without_filling(i: int) -> Any:
+        real = tf.reshape(tf.sequence_mask(counts[i], longest[i]), [-1])
+        rows = tf.boolean_mask(values[i], real)
+        return tf.IndexedSlices(
+            rows if scale == 1 else rows * scale,
+            tf.boolean_mask(indices[i], real),
+            slices[i].dense_shape,
+        )
+
+    return collectives.on_devices(without_filling)
+
+
+def _slices(gradient: Any, variable: Any) -> Any:
+    """A sparse gradient, its rows of known shape; for None one without rows."""
+    row_shape = variable.shape.as_list()[1:]
+    if gradient is None:
+        dtype = variable.dtype.base_dtype
+        return tf.IndexedSlices(tf.zeros([0, *row_shape], dtype), tf.zeros([0], tf.int64))
+    return tf.IndexedSlices(
+        tf.reshape(gradient.values, [-1, *row_shape]),
+        tf.cast(gradient.indices, tf.int64),
+        gradient.dense_shape,
+    )
+
+
+def _fill_up(tensor: Any, num_rows: Any) -> Any:
+    missing = num_rows - tf.shape(tensor)[0]
+    return tf.pad(tensor, [[0, missing]] + [[0, 0]] * (tensor.shape.rank - 1))

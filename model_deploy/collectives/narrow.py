@@ -1,0 +1,88 @@
+"""Sums and rows that cross process borders in 16 bits, and are added up in 32.
+
+TensorFlow's own sum of 16-bit tensors adds in 16 bits at each station of its ring.  Here each
+process gets its part of every other one's vector, adds these up, and hands the sum to all.  That
+is as many numbers as a ring moves.  All have the same rounded sums, who made them included.
+"""
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.collectives import packing
+from model_deploy.collectives.ops import Collectives, PerClone
+
+
+def sum_narrow(
+    collectives: Collectives, vectors: PerClone, label: str, scale: float, wire_dtype: tf.DType
+) -> PerClone:
+    """Each element's sum over the group, times `scale`, as `Collectives.sum`.
+
+    The sum of a process's clones is rounded once before it is sent, and that of all processes
+    once more.
+
+    Args:
+      collectives: the ops of this step.
+      vectors: of one length, of floats.  What is not float32 is sent as it is.
+      label: names the op, the same in every process.
+      scale: 1 / `size` for the mean.
+      wire_dtype: a type of floats.
+
+    Returns:
+      A vector of that length and type for each clone.
+    """
+    if not packing.is_rounded(vectors[0], wire_dtype):
+        return collectives.sum(vectors, label, scale)
+    firsts = collectives.first_clones()
+    length = vectors[0].shape.num_elements()
+    row_length = -(-length // firsts.size)
+    filling = firsts.size * row_length - length
+    label = f"{label}/{wire_dtype.name}"
+
+    def parts(_: int) -> Any:
+        own = tf.cast(tf.add_n(vectors), wire_dtype)
+        filled = tf.pad(own, [[0, filling]]) if filling else own
+        return tf.reshape(filled, [firsts.size, row_length])
+
+    received = firsts.exchange(firsts.on_devices(parts), label)
+
+    def sum_of_part(i: int) -> Any:
+        return tf.cast(tf.reduce_sum(tf.cast(received[i], tf.float32), axis=0), wire_dtype)
+
+    [sums] = _gather(firsts, firsts.on_devices(sum_of_part), label)
+
+    def whole(_: int) -> Any:
+        values = tf.cast(sums[:length] if filling else sums, tf.float32)
+        return values if scale == 1 else values * scale
+
+    return collectives.on_devices(whole)
+
+
+def gather_narrow(
+    collectives: Collectives, tensors: PerClone, label: str, wire_dtype: tf.DType
+) -> PerClone:
+    """The tensors of the whole group one behind the other, as `Collectives.gather`, rounded.
+
+    Args:
+      collectives: the ops of this step.
+      tensors: of one shape [rows, ...] with at least one row.  What is not float32 is sent as
+        it is.
+      label: names the op, the same in every process.
+      wire_dtype: a type of floats.
+
+    Returns:
+      For each clone a tensor [`size` * rows, ...].
+    """
+    if not packing.is_rounded(tensors[0], wire_dtype):
+        return collectives.gather(tensors, label)
+    rounded = collectives.on_devices(lambda i: tf.cast(tensors[i], wire_dtype))
+    gathered = _gather(collectives, rounded, f"{label}/{wire_dtype.name}")
+    return collectives.on_devices(lambda i: tf.cast(gathered[i], tf.float32))
+
+
+def _gather(collectives: Collectives, tensors: PerClone, label: str) -> PerClone:
+    """Gathers tensors of 16 bits. TensorFlow does so with `float16` only; no number changes."""
+    dtype = tensors[0].dtype
+    sent = collectives.on_devices(lambda i: tf.bitcast(tensors[i], tf.float16))
+    gathered = collectives.gather(sent, label)
+    return collectives.on_devices(lambda i: tf.bitcast(gathered[i], dtype))

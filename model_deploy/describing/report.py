@@ -1,0 +1,268 @@
+"""The placement report: what sits on which device, and what crosses between devices."""
+
+import dataclasses
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import graph_walk, internals, placement
+from model_deploy.clones import parts_by_clone, stages_by_device
+from model_deploy.deployment import DeployedModel
+from model_deploy.describing.notes import Notes, describe_settings
+from model_deploy.rewrites import compilation
+
+ANY_DEVICE = "(any)"
+_INPUT_TYPES = re.compile(r"Iterator|Dataset|QueueDequeue")
+_UPDATE_TYPES = re.compile(
+    r"^(Resource)?(Sparse)?Apply|^Assign|^(Resource)?Scatter(Nd)?(Add|Sub|Mul|Div|Min|Max|Update)$"
+)
+_COLLECTIVE_TYPES = re.compile(r"^Collective(Reduce|Gather|BcastSend)")
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceRow:
+    """What one device holds.
+
+    Attributes:
+      device: its name as the graph has it; `(any)` where TensorFlow chooses.
+      ops: how many ops run on it.
+      variables: how many of them are variables.
+      variable_bytes: bytes of these variables; those of unknown shape count 0.
+      stages: `clone 0 stage 1`, or several, if clones have several devices and this is
+        one of them; else ''.
+      clones: numbers of the clones whose device it is; those of a model only.
+      input_ops: how many of the ops read or hand on batches.
+      updates: how many update variables; of a whole graph, those that initialize them, too.
+      collective_bytes: bytes that collective ops on it hand to those of other devices, where
+        their shapes are known.
+    """
+
+    device: str
+    ops: int
+    variables: int
+    variable_bytes: int
+    stages: str = ""
+    clones: tuple[int, ...] = ()
+    input_ops: int = 0
+    updates: int = 0
+    collective_bytes: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class TransferRow:
+    """What is sent from one device to another in one step.
+
+    Attributes:
+      source: sending device.
+      target: receiving device.
+      tensors: how many tensors are sent.
+      known_bytes: bytes of those whose shape is known.
+      unknown: how many have a shape that is known only when the graph runs.
+    """
+
+    source: str
+    target: str
+    tensors: int
+    known_bytes: int
+    unknown: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacementReport:
+    """Devices and transfers, in the order of their names; `str` gives the table.
+
+    Attributes:
+      devices: what each holds.
+      transfers: what is sent.
+      accumulation: in words, how many batches make a step, if clones take more than one; else ''.
+      compilation: in words, what of the clones XLA compiles, if it does; else ''.
+      batch_norm: in words, over how many clones batch norms take their moments, if that is more
+        than one; else ''.
+      wire: in words, what is rounded between processes, if anything; else ''.
+      precision: in words, how many ops of a model compute in 16 bits, if any do; else ''.
+      layout: in words, how many ops of a model compute with channels first, if that is asked for;
+        else ''.
+    """
+
+    devices: tuple[DeviceRow, ...]
+    transfers: tuple[TransferRow, ...]
+    accumulation: str = ""
+    compilation: str = ""
+    batch_norm: str = ""
+    wire: str = ""
+    precision: str = ""
+    layout: str = ""
+
+    def __str__(self) -> str:
+        devices = [_cells("device", "ops", "variables", "bytes")]
+        for row in self.devices:
+            name = f"{row.device} ({row.stages})" if row.stages else row.device
+            devices.append(_cells(name, row.ops, row.variables, row.variable_bytes))
+        transfers = [_cells("from -> to, per step", "tensors", "bytes", "of unknown size")]
+        for sent in self.transfers:
+            name = f"{sent.source} -> {sent.target}"
+            transfers.append(_cells(name, sent.tensors, sent.known_bytes, sent.unknown))
+        if not self.transfers:
+            transfers.append(_cells("nothing crosses between devices", 0, 0, 0))
+        notes = (
+            self.accumulation,
+            self.precision,
+            self.layout,
+            self.batch_norm,
+            self.compilation,
+            self.wire,
+        )
+        lines = [note for note in notes if note]
+        table = _table([devices, transfers])
+        return "\n".join([*lines, "", table]) if lines else table
+
+
+def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
+    """Reports where the ops of a graph, or of one step of a model, are placed.
+
+    Devices are those that the graph asks for, ops without one following the variable
+    or op that they are tied to.  For a model, only what its train op (or else its
+    total loss) needs is counted, and all transfers are those of one step.  Where clones
+    have several devices, these show which stages they are; where they accumulate
+    gradients, the report of a model says of how many batches; where batch norms are
+    synchronized, over how many clones; where XLA compiles clones, how much of them; where
+    processes send 16 bits, transfers are of so many bytes, and the report of a model says so.
+
+    Args:
+      graph_or_model: a graph, or what `deploy` returned.
+
+    Raises:
+      ValueError: if the argument is of another kind.
+    """
+    settings = Notes()
+    clones: dict[str, list[int]] = {}
+    if isinstance(graph_or_model, tf.Graph):
+        ops = graph_or_model.get_operations()
+        stages = stages_by_device(graph_or_model)
+    elif isinstance(graph_or_model, DeployedModel):
+        end = graph_or_model.train_op
+        end = graph_or_model.total_loss if end is None else end
+        stages = stages_by_device(end.graph, graph_or_model.clones)
+        clones = _clones_by_device(graph_or_model)
+        ops = sorted(
+            graph_walk.ancestors([end.op], control_inputs=True), key=lambda op: str(op.name)
+        )
+        settings = describe_settings(graph_or_model, ops)
+    else:
+        raise ValueError(
+            "graph_or_model must be a tf.Graph or a DeployedModel, "
+            f"got {type(graph_or_model).__name__}"
+        )
+    devices = _devices_of(ops)
+    rows = _device_rows(ops, devices, stages, clones), _transfer_rows(ops, devices)
+    compiled = compilation.describe_compilation(ops)
+    return PlacementReport(*rows, compilation=compiled, **settings)
+
+
+def _devices_of(ops: Iterable[Any]) -> dict[str, str]:
+    """Device of each op by name, following resources and colocation."""
+    devices: dict[str, str] = {}
+
+    def device_of(op: Any) -> str:
+        if op.name not in devices:
+            devices[op.name] = op.device or ANY_DEVICE  # in place before a loop comes back
+            tied_to = _tied_to(op)
+            if tied_to is not None:
+                devices[op.name] = device_of(tied_to)
+        return devices[op.name]
+
+    for op in ops:
+        device_of(op)
+    return devices
+
+
+def _tied_to(op: Any) -> Any:
+    """The op with which TensorFlow must place `op`: that of its resource, or its colocation."""
+    for tensor in op.inputs:
+        if tensor.dtype.base_dtype == tf.resource or internals.is_reference(tensor):
+            return tensor.op
+    if not op.device:
+        groups = [group.decode() for group in op.colocation_groups()]
+        names = [group.removeprefix("loc:@") for group in groups]
+        return next((op.graph.get_operation_by_name(n) for n in names if n != op.name), None)
+    return None
+
+
+def _clones_by_device(model: DeployedModel) -> dict[str, list[int]]:
+    """Numbers of the clones on each device."""
+    found = defaultdict(list)
+    for number, places in enumerate(parts_by_clone(model.clones)):
+        found[model.clones[places[0]].device].append(number)
+    return found
+
+
+def _device_rows(
+    ops: Iterable[Any],
+    devices: dict[str, str],
+    stages: dict[str, str],
+    clones: dict[str, list[int]],
+) -> tuple[DeviceRow, ...]:
+    on_device = defaultdict(list)
+    for op in ops:
+        on_device[devices[op.name]].append(op)
+    rows = []
+    for device, placed in sorted(on_device.items()):
+        variables = [op for op in placed if placement.is_variable_op(op)]
+        size = sum(map(placement.variable_bytes, variables))
+        row = DeviceRow(
+            device,
+            len(placed),
+            len(variables),
+            size,
+            stages=stages.get(device, ""),
+            clones=tuple(clones.get(device, ())),
+            input_ops=sum(bool(_INPUT_TYPES.search(op.type)) for op in placed),
+            updates=sum(bool(_UPDATE_TYPES.search(op.type)) for op in placed),
+            collective_bytes=sum(map(_collective_bytes, placed)),
+        )
+        rows.append(row)
+    return tuple(rows)
+
+
+def _collective_bytes(op: Any) -> int:
+    """Bytes of what a collective op gives to the others; 0 for other ops and unknown shapes."""
+    if not _COLLECTIVE_TYPES.search(op.type):
+        return 0
+    return placement.tensor_bytes(op.inputs[0].shape, op.inputs[0].dtype) or 0
+
+
+def _transfer_rows(ops: Iterable[Any], devices: dict[str, str]) -> tuple[TransferRow, ...]:
+    sent: dict[tuple[str, str], dict[str, Any]] = defaultdict(dict)
+    for op in ops:
+        for tensor in op.inputs:
+            source, target = devices[tensor.op.name], devices[op.name]
+            if source != target and ANY_DEVICE not in (source, target):
+                sent[source, target][tensor.name] = tensor
+    rows = []
+    for (source, target), tensors in sorted(sent.items()):
+        sizes = [placement.tensor_bytes(t.shape, t.dtype) for t in tensors.values()]
+        known = [size for size in sizes if size is not None]
+        rows.append(TransferRow(source, target, len(sizes), sum(known), len(sizes) - len(known)))
+    return tuple(rows)
+
+
+def _cells(name: str, *values: int | str) -> tuple[str, ...]:
+    return (name, *(f"{value:,}" if isinstance(value, int) else value for value in values))
+
+
+def _table(blocks: list[list[tuple[str, ...]]]) -> str:
+    rows = [row for block in blocks for row in block]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for block in blocks:
+        for i, row in enumerate(block):
+            cells = [row[0].ljust(widths[0])]
+            cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            lines.append("  ".join(cells))
+            if i == 0:
+                lines.append("-" * len(lines[-1]))
+        lines.append("")
+    return "\n".join(lines[:-1])

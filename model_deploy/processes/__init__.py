@@ -1,0 +1,39 @@
+"""The processes of a run: which there are, which of them train for now, which GPUs each sees."""
+
+from model_deploy.processes import visible_gpus
+from model_deploy.processes.cluster_spec import (
+    JOB_NAMES,
+    Cluster,
+    Task,
+    check_address,
+    check_task_id,
+)
+from model_deploy.processes.elastic_world import (
+    WORKER,
+    WORLD_FILE,
+    World,
+    begun_file,
+    read_world,
+    ready_file,
+    write_world,
+)
+from model_deploy.processes.visible_gpus import NO_GPU, listed, share
+
+__all__ = [
+    "JOB_NAMES",
+    "NO_GPU",
+    "WORKER",
+    "WORLD_FILE",
+    "Cluster",
+    "Task",
+    "World",
+    "begun_file",
+    "check_address",
+    "check_task_id",
+    "listed",
+    "read_world",
+    "ready_file",
+    "share",
+    "visible_gpus",
+    "write_world",
+]

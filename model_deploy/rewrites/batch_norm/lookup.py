@@ -1,0 +1,52 @@
+"""Which batch norm a gradient is taken of, and by whom."""
+
+import contextlib
+import contextvars
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.rewrites.batch_norm.parts import Part
+
+# The graph's one dict of parts and places of norms, by the name of the norm's mean.
+# Not a string: it does not go into checkpoints.
+_NORMS = ("model_deploy", "batch_norms")
+
+_computing = contextvars.ContextVar("gradients of clones are computed", default=False)
+
+
+@contextlib.contextmanager
+def computing_gradients() -> Iterator[None]:
+    """Lets gradients of synchronized batch norms be taken; who does so has to join them."""
+    token = _computing.set(True)
+    try:
+        yield
+    finally:
+        _computing.reset(token)
+
+
+def note_norms(part: Part) -> None:
+    """Notes the batch norms of a part in the graph, for their gradients."""
+    if not part.norms:
+        return
+    if not tf.get_collection(_NORMS):
+        tf.add_to_collection(_NORMS, {})
+    [known] = tf.get_collection(_NORMS)
+    known.update({norm.mean.name: (part, place) for place, norm in enumerate(part.norms)})
+
+
+def norm_of_gradient(mean: Any) -> tuple[Part, int, Any]:
+    """The norm that has this mean: its part, its place there, its count.
+
+    Raises:
+      ValueError: if not `deploy` or `optimize_clones` takes the gradient.
+    """
+    known: list[Mapping[str, tuple[Part, int]]] = mean.graph.get_collection(_NORMS)
+    if not _computing.get() or not known or mean.name not in known[0]:
+        raise ValueError(
+            "with sync_batch_norm deploy or optimize_clones must take the gradients of the "
+            f"clones' losses, got another gradient of {mean.op.name}"
+        )
+    part, place = known[0][mean.name]
+    return part, place, part.norms[place].count

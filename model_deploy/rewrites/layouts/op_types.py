@@ -1,0 +1,176 @@
+"""Which types of ops compute with the channels in front, and what changes in each for that."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.internals import NewOp
+from model_deploy.rewrites.layouts.axes import (
+    FIRST,
+    RANKS,
+    broadcast_first,
+    keep_order,
+    moved,
+    permuted,
+    to_first,
+)
+
+
+class Plan(NamedTuple):
+    """How an op is made with channels first.
+
+    Attributes:
+      rank: that of its images, 4, or of videos, 5.
+      images: places of the inputs that are images.
+      inputs: what replaces other inputs, by place.
+      attrs: what replaces attributes.
+      num_images: how many of its first outputs are images.
+    """
+
+    rank: int
+    images: Sequence[int]
+    inputs: Mapping[int, Callable[[Any], Any]]
+    attrs: Mapping[str, Any]
+    num_images: int = 1
+
+
+_LISTS = ("strides", "dilations", "ksize")
+
+
+def plan(new: NewOp) -> Plan | None:
+    """How an op that is about to be made is made with channels first; None if it is not."""
+    if new.type in _WITH_LAYOUT:
+        return _with_layout(new, _WITH_LAYOUT[new.type])
+    return None
+
+
+def has_layout(op_type: str) -> bool:
+    """Whether ops of a type say with `data_format` where the channels are."""
+    return op_type in _WITH_LAYOUT
+
+
+def plan_between(new: NewOp) -> Plan | None:
+    """The same for one that only follows: it is so if what it takes is."""
+    make_plan = _BETWEEN.get(new.type)
+    return make_plan(new) if make_plan is not None else None
+
+
+def _with_layout(new: NewOp, place: int) -> Plan | None:
+    """An op that has a `data_format`."""
+    first = FIRST.get(new.attrs["data_format"].s)
+    if first is None:
+        return None
+    attrs = {"data_format": tf.AttrValue(s=first)}
+    for name in _LISTS:
+        if name in new.attrs:
+            attrs[name] = _integers(permuted(new.attrs[name].list.i))
+    if "explicit_paddings" in new.attrs and new.attrs["explicit_paddings"].list.i:
+        pairs = list(new.attrs["explicit_paddings"].list.i)
+        sides = permuted(list(zip(pairs[::2], pairs[1::2], strict=True)))
+        attrs["explicit_paddings"] = _integers([number for pair in sides for number in pair])
+    # What has a gradient's shape has it as its first input.
+    sizes = {0: _in_order_of_first(len(first))} if "BackpropInput" in new.type else {}
+    return Plan(len(first), [place], sizes, attrs)
+
+
+# By type: which input are the images.
+_WITH_LAYOUT = {
+    "AvgPool": 0,
+    "AvgPool3D": 0,
+    "Conv2D": 0,
+    "Conv2DBackpropInput": 2,
+    "Conv3D": 0,
+    "Conv3DBackpropInputV2": 2,
+    "DepthwiseConv2dNative": 0,
+    "FusedBatchNorm": 0,
+    "FusedBatchNormV2": 0,
+    "FusedBatchNormV3": 0,
+    "MaxPool": 0,
+    "MaxPool3D": 0,
+}
+
+
+def _bias(new: NewOp) -> Plan | None:
+    if new.attrs["data_format"].s != b"NHWC" or new.inputs[0].shape.rank not in RANKS:
+        return None
+    return Plan(new.inputs[0].shape.rank, [0], {}, {"data_format": tf.AttrValue(s=b"NCHW")})
+
+
+def _elementwise(new: NewOp) -> Plan | None:
+    """One that takes images, and else scalars or a number per channel."""
+    ranks = [each.shape.rank for each in new.inputs]
+    if None in ranks or max(ranks) not in RANKS or any(1 < r < max(ranks) for r in ranks):
+        return None
+    rank = max(ranks)
+    images = [place for place, each in enumerate(ranks) if each == rank]
+    others = [place for place, each in enumerate(ranks) if each < rank]
+    return Plan(rank, images, dict.fromkeys(others, lambda x: broadcast_first(x, rank)), {})
+
+
+def _reduction(new: NewOp) -> Plan | None:
+    axes = tf.get_static_value(new.inputs[1])
+    rank = new.inputs[0].shape.rank
+    if axes is None or rank not in RANKS:
+        return None
+    keeps = new.attrs["keep_dims"].b
+    if not keeps and not keep_order(axes.reshape(-1), rank):
+        return None
+    there = [moved(int(axis), rank) for axis in axes.reshape(-1)]
+    other = {1: lambda old: tf.constant(there, old.dtype)}
+    return Plan(rank, [0], other, {}, num_images=1 if keeps else 0)
+
+
+def _squeeze(new: NewOp) -> Plan | None:
+    axes = list(new.attrs["squeeze_dims"].list.i)
+    rank = new.inputs[0].shape.rank
+    if not axes or rank not in RANKS or not keep_order(axes, rank):
+        return None
+    there = _integers([moved(axis, rank) for axis in axes])
+    return Plan(rank, [0], {}, {"squeeze_dims": there}, num_images=0)
+
+
+def _concat(new: NewOp) -> Plan | None:
+    axis = tf.get_static_value(new.inputs[-1])
+    rank = new.inputs[0].shape.rank
+    if axis is None or rank not in RANKS:
+        return None
+    last = len(new.inputs) - 1
+    there = moved(int(axis), rank)
+    return Plan(rank, range(last), {last: lambda old: tf.constant(there, old.dtype)}, {})
+
+
+def _padding(new: NewOp) -> Plan | None:
+    rank = new.inputs[0].shape.rank
+    return Plan(rank, [0], {1: _in_order_of_first(rank)}, {}) if rank in RANKS else None
+
+
+def _in_order_of_first(rank: int) -> Callable[[Any], Any]:
+    """What brings a tensor with something for each axis in that order; it stays a known one."""
+
+    def reorder(per_axis: Any) -> Any:
+        known = tf.get_static_value(per_axis)
+        if known is not None:
+            return tf.constant(known[to_first(rank)], per_axis.dtype)
+        return tf.gather(per_axis, to_first(rank))
+
+    return reorder
+
+
+def _integers(numbers: Sequence[int]) -> Any:
+    return tf.AttrValue(list=tf.AttrValue.ListValue(i=numbers))
+
+
+_ELEMENTWISE = """
+    Abs Add AddN AddV2 Cast DivNoNan Elu Exp Identity LeakyRelu Log Maximum Minimum Mul Neg RealDiv
+    Relu Relu6 Rsqrt SelectV2 Selu Sigmoid Softplus Softsign Sqrt Square SquaredDifference
+    StopGradient Sub Tanh
+    """.split()  # noqa: SIM905 - not one a line
+_BETWEEN: Mapping[str, Callable[[NewOp], Plan | None]] = {
+    **dict.fromkeys(_ELEMENTWISE, _elementwise),
+    **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _reduction),
+    **dict.fromkeys(("MirrorPad", "Pad", "PadV2"), _padding),
+    "BiasAdd": _bias,
+    "ConcatV2": _concat,
+    "Squeeze": _squeeze,
+}

@@ -1,0 +1,136 @@
+"""What TensorFlow and tf-slim import without using it comes when it is used first."""
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model_deploy.importing import lazy_imports
+from model_deploy.inputs import get_dataset
+
+ROOT = Path(__file__).parents[1]
+_NOT_NEEDED = ("keras", "tf_keras", "sklearn", "matplotlib", "pooch", "scipy", "h5py")
+
+
+def _output_of(program, **env):
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+    ).stdout.split()
+
+
+def test_a_program_that_uses_none_imports_none():
+    """Deploying a model of TF-Slim's layers needs none of the packages that take long."""
+    program = f"""
+import sys
+from model_deploy import deploy, train, slim
+import tensorflow as tf
+slim.losses.metric_learning.HAS_SKLEARN, tf.__loader__.path, tf.keras
+print(*[name for name in {_NOT_NEEDED} if name in sys.modules])
+"""
+    assert _output_of(program) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "use",
+    [
+        "tf.keras.layers.Dense(1)",
+        "tf.losses.MeanSquaredError()",
+        "from tensorflow.keras import layers",
+        "import tensorflow.keras.models",
+        "import keras; assert keras.layers.Dense is tf.keras.layers.Dense",
+    ],
+)
+def test_keras_comes_when_it_is_used(use):
+    """All of TensorFlow's names of Keras, and Keras itself, are there when asked for."""
+    program = f"""
+import sys
+import model_deploy
+import tensorflow as tf
+print("keras" in sys.modules)
+{use}
+print("keras" in sys.modules)
+"""
+    assert _output_of(program) == ["False", "True"]
+
+
+@pytest.mark.slow
+def test_keras_first_is_as_without():
+    """A program that imports Keras, which imports TensorFlow, gets it whole."""
+    program = "import model_deploy, keras, tensorflow as tf; print(tf.keras.Model is keras.Model)"
+    assert _output_of(program) == ["True"]
+
+
+@pytest.mark.slow
+def test_tf_keras_is_imported_where_the_environment_says_so():
+    """tf-keras registers its optimizers, so TensorFlow imports it as ever."""
+    program = "import model_deploy, sys, tensorflow; print('tf_keras' in sys.modules)"
+    assert _output_of(program, TF_USE_LEGACY_KERAS="1") == ["True"]
+
+
+def test_refused_packages_are_found_but_not_imported():
+    """A package is refused within the block alone, and can be looked for in it."""
+    program = """
+import importlib.util
+from model_deploy.importing import lazy_imports
+with lazy_imports.refusing("json", "yaml"):
+    print(importlib.util.find_spec("yaml").name)
+    try:
+        import yaml
+    except ImportError as error:
+        print(error.name)
+import yaml
+print(yaml.__name__)
+"""
+    assert _output_of(program) == ["yaml", "yaml", "yaml"]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_imported_modules_are_no_garbage(enabled):
+    """Python looks for none among TensorFlow's modules, and goes on as it did before."""
+    program = f"""
+import gc
+gc.{"enable" if enabled else "disable"}()
+before = gc.get_stats()
+import model_deploy.importing.lazy_imports
+import tensorflow
+print(gc.get_freeze_count() > 100_000, gc.isenabled())
+print(gc.get_stats()[2]["collections"] - before[2]["collections"])
+"""
+    assert _output_of(program) == ["True", str(enabled), "0"]
+
+
+def test_an_error_in_an_import():
+    """Garbage is looked for again, among all that there is."""
+    frozen = gc.get_freeze_count()
+    with pytest.raises(KeyError), lazy_imports.keeping_all():
+        {}["a module"]
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == frozen
+
+
+def test_a_later_module_has_the_names_of_the_module():
+    """A name that is asked for is the module's own."""
+    assert lazy_imports.Later("os.path").join is os.path.join
+
+
+@pytest.mark.slow
+def test_digits_are_those_of_scikit_learn():
+    """Read from the file, the 1,797 labels and images are those that `load_digits` gives."""
+    from sklearn.datasets import load_digits  # noqa: PLC0415
+
+    raw = load_digits()
+    order = np.random.RandomState(1797).permutation(1797)
+    images, labels = get_dataset("digits", "train").source.arrays
+    np.testing.assert_array_equal(labels, raw.target[order[:1437]])
+    # The centres of the first and the last pixels lie outside of the enlarged ones' centres.
+    corners = np.round(raw.images[order[:1437]][:, 0, 0] * 255 / 16)
+    np.testing.assert_array_equal(images[:, 0, 0, 0], corners)

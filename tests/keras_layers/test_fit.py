@@ -1,0 +1,65 @@
+"""Ten steps of `deploy` are ten steps of `keras.Model.fit`, batch-norm averages included."""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import deploy, internals
+from tests.copies import batches_of
+from tests.goldens import LogicalDevices, cpu_config
+from tests.keras_layers.fit import RATE, STEPS
+from tests.keras_layers.models import MODELS
+
+ROOT = Path(__file__).parents[2]
+# Dropout of tf-keras draws other numbers in a graph than in eager mode.
+NAMES = [
+    f"{model} {library}"
+    for model in ("mlp", "residual", "subclassed", "recurrent", "dropping")
+    for library in ("keras", "tf_keras")
+    if (model, library) != ("dropping", "tf_keras")
+]
+
+
+@functools.cache
+def _of_fit():
+    """What `fit` prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.keras_layers.fit", *NAMES],
+        cwd=ROOT,
+        env={**os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", ["inside", "before"])
+@pytest.mark.parametrize("name", NAMES)
+def test_ten_steps(name, made):
+    """The same model on the same batches ends with the same weights and averages."""
+    model, seen, config = MODELS[f"{name} {made}"], [], LogicalDevices()
+    optimizer = tf.train.MomentumOptimizer(RATE, 0.9)
+    keras.utils.set_random_seed(1)
+    with internals.fresh_names():
+        model_fn = model.model_fn(config, seen)
+    deploy_model = deploy(config, model_fn, [batches_of(model.golden, 1)], optimizer=optimizer)
+    with tf.Session(config=cpu_config(1)) as session:
+        session.run(tf.global_variables_initializer())
+        for _ in range(STEPS):
+            session.run(deploy_model.train_op)
+        found = session.run([internals.tf_variable(each) for each in seen[0].weights])
+    expected = _of_fit()[name]
+    assert len(found) == len(expected)
+    for variable, value, wanted in zip(seen[0].weights, found, expected, strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-5, atol=1e-5, err_msg=variable.name)

@@ -1,0 +1,365 @@
+"""Tests of `model_deploy.rewrites.precision`: which ops compute in 16 bits, and how well."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+import tf_keras
+
+from model_deploy import DeploymentConfig, deploy, describe, slim
+from model_deploy.rewrites import computing_in
+from tests import copies
+from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
+
+SIXTEEN = ["bfloat16", "float16"]
+# Distance of neighbours near 1: 7 and 10 bits behind the point.
+SPACING = {"bfloat16": 2.0**-7, "float16": 2.0**-10}
+
+
+def _types():
+    """Types of the values that ops of each type compute with, in the default graph."""
+    found = {}
+    for op in tf.get_default_graph().get_operations():
+        if "T" in op.node_def.attr and op.outputs:
+            found.setdefault(op.type, set()).add(op.outputs[0].dtype.name)
+    return found
+
+
+def _network(images):
+    net = slim.conv2d(images, 4, 3, normalizer_fn=slim.batch_norm, scope="conv")
+    net = net + slim.separable_conv2d(net, 4, 3, 1, scope="separable")
+    net = slim.flatten(slim.max_pool2d(net, 2))
+    return slim.fully_connected(net, 3, activation_fn=None, scope="logits")
+
+
+@pytest.mark.parametrize("precision", SIXTEEN)
+def test_types_of_ops(precision):
+    """What multiplies and what lies between is in 16 bits; softmax, losses and norms are not."""
+    with computing_in(precision, "/device:GPU:0"):
+        logits = _network(tf.ones([2, 8, 8, 3]))
+        tf.losses.sparse_softmax_cross_entropy([0, 1], logits)
+        probabilities = tf.nn.softmax(logits)
+    types = _types()
+    for name in ("Conv2D", "DepthwiseConv2dNative", "MatMul", "FusedBatchNormV3", "Relu"):
+        assert types[name] == {precision}, name
+    assert precision in types["AddV2"]  # others are of initial values
+    for name in ("Softmax", "SparseSoftmaxCrossEntropyWithLogits"):
+        assert types[name] == {"float32"}, name
+    assert logits.dtype == probabilities.dtype == tf.float32
+    assert {v.dtype.base_dtype for v in tf.global_variables()} == {tf.float32}
+    norms = [op for op in tf.get_default_graph().get_operations() if op.type == "FusedBatchNormV3"]
+    assert [norms[0].outputs[i].dtype for i in range(3)] == [precision, tf.float32, tf.float32]
+
+
+@pytest.mark.parametrize(
+    ("build", "kind", "dtype"),
+    [
+        pytest.param(lambda y: y - tf.fill([2, 2], 3.0), "Sub", "float32", id="target"),
+        pytest.param(lambda y: y - tf.constant([3.0, 4.0]), "Sub", "bfloat16", id="constant"),
+        pytest.param(lambda y: y * tf.Variable(2.0), "Mul", "bfloat16", id="variable"),
+        pytest.param(
+            lambda y: tf.nn.l2_loss(tf.get_variable("w", [3])), "L2Loss", "float32", id="l2"
+        ),
+        pytest.param(tf.exp, "Exp", "float32", id="exp"),
+        pytest.param(tf.reduce_mean, "Mean", "float32", id="mean"),
+        pytest.param(
+            lambda y: tf.concat([y, tf.nn.relu(y)], 0), "ConcatV2", "bfloat16", id="concat"
+        ),
+        pytest.param(lambda y: tf.split(y, 2)[1] + y[:1], "Split", "bfloat16", id="split"),
+    ],
+)
+def test_what_follows_a_product(build, kind, dtype):
+    """A value in 16 bits stays so with variables and constants; other values of 32 bits win."""
+    with computing_in("bfloat16"):
+        made = build(tf.matmul(tf.ones([2, 2]), tf.ones([2, 2])))
+    assert _types()[kind] == {dtype}
+    assert made.dtype == tf.float32
+
+
+def test_values_that_16_bits_hold_are_exact():
+    """A product of small integers is the same as in float32."""
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4) - 6
+    with computing_in("bfloat16"):
+        product = tf.matmul(tf.constant(a, tf.float32), tf.constant(b, tf.float32))
+    with tf.Session() as session:
+        np.testing.assert_array_equal(session.run(product), a @ b)
+
+
+def _gradients(build, images, precision):
+    """Gradients of the mean square of what `build` makes, for `images` and all variables."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(1)
+        given = tf.constant(images)
+        with computing_in(precision):
+            loss = tf.reduce_mean(tf.square(build(given)))
+        gradients = tf.gradients(loss, [given, *tf.trainable_variables()])
+        assert {each.dtype for each in gradients} == {tf.float32}
+        session.run(tf.global_variables_initializer())
+        return session.run(gradients)
+
+
+def _wide(images):
+    """As many channels as a convolution of 1 x 1 has on CPUs that computes in 16 bits."""
+    return tf.tile(images, [1, 1, 1, 3])
+
+
+# Enough for filters of three positions to be in 16 bits on CPUs.
+_CHANNELS = 24
+CONVOLUTIONS = {
+    "conv2d": (4, lambda x: slim.conv2d(x, 4, 3, stride=2)),
+    "conv2d of 1 x 1": (4, lambda x: slim.conv2d(_wide(x), 16, 1)),
+    "conv2d of 1 x 1, strided": (4, lambda x: slim.conv2d(_wide(x), 16, 1, stride=2)),
+    "conv2d of 2 x 3": (4, lambda x: slim.conv2d(x, 4, [2, 3], stride=[1, 2])),
+    "conv2d of 3 x 1, valid": (4, lambda x: slim.conv2d(x, 4, [3, 1], padding="VALID")),
+    "conv2d padded": (
+        4,
+        lambda x: tf.nn.conv2d(
+            x, tf.get_variable("w", [3, 3, _CHANNELS, 4]), 2, [[0, 0], [1, 0], [2, 1], [0, 0]]
+        ),
+    ),
+    "conv2d of many positions": (4, lambda x: slim.conv2d(tf.tile(x, [1, 2, 2, 1]), 4, 3)),
+    "conv2d dilated": (4, lambda x: slim.conv2d(x, 4, 3, rate=2)),
+    "separable": (
+        4,
+        lambda x: slim.separable_conv2d(slim.conv2d(x, 16, 3), 16, 3, 2, activation_fn=None),
+    ),
+    "transposed": (4, lambda x: slim.conv2d_transpose(x, 4, 3, stride=2)),
+    "conv3d": (5, lambda x: slim.conv3d(x, 4, 3)),
+    "transposed 3d": (5, lambda x: slim.conv3d_transpose(x, 4, 3, stride=2)),
+    "dense": (2, lambda x: slim.fully_connected(x, 4)),
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", SIXTEEN)
+@pytest.mark.parametrize("kind", CONVOLUTIONS)
+def test_gradients_are_close_to_those_of_float32(kind, precision):
+    """Gradients of each kind of layer differ from those of float32 by the rounding of 16 bits."""
+    rank, build = CONVOLUTIONS[kind]
+    shape = (2, *[6] * (rank - 2), _CHANNELS)
+    images = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    exact, found = (_gradients(build, images, name) for name in ("float32", precision))
+    for actual, expected in zip(found, exact, strict=True):
+        limit = 4 * SPACING[precision] * np.max(np.abs(expected))
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=limit)
+    assert any(np.any(a != b) for a, b in zip(found, exact, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "device", "by_kernel"),
+    [
+        pytest.param(10, 3, "", False, id="few positions"),
+        pytest.param(11, 3, "", True, id="many"),
+        pytest.param(11, 1, "", False, id="many of 1 x 1"),
+        pytest.param(10, 3, "/device:GPU:0", True, id="GPU"),
+    ],
+)
+def test_which_filters_take_products(size, kernel, device, by_kernel):
+    """On a CPU the gradient of a filter in bfloat16 is made of products, where these are fast."""
+    with tf.device(device):
+        images = tf.ones([1, size, size, 64])
+        with computing_in("bfloat16", device):
+            made = slim.conv2d(images, 16, kernel)
+        tf.gradients(made, tf.trainable_variables())
+    assert ("Conv2DBackpropFilter" in _types()) == by_kernel
+
+
+def test_what_a_tape_records():
+    """While a tape records, ops are those that were asked for, and its gradients are theirs."""
+    weight = tf.constant([[2.0]])
+    with computing_in("bfloat16"):
+        with tf.GradientTape() as tape:
+            tape.watch(weight)
+            product = tf.matmul([[3.0]], weight)
+        gradient = tape.gradient(product, weight)
+    assert product.op.type == "MatMul"
+    with tf.Session() as session:
+        assert session.run(gradient).tolist() == [[3.0]]
+
+
+def test_gradients_in_a_model():
+    """A penalty on gradients that `model_fn` takes by `tf.gradients` trains, in 16 bits."""
+
+    def model_fn():
+        images = tf.ones([2, 4, 4, 1])
+        score = tf.reduce_sum(slim.flatten(slim.conv2d(images, 2, 3, activation_fn=tf.nn.tanh)))
+        [slope] = tf.gradients(score, images)
+        tf.losses.add_loss(tf.reduce_mean(tf.square(slope)))
+
+    config = LogicalDevices(num_clones=2, precision="bfloat16")
+    model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+    with tf.Session(config=cpu_config(2)) as session:
+        session.run(tf.global_variables_initializer())
+        losses = [session.run(model.train_op) for _ in range(4)]
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras", "tf_keras"])
+def test_models_of_keras(library):
+    """A model of Keras computes in 16 bits, keeps variables of 32, and trains."""
+
+    def model_fn():
+        net = library.layers.Conv2D(16, 3, activation="relu")(tf.ones([2, 6, 6, 3]))
+        net = library.layers.Dense(3, kernel_initializer="zeros")(library.layers.Flatten()(net))
+        tf.losses.sparse_softmax_cross_entropy([0, 1], net)
+
+    with tf.variable_scope(""):
+        config = LogicalDevices(precision="bfloat16")
+        model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.01))
+    assert "bfloat16" in _types()["Conv2D"]
+    assert "float32" not in _types()["Conv2D"]
+    with tf.Session(config=cpu_config(1)) as session:
+        session.run(tf.global_variables_initializer())
+        losses = [session.run(model.train_op) for _ in range(4)]
+    assert losses[-1] < losses[0]
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_everything_at_once():
+    """Copied clones with parts, in 16 bits, with a scale, synchronized norms and clipping."""
+
+    def model_fn(batches):
+        images, labels = next(batches)
+        net = slim.conv2d(images, 4, 3, normalizer_fn=slim.batch_norm, scope="conv")
+        logits = slim.fully_connected(slim.flatten(net), 3, activation_fn=None, scope="logits")
+        tf.losses.sparse_softmax_cross_entropy(labels, logits)
+
+    golden = GOLDENS["convolution"]
+    config = LogicalDevices(
+        num_clones=2,
+        copy_clones=True,
+        accumulate_steps=2,
+        precision="float16",
+        sync_batch_norm=True,
+    )
+    model = deploy(
+        config,
+        model_fn,
+        [copies.batches_of(golden, 4)],
+        optimizer=tf.train.AdamOptimizer(0.05),
+        clip_norm=1.0,
+    )
+    with tf.Session(config=cpu_config(2)) as session:
+        session.run(tf.global_variables_initializer())
+        losses = [session.run(model.train_op) for _ in range(12)]
+        assert int(session.run(model.loss_scale.state()[1])) < 3
+    assert losses[-1] < losses[0]
+    report = str(describe(model))
+    for line in ("accumulate_steps 2", "precision float16", "sync_batch_norm"):
+        assert line in report
+
+
+def test_loops():
+    """A product in a loop is in 16 bits, in functions and in the loops of TensorFlow 1."""
+    golden = GOLDENS["loop"]
+    with computing_in("bfloat16"):
+        golden.model_fn(tf.constant(golden.features), tf.constant(golden.labels))
+    graphs = tf.get_default_graph().as_graph_def()
+    nodes = [*graphs.node, *(node for f in graphs.library.function for node in f.node_def)]
+    types = {node.attr["T"].type for node in nodes if node.op == "MatMul"}
+    assert types == {tf.bfloat16.as_datatype_enum}
+
+
+def _train(name, precision, num_clones=1, **settings):
+    config = LogicalDevices(num_clones=num_clones, precision=precision, **settings)
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        parts = feed_clones(GOLDENS[name], config.batches_per_step)
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        model = deploy(config, parts, optimizer=optimizer)
+        with tf.Session(config=cpu_config(num_clones)) as session:
+            session.run(tf.global_variables_initializer())
+            losses = [session.run(model.train_op) for _ in range(3)]
+            return losses, session.run({v.op.name: v for v in tf.trainable_variables()})
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", SIXTEEN)
+@pytest.mark.parametrize("name", list(GOLDENS))
+def test_clones_train_as_one_does(name, precision):
+    """Four clones, or parts of one, end where one on the whole batch ends, up to rounding."""
+    one_losses, one = _train(name, precision)
+    law = GOLDENS[name].batch_law
+    for settings in ({"num_clones": 4}, {"accumulate_steps": 4}) if law else ():
+        losses, many = _train(name, precision, **settings)
+        np.testing.assert_allclose(losses, one_losses, rtol=4 * SPACING[precision])
+        for key, value in one.items():
+            limit = SPACING[precision] * max(np.max(np.abs(value)), 0.1)
+            np.testing.assert_allclose(many[key], value, rtol=0, atol=limit, err_msg=key)
+    plain_losses, plain = _train(name, "float32")
+    np.testing.assert_allclose(one_losses, plain_losses, rtol=8 * SPACING[precision])
+    assert {key: value.dtype for key, value in one.items()} == {
+        key: value.dtype for key, value in plain.items()
+    }
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", SIXTEEN)
+@pytest.mark.parametrize("name", ["convolution", "batch_norm"])
+def test_copied_clones_train_as_called_ones(name, precision):
+    """Clones that are copies compute the same bits as clones that were built by calls."""
+    golden, found = GOLDENS[name], []
+    for copied in (False, True):
+        config = LogicalDevices(num_clones=2, copy_clones=copied, precision=precision)
+        with tf.Graph().as_default() as graph:
+            model = deploy(
+                config,
+                lambda batches: golden.model_fn(*next(batches)),
+                [copies.batches_of(golden, 2)],
+                optimizer=tf.train.MomentumOptimizer(0.1, 0.9),
+            )
+            with tf.Session(config=cpu_config(2)) as session:
+                session.run(tf.global_variables_initializer())
+                losses = [session.run(model.train_op) for _ in range(3)]
+                found.append((losses, session.run(tf.global_variables()), copies.nodes(graph)))
+    assert found[0][0] == found[1][0]
+    for called, copied in zip(found[0][1], found[1][1], strict=True):
+        np.testing.assert_array_equal(called, copied)
+    assert found[0][2] == found[1][2]
+
+
+def test_unknown_precision():
+    """A config with another precision names the choices."""
+    with pytest.raises(ValueError, match=r"precision must be one of .*, got 'half'"):
+        DeploymentConfig(precision="half")
+
+
+def test_report_of_types():
+    """`describe` counts the ops that compute in 16 bits, and those of such types in float32."""
+    config = LogicalDevices(precision="bfloat16")
+    feed = feed_clones(GOLDENS["linear"], 1)
+    model = deploy(config, feed, optimizer=tf.train.GradientDescentOptimizer(0.1))
+    # A product, its two gradients, and what adds the bias; the error is computed in float32.
+    assert "precision bfloat16: 3 MatMul, 1 AddV2; in float32: " in str(describe(model))
+
+
+@pytest.mark.parametrize(
+    ("layer", "taken", "channels", "types"),
+    [
+        pytest.param("1 x 1", 64, 24, ["float32", "float32"], id="1 x 1"),
+        pytest.param("1 x 1", 63, 32, ["float32", "float32"], id="1 x 1 of few channels"),
+        pytest.param("1 x 1", 64, 32, ["bfloat16", "bfloat16"], id="1 x 1, whole groups"),
+        pytest.param("3 x 3", 8, 24, ["bfloat16", "float32"], id="3 x 3"),
+        pytest.param("3 x 3", 7, 24, ["float32", "float32"], id="3 x 3 of few channels"),
+        pytest.param("3 x 3", 7, 32, ["bfloat16", "bfloat16"], id="3 x 3, whole groups"),
+        pytest.param("depthwise", 32, 32, ["float32", "float32"], id="depthwise"),
+        pytest.param("behind", 64, 32, ["bfloat16", "bfloat16"], id="depthwise behind 16 bits"),
+    ],
+)
+def test_what_is_slow_on_cpus(layer, taken, channels, types):
+    """On a CPU batch norms of channels in no whole groups of 16, and what is little work, stay."""
+    net = tf.ones([2, 4, 4, taken])
+    is_depthwise = layer in ("depthwise", "behind")
+    with computing_in("bfloat16"), slim.arg_scope([slim.batch_norm], fused=True):
+        if layer == "behind":
+            net = slim.conv2d(net, channels, 1)
+        if is_depthwise:
+            slim.separable_conv2d(net, None, 3, 1, normalizer_fn=slim.batch_norm)
+        else:
+            slim.conv2d(net, channels, int(layer[0]), normalizer_fn=slim.batch_norm)
+    found = _types()
+    convolution = "DepthwiseConv2dNative" if is_depthwise else "Conv2D"
+    assert [found[convolution], found["FusedBatchNormV3"]] == [{kind} for kind in types]
+    assert found["Relu"] == {types[1]}
