@@ -12,9 +12,14 @@ from model_deploy import slim
 if TYPE_CHECKING:
     from model_deploy.batches import split_batch
     from model_deploy.clone_scopes import current_clone
-    from model_deploy.clones import Clone, create_clones
     from model_deploy.config import DeploymentConfig
-    from model_deploy.deployment import DeployedModel, batches_taken, deploy, optimize_clones
+    from model_deploy.deployment import (
+        DeployedModel,
+        batches_taken,
+        create_clones,
+        deploy,
+        optimize_clones,
+    )
     from model_deploy.describing import (
         DeviceRow,
         PlacementReport,
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
         draw_deployment,
     )
     from model_deploy.gradients import average_gradients
+    from model_deploy.parts import Clone
     from model_deploy.randomness import random_by_step
     from model_deploy.training import train
 
@@ -50,7 +56,7 @@ __all__ = [
 # As in the imports above, which only type checkers and the documentation read. No name may be
 # that of a module here: importing the module would put it in the place of the object.
 _MODULES = {
-    "Clone": "clones",
+    "Clone": "parts",
     "DeployedModel": "deployment",
     "DeploymentConfig": "config",
     "DeviceRow": "describing",
@@ -58,7 +64,7 @@ _MODULES = {
     "TransferRow": "describing",
     "average_gradients": "gradients",
     "batches_taken": "deployment",
-    "create_clones": "clones",
+    "create_clones": "deployment",
     "current_clone": "clone_scopes",
     "deploy": "deployment",
     "describe": "describing",

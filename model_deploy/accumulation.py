@@ -11,8 +11,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import gradients as gradients_lib
 from model_deploy import graph_walk, internals, placement
-from model_deploy.clones import Clone
 from model_deploy.gradients import GradientAndVariable
+from model_deploy.parts import Clone
 
 # These compute nothing, or just what is there before the step.
 _SOURCES = ("Const", "NoOp", "Placeholder", "PlaceholderWithDefault")
@@ -26,7 +26,7 @@ class PartGradients(NamedTuple):
       losses: what the gradients are of, scalars.
       gradients: `(gradient, variable)` pairs; a gradient has the variable's shape, is an
         `IndexedSlices` over its rows, or None.
-      ops: what belongs to this part alone: its ops, and those of its gradients.
+      ops: the ops that computing the gradients has added to the graph.
     """
 
     clone: Clone
@@ -122,7 +122,8 @@ def _begin_after(done: Any, part: PartGradients, before: set[Any]) -> None:
     values = [*part.losses, *(g for g, _ in part.gradients if g is not None)]
     flat = tf.nest.flatten(values, expand_composites=True)
     needed = graph_walk.ancestors((tensor.op for tensor in flat), known=before)
-    own = needed.intersection(part.ops) - before
+    forward = part.clone.part.ops if part.clone.part is not None else ()
+    own = needed.intersection([*forward, *part.ops]) - before
     sources: set[Any] = set()
     new = {op for op in own if _is_source(op)}
     while new:  # a source needs nothing but sources

@@ -1,7 +1,7 @@
 """Checks of single values that several files share; each error names field, rule and value."""
 
 import numbers
-from collections.abc import Iterable
+from collections.abc import Collection
 
 
 def check_at_least(field: str, value: float | None, minimum: float) -> None:
@@ -39,11 +39,11 @@ def check_bool(field: str, value: object) -> None:
         raise ValueError(f"{field} must be True or False, got {value!r}")
 
 
-def check_choice(field: str, name: object, names: Iterable[str]) -> None:
+def check_choice(field: str, name: object, names: Collection[str]) -> None:
     """Checks that a value is one of several names.
 
     Raises:
       ValueError: naming the field, the valid names and `name`.
     """
-    if name not in names:
+    if name not in list[object](names):
         raise ValueError(f"{field} must be one of {', '.join(names)}, got {name!r}")

@@ -1,22 +1,20 @@
-"""The gradients of each clone, on its devices; computed, or copied from the first clone."""
+"""The gradients of each clone, on its devices."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import gpus, graph_walk, internals, placement
+from model_deploy import gpus, graph_walk, internals
 from model_deploy import gradients as gradients_lib
 from model_deploy.accumulation import PartGradients, accumulate
-from model_deploy.clones import Clone, origin_of, parts_by_clone
-from model_deploy.copying import calls_functions
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import Losses
-from model_deploy.rewrites import compilation, computing_gradients
+from model_deploy.parts import Clone, features_of, parts_by_clone
 
 
 def compute_clone_gradients(
-    clones: Sequence[Clone], losses: Losses, optimizer: Any, kwargs: Mapping[str, Any]
+    clones: Sequence[Clone], losses: Losses, source: Any, kwargs: Mapping[str, Any]
 ) -> list[list[GradientAndVariable]]:
     """Computes the gradients of each clone's loss, on its device or, in stages, beside its ops.
 
@@ -27,26 +25,31 @@ def compute_clone_gradients(
     Args:
       clones: the clones, or their parts.
       losses: their losses, scalars.
-      optimizer: a `tf.compat.v1.train.Optimizer`.
+      source: an optimizer of TensorFlow 1, or another object with its `compute_gradients`.
       kwargs: for its `compute_gradients`.
 
     Returns:
       `(gradient, variable)` pairs for each clone that has a loss, the sum over its parts; see
       `gradients.sum_gradients` for their shapes.
     """
+
+    def compute(clone: Clone, terms: Sequence[Any]) -> PartGradients:
+        return _gradients_of_part(clone, terms, source, kwargs)
+
+    for feature in reversed(features_of(clones)):
+        compute = feature.around_gradients(clones, losses, compute)
     if len(clones) == 1:
-        return [gradients_of_clone(clones[0], losses.terms_of_clone(0), optimizer, kwargs)]
-    found: dict[int, PartGradients] = {}
-    for i, (clone, loss) in enumerate(zip(clones, losses.clones, strict=True)):
-        if loss is not None and i not in found:
-            found[i] = _part_gradients(clone, [loss], optimizer, kwargs)
-            if i == 0:
-                found.update(_copied_gradients(clones, losses, found[0]))
+        return [compute(clones[0], losses.terms_of_clone(0)).gradients]
+    found = {
+        i: compute(clone, [loss])
+        for i, (clone, loss) in enumerate(zip(clones, losses.clones, strict=True))
+        if loss is not None
+    }
     groups = parts_by_clone(clones)
     by_clone = [[found[i] for i in group if i in found] for group in groups]
     once = [term for term in losses.terms_of_clone(0) if term is not losses.clones[0]]
     if once:
-        last = _part_gradients(clones[0], once, optimizer, kwargs)
+        last = compute(clones[0], once)
         if by_clone[0] and len(groups[0]) == 1:
             device = gpus.placing(clones[0].device)
             with tf.device(device), tf.name_scope(clones[0].scope):
@@ -55,53 +58,25 @@ def compute_clone_gradients(
     return [accumulate(parts) for parts in by_clone if parts]
 
 
-def _part_gradients(
-    clone: Clone, terms: Sequence[Any], optimizer: Any, kwargs: Mapping[str, Any]
+def _gradients_of_part(
+    clone: Clone, terms: Sequence[Any], source: Any, kwargs: Mapping[str, Any]
 ) -> PartGradients:
-    with graph_walk.new_ops() as ops:
-        pairs = gradients_of_clone(clone, terms, optimizer, kwargs)
-    return PartGradients(clone, terms, pairs, [*_forward_ops(clone), *ops])
-
-
-def _forward_ops(clone: Clone) -> Sequence[Any]:
-    origin = origin_of(clone)
-    return origin.ops if origin is not None else ()
-
-
-def gradients_of_clone(
-    clone: Clone, terms: Sequence[Any], optimizer: Any, kwargs: Mapping[str, Any]
-) -> list[GradientAndVariable]:
-    """Gradients of the sum of a clone's losses, on its device or, in stages, beside its ops.
-
-    Args:
-      clone: the clone.
-      terms: its losses, scalars.
-      optimizer: a `tf.compat.v1.train.Optimizer`.
-      kwargs: for its `compute_gradients`.
-
-    Returns:
-      `(gradient, variable)` pairs; a gradient has the variable's shape, is an `IndexedSlices`
-      over its rows, or None.
-    """
-    origin = origin_of(clone)
-    if origin is not None and origin.config.devices_per_clone > 1:
+    """Gradients of the sum of losses of a clone, on its device or, in stages, beside its ops."""
+    if clone.part is not None and clone.part.config.stage_devices(clone.part.clone_index):
         kwargs = {"colocate_gradients_with_ops": True, **kwargs}
     with (
         tf.device(gpus.placing(clone.device)),
         tf.name_scope(clone.scope),
         graph_walk.new_ops() as ops,
-        computing_gradients(),
     ):
         loss = tf.add_n(list(terms), name="loss_to_minimize")
-        pairs: list[GradientAndVariable] = optimizer.compute_gradients(loss, **kwargs)
+        pairs: list[GradientAndVariable] = source.compute_gradients(loss, **kwargs)
     for op in ops:
         _untie_from_loop(op)
         if op.type == "VariableShape":
             # It runs beside its variable, whatever it asks for, as all that takes a handle.
             internals.set_device(op, "")
-    if origin is not None:
-        compilation.compile_clone(origin.config, clone.scope, ops)
-    return pairs
+    return PartGradients(clone, terms, pairs, ops)
 
 
 def _untie_from_loop(op: Any) -> None:
@@ -118,41 +93,10 @@ def _untie_from_loop(op: Any) -> None:
 
 def _holds_variable(op: Any) -> bool:
     """Whether an op is such a loop or condition, or reads a variable in one of TensorFlow 1."""
-    if calls_functions(op):
+    if graph_walk.calls_functions(op):
         return True
     takes_handle = any(tensor.dtype == tf.resource for tensor in op.inputs)
     return takes_handle and internals.in_old_control_flow(op)
-
-
-def _copied_gradients(
-    clones: Sequence[Clone], losses: Losses, original: PartGradients
-) -> dict[int, PartGradients]:
-    """Gradients of the clones that are copies of the first one, in what the loss needs too."""
-    first = origin_of(clones[0])
-    ops = original.ops[len(_forward_ops(clones[0])) :]
-    if first is None or first.model is None or any(placement.is_variable_op(op) for op in ops):
-        return {}
-    copies = {}
-    for i, clone in enumerate(clones):
-        origin, loss = origin_of(clone), losses.clones[i]
-        twins = origin.twins if origin is not None and origin.model is first.model else None
-        if twins is not None and loss is not None and twins.match(losses.clones[0], loss):
-            copies[i] = twins
-    values, variables = zip(*original.gradients, strict=True)
-    with graph_walk.new_ops() as new:
-        copied = first.model.copy_gradients(ops, list(values), list(copies.values()))
-    for i, twins in copies.items():
-        scope = clones[i].scope
-        in_scope = (op for op in new if op.name.startswith(scope))
-        compilation.compile_clone(first.config, scope, in_scope, twins.ops)
-    found = {}
-    for (i, twins), gradients in zip(copies.items(), copied, strict=True):
-        own: list[Any] = []
-        if forward := _forward_ops(clones[i]):
-            own = [*forward, *(twins.op(op) for op in ops if op.name in twins.ops)]
-        pairs = list(zip(gradients, variables, strict=True))
-        found[i] = PartGradients(clones[i], [losses.clones[i]], pairs, own)
-    return found
 
 
 def _add(

@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import gpus, internals, placement, randomness
 from model_deploy.config import DeploymentConfig, DeviceFunction
+from model_deploy.parts import Part
 
 # Types of summary ops end in one of these; they have no kernel for GPUs.
 _SUMMARY_OPS = ("Summary", "SummaryV2")
@@ -32,32 +33,20 @@ def current_clone() -> int:
 
 
 @contextlib.contextmanager
-def building_clone(
-    config: DeploymentConfig, clone_index: int, part: int, variables_device: str | DeviceFunction
-) -> Iterator[str]:
-    """Opens the name scope (which it gives), the device and the variable scope of a part.
-
-    Args:
-      config: the deployment.
-      clone_index: the clone.
-      part: its part, 0 where it has just one.
-      variables_device: device, or device function, of the variables.
-    """
-    is_first = clone_index == part == 0
-    device = _clone_device_function(config, clone_index, variables_device)
-    token = _building.set(clone_index)
-    batch = None
-    if config.global_parts is not None:
-        first = config.first_part * config.num_clones  # as `inputs` hands them out
-        batch = first + clone_index * config.accumulate_steps + part
+def building_part(part: Part) -> Iterator[None]:
+    """Opens the name scope, the device and the variable scope of a part; sets its `scope`."""
+    config, first_batch = part.config, part.config.first_batch
+    device = _clone_device_function(config, part.clone_index, part.variables_device)
+    token = _building.set(part.clone_index)
     try:
         with (
-            randomness.for_batch(batch),
-            tf.name_scope(config.part_scope(clone_index, part)) as scope,
+            randomness.for_batch(None if first_batch is None else first_batch + part.number),
+            tf.name_scope(config.part_scope(part.clone_index, part.index)) as scope,
             tf.device(device),
-            tf.variable_scope(tf.get_variable_scope(), reuse=None if is_first else True),
+            tf.variable_scope(tf.get_variable_scope(), reuse=True if part.number else None),
         ):
-            yield scope
+            part.scope = scope
+            yield
     finally:
         _building.reset(token)
 
@@ -71,9 +60,7 @@ def _clone_device_function(
     """
     clone_device = config.clone_device(clone_index)
     can_move = gpus.is_gpu(clone_device)
-    stages: list[str] = []
-    if config.devices_per_clone > 1:
-        stages = [config.stage_device(clone_index, i) for i in range(config.devices_per_clone)]
+    stages = config.stage_devices(clone_index)
 
     def device(op: Any) -> str:
         if op.type.endswith(_SUMMARY_OPS):

@@ -141,6 +141,12 @@ class DeploymentConfig(
             )
         return str(first.replace(device_index=first.device_index + stage).to_string())
 
+    def stage_devices(self, clone_index: int) -> list[str]:
+        """Devices of the stages of a clone; none for a clone with one device."""
+        if self.devices_per_clone == 1:
+            return []
+        return [self.stage_device(clone_index, i) for i in range(self.devices_per_clone)]
+
     def clone_scope(self, clone_index: int) -> str:
         """Name scope of a clone: `clone_<i>`, or '' where there is just one.
 
@@ -173,6 +179,12 @@ class DeploymentConfig(
         return self.num_clones * self.accumulate_steps
 
     @property
+    def first_batch(self) -> int | None:
+        """With `global_parts`, the number of this replica's first batch of a step, as the inputs
+        hand batches out; else None."""
+        return None if self.global_parts is None else self.first_part * self.num_clones
+
+    @property
     def global_clones(self) -> int:
         """How many batches all replicas take in a step."""
         if self.global_parts is not None:
@@ -185,6 +197,16 @@ class DeploymentConfig(
         if self.global_parts is None:
             return 1 / self.num_replicas
         return self.accumulate_steps / self.global_parts
+
+    @property
+    def num_aggregated(self) -> int | None:
+        """How many replicas make one update together on parameter servers; None if each by itself.
+
+        With `global_parts` that is all of them, whose parts differ.
+        """
+        if self.global_parts is not None and not self.all_reduce:
+            return self.num_replicas
+        return self.replicas_to_aggregate
 
     @property
     def batch_norm_clones(self) -> int:
@@ -217,11 +239,8 @@ class DeploymentConfig(
         """
         clones = [i for i in range(self.num_clones) for _ in range(self.accumulate_steps)]
         shards = {"num_shards": self.num_replicas, "shard_index": self.replica_id}
-        if self.global_parts is not None:
-            shards = {
-                "first_clone": self.first_part * self.num_clones,
-                "global_clones": self.global_clones,
-            }
+        if self.first_batch is not None:
+            shards = {"first_clone": self.first_batch, "global_clones": self.global_clones}
         return {
             "num_clones": self.batches_per_step,
             **shards,

@@ -6,25 +6,17 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import graph_walk
+from model_deploy import gpus, graph_walk
 from model_deploy import summaries as summaries_lib
-from model_deploy.all_reduce import VariableCopies
-from model_deploy.clones import Clone, build_clones, join_batch_norms, shared_values
+from model_deploy.clones import build_clones
 from model_deploy.config import DeploymentConfig
+from model_deploy.feature import join
+from model_deploy.features import features_for
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import gather_losses
-from model_deploy.parameter_servers import narrow_reads, pack_reads
-from model_deploy.rewrites import compilation
+from model_deploy.parts import Clone, features_of
 from model_deploy.updating import LossScale
-from model_deploy.ways import (
-    CloneUpdate,
-    Plan,
-    Update,
-    gradients_of_clones,
-    update_by_all_reduce,
-    update_by_each_clone,
-    update_together,
-)
+from model_deploy.ways import CloneUpdate, Training, Update, Way, gradients_of_clones, way_for
 
 
 class _Model(NamedTuple):
@@ -73,37 +65,47 @@ class DeployedModel(_Model):
     global_step: Any = None
     loss_scale: LossScale | None = None
 
-    @classmethod
-    def of(
-        cls,
-        config: DeploymentConfig,
-        clones: list[Clone],
-        total_loss: Any,
-        summary_op: Any,
-        update: Update,
-        is_synchronous: bool,
-        loss_scale: LossScale | None,
-    ) -> "DeployedModel":
-        """A model of its parts.
 
-        Args:
-          config: the deployment.
-          clones: its clones.
-          total_loss: a scalar.
-          summary_op: a serialized string scalar, or None.
-          update: the way in which it is trained.
-          is_synchronous: whether all replicas make each step together.
-          loss_scale: as that of the model.
-        """
-        model = cls(update.train_op, summary_op, total_loss, clones)
-        model.config = config
-        model.clone_updates = update.clone_updates
-        model.staleness, model.global_step = update.staleness, update.global_step
-        model.copies_difference = update.copies_difference
-        model.owns_variables = config.all_reduce
-        model.is_synchronous = is_synchronous
-        model.loss_scale = loss_scale
-        return model
+def create_clones(
+    config: DeploymentConfig,
+    model_fn: Callable[..., Any],
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+) -> list[Clone]:
+    """Calls `model_fn(*args, **kwargs)` once per clone, on the clone's device.
+
+    With `config.accumulate_steps` it calls it for each part of each clone.  With
+    `config.copy_clones` it calls it for the first clone (and part), and copies what that
+    has built for the others.
+
+    The first clone makes the variables, on `config.variables_device()`; the others
+    reuse them.  Where `model_fn` names a device, or a part of one, for an op or a
+    variable, that part is kept; but `config.stage_device`, where clones have several
+    devices, is for ops only.  Summaries always go to the worker's CPU.  Losses
+    belong into `tf.GraphKeys.LOSSES`, where slim and `tf.losses` put them.
+
+    What clones read of a variable on a parameter server comes to the worker once per
+    step, see `shared_reads.share_reads`.
+
+    Args:
+      config: the deployment.
+      model_fn: builds the model and returns anything.
+      args: positional arguments of `model_fn`.
+      kwargs: keyword arguments of `model_fn`.
+
+    Returns:
+      One `Clone` per clone, in order; where clones have parts one per part, those of the
+      first clone first.
+
+    Raises:
+      RuntimeError: if TensorFlow executes eagerly.
+      ValueError: for `config.copy_clones` and a model that cannot be copied; for
+        `config.sync_batch_norm` and a batch norm that cannot be synchronized; for `config.xla`
+        and a TensorFlow without XLA.
+    """
+    clones = build_clones(config, model_fn, args, kwargs, features=features_for(config))
+    join(clones, features_of(clones))
+    return clones
 
 
 def optimize_clones(
@@ -192,17 +194,15 @@ def deploy(
     """
     _check_optimizer(optimizer)
     config = _with_way(config, asynchronous, replicas_to_aggregate)
-    replicas_to_aggregate = config.replicas_to_aggregate
-    if config.global_parts is not None and not config.all_reduce:
-        replicas_to_aggregate = config.num_replicas
+    way = way_for(config)
+    model_fn = way.around_model(model_fn)
     loss_scale = None
-    if optimizer is not None:
-        _create_global_step(config)
-        loss_scale = _create_loss_scale(config)
-    copies = VariableCopies(config) if config.all_reduce else None
-    if copies is not None:
-        model_fn = copies.give_each_clone_its_own(model_fn)
-    clones = build_clones(config, model_fn, args, kwargs)
+    if optimizer is None:
+        clones = create_clones(config, model_fn, args, kwargs)
+    else:
+        _create_global_step(way)
+        loss_scale = _create_loss_scale(way)
+        clones = build_clones(config, model_fn, args, kwargs, features=features_for(config))
     trained = _variables(variables_to_train)
     with graph_walk.new_ops() as others, tf.device(config.optimizer_device()):
         losses = gather_losses(clones, regularization_losses)
@@ -210,8 +210,7 @@ def deploy(
         summaries_lib.add_loss_summaries(clones, losses, total_loss)
         update = Update()
         if optimizer is not None:
-            plan = Plan(
-                config=config,
+            training = Training(
                 clones=clones,
                 losses=losses,
                 total_loss=total_loss,
@@ -220,19 +219,36 @@ def deploy(
                 clip_norm=clip_norm,
                 update_ops=update_ops,
                 regularization_losses=regularization_losses,
-                replicas_to_aggregate=replicas_to_aggregate,
                 loss_scale=loss_scale,
             )
-            update = _update(plan, copies)
+            update = way.update(training)
+            for feature in features_of(clones):
+                feature.after_update(update.computed)
             if summarize_gradients:
                 summaries_lib.add_gradient_summaries(clones, update.gradients)
-        join_batch_norms(clones)
         summary_op = summaries_lib.merge_summaries(clones, summaries)
-    compilation.leave_the_rest(config, others)
-    is_synchronous = config.all_reduce or replicas_to_aggregate is not None
-    return DeployedModel.of(
-        config, clones, total_loss, summary_op, update, is_synchronous, loss_scale
-    )
+    for feature in features_of(clones):
+        feature.finish(others)
+    model = DeployedModel(update.train_op, summary_op, total_loss, clones)
+    model.config, model.loss_scale = config, loss_scale
+    model.owns_variables, model.is_synchronous = way.owns_variables, way.is_synchronous
+    model.clone_updates, model.copies_difference = update.clone_updates, update.copies_difference
+    model.staleness, model.global_step = update.staleness, update.global_step
+    return model
+
+
+def session_config(config: DeploymentConfig, base: Any = None) -> Any:
+    """A `tf.ConfigProto` with all that the sessions and servers of a deployment need.
+
+    Args:
+      config: the deployment.
+      base: a `tf.ConfigProto` to start from, which is not changed; an empty one if not given.
+    """
+    proto = gpus.session_config(config, on_cpu=config.clone_on_cpu, base=base)
+    way_for(config).set_up_session(proto)
+    for feature in features_for(config):
+        feature.set_up_session(proto)
+    return proto
 
 
 def batches_taken(config: DeploymentConfig) -> Any:
@@ -247,9 +263,10 @@ def batches_taken(config: DeploymentConfig) -> Any:
     Returns:
       An int64 scalar, which checkpoints restore.
     """
-    _create_global_step(config)
+    way = way_for(config)
+    _create_global_step(way)
     step = tf.train.get_global_step().read_value()
-    loss_scale = _create_loss_scale(config)
+    loss_scale = _create_loss_scale(way)
     if loss_scale is None:
         return step
     _, num_left_out, _ = loss_scale.state()
@@ -274,29 +291,17 @@ def _variables(variables_to_train: Sequence[Any] | Callable[[], Sequence[Any]] |
     return trained
 
 
-def _update(plan: Plan, copies: VariableCopies | None) -> Update:
-    """The update of the variables by the way that was asked for."""
-    if copies is not None:
-        update = update_by_all_reduce(plan, copies)
-    else:
-        update = update_by_each_clone(plan) if plan.config.asynchronous else update_together(plan)
-    pack_reads(narrow_reads(plan.config, shared_values(plan.clones), update.computed))
-    return update
-
-
-def _create_global_step(config: DeploymentConfig) -> None:
+def _create_global_step(way: Way) -> None:
     # Before the model, so that one that reads it (NASNet does) does not make it in its scope.
-    device = config.optimizer_device() if config.all_reduce else config.variables_device()
-    with tf.device(device):
+    with tf.device(way.state_device()):
         tf.train.get_or_create_global_step()
 
 
-def _create_loss_scale(config: DeploymentConfig) -> LossScale | None:
-    if config.scales_losses_by is None:
+def _create_loss_scale(way: Way) -> LossScale | None:
+    if way.config.scales_losses_by is None:
         return None
-    device = config.optimizer_device() if config.all_reduce else config.variables_device()
-    with tf.device(config.optimizer_device()):
-        return LossScale(config.scales_losses_by, device)
+    with tf.device(way.config.optimizer_device()):
+        return LossScale(way.config.scales_losses_by, way.state_device())
 
 
 def _check_optimizer(optimizer: Any) -> None:

@@ -1,4 +1,4 @@
-"""Which ops of a graph a value needs, and which ones are new."""
+"""Which ops of a graph a value needs, which call functions, and which are new."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -6,6 +6,12 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import placement
+
+# Types of ops that call functions, and gain outputs when their gradient is built.
+_CALLERS = (
+    *("While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase"),
+    *("PartitionedCall", "StatefulPartitionedCall"),
+)
 
 
 def ancestors(
@@ -35,6 +41,11 @@ def variables_read(tensors: Iterable[Any]) -> set[str]:
     """Names of the variable ops that the values of `tensors`, of any shapes, depend on."""
     needed = ancestors(tensor.op for tensor in tensors)
     return {op.name for op in needed if placement.is_variable_op(op)}
+
+
+def calls_functions(op: Any) -> bool:
+    """Whether an op is a loop, a condition or a call, of functions."""
+    return op.type in _CALLERS
 
 
 class new_ops:  # noqa: N801 - used as a function, in `with`

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk
-from model_deploy.clones import Clone, collect_members
+from model_deploy.clones import collect_members
+from model_deploy.parts import Clone
 
 
 class Losses(NamedTuple):

@@ -5,9 +5,10 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.clones import Clone, claim_member, collect_members
+from model_deploy.clones import claim_member, collect_members
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import Losses
+from model_deploy.parts import Clone
 
 
 def add_loss_summaries(clones: Sequence[Clone], losses: Losses, total_loss: Any) -> None:

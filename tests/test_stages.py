@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, create_clones, current_clone, deploy, describe, slim
-from model_deploy.clones import stages_by_device
+from model_deploy.parts import noted_parts, stages_by_device
 from tests import copies, devices
 from tests.goldens import GOLDENS, NUM_CLASSES, VOCABULARY, Golden, cpu_config, formula
 
@@ -201,7 +201,7 @@ def test_describe_shows_the_stages(whole_graph):
 def test_devices_of_one_stage_are_not_named():
     """Clones with a device each have no stages to show."""
     create_clones(DeploymentConfig(num_clones=2), lambda: None)
-    assert stages_by_device(tf.get_default_graph()) == {}
+    assert stages_by_device(noted_parts(tf.get_default_graph())) == {}
 
 
 def test_current_clone():

@@ -10,7 +10,19 @@ from model_deploy.config import DeploymentConfig
 
 
 def session_config(config: DeploymentConfig, base: Any = None) -> Any:
-    """What servers and sessions of a deployment by all-reduce need.
+    """A `tf.ConfigProto` for servers and sessions of a deployment by all-reduce.
+
+    Args:
+      config: the deployment.
+      base: a `tf.ConfigProto` to start from; it is not changed.
+    """
+    proto = tf.ConfigProto() if base is None else copy.deepcopy(base)
+    set_up_session(config, proto)
+    return proto
+
+
+def set_up_session(config: DeploymentConfig, proto: Any) -> None:
+    """Adds what servers and sessions of a deployment by all-reduce need.
 
     Use it for both: a server takes the leader of the collective ops from its own
     config, a session the devices.  Clones on the CPU get one logical device each; of those on
@@ -18,12 +30,8 @@ def session_config(config: DeploymentConfig, base: Any = None) -> Any:
 
     Args:
       config: the deployment.
-      base: a `tf.ConfigProto` to start from; it is not changed.
-
-    Returns:
-      A `tf.ConfigProto`.
+      proto: a `tf.ConfigProto`.
     """
-    proto = tf.ConfigProto() if base is None else copy.deepcopy(base)
     if config.clone_on_cpu:
         proto.device_count["CPU"] = max(proto.device_count["CPU"], config.num_clones)
     if uses_nccl(config, proto):
@@ -34,7 +42,6 @@ def session_config(config: DeploymentConfig, base: Any = None) -> Any:
         # Without it a session would wait for all workers before it even starts.
         if not proto.device_filters:
             proto.device_filters.append(f"{job}/task:{config.replica_id}")
-    return proto
 
 
 def uses_nccl(config: DeploymentConfig, proto: Any = None) -> bool:

@@ -5,37 +5,21 @@ variable is changed.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy.all_reduce.variable_copies import VariableCopies
 from model_deploy.collectives import Collectives
-from model_deploy.config import DeploymentConfig
-from model_deploy.updating import Change, PartUpdates, changes_by_parts
+from model_deploy.updating import Change, ChangeOfParts, PartUpdates, changes_by_parts
 
 
-class StateUpdate(NamedTuple):
-    """What all clones do with one variable.
-
-    Attributes:
-      variable: that of the first clone.
-      method: name of the variable's method.
-      operands: for each clone a tensor of the variable's shape: the mean over all parts of
-        floats, the largest of integers.
-    """
-
-    variable: Any
-    method: str
-    operands: list[Any]
-
-
-def mean_updates(
+def mean_changes(
     copies: VariableCopies,
     collectives: Collectives,
     parts: Sequence[PartUpdates],
     computed: Sequence[Any],
-) -> list[StateUpdate]:
+) -> list[list[Change]]:
     """The means of what update ops do, by collective ops; the ops themselves are not to run.
 
     Args:
@@ -44,26 +28,21 @@ def mean_updates(
       parts: the update ops.
       computed: losses and gradients, tensors of any shapes; what they need is no update.
 
+    Returns:
+      For each clone the changes of its own variables: by the mean over all parts of floats, by
+      the largest of integers.
+
     Raises:
       ValueError: as `changes_by_parts`.
     """
-    return _exchanged(collectives, changes_by_parts(parts, computed, _originals(copies)))
-
-
-def apply_updates(
-    config: DeploymentConfig, copies: VariableCopies, updates: Sequence[StateUpdate]
-) -> list[list[Any]]:
-    """For each clone the ops that make the updates of its copies."""
-    made: list[list[Any]] = [[] for _ in range(config.num_clones)]
-    for update in updates:
-        for i, operand in enumerate(update.operands):
-            variable = copies.of_clone(update.variable, i)
-            if variable is None:
-                continue
-            with tf.device(variable.device):
-                change = getattr(variable, update.method)
-                made[i].append(change(tf.reshape(operand, variable.shape), read_value=False))
-    return made
+    found = changes_by_parts(parts, computed, _originals(copies))
+    by_clone: list[list[Change]] = collectives.on_devices(lambda i: [])
+    for change, values in zip(found, _exchanged(collectives, found), strict=True):
+        for i, value in enumerate(values):
+            variable = copies.of_clone(change.variable, i)
+            if variable is not None:
+                by_clone[i].append(Change(variable, change.method, value))
+    return by_clone
 
 
 def _originals(copies: VariableCopies) -> dict[str, Any]:
@@ -74,9 +53,10 @@ def _originals(copies: VariableCopies) -> dict[str, Any]:
     return named
 
 
-def _exchanged(collectives: Collectives, changes: Sequence[Change]) -> list[StateUpdate]:
-    """The mean of the changes of floats over all clones of all replicas, the largest of others."""
-    updates: list[StateUpdate | None] = [None] * len(changes)
+def _exchanged(collectives: Collectives, changes: Sequence[ChangeOfParts]) -> list[list[Any]]:
+    """For each change the mean of floats over all clones of all replicas, the largest of others,
+    for each clone of this process."""
+    found: list[list[Any]] = [[] for _ in changes]
     for is_floating in (True, False):
         places = [
             place
@@ -101,10 +81,9 @@ def _exchanged(collectives: Collectives, changes: Sequence[Change]) -> list[Stat
             [change.variable for change in chosen],
             collectives.sum if is_floating else collectives.max,
         )
-        for k, (place, change) in enumerate(zip(places, chosen, strict=True)):
-            operands = [of_clone[k] for of_clone in columns]
-            updates[place] = StateUpdate(change.variable, change.method, operands)
-    return [update for update in updates if update is not None]
+        for k, place in enumerate(places):
+            found[place] = [of_clone[k] for of_clone in columns]
+    return found
 
 
 def _largest(values: Sequence[Any]) -> Any:

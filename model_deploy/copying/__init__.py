@@ -1,11 +1,5 @@
 """Clones by copy: `model_fn` is called once, and its graph stamped for the other clones."""
 
-from model_deploy.copying.model import CopiedModel
-from model_deploy.copying.stamping import calls_functions
-from model_deploy.copying.twins import Twins
+from model_deploy.copying.feature import Copies
 
-__all__ = [
-    "CopiedModel",
-    "Twins",
-    "calls_functions",
-]
+__all__ = ["Copies"]

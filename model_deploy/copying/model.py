@@ -1,6 +1,5 @@
 """`CopiedModel`: calls a `model_fn` for the first clone and copies it for the others."""
 
-import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from model_deploy.copying import python_state
 from model_deploy.copying.python_state import WAY_OUT, Taken
 from model_deploy.copying.stamping import Prototype, stamp_gradients
 from model_deploy.copying.twins import Twins
+from model_deploy.parts import Call
 
 # Python's view of loops and conditions of TensorFlow 1; a copy has none.
 _CONTEXTS = (tf.GraphKeys.WHILE_CONTEXT, tf.GraphKeys.COND_CONTEXT)
@@ -30,34 +30,27 @@ class CopiedModel:
 
     Args:
       config: the deployment.
-      model_fn: the function, as for `create_clones`.
-      args: its positional arguments.
-      kwargs: its keyword arguments.
+      call: the call of `model_fn`, as for `create_clones`.
 
     Raises:
       ValueError: if `model_fn` has an iterator that is not an argument.
     """
 
-    def __init__(
-        self,
-        config: DeploymentConfig,
-        model_fn: Callable[..., Any],
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-    ) -> None:
+    def __init__(self, config: DeploymentConfig, call: Call) -> None:
         self._config = config
-        self._call = python_state.unwrap_partial(model_fn, args, kwargs)
+        self._call = Call(*python_state.unwrap_partial(*call))
         self._taken: list[Taken] = []
         self._outputs: Any = None
         self._collected: dict[Any, list[Any]] = {}
         self._forward = Prototype([], "")
 
-    def build(self, scope: str, around: contextlib.AbstractContextManager[None]) -> Any:
-        """Calls `model_fn` for the first clone.
+    def build(self, build: Callable[[Call], Any], scope: str) -> Any:
+        """Builds the first part.
 
         Args:
-          scope: name scope of the clone; ends with `/`.
-          around: for a `with` block around the call; what it builds is copied, too.
+          build: makes a call of `model_fn`, whose arguments note which iterators it takes from;
+            all that it adds to the graph is copied.
+          scope: name scope of the part; ends with `/`.
 
         Returns:
           What `model_fn` returned.
@@ -66,13 +59,13 @@ class CopiedModel:
           ValueError: if the model cannot be copied; the message says why.
         """
         model_fn, args, kwargs = self._call
-        named = {f"args[{i}]": value for i, value in enumerate(args)} | kwargs
+        named = {f"args[{i}]": value for i, value in enumerate(args)} | dict(kwargs)
         state = python_state.PythonState(model_fn, named)
         state.check_no_hidden_iterators()
         args, kwargs = python_state.record_iterators((args, kwargs), self._taken)
         before = _collections()
-        with graph_walk.new_ops() as ops, around:
-            self._outputs = model_fn(*args, **kwargs)
+        with graph_walk.new_ops() as ops:
+            self._outputs = build(Call(model_fn, args, kwargs))
         state.check_unchanged()
         self._collected = _added(before, _collections())
         taken = {op for each in self._taken for op in each.ops}

@@ -21,17 +21,6 @@ from model_deploy.copying.twins import Twins
 # Summary ops sit on the CPU whichever clone they belong to.
 _SUMMARY_OPS = ("Summary", "SummaryV2")
 
-# These call functions, and gain outputs when their gradient is built.
-_CALLERS = (
-    *("While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase"),
-    *("PartitionedCall", "StatefulPartitionedCall"),
-)
-
-
-def calls_functions(op: Any) -> bool:
-    """Whether an op is a loop, a condition or a call, of functions."""
-    return op.type in _CALLERS
-
 
 class Prototype:
     """Ops of a graph, ready to be stamped any number of times.
@@ -60,7 +49,7 @@ class Prototype:
     def _add(self, i: int, op: Any) -> None:
         node = self._nodes.node.add()
         node.CopyFrom(op.node_def)
-        if calls_functions(op):
+        if graph_walk.calls_functions(op):
             self._branching[op.name] = op.node_def
         if "_class" in node.attr:
             self._groups[op.name] = sorted(rewriting.colocated_with(node))

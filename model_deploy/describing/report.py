@@ -9,16 +9,14 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals, placement
-from model_deploy.clones import parts_by_clone, stages_by_device
 from model_deploy.deployment import DeployedModel
-from model_deploy.describing.notes import Notes, describe_settings
-from model_deploy.rewrites import compilation
+from model_deploy.describing.notes import describe_settings
+from model_deploy.parts import noted_parts, parts_by_clone, stages_by_device
+from model_deploy.rewrites import describe_compilation
+from model_deploy.updating import changes_variable
 
 ANY_DEVICE = "(any)"
 _INPUT_TYPES = re.compile(r"Iterator|Dataset|QueueDequeue")
-_UPDATE_TYPES = re.compile(
-    r"^(Resource)?(Sparse)?Apply|^Assign|^(Resource)?Scatter(Nd)?(Add|Sub|Mul|Div|Min|Max|Update)$"
-)
 _COLLECTIVE_TYPES = re.compile(r"^Collective(Reduce|Gather|BcastSend)")
 
 
@@ -137,15 +135,17 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     Raises:
       ValueError: if the argument is of another kind.
     """
-    settings = Notes()
+    settings: dict[str, Any] = {}
     clones: dict[str, list[int]] = {}
     if isinstance(graph_or_model, tf.Graph):
         ops = graph_or_model.get_operations()
-        stages = stages_by_device(graph_or_model)
+        stages = stages_by_device(noted_parts(graph_or_model))
+        settings = {"compilation": describe_compilation(ops)}
     elif isinstance(graph_or_model, DeployedModel):
         end = graph_or_model.train_op
         end = graph_or_model.total_loss if end is None else end
-        stages = stages_by_device(end.graph, graph_or_model.clones)
+        parts = [clone.part for clone in graph_or_model.clones if clone.part is not None]
+        stages = stages_by_device(parts)
         clones = _clones_by_device(graph_or_model)
         ops = sorted(
             graph_walk.ancestors([end.op], control_inputs=True), key=lambda op: str(op.name)
@@ -158,8 +158,7 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
         )
     devices = _devices_of(ops)
     rows = _device_rows(ops, devices, stages, clones), _transfer_rows(ops, devices)
-    compiled = compilation.describe_compilation(ops)
-    return PlacementReport(*rows, compilation=compiled, **settings)
+    return PlacementReport(*rows, **settings)
 
 
 def _devices_of(ops: Iterable[Any]) -> dict[str, str]:
@@ -220,7 +219,7 @@ def _device_rows(
             stages=stages.get(device, ""),
             clones=tuple(clones.get(device, ())),
             input_ops=sum(bool(_INPUT_TYPES.search(op.type)) for op in placed),
-            updates=sum(bool(_UPDATE_TYPES.search(op.type)) for op in placed),
+            updates=sum(changes_variable(op.type) for op in placed),
             collective_bytes=sum(map(_collective_bytes, placed)),
         )
         rows.append(row)

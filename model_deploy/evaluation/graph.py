@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from model_deploy.clones import Clone, create_clones
 from model_deploy.config import DeploymentConfig
+from model_deploy.deployment import create_clones
 from model_deploy.losses import gather_losses
+from model_deploy.parts import Clone
 
 Predict = Callable[[Any], tuple[Any, Any]]
 

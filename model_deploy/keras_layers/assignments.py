@@ -13,16 +13,16 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 from model_deploy.internals import NewOp
+from model_deploy.updating import ASSIGNMENTS, changes_rows, is_assignment
 
 # Name scope of the update ops; `update_after` knows them by it.
 _SCOPE = "layer_updates"
 _ASSIGN = "AssignVariableOp"
-_CHANGES = {_ASSIGN: None, "AssignAddVariableOp": tf.add, "AssignSubVariableOp": tf.subtract}
-# These change rows of a variable: they are update ops as they are.
-_ROWS = ("ResourceScatter", "ResourceStridedSliceAssign")
+# What a method of a variable makes of its value and the operand; None for the operand itself.
+_COMBINED_BY = {"assign": None, "assign_add": tf.add, "assign_sub": tf.subtract}
 
 
-class _Change(NamedTuple):
+class _Assigned(NamedTuple):
     """What is to become of a variable.
 
     Attributes:
@@ -47,7 +47,7 @@ class Assignments:
 
     def __init__(self, *, has_others: bool) -> None:
         self._has_others = has_others
-        self._changes: dict[str, _Change] = {}
+        self._changes: dict[str, _Assigned] = {}
         self._rows: list[Any] = []
         self._replaced: dict[str, Any] = {}
         self._groups: dict[bytes, Any] = {}
@@ -89,10 +89,11 @@ class Assignments:
             # What is read under an assignment's control is read after it, by the value.
             with _of_nothing():
                 return tf.identity(self._value(handle.name), name=f"{new.name}/").op
-        if self._in_layer and new.type in _CHANGES:
+        if self._in_layer and is_assignment(new.type):
             self._change(new.type, handle, inputs[1])
             return tf.no_op(name=f"{new.name}/")
-        if self._in_layer and new.type.startswith(_ROWS):
+        # These are update ops as they are.
+        if self._in_layer and changes_rows(new.type):
             self._rows.append(new.make(new.name, inputs, new.attrs))
             return self._rows[-1]
         return None
@@ -118,17 +119,17 @@ class Assignments:
         return op
 
     def _change(self, op_type: str, handle: Any, operand: Any) -> None:
-        combine = _CHANGES[op_type]
+        combine = _COMBINED_BY[ASSIGNMENTS[op_type]]
         if combine is None or handle.name not in self._changes:
-            self._changes[handle.name] = _Change(handle, op_type, operand)
+            self._changes[handle.name] = _Assigned(handle, op_type, operand)
             return
         with _of_nothing():
             value = combine(self._value(handle.name), operand)
-        self._changes[handle.name] = _Change(handle, _ASSIGN, value)
+        self._changes[handle.name] = _Assigned(handle, _ASSIGN, value)
 
     def _value(self, name: str) -> Any:
         change = self._changes[name]
-        combine = _CHANGES[change.op_type]
+        combine = _COMBINED_BY[ASSIGNMENTS[change.op_type]]
         if combine is None:
             return change.operand
         if change.value is None:
@@ -140,7 +141,7 @@ class Assignments:
         return change.value
 
     def _check_function(self, new: NewOp) -> None:
-        if self._in_layer and self._has_others and new.type in _CHANGES:
+        if self._in_layer and self._has_others and is_assignment(new.type):
             raise ValueError(
                 "a layer in model_fn must assign to its variables outside of loops, conditions and "
                 f"functions, so that not each clone does, got {_outside(new.inputs[0]).op.name} "
@@ -173,7 +174,7 @@ def _of_nothing() -> Iterator[None]:
         yield
 
 
-def _update_op(change: _Change) -> Any:
+def _update_op(change: _Assigned) -> Any:
     name = change.handle.op.name
     graph = tf.get_default_graph()
     # The value waits for the loss where it is computed, and then goes to the variable.

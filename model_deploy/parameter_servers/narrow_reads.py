@@ -9,17 +9,7 @@ from model_deploy import graph_walk, internals, placement
 from model_deploy.collectives import packing
 from model_deploy.config import DeploymentConfig
 from model_deploy.parameter_servers.shared_reads import order_reads, uses_of
-
-# Ops that give a variable, or rows of it, as it is.
-_READS = (
-    "Identity",
-    "ReadVariableOp",
-    "Gather",
-    "GatherNd",
-    "GatherV2",
-    "ResourceGather",
-    "ResourceGatherNd",
-)
+from model_deploy.updating import READS
 
 
 class _Crossing(NamedTuple):
@@ -88,7 +78,7 @@ def _others(config: DeploymentConfig, ops: Iterable[Any]) -> Iterator[tuple[Any,
     """What ops of the worker take from reads by themselves, and where they take it."""
     for op in sorted(ops, key=lambda op: str(op.name)):
         for index, value in enumerate(op.inputs):
-            if value.op.type in _READS and not _is_on_ps(config, op):
+            if value.op.type in READS and not _is_on_ps(config, op):
                 yield value, (index, op)
 
 
@@ -97,7 +87,7 @@ def _needed_by(ops: Sequence[Any]) -> set[Any]:
     taken = graph_walk.ancestors(ops)
     # Gradients also wait for others of the same op, such as those of inputs, which nothing takes.
     before = graph_walk.ancestors(ops, control_inputs=True)
-    updates = [op for op in before if _takes_variable(op) and op.type not in _READS]
+    updates = [op for op in before if _takes_variable(op) and op.type not in READS]
     return before - (graph_walk.ancestors(updates) - taken)
 
 
@@ -111,7 +101,7 @@ def _variable_of(config: DeploymentConfig, value: Any) -> Any:
         return None
     op = value.op
     while not placement.is_variable_op(op):
-        if op.type not in _READS or not _is_on_ps(config, op):
+        if op.type not in READS or not _is_on_ps(config, op):
             return None
         if internals.in_old_control_flow(op):  # what takes it outside would belong to the loop
             return None

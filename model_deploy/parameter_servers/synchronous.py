@@ -20,7 +20,7 @@ This is `tf.train.SyncReplicasOptimizer` where that is right, and mended where i
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow.compat.v1 as tf
 from absl import logging
@@ -30,24 +30,16 @@ from model_deploy.gradients import GradientAndVariable, clip_by_global_norm, val
 from model_deploy.hooks import add_session_hook
 from model_deploy.parameter_servers.accumulators import DenseAccumulator, RowAccumulator
 from model_deploy.parameter_servers.fence import Fence, noted_fence, repeats_steps
-from model_deploy.updating import AlwaysOpen, Guard, check_updates_wait, ops_after
+from model_deploy.updating import (
+    Change,
+    Condition,
+    apply_changes,
+    check_updates_wait,
+    with_functions,
+)
 
 # As long a chief that is stopped, and not gone, may hold up the next one.
 _LEAVE_MSECS = 2000
-
-
-class SharedUpdate(NamedTuple):
-    """What replicas do with a variable that is not trained.
-
-    Attributes:
-      variable: the variable.
-      method: name of the method that is called with the mean of the operands.
-      operand: this replica's, of the variable's shape.
-    """
-
-    variable: Any
-    method: str
-    operand: Any
 
 
 class SynchronousOptimizer(tf.train.Optimizer):
@@ -65,9 +57,9 @@ class SynchronousOptimizer(tf.train.Optimizer):
       clip_norm: largest joint L2 norm of the mean.
       wire_dtype: type in which rows of sparse gradients of float32 are handed in.
       after_update: functions that make ops to run after each update.
-      guard: what lets an update be made only for some gradients.  Where it is not, the step
-        stays as it is, and all replicas go on.
-      shared_updates: updates of other variables, made with those of the gradients.
+      condition: gives the `Condition` of an update, of its gradients and of the ops that come
+        first.  Where the update is not made, the step stays as it is, and all replicas go on.
+      changes: what replicas do with other variables; the mean is done with the update.
       gate: makes the op that an update waits for, of what it needs from replicas; None without.
 
     Attributes:
@@ -86,8 +78,8 @@ class SynchronousOptimizer(tf.train.Optimizer):
         clip_norm: float | None = None,
         wire_dtype: tf.DType = tf.float32,
         after_update: Sequence[Callable[[], Any]] = (),
-        guard: Callable[..., AlwaysOpen] = lambda gradients: AlwaysOpen(),
-        shared_updates: Sequence[SharedUpdate] = (),
+        condition: Callable[..., Condition] = lambda _, first: Condition(first=first),
+        changes: Sequence[Change] = (),
         gate: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
         super().__init__(use_locking=False, name="SynchronousOptimizer")
@@ -98,8 +90,8 @@ class SynchronousOptimizer(tf.train.Optimizer):
         self._clip_norm = clip_norm
         self._wire_dtype = wire_dtype
         self._after_update = after_update
-        self._guard = guard
-        self._shared_updates = shared_updates
+        self._condition = condition
+        self._changes = changes
         self._gate = gate
         self._fence: Fence | None = None
         self.was_updated: Any = None
@@ -148,12 +140,10 @@ class SynchronousOptimizer(tf.train.Optimizer):
         self._fence = noted_fence()
         with self._names_of_the_world():
             accumulators = [self._accumulator(g, v) for g, v in grads_and_vars]
-            others = [
-                self._accumulator(u.operand, u.variable, u.method) for u in self._shared_updates
-            ]
+            others = [self._accumulator(c.value, c.variable, c.method) for c in self._changes]
         handed_in, means = self._exchange(grads_and_vars, accumulators, local_step)
         added, operands = self._exchange(
-            [(update.operand, update.variable) for update in self._shared_updates],
+            [(change.value, change.variable) for change in self._changes],
             others,
             local_step,
         )
@@ -233,16 +223,15 @@ class SynchronousOptimizer(tf.train.Optimizer):
         if self._fence is not None:
             with tf.control_dependencies([*needed, *gate]):
                 begun = [self._fence.begin_update()]
-        with tf.control_dependencies(begun):
-            guard = self._guard(means)
-        with tf.control_dependencies([*needed, *begun]), guard.passed():
-            updates = [self._optimizer.apply_gradients(means, global_step=global_step)]
-            updates += [
-                _call(update.variable, update.method, operand)
-                for update, (operand, _) in zip(self._shared_updates, operands, strict=True)
-            ]
-        updates += ops_after(updates, self._after_update)
-        updates = guard.done(updates)
+        condition = self._condition(means, first=[*needed, *begun])
+        changes = [
+            change._replace(value=operand)
+            for change, (operand, _) in zip(self._changes, operands, strict=True)
+        ]
+        updates = apply_changes(
+            self._optimizer, means, condition, global_step=global_step, changes=changes
+        )
+        updates = condition.done(with_functions(updates, self._after_update))
         if gate:
             check_updates_wait(tf.group(*updates), gate[0])
         if self._fence is not None:
@@ -251,18 +240,14 @@ class SynchronousOptimizer(tf.train.Optimizer):
         with tf.control_dependencies(updates):
             step = global_step.read_value()
         # An accumulator counts what it gives, also where that makes no update.
-        is_guarded = isinstance(guard, Guard)
-        set_steps = [a.accumulator.set_global_step(step) for a in accumulators if is_guarded]
+        set_steps = []
+        if not condition.is_always_true:
+            set_steps = [each.accumulator.set_global_step(step) for each in accumulators]
         with tf.control_dependencies([step, *set_steps]):
             others = [queue.enqueue(step) for queue in queues[1:]]
         # The chief may close its session after its last step, and with it end this op.
         with tf.control_dependencies([*set_steps, *others]):
             return queues[0].enqueue(step)
-
-
-def _call(variable: Any, method: str, operand: Any) -> Any:
-    with tf.device(variable.device):
-        return getattr(variable, method)(operand, read_value=False)
 
 
 class _SynchronousHook(tf.train.SessionRunHook):

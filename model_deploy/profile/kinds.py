@@ -2,6 +2,8 @@
 
 import re
 
+from model_deploy.updating import changes_variable
+
 # In the order in which they count where several ops of a device run at the same time.
 KINDS = ("computation", "update", "transfer", "input")
 WAITING = "waiting"
@@ -10,11 +12,8 @@ _INPUT = re.compile(r"Iterator|QueueDequeue|Dequeue|PrefetchDataset|RebatchDatas
 _TRANSFER = re.compile(
     r"^_?(Host|Nccl)?(Send|Recv)|^RecvTensor|^RecvBuf|^Collective|^Nccl|MEMCPY|^_CopyTo|^_CopyFrom"
 )
-_UPDATE = re.compile(
-    r"Apply[A-Z]|^Assign|^AssignAdd|^AssignSub|^Scatter(Add|Sub|Update|Mul|Div|Min|Max)$"
-    r"|^ResourceScatter|VariableOp$|^(Resource)?(Conditional)?Accumulator|^Stage$|^Unstage$"
-)
-_NOT_UPDATE = re.compile(r"^ReadVariableOp$|^VarHandleOp$|^DestroyResourceOp$")
+# Beside ops that change a variable: where gradients wait for others.
+_BEFORE_UPDATE = re.compile(r"^(Resource)?(Conditional)?Accumulator|^Stage$|^Unstage$")
 _LABEL = re.compile(r"^(?:\[[^]]*\] )?\S+ = (\w+)\(")  # before it there may be a note of memory
 
 
@@ -42,6 +41,6 @@ def kind_of(type_: str) -> str:
         return "transfer"
     if _INPUT.search(type_):
         return "input"
-    if _UPDATE.search(type_) and not _NOT_UPDATE.search(type_):
+    if changes_variable(type_) or _BEFORE_UPDATE.search(type_):
         return "update"
     return "computation"

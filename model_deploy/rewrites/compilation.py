@@ -5,16 +5,17 @@ and takes their neighbours into it unless theirs is false.  No cluster has ops w
 `_XlaScope`: each part of a clone has its own.  What belongs to no clone has an empty one.
 """
 
-import copy
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals, placement
 from model_deploy.config import DeploymentConfig
+from model_deploy.feature import Build, ComputeGradients, Feature
+from model_deploy.parts import Call, Clone, Part
 
 _COMPILE, _SCOPE = "_XlaCompile", "_XlaScope"
 
@@ -29,63 +30,74 @@ _NO_WORK = ("Const", "NoOp", "ReadVariableOp", "VariableShape", *_FED)
 _OPAQUE = (tf.resource, tf.variant, tf.string)
 
 
-def check_xla(config: DeploymentConfig) -> None:
-    """Refuses `config.xla` where there is no XLA.
+class Compilation(Feature):
+    """Each part of each clone, and its gradients, is compiled apart from all others."""
 
-    Raises:
-      ValueError: if this TensorFlow was built without it.
-    """
-    if config.xla and not internals.xla_kernels("MatMul", "CPU"):
-        raise ValueError("xla must be False with a TensorFlow that was built without XLA, got True")
+    @classmethod
+    def is_wanted(cls, config: DeploymentConfig) -> bool:
+        if config.xla and not internals.xla_kernels("MatMul", "CPU"):
+            raise ValueError(
+                "xla must be False with a TensorFlow that was built without XLA, got True"
+            )
+        return config.xla
 
+    def around_part(self, part: Part, call: Call, build: Build) -> Any:
+        with graph_walk.new_ops() as ops:
+            outputs = build(call)
+        _compile(part, ops)
+        return outputs
 
-def session_config(config: DeploymentConfig, base: Any = None) -> Any:
-    """What sessions of compiled clones need for all of it to be compiled.
+    def around_gradients(
+        self, clones: Sequence[Clone], losses: Any, compute: ComputeGradients
+    ) -> ComputeGradients:
+        parts = [clone.part for clone in clones if clone.part is not None]
 
-    Otherwise TensorFlow first makes one op of a product, its bias and its activation, which XLA
-    does not know.
+        def computed(clone: Clone, terms: Sequence[Any]) -> Any:
+            with graph_walk.new_ops() as ops:
+                found = compute(clone, terms)
+            for part in parts:  # of several, if gradients of copies were copied
+                _compile(part, [op for op in ops if op.name.startswith(part.scope)])
+            return found
 
-    Args:
-      config: the deployment; without `xla` nothing is added.
-      base: a `tf.ConfigProto` to start from; it is not changed.
+        return computed
 
-    Returns:
-      A `tf.ConfigProto`.
-    """
-    proto = tf.ConfigProto() if base is None else copy.deepcopy(base)
-    if config.xla:
+    def finish(self, ops: Sequence[Any]) -> None:
+        """Keeps all ops that belong to no clone out of clusters, such as sums, updates and inputs.
+
+        Otherwise TensorFlow takes those that are beside a cluster into it.
+        """
+        for op in ops:
+            if _attribute(op, _COMPILE) is None:
+                internals.set_attribute(op, _COMPILE, tf.AttrValue(b=False))
+                internals.set_attribute(op, _SCOPE, tf.AttrValue(s=b""))
+
+    def set_up_session(self, proto: Any) -> None:
+        """Leaves a product, its bias and its activation to XLA, which does not know them as one."""
         rewriting = proto.graph_options.rewrite_options
         rewriting.remapping = rewriting.OFF
-    return proto
+
+    def describe(self, ops: Collection[Any], is_trained: bool) -> dict[str, str]:
+        return {"compilation": describe_compilation(ops)}
 
 
-def compile_clone(
-    config: DeploymentConfig,
-    scope: str,
-    ops: Iterable[Any],
-    copies: Mapping[str, str] | None = None,
-) -> None:
+def _compile(part: Part, ops: Sequence[Any]) -> None:
     """Lets TensorFlow compile what it can of a part of a clone, apart from all other parts.
 
-    Initial values stay as they are: they are computed just once.  What `model_fn` says itself, by
-    `tf.xla.experimental.jit_scope`, is kept.
+    Initial values stay as they are: they are computed just once.  Where `model_fn` itself asks for
+    XLA, or not, by `tf.xla.experimental.jit_scope`, that is kept.  An op in a loop of TensorFlow 1
+    looks like any other one in a copy: there the op that it stands for decides.
 
     Reads the collections `GLOBAL_VARIABLES` and `LOCAL_VARIABLES`.
 
     Args:
-      config: the deployment; without `xla` nothing is done.
-      scope: name scope of the part.
-      ops: what building it, or its gradients, has added to the graph.
-      copies: names of its ops that are copies, by that of the op of which they are; an op in a
-        loop of TensorFlow 1 looks like any other one in a copy.
+      part: the part.
+      ops: those that building it, or its gradients, have added to the graph.
     """
-    if not config.xla:
-        return
-    ops = list(ops)
     variables = tf.global_variables() + tf.local_variables()
     initial = graph_walk.ancestors({each.initializer for each in variables}.intersection(ops))
-    name = tf.AttrValue(s=(scope.rstrip("/") or "clone").encode())
-    originals = {copy: original for original, copy in (copies or {}).items()}
+    name = tf.AttrValue(s=(part.scope.rstrip("/") or "clone").encode())
+    copies = part.counterparts.ops if part.counterparts is not None else {}
+    originals = {copy: original for original, copy in copies.items()}
     for op in ops:
         if op in initial:
             continue
@@ -98,22 +110,6 @@ def compile_clone(
         internals.set_attribute(op, _COMPILE, tf.AttrValue(b=is_compiled))
         if is_compiled:
             internals.set_attribute(op, _SCOPE, name)
-
-
-def leave_the_rest(config: DeploymentConfig, ops: Iterable[Any]) -> None:
-    """Keeps all ops that belong to no clone out of clusters, such as sums, updates and inputs.
-
-    Otherwise TensorFlow takes those that are beside a cluster into it.
-
-    Args:
-      config: the deployment; without `xla` nothing is done.
-      ops: the ops of the deployment.
-    """
-    if config.xla:
-        for op in ops:
-            if _attribute(op, _COMPILE) is None:
-                internals.set_attribute(op, _COMPILE, tf.AttrValue(b=False))
-                internals.set_attribute(op, _SCOPE, tf.AttrValue(s=b""))
 
 
 def describe_compilation(ops: Iterable[Any]) -> str:

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import all_reduce, gpus
 from model_deploy import cluster as cluster_lib
+from model_deploy import deployment
 from model_deploy.cluster import WORLD_FILE, Cluster, ClusterOptions
 from model_deploy.config import DeploymentConfig
-from model_deploy.rewrites import compilation
 from model_deploy.training.replicas import StepWatch, say
 
 _START_TIMEOUT = 300.0
@@ -144,10 +143,7 @@ def session_config(
     proto = tf.ConfigProto(allow_soft_placement=True) if base is None else base
     if cluster is not None:
         proto = cluster_lib.session_config(cluster, proto)
-    proto = gpus.session_config(config, on_cpu=config.clone_on_cpu, base=proto)
-    if config.all_reduce:
-        proto = all_reduce.session_config(config, proto)
-    return compilation.session_config(config, proto)
+    return deployment.session_config(config, proto)
 
 
 def started(place: Place, config: DeploymentConfig | None) -> Place:

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.clones import collect_members, parts_by_clone
+from model_deploy.clones import collect_members
 from model_deploy.deployment import DeployedModel
+from model_deploy.parts import parts_by_clone
 
 
 class StepReport(NamedTuple):

@@ -1,25 +1,49 @@
 """What changes a variable in a step, on which condition, and what comes after it."""
 
 from model_deploy.updating.after_update import ops_after
-from model_deploy.updating.changes import Change, PartUpdates, changes_by_parts, part_updates
+from model_deploy.updating.applying import apply_changes, split_functions, with_functions
+from model_deploy.updating.changes import (
+    Change,
+    ChangeOfParts,
+    PartUpdates,
+    changes_by_parts,
+    part_updates,
+)
+from model_deploy.updating.conditions import Condition
 from model_deploy.updating.gates import check_updates_wait, gate_op, note_gate
-from model_deploy.updating.guards import AlwaysOpen, Guard
 from model_deploy.updating.loss_scale import LossScale
+from model_deploy.updating.op_types import (
+    ASSIGNMENTS,
+    READS,
+    changes_rows,
+    changes_variable,
+    is_assignment,
+    only_reads,
+)
 from model_deploy.updating.replica_counts import note_replica_counts, replica_counts, shared_out
 
 __all__ = [
-    "AlwaysOpen",
+    "ASSIGNMENTS",
+    "READS",
     "Change",
-    "Guard",
+    "ChangeOfParts",
+    "Condition",
     "LossScale",
     "PartUpdates",
+    "apply_changes",
     "changes_by_parts",
+    "changes_rows",
+    "changes_variable",
     "check_updates_wait",
     "gate_op",
+    "is_assignment",
     "note_gate",
     "note_replica_counts",
+    "only_reads",
     "ops_after",
     "part_updates",
     "replica_counts",
     "shared_out",
+    "split_functions",
+    "with_functions",
 ]

@@ -11,17 +11,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk
 from model_deploy.config import DeploymentConfig
-from model_deploy.updating import guards
-
-# Type of op -> the method of a variable that does the same.
-_METHODS = {
-    "AssignVariableOp": "assign",
-    "AssignAddVariableOp": "assign_add",
-    "AssignSubVariableOp": "assign_sub",
-    "Assign": "assign",
-    "AssignAdd": "assign_add",
-    "AssignSub": "assign_sub",
-}
+from model_deploy.updating.conditions import may_change_state
+from model_deploy.updating.op_types import ASSIGNMENTS, is_assignment
 
 
 class PartUpdates(NamedTuple):
@@ -39,11 +30,31 @@ class PartUpdates(NamedTuple):
 
 
 class Change(NamedTuple):
+    """What a step does with one variable, other than by the rule of an optimizer.
+
+    Attributes:
+      variable: the variable.
+      method: name of the variable's method: `assign`, `assign_add` or `assign_sub`.
+      value: what the method is given, a tensor of the variable's shape.
+    """
+
+    variable: Any
+    method: str
+    value: Any
+
+    def make(self) -> Any:
+        """The op that changes the variable, where the variable is."""
+        with tf.device(self.variable.device):
+            change = getattr(self.variable, self.method)
+            return change(tf.reshape(self.value, self.variable.shape), read_value=False)
+
+
+class ChangeOfParts(NamedTuple):
     """What the parts of this process do with one variable.
 
     Attributes:
       variable: the variable.
-      method: name of the variable's method.
+      method: as that of a `Change`.
       terms: for each clone tensors of as many elements as the variable has: floats times the
         weight of their part, integers as they are.
     """
@@ -76,7 +87,7 @@ def part_updates(
 
 def changes_by_parts(
     parts: Sequence[PartUpdates], computed: Sequence[Any], originals: Mapping[str, Any]
-) -> list[Change]:
+) -> list[ChangeOfParts]:
     """What update ops do, for each variable and method; the ops themselves are not to run.
 
     Args:
@@ -89,15 +100,15 @@ def changes_by_parts(
     """
     flat = tf.nest.flatten([each for each in computed if each is not None], expand_composites=True)
     known = graph_walk.ancestors((tensor.op for tensor in flat), control_inputs=True)
-    found: dict[tuple[str, str], Change] = {}
+    found: dict[tuple[str, str], ChangeOfParts] = {}
     for part in parts:
         ends = [getattr(op, "op", op) for op in part.ops]
         needed = graph_walk.ancestors(ends, control_inputs=True, known=known)
-        changes = {op for op in needed if guards.changes_a_variable(op)}
+        changes = {op for op in needed if may_change_state(op)}
         for op in sorted(changes, key=lambda op: str(op.name)):
             _check(op, changes, known, originals)
             variable = originals[op.inputs[0].op.name]
-            new = Change(variable, _METHODS[op.type], {})
+            new = ChangeOfParts(variable, ASSIGNMENTS[op.type], {})
             change = found.setdefault((variable.op.name, op.type), new)
             value = op.inputs[1]
             term = value * part.weight if value.dtype.is_floating else value
@@ -106,7 +117,7 @@ def changes_by_parts(
 
 
 def _check(op: Any, changes: set[Any], known: set[Any], originals: Mapping[str, Any]) -> None:
-    if op.type not in _METHODS or op.inputs[0].op.name not in originals:
+    if not is_assignment(op.type) or op.inputs[0].op.name not in originals:
         raise ValueError(
             "with global_parts an update op must add to a global variable, or assign to it, what "
             f"can be averaged over parts, got {op.name} of type {op.type}; give ops that need "

@@ -5,19 +5,16 @@ So all updates wait until everything that replicas exchange has arrived, and the
 that says whether the step may still be completed.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk
+from model_deploy.updating.op_types import changes_variable
 
 # The graph's one gate.  Not a string, see `hooks.py`.
 _GATE = ("model_deploy", "gate")
-
-# Types of the ops that change a variable.
-_CHANGES = re.compile(r"Assign|(Resource)?(Sparse)?Apply|(Resource)?Scatter|ResourceStridedSliceAs")
 
 
 def note_gate(gate: Callable[[], None]) -> None:
@@ -77,7 +74,7 @@ def check_updates_wait(train_op: Any, gate: Any) -> None:
     early = sorted(
         op.name
         for op in needed - later
-        if _CHANGES.match(op.type) and op.inputs and op.inputs[0].op.name in variables
+        if changes_variable(op.type) and op.inputs and op.inputs[0].op.name in variables
     )
     if early:
         raise ValueError(

@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.gradients import GradientAndVariable, scale_gradient, values_of
 from model_deploy.settings import DYNAMIC
-from model_deploy.updating.guards import Guard
+from model_deploy.updating.conditions import Condition
 
 # Where a dynamic scale starts; how many steps in a row double it.
 FIRST_SCALE, STEPS_TO_DOUBLE = 2.0**15, 2000
@@ -60,16 +60,23 @@ class LossScale:
         """What computes gradients in place of `optimizer`, a `tf.compat.v1.train.Optimizer`."""
         return ScaledGradients(optimizer, self.value, self._inverse)
 
-    def guard(self, gradients: Sequence[GradientAndVariable], *, adjusts: bool = True) -> Guard:
+    def condition(
+        self,
+        gradients: Sequence[GradientAndVariable],
+        first: Sequence[Any] = (),
+        *,
+        adjusts: bool = True,
+    ) -> Condition:
         """Lets an update be made only if its gradients are finite.
 
         Args:
           gradients: `(gradient, variable)` pairs, see `ScaledGradients`; None counts as finite.
+          first: ops, or tensors of any shapes, that the update waits for.
           adjusts: whether this update counts, and adjusts the scale.
         """
-        with tf.name_scope("loss_scale_check"):
+        with tf.control_dependencies(first), tf.name_scope("loss_scale_check"):
             finite = tf.reduce_all([_is_finite(values) for values in values_of(gradients)])
-            return Guard(finite, self._adjust(finite) if adjusts else ())
+            return Condition(finite, first, self._adjust(finite) if adjusts else ())
 
     def _adjust(self, finite: Any) -> list[Any]:
         with tf.device(self._scale.device):

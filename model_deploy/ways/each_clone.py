@@ -1,31 +1,74 @@
-"""Clones that update the shared variables each at its own pace."""
+"""`EachClone`: clones that update the shared variables each at its own pace."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.clones import Clone, collect_members
+from model_deploy.clones import collect_members
 from model_deploy.gradients import GradientAndVariable, values_of
-from model_deploy.parameter_servers import StepCounter
-from model_deploy.updating import AlwaysOpen, ops_after
+from model_deploy.keras_layers import update_after
+from model_deploy.losses import gather_losses
+from model_deploy.parameter_servers import StepCounter, pack_gradients
+from model_deploy.parts import Clone, parts_by_clone
+from model_deploy.updating import apply_changes, with_functions
+from model_deploy.ways.way import CloneUpdate, Training, Update, Way
 
 
-class CloneUpdate(NamedTuple):
-    """How one clone trains by itself, as an asynchronous replica would.
+class EachClone(Way):
+    """An update for each clone, from its own losses."""
 
-    Attributes:
-      train_op: computes the clone's gradients, updates the variables, adds 1 to the
-        global step, and returns the clone's loss: a scalar.
-      staleness: how many updates others made between the start of this clone's
-        step and its update, an int64 scalar; fetch it together with `train_op`.
-      global_step: number of updates after this one, those that others made meanwhile
-        included, an int64 scalar; fetch it together with `train_op`.
-    """
+    def update(self, training: Training) -> Update:
+        updates: list[CloneUpdate] = []
+        shown: list[GradientAndVariable] = []
+        computed = [training.total_loss]
+        for group in parts_by_clone(training.clones):
+            with tf.name_scope(training.clones[group[0]].scope):
+                update, gradients = self._update_of_clone(training, group)
+            updates.append(update)
+            shown = shown or gradients
+            computed += values_of(gradients)
+        with tf.control_dependencies([update.train_op for update in updates]):
+            train_op = tf.identity(training.total_loss, name="train_op")
+        return Update(train_op, shown, updates, computed=computed)
 
-    train_op: Any
-    staleness: Any
-    global_step: Any
+    def _update_of_clone(
+        self, training: Training, group: Sequence[int]
+    ) -> tuple[CloneUpdate, list[GradientAndVariable]]:
+        """The update of one clone, and its gradients; `group` are the places of its parts."""
+        members = collect_members(tf.GraphKeys.UPDATE_OPS, training.clones)
+        parts = [training.clones[i] for i in group]
+        regularization = training.regularization_losses
+        if regularization is None:
+            regularization = clone_regularization(training.clones, group)
+        losses = gather_losses(parts, regularization)
+        gradients = training.clip(training.gradients(parts, losses))
+        loss = losses.total()
+        collected = update_after(members.clones[group[0]], loss)
+        own = [op for op in training.update_ops if not callable(op)]
+        counter = StepCounter(is_remote=self.config.num_ps_tasks > 0)
+        condition = training.condition(gradients)
+        moved = pack_gradients(self.config, gradients)
+        step_at_update = counter.at_update([loss, *values_of(moved)])
+        global_step = tf.train.get_global_step()
+        with tf.control_dependencies([step_at_update]):
+            # Without the step: optimizers do not lock it, and two clones would count once.
+            applied = apply_changes(training.optimizer, moved, condition)
+        with tf.control_dependencies(applied), tf.device(global_step.device):
+            counted = tf.assign_add(global_step, 1, use_locking=True)
+        others = condition.hold_back([*own, *collected, *members.shared])
+        updates = with_functions([*applied, counted, *others], training.functions)
+        staleness, step_after = counter.after(condition.done(updates), step_at_update)
+        with tf.control_dependencies([step_after]):
+            train_op = tf.identity(loss, name="train_op")
+        return CloneUpdate(train_op, staleness, step_after), gradients
+
+    @property
+    def clones_in_update(self) -> int:
+        return 1
+
+    def __str__(self) -> str:
+        return "asynchronous: an update of each clone"
 
 
 def clone_regularization(clones: Sequence[Clone], parts: Sequence[int]) -> list[Any]:
@@ -50,41 +93,6 @@ def clone_regularization(clones: Sequence[Clone], parts: Sequence[int]) -> list[
     names = {_name_in_clone(loss, clones[i]) for i in parts for loss in members.clones[i]}
     of_variables = [loss for loss in first if _name_in_clone(loss, clones[0]) not in names]
     return [*of_variables, *own, *members.shared]
-
-
-def update_by_clone(
-    gradients: Sequence[GradientAndVariable],
-    loss: Any,
-    optimizer: Any,
-    update_ops: Sequence[Any],
-    *,
-    is_remote: bool,
-    guard: AlwaysOpen,
-) -> CloneUpdate:
-    """Makes an update of one clone's own gradients.
-
-    Args:
-      gradients: `(gradient, variable)` pairs of the shared variables; a gradient has the
-        variable's shape, or is an `IndexedSlices` over its rows.
-      loss: the clone's loss, a scalar.
-      optimizer: a `tf.compat.v1.train.Optimizer`.
-      update_ops: ops, or functions that make ops, to run with each update.
-      is_remote: whether the variables are on parameter servers.
-      guard: lets the update be made, or not.
-    """
-    counter = StepCounter(is_remote=is_remote)
-    step_at_update = counter.at_update([loss, *values_of(gradients)])
-    with tf.control_dependencies([step_at_update]), guard.passed():
-        # Without the step: optimizers do not lock it, and two clones would count once.
-        applied = optimizer.apply_gradients(gradients)
-    global_step = tf.train.get_global_step()
-    with tf.control_dependencies([applied]), tf.device(global_step.device):
-        counted = tf.assign_add(global_step, 1, use_locking=True)
-    updates = [applied, counted, *guard.held([op for op in update_ops if not callable(op)])]
-    updates += ops_after(updates, filter(callable, update_ops))
-    staleness, step_after = counter.after(guard.done(updates), step_at_update)
-    with tf.control_dependencies([step_after]):
-        return CloneUpdate(tf.identity(loss, name="train_op"), staleness, step_after)
 
 
 def _name_in_clone(item: Any, clone: Clone) -> str:

@@ -8,7 +8,7 @@ from model_deploy import DeploymentConfig, batches_taken, deploy, slim
 from model_deploy.hooks import session_hooks
 from model_deploy.runs import read_metrics
 from model_deploy.training import train
-from model_deploy.updating import Guard, loss_scale
+from model_deploy.updating import Condition, loss_scale
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
 
 STATE = ["loss_scale/in_a_row", "loss_scale/left_out", "loss_scale/value"]
@@ -190,8 +190,8 @@ def test_guard_holds_back_what_was_made_before():
     with tf.control_dependencies([needed]):
         checked = tf.identity(condition)
     held = tf.group(tf.assign_add(second, 1.0), needed)
-    guard = Guard(checked)
-    [done] = guard.done(guard.held([held]))
+    guard = Condition(checked)
+    [done] = guard.done(guard.hold_back([held]))
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         session.run(done, {condition: False})

@@ -6,7 +6,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.internals import NewOp
 from model_deploy.rewrites.batch_norm.lookup import norm_of_gradient
-from model_deploy.rewrites.batch_norm.parts import Part, count_per_mean
+from model_deploy.rewrites.batch_norm.parts import PartNorms, count_per_mean
 
 TYPES = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 # The types of gradients that are registered below.
@@ -14,7 +14,7 @@ _NORMALIZATION = "ModelDeployNormalization"
 _FIRST_ALONE = "ModelDeployFirstAlone"
 
 
-def normalize(part: Part, new: NewOp) -> Any:
+def normalize(part: PartNorms, new: NewOp) -> Any:
     """The op that takes the place of a fused batch norm in training.
 
     Its outputs are those of one on the whole batch: the normalized values, the moving or new mean

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.rewrites.batch_norm.parts import Part
+from model_deploy.rewrites.batch_norm.parts import PartNorms
 
 # The graph's one dict of parts and places of norms, by the name of the norm's mean.
 # Not a string: it does not go into checkpoints.
@@ -26,7 +26,7 @@ def computing_gradients() -> Iterator[None]:
         _computing.reset(token)
 
 
-def note_norms(part: Part) -> None:
+def note_norms(part: PartNorms) -> None:
     """Notes the batch norms of a part in the graph, for their gradients."""
     if not part.norms:
         return
@@ -36,13 +36,13 @@ def note_norms(part: Part) -> None:
     known.update({norm.mean.name: (part, place) for place, norm in enumerate(part.norms)})
 
 
-def norm_of_gradient(mean: Any) -> tuple[Part, int, Any]:
+def norm_of_gradient(mean: Any) -> tuple[PartNorms, int, Any]:
     """The norm that has this mean: its part, its place there, its count.
 
     Raises:
       ValueError: if not `deploy` or `optimize_clones` takes the gradient.
     """
-    known: list[Mapping[str, tuple[Part, int]]] = mean.graph.get_collection(_NORMS)
+    known: list[Mapping[str, tuple[PartNorms, int]]] = mean.graph.get_collection(_NORMS)
     if not _computing.get() or not known or mean.name not in known[0]:
         raise ValueError(
             "with sync_batch_norm deploy or optimize_clones must take the gradients of the "

@@ -6,12 +6,12 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.rewrites.batch_norm.lookup import norm_of_gradient
-from model_deploy.rewrites.batch_norm.parts import Part, count_per_mean
+from model_deploy.rewrites.batch_norm.parts import PartNorms, count_per_mean
 
 _MOMENTS = "ModelDeployMoments"  # the type of gradient that is registered below
 
 
-def take_moments(part: Part, x: Any, axes: Sequence[int], keep_dims: bool) -> tuple[Any, Any]:
+def take_moments(part: PartNorms, x: Any, axes: Sequence[int], keep_dims: bool) -> tuple[Any, Any]:
     """Mean and variance of the whole batch, as `tf.nn.moments` has them.
 
     Args:
@@ -24,7 +24,7 @@ def take_moments(part: Part, x: Any, axes: Sequence[int], keep_dims: bool) -> tu
       Mean and variance, of the type of `x`.
 
     Raises:
-      ValueError: as `Part.whole_batch`.
+      ValueError: as `PartNorms.whole_batch`.
     """
     with tf.name_scope("moments_of_all_clones") as scope:
         values = tf.cast(x, tf.float32) if x.dtype.size == 2 else x  # float16 has too few digits

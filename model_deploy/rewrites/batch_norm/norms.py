@@ -1,7 +1,6 @@
 """`BatchNorms`: makes the batch norms of clones, and joins what they sum over all clones."""
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -10,72 +9,86 @@ from absl import logging
 from model_deploy import internals
 from model_deploy.collectives import Collectives, collectives_of
 from model_deploy.config import DeploymentConfig
-from model_deploy.copying import Twins
+from model_deploy.feature import Build, ComputeGradients, Feature
 from model_deploy.internals import NewOp
+from model_deploy.parts import Call, Clone, Part
 from model_deploy.rewrites.batch_norm import fused
-from model_deploy.rewrites.batch_norm.lookup import note_norms
+from model_deploy.rewrites.batch_norm.lookup import computing_gradients, note_norms
 from model_deploy.rewrites.batch_norm.moments import take_moments
-from model_deploy.rewrites.batch_norm.parts import Norm, Part
+from model_deploy.rewrites.batch_norm.parts import Norm, PartNorms
 
 
-class BatchNorms:
-    """The batch norms of the clones that one call of `create_clones` makes.
+class BatchNorms(Feature):
+    """The batch norms of a deployment with `sync_batch_norm` and several clones.
 
     Args:
       config: the deployment.
     """
 
     def __init__(self, config: DeploymentConfig) -> None:
-        self._config = config
-        self._parts: list[Part] = []
+        super().__init__(config)
+        self._parts: list[PartNorms] = []
         self._joined: set[str] = set()
 
-    @property
-    def num_layers(self) -> int:
-        """How many batch norms each clone has."""
-        return len(self._parts[0].norms) if self._parts else 0
+    @classmethod
+    def is_wanted(cls, config: DeploymentConfig) -> bool:
+        return config.batch_norm_clones > 1
 
-    @contextlib.contextmanager
-    def of_next_part(self) -> Iterator[None]:
-        """Synchronizes the batch norms that are built in a `with` block: those of one part.
+    def around_part(self, part: Part, call: Call, build: Build) -> Any:
+        """Synchronizes the batch norms that the part builds.
 
         Raises:
           ValueError: for one that cannot be synchronized, naming it.
         """
-        part = Part()
-        self._parts.append(part)
-        if self._config.batch_norm_clones == 1:
-            yield
-            return
+        own = PartNorms()
+        self._parts.append(own)
 
         def rule(new: NewOp) -> Any:
             if internals.normalizes_examples():
                 return None
             if fused.is_in_training(new):
-                return fused.normalize(part, new)
+                return fused.normalize(own, new)
             if _is_moment_of_batch(new):
-                part.unknown.append(new.name.removesuffix("/variance"))
+                own.unknown.append(new.name.removesuffix("/variance"))
             return None
 
         def moments(x: Any, axes: Any, keep_dims: bool) -> tuple[Any, Any]:
-            return take_moments(part, x, axes, keep_dims)
+            return take_moments(own, x, axes, keep_dims)
 
         with internals.making_ops_by(rule), internals.taking_batch_moments_by(moments):
-            yield
-        note_norms(part)
-        if part.unknown and part is self._parts[0]:
+            outputs = build(call)
+        if part.counterparts is not None:
+            own.norms = [norm.copy(part.counterparts) for norm in self._parts[0].norms]
+            own.counterparts = part.counterparts
+        note_norms(own)
+        if own.unknown and own is self._parts[0]:
             logging.warning(
                 "sync_batch_norm leaves these moments to each clone, which tf.nn.moments takes "
                 "and no known layer: %s",
-                ", ".join(part.unknown),
+                ", ".join(own.unknown),
             )
+        return outputs
 
-    def copied(self, twins: Twins) -> None:
-        """Notes that the newest part is a copy of the first one."""
-        part = self._parts[-1]
-        part.norms = [norm.copy(twins) for norm in self._parts[0].norms]
-        part.twins = twins
-        note_norms(part)
+    def around_gradients(
+        self, clones: Sequence[Clone], losses: Any, compute: ComputeGradients
+    ) -> ComputeGradients:
+        """Lets gradients of synchronized batch norms be taken, which `join` will join."""
+
+        def computed(clone: Clone, terms: Sequence[Any]) -> Any:
+            with computing_gradients():
+                return compute(clone, terms)
+
+        return computed
+
+    def describe(self, ops: Collection[Any], is_trained: bool) -> dict[str, str]:
+        over = f"{self.config.batch_norm_clones} clones"
+        if self.config.batch_norm_clones > self.config.num_clones:
+            over += f" of {self.config.num_replicas} replicas"
+        num_layers = len(self._parts[0].norms) if self._parts else 0
+        return {
+            "batch_norm": "sync_batch_norm: mean and variance of "
+            f"{num_layers} batch norms are over {over}"
+        }
 
     def join(self, collectives: Collectives | None = None) -> None:
         """Gives all that is summed the sum over the clones, as far as that was not done before.
@@ -91,9 +104,9 @@ class BatchNorms:
         """
         if not any(part.norms for part in self._parts):
             return
-        if self._config.all_reduce and collectives is None:
-            collectives = collectives_of(self._config, "batch norm")
-        steps = self._config.accumulate_steps
+        if self.config.all_reduce and collectives is None:
+            collectives = collectives_of(self.config, "batch norm")
+        steps = self.config.accumulate_steps
         later = []
         for i in range(steps):
             parts = self._parts[i::steps]
@@ -112,7 +125,7 @@ class BatchNorms:
         for ops in later:
             self._join_ops(ops, collectives)
 
-    def _join_moments(self, parts: list[Part], collectives: Collectives | None) -> None:
+    def _join_moments(self, parts: list[PartNorms], collectives: Collectives | None) -> None:
         for place in range(max(len(part.norms) for part in parts)):
             norms = [part.norms[place] if place < len(part.norms) else None for part in parts]
             _check_alike(norms)
@@ -163,7 +176,7 @@ def _check_alike(norms: list[Norm | None]) -> None:
         )
 
 
-def _check_gradients(gradients: list[dict[tuple[int, int], Any]], part: Part) -> None:
+def _check_gradients(gradients: list[dict[tuple[int, int], Any]], part: PartNorms) -> None:
     for keys in gradients[1:]:
         if other := set(keys) ^ set(gradients[0]):
             place, _ = min(other)

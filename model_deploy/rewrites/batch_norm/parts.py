@@ -10,7 +10,6 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
-from model_deploy.copying import Twins
 
 # Its gradient is an error: what has one is the normalization as a whole.
 _MESSAGE = "with sync_batch_norm a batch norm has no gradient of its gradient"
@@ -35,7 +34,7 @@ class Norm:
     mean: Any = None
     count: Any = None
 
-    def copy(self, twins: Twins) -> "Norm":
+    def copy(self, twins: Any) -> "Norm":
         """The norm of a copied clone."""
         sums = [twins.op(op) for op in self.sums]
         mean, count = twins.tensor(self.mean), twins.tensor(self.count)
@@ -43,19 +42,19 @@ class Norm:
 
 
 @dataclasses.dataclass
-class Part:
+class PartNorms:
     """The batch norms of a clone, or of one part of it.
 
     Attributes:
       norms: in the order in which they were made.
       gradients: places in `norms`, each with the op that hands on what is summed for a gradient.
-      twins: what stands for what of the first clone, in a copy.
+      counterparts: which op stands for which one of the first clone, in a copy.
       unknown: names of moments that nobody can tell to be those of a batch norm.
     """
 
     norms: list[Norm] = dataclasses.field(default_factory=list)
     gradients: list[tuple[int, Any]] = dataclasses.field(default_factory=list)
-    twins: Twins | None = None
+    counterparts: Any = None
     unknown: list[str] = dataclasses.field(default_factory=list)
 
     def whole_batch(self, name: str, count: Any, mean: Any, squares: Any) -> tuple[Any, Any, Any]:
@@ -109,7 +108,7 @@ class Part:
         ops.append(total.op)
         return total
 
-    def all_gradients(self, first: "Part") -> list[tuple[int, int, Any]]:
+    def all_gradients(self, first: "PartNorms") -> list[tuple[int, int, Any]]:
         """The sums for gradients, those of copied gradients as well.
 
         Args:
@@ -120,10 +119,10 @@ class Part:
         """
         own = list(self.gradients)
         found = []
-        if self.twins is not None:
+        if self.counterparts is not None:
             for place, op in first.gradients:
-                if op.name in self.twins.ops:
-                    found.append((place, self.twins.op(op)))
+                if op.name in self.counterparts.ops:
+                    found.append((place, self.counterparts.op(op)))
                 elif own:  # computed, though those before were copied
                     found.append(own.pop(0))
         rounds: dict[int, int] = {}

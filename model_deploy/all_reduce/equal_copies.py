@@ -1,0 +1,91 @@
+"""The clones' copies of variables made equal after a step, and the check that they are."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.all_reduce.start import DTYPES, assign, numeric_variables
+from model_deploy.all_reduce.variable_copies import VariableCopies
+from model_deploy.collectives import Collectives, collectives_of
+from model_deploy.config import DeploymentConfig
+
+
+def average_state(
+    collectives: Collectives, copies: VariableCopies, done: Sequence[Sequence[Any]]
+) -> Any:
+    """Makes variables that are not trained, such as batch-norm statistics, equal again.
+
+    Floats become the mean over all clones of all replicas, integers the largest value.
+
+    Args:
+      collectives: those of the step, after which these come.
+      copies: the variables of each clone.
+      done: for each clone ops that this comes after.
+
+    Returns:
+      An op.
+    """
+    state = [
+        (original, *others)
+        for original, others in copies.variables()
+        if not original.trainable and original.dtype.base_dtype in DTYPES
+    ]
+    floats = [column for column in state if column[0].dtype.base_dtype.is_floating]
+    integers = [column for column in state if not column[0].dtype.base_dtype.is_floating]
+    size = collectives.size
+    assigned = [
+        *_make_equal(collectives, floats, done, lambda v, name: collectives.sum(v, name, 1 / size)),
+        *_make_equal(collectives, integers, done, collectives.max),
+    ]
+    return tf.group(*assigned, *(op for ops in done for op in ops))
+
+
+def copies_difference(config: DeploymentConfig, copies: VariableCopies) -> Any:
+    """The largest difference between any two copies of any variable: 0 if all is well.
+
+    All replicas must run it after the same step, and get the same answer.  Reads the
+    collection `GLOBAL_VARIABLES`.
+
+    Returns:
+      A float64 scalar.
+    """
+    collectives = collectives_of(config, "difference")
+    variables = numeric_variables()
+
+    def copy_of(variable: Any, i: int) -> Any:
+        other = copies.of_clone(variable, i)
+        return (variable if other is None else other).read_value()
+
+    def spread(values: list[Any], label: str) -> list[Any]:
+        most = collectives.max(values, label)
+        least = collectives.max(collectives.on_devices(lambda i: -values[i]), f"-{label}")
+        return collectives.on_devices(lambda i: most[i] + least[i])
+
+    values = collectives.on_devices(lambda i: [copy_of(v, i) for v in variables])
+    spreads, *_ = collectives.in_packs(values, variables, spread)
+    with tf.control_dependencies([collectives.done()]):
+        largest = [tf.cast(tf.reduce_max(value), tf.float64) for value in spreads]
+        return tf.reduce_max(tf.stack(largest), name="copies_difference")
+
+
+def _make_equal(
+    collectives: Collectives,
+    columns: Sequence[Sequence[Any]],
+    done: Sequence[Sequence[Any]],
+    collective: Callable[[list[Any], str], list[Any]],
+) -> list[Any]:
+    """Assigns what `collective` makes of the copies' values to each copy; returns the ops."""
+
+    def read(i: int) -> list[Any]:
+        with tf.control_dependencies(done[i]):
+            return [column[i].read_value() for column in columns]
+
+    values = collectives.in_packs(
+        collectives.on_devices(read), [column[0] for column in columns], collective
+    )
+    return [
+        assign(column[i], value)
+        for i, of_clone in enumerate(values)
+        for column, value in zip(columns, of_clone, strict=True)
+    ]

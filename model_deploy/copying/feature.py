@@ -1,0 +1,73 @@
+"""`Copies`: `DeploymentConfig(copy_clones=True)`, clones by copy of the first one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from model_deploy import placement
+from model_deploy.accumulation import PartGradients
+from model_deploy.config import DeploymentConfig
+from model_deploy.copying.model import CopiedModel
+from model_deploy.feature import Build, ComputeGradients, Feature
+from model_deploy.losses import Losses
+from model_deploy.parts import Call, Clone, Part
+
+
+class Copies(Feature):
+    """The first part is built, and all others are copies of it, and so are their gradients."""
+
+    _model: CopiedModel
+
+    @classmethod
+    def is_wanted(cls, config: DeploymentConfig) -> bool:
+        return config.copy_clones and config.batches_per_step > 1
+
+    def around_part(self, part: Part, call: Call, build: Build) -> Any:
+        """Builds the first part, and copies it for another one, whose `counterparts` it notes."""
+        if part.number == 0:
+            self._model = CopiedModel(self.config, call)
+            return self._model.build(build, part.scope)
+        outputs, part.counterparts = self._model.copy(part.number, part.scope)
+        return outputs
+
+    def around_gradients(
+        self, clones: Sequence[Clone], losses: Losses, compute: ComputeGradients
+    ) -> ComputeGradients:
+        """Copies the gradients of the first clone for those whose losses are copies of its own."""
+        copies: dict[int, PartGradients] = {}
+        own = {id(clone): loss for clone, loss in zip(clones, losses.clones, strict=True)}
+
+        def computed_or_copied(clone: Clone, terms: Sequence[Any]) -> PartGradients:
+            is_own = len(terms) == 1 and terms[0] is own[id(clone)]
+            if is_own and id(clone) in copies:
+                return copies[id(clone)]
+            found = compute(clone, terms)
+            if is_own and clone is clones[0]:
+                copies.update(self._copied(clones, losses, found))
+            return found
+
+        return computed_or_copied
+
+    def _copied(
+        self, clones: Sequence[Clone], losses: Losses, original: PartGradients
+    ) -> dict[int, PartGradients]:
+        """Gradients of copied clones, by the `id` of the clone, in all that the loss needs too."""
+        if any(placement.is_variable_op(op) for op in original.ops):
+            return {}
+        first = losses.clones[0]
+        copied = [
+            (clone, clone.part.counterparts, loss)
+            for clone, loss in zip(clones, losses.clones, strict=True)
+            if clone.part is not None and self in clone.part.features
+            if clone.part.counterparts is not None and loss is not None
+            if clone.part.counterparts.match(first, loss)
+        ]
+        values, variables = zip(*original.gradients, strict=True)
+        every = self._model.copy_gradients(
+            original.ops, list(values), [twins for _, twins, _ in copied]
+        )
+        found = {}
+        for (clone, twins, loss), gradients in zip(copied, every, strict=True):
+            ops = [twins.op(op) for op in original.ops if op.name in twins.ops]
+            pairs = list(zip(gradients, variables, strict=True))
+            found[id(clone)] = PartGradients(clone, [loss], pairs, ops)
+        return found

@@ -1,0 +1,25 @@
+"""`SharedReads`: a variable on a parameter server comes to a worker once per step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from model_deploy.config import DeploymentConfig
+from model_deploy.feature import Feature
+from model_deploy.parameter_servers.narrow_reads import narrow_reads
+from model_deploy.parameter_servers.shared_reads import pack_reads, share_reads
+
+
+class SharedReads(Feature):
+    """All clones of a worker use one read of each variable, small ones in one pack."""
+
+    _values: Sequence[Any] = ()
+
+    @classmethod
+    def is_wanted(cls, config: DeploymentConfig) -> bool:
+        return config.num_ps_tasks > 0
+
+    def after_parts(self, ops: Sequence[Any]) -> None:
+        self._values = share_reads(self.config, ops)
+
+    def after_update(self, computed: Sequence[Any]) -> None:
+        pack_reads(narrow_reads(self.config, self._values, computed))

@@ -1,0 +1,118 @@
+"""`Part`: one building of the model, as a clone or a part of one; `Clone`: its outputs."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.config import DeploymentConfig, DeviceFunction
+
+
+class Call(NamedTuple):
+    """The call that builds the model: `model_fn(*args, **kwargs)`."""
+
+    model_fn: Callable[..., Any]
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+
+
+@dataclasses.dataclass(eq=False)
+class Part:
+    """One building of the model: that of a clone or, with `accumulate_steps`, of a part of one.
+
+    Attributes:
+      config: the deployment.
+      call: the call that builds it, the same object for all parts of a deployment.
+      features: the features of the deployment, see `features.py`.
+      clone_index: number of the clone, from 0 on.
+      index: number of the part within its clone, from 0 on.
+      scope: name scope, ends with `/`; '' for a single clone without parts.
+      variables_device: device, or device function, of variables; shared by all parts.
+      ops: the ops that building it has added to the graph.
+      added: for each graph collection the `id`s of the items that it has added.
+      counterparts: which op or tensor of this part stands for which one of the first part, if
+        the part is a copy; None if `model_fn` was called for it.
+    """
+
+    config: DeploymentConfig
+    call: Call
+    features: Sequence[Any]
+    clone_index: int
+    index: int
+    scope: str
+    variables_device: str | DeviceFunction
+    ops: Sequence[Any] = ()
+    added: dict[str, set[int]] = dataclasses.field(default_factory=dict)
+    counterparts: Any = None
+
+    @property
+    def number(self) -> int:
+        """Number of the part among those of all clones of this process."""
+        return self.clone_index * self.config.accumulate_steps + self.index
+
+    def owns(self, item: Any, key: str) -> bool:
+        """Whether an item of the graph collection `key` was made by this part."""
+        by_scope = bool(self.scope) and item.name.startswith(self.scope)
+        return by_scope or id(item) in self.added.get(key, ())
+
+
+class _Clone(NamedTuple):
+    """What TF-Slim's `Clone` holds, in its order."""
+
+    outputs: Any
+    scope: str
+    device: str
+
+
+class Clone(_Clone):
+    """One copy of the model on one device; with `accumulate_steps` one part of it.
+
+    Attributes:
+      outputs: what `model_fn` returned: tensors of any shapes in any structure, or else.
+      scope: name scope, `clone_<i>/`; '' where there is just one.  That of a part is
+        `clone_<i>/part_<j>/`, or `part_<j>/`.
+      device: device of the clone, such as `/device:GPU:0`.
+      part: how `create_clones` made it; None for a clone that somebody else made.
+    """
+
+    part: Part | None = None
+
+
+def parts_by_clone(clones: Sequence[Clone]) -> list[list[int]]:
+    """Places in `clones` of the parts of each clone, in order; one place each without parts."""
+    groups: dict[Any, list[int]] = {}
+    for place, clone in enumerate(clones):
+        part = clone.part
+        key = place if part is None else (id(part.call), part.clone_index)
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())
+
+
+def features_of(clones: Sequence[Clone]) -> Sequence[Any]:
+    """The features of the deployment that clones belong to; none for clones of somebody else."""
+    part = clones[0].part if clones else None
+    return () if part is None else part.features
+
+
+def stages_by_device(parts: Sequence[Part]) -> dict[str, str]:
+    """Which stages of clones with several devices are on a device, as words."""
+    named: dict[str, list[str]] = {}
+    for part in parts:
+        for stage, device in enumerate(part.config.stage_devices(part.clone_index)):
+            named.setdefault(device, []).append(f"clone {part.clone_index} stage {stage}")
+    return {device: ", ".join(dict.fromkeys(names)) for device, names in named.items()}
+
+
+# The graph's parts, of all deployments.  Not a string: those collections go into checkpoints.
+_PARTS = ("model_deploy", "parts")
+
+
+def note_part(part: Part) -> None:
+    """Notes a part in the default graph, so that another deployment can tell what it made."""
+    tf.add_to_collection(_PARTS, part)
+
+
+def noted_parts(graph: tf.Graph) -> list[Part]:
+    """The parts of all clones that were built in a graph."""
+    return list(graph.get_collection(_PARTS))
