@@ -33,19 +33,8 @@ KEPT = Path(__file__).parent / "data" / "interface.json"
 
 # What docs/api.md, the other pages for users, README and examples import: rooms with all that
 # they list, and single names of rooms and files that are not public otherwise.
-ROOMS = (
-    "model_deploy",
-    "model_deploy.cluster",
-    "model_deploy.commands",
-    "model_deploy.elastic",
-    "model_deploy.inputs",
-    "model_deploy.keras",
-    "model_deploy.plan",
-    "model_deploy.runs",
-    "model_deploy.tf1",
-    "model_deploy.training",
-    "nets.nets_factory",
-)
+_INNER = ("cluster", "commands", "elastic", "inputs", "keras", "plan", "runs", "tf1", "training")
+ROOMS = ("model_deploy", *(f"model_deploy.{room}" for room in _INNER), "nets.nets_factory")
 SINGLE_NAMES = (
     "model_deploy.all_reduce.session_config",
     "model_deploy.asynchronous.CloneUpdate",
@@ -53,75 +42,51 @@ SINGLE_NAMES = (
     "model_deploy.hooks.session_hooks",
     "model_deploy.precision.PRECISIONS",
 )
-COMMANDS = (
-    "train_image_classifier",
-    "eval_image_classifier",
-    "export_image_classifier",
-    "model_deploy.cluster",
-    "model_deploy.inputs.convert",
-    "model_deploy.inputs.download",
-    "model_deploy.inputs.index",
-    "model_deploy.launch",
-    "model_deploy.plan",
-    "model_deploy.profile",
-    "model_deploy.runs",
-    "model_deploy.tf1",
-    "nets",
-)
-OURS = ("model_deploy", "nets", *COMMANDS[:3])
+_SCRIPTS = ("train_image_classifier", "eval_image_classifier", "export_image_classifier")
+_PROGRAMS = ("cluster", "launch", "plan", "profile", "runs", "tf1")
+_OF_INPUTS = ("inputs.convert", "inputs.download", "inputs.index")
+COMMANDS = (*_SCRIPTS, *(f"model_deploy.{name}" for name in (*_PROGRAMS, *_OF_INPUTS)), "nets")
+OURS = ("model_deploy", "nets")
 _PROTOCOLS = {
     *("__call__", "__contains__", "__enter__", "__exit__"),
     *("__getitem__", "__iter__", "__len__", "__next__"),
 }
 
 
-def _momentum():
-    return tf.train.MomentumOptimizer(0.1, 0.9)
-
-
-def _adam():
-    return tf.train.AdamOptimizer(0.1)
-
-
 _UPDATE = "update "
-# Per deployment: settings of the config, and arguments of `deploy`.
-_PS = {"num_ps_tasks": 2}
+# Values of a model: those that programs fetch by name, and those that are attributes.
+_ATTRIBUTES = ("staleness", "global_step", "copies_difference")
+_VALUES = ("train_op", "total_loss", "summary_op", *_ATTRIBUTES)
+
+
+def _case(optimizer, **settings):
+    """The settings of a config, and those that are arguments of `deploy`."""
+    arguments = settings.keys() & inspect.signature(deploy).parameters
+    own = {name: settings.pop(name) for name in arguments}
+    return settings, {"optimizer": optimizer, **own}
+
+
+_ADAM = functools.partial(tf.train.AdamOptimizer, 0.1)
+_MOMENTUM = functools.partial(tf.train.MomentumOptimizer, 0.1, 0.9)
+_SERVERS = functools.partial(_case, num_ps_tasks=2)
 DEPLOYMENTS = {
-    "one clone": ({}, {"optimizer": _adam, "summarize_gradients": True}),
-    "two clones": ({"num_clones": 2}, {"optimizer": _momentum, "clip_norm": 1.0}),
-    "copied": ({"num_clones": 2, "copy_clones": True}, {"optimizer": _momentum}),
-    "accumulated": (
-        {"num_clones": 2, "accumulate_steps": 2},
-        {"optimizer": _momentum, "clip_norm": 1.0},
-    ),
-    "all-reduce": ({"num_clones": 2, "all_reduce": True}, {"optimizer": _adam}),
-    "all-reduce, shared parts": (
-        {"all_reduce": True, "num_replicas": 2, "global_parts": 2},
-        {"optimizer": _momentum},
-    ),
-    "servers": (_PS, {"optimizer": _adam}),
-    "servers, two replicas": (
-        {**_PS, "num_replicas": 2, "replica_id": 1},
-        {"optimizer": _momentum, "clip_norm": 1.0},
-    ),
-    "servers, synchronous": (
-        {**_PS, "num_replicas": 2},
-        {"optimizer": _momentum, "replicas_to_aggregate": 2},
-    ),
-    "servers, shared parts": (
-        {**_PS, "num_replicas": 2, "global_parts": 2},
-        {"optimizer": _momentum},
-    ),
-    "asynchronous": ({"num_clones": 2}, {"optimizer": _momentum, "asynchronous": True}),
-    "bfloat16": ({"num_clones": 2, "precision": "bfloat16"}, {"optimizer": _adam}),
-    "float16": ({"precision": "float16"}, {"optimizer": _momentum, "clip_norm": 1.0}),
-    "batch norm over clones": (
-        {"num_clones": 2, "sync_batch_norm": True},
-        {"optimizer": _momentum},
-    ),
-    "evaluation": ({"num_clones": 2}, {}),
+    "one clone": _case(_ADAM, summarize_gradients=True),
+    "two clones": _case(_MOMENTUM, num_clones=2, clip_norm=1.0),
+    "copied": _case(_MOMENTUM, num_clones=2, copy_clones=True),
+    "accumulated": _case(_MOMENTUM, num_clones=2, accumulate_steps=2, clip_norm=1.0),
+    "all-reduce": _case(_ADAM, num_clones=2, all_reduce=True),
+    "all-reduce, shared": _case(_MOMENTUM, all_reduce=True, num_replicas=2, global_parts=2),
+    "servers": _SERVERS(_ADAM),
+    "servers, replicas": _SERVERS(_MOMENTUM, num_replicas=2, replica_id=1, clip_norm=1.0),
+    "servers, synchronous": _SERVERS(_MOMENTUM, num_replicas=2, replicas_to_aggregate=2),
+    "servers, shared": _SERVERS(_MOMENTUM, num_replicas=2, global_parts=2),
+    "asynchronous": _case(_MOMENTUM, num_clones=2, asynchronous=True),
+    "bfloat16": _case(_ADAM, num_clones=2, precision="bfloat16"),
+    "float16": _case(_MOMENTUM, precision="float16", clip_norm=1.0),
+    "batch norm over clones": _case(_MOMENTUM, num_clones=2, sync_batch_norm=True),
+    "evaluation": _case(lambda: None, num_clones=2),
 }
-_OTHER_MODELS = ("one clone", "copied", "all-reduce", "servers, two replicas")
+_OTHER_MODELS = ("one clone", "copied", "all-reduce", "servers, replicas")
 GRAPHS = [
     *(("batch_norm", name) for name in DEPLOYMENTS),
     *((model, name) for model in ("slim_mlp", "embedding", "loop") for name in _OTHER_MODELS),
@@ -203,28 +168,15 @@ def _member(value):
 
 
 def _arguments(function):
-    """Names, kinds and defaults of arguments, without types."""
+    """Names, kinds and defaults of arguments, without types; functions and classes by name."""
     signature = inspect.signature(function)
-    bare = [
-        parameter.replace(annotation=inspect.Parameter.empty, default=_default(parameter.default))
-        for parameter in signature.parameters.values()
-    ]
-    return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
-
-
-class _Shown:
-    """A default that is shown by its name."""
-
-    def __init__(self, name):
-        self._name = name
-
-    def __repr__(self):
-        return self._name
-
-
-def _default(value):
-    named = inspect.isroutine(value) or inspect.isclass(value)
-    return _Shown(value.__qualname__) if named and value is not inspect.Parameter.empty else value
+    bare = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    text = str(signature.replace(parameters=bare, return_annotation=signature.empty))
+    return re.sub(
+        r"<(?:built-in )?(?:function|class) '?(?:\w+\.)*(\S+?)'?(?: at 0x[0-9a-f]+)?>(?=[,)])",
+        r"\1",
+        text,
+    )
 
 
 class _FoundError(BaseException):
@@ -307,25 +259,18 @@ def _deployed(model, deployment):
     settings, arguments = DEPLOYMENTS[deployment]
     config = _Apart(**settings)
     batches = copies.batches_of(golden, config.batches_per_step)
-    if "optimizer" in arguments:
-        arguments = {**arguments, "optimizer": arguments["optimizer"]()}
+    arguments = {**arguments, "optimizer": arguments["optimizer"]()}
     return deploy(config, lambda batches: golden.model_fn(*next(batches)), [batches], **arguments)
 
 
 def _graph_lines(model):
     yield "owns variables, synchronous", f"{model.owns_variables}, {model.is_synchronous}"
-    named = {name: getattr(model, name) for name in ("train_op", "total_loss", "summary_op")}
-    others = {
-        name: getattr(model, name) for name in ("staleness", "global_step", "copies_difference")
-    }
+    values = {name: getattr(model, name) for name in _VALUES}
     for i, update in enumerate(model.clone_updates):
-        named[f"clone {i} train_op"] = update.train_op
-        others[f"clone {i} staleness"] = update.staleness
-        others[f"clone {i} global_step"] = update.global_step
-    for name, value in named.items():
-        yield name, "None" if value is None else f"{value.name} on {value.device}"
-    for name, value in others.items():
-        yield name, "None" if value is None else _tensor(value)
+        values |= {f"clone {i} {name}": value for name, value in update._asdict().items()}
+    for name, value in values.items():
+        fetched = "" if name.endswith(_ATTRIBUTES) or value is None else f"{value.name} "
+        yield name, "None" if value is None else fetched + _tensor(value)
     tags = [tf.get_static_value(each.op.inputs[0]) for each in model.summary_op.op.inputs]
     yield "summaries", " ".join(sorted(tag.item().decode() for tag in tags))
     for i, clone in enumerate(model.clones):
