@@ -34,13 +34,18 @@ KEPT = Path(__file__).parent / "data" / "interface.json"
 # What docs/api.md, the other pages for users, README and examples import: rooms with all that
 # they list, and single names of rooms and files that are not public otherwise.
 _INNER = ("cluster", "commands", "elastic", "inputs", "keras", "plan", "runs", "tf1", "training")
-ROOMS = ("model_deploy", *(f"model_deploy.{room}" for room in _INNER), "nets.nets_factory")
+ROOMS = ("model_deploy", *(f"model_deploy.{room}" for room in _INNER))
+_NETS = (
+    *("all_network_names", "check_network_name", "get_network", "get_network_fn", "network_names"),
+    *("networks_map", "arg_scopes_map", "text_networks_map", "text_arg_scopes_map"),
+)
 SINGLE_NAMES = (
     "model_deploy.all_reduce.session_config",
     "model_deploy.asynchronous.CloneUpdate",
     "model_deploy.compilation.session_config",
     "model_deploy.hooks.session_hooks",
     "model_deploy.precision.PRECISIONS",
+    *(f"nets.nets_factory.{name}" for name in _NETS),
 )
 _SCRIPTS = ("train_image_classifier", "eval_image_classifier", "export_image_classifier")
 _PROGRAMS = ("cluster", "launch", "plan", "profile", "runs", "tf1")
@@ -51,8 +56,6 @@ _PROTOCOLS = {
     *("__call__", "__contains__", "__enter__", "__exit__"),
     *("__getitem__", "__iter__", "__len__", "__next__"),
 }
-
-
 _UPDATE = "update "
 # Values of a model: those that programs fetch by name, and those that are attributes.
 _ATTRIBUTES = ("staleness", "global_step", "copies_difference")
@@ -96,10 +99,7 @@ GRAPHS = [
 def room_page(room):
     """The names of a room: a line for each, and for each member of a class."""
     module = importlib.import_module(room)
-    listed = getattr(module, "__all__", None) or [
-        name for name, value in vars(module).items() if getattr(value, "__module__", "") == room
-    ]
-    names = [name for name in listed if not name.startswith("_")]
+    names = module.__all__
     return {key: line for name in names for key, line in lines_of(name, getattr(module, name))}
 
 
@@ -120,6 +120,8 @@ def lines_of(name, value):
         yield from _class_lines(name, value)
     elif inspect.isroutine(value):
         yield name, _arguments(value)
+    elif isinstance(value, dict):
+        yield name, f"a dict of {', '.join(map(str, sorted(value)))}"
     else:
         plain = isinstance(value, (str, int, float, tuple))
         kind = "an alias" if typing.get_origin(value) else f"a {type(value).__name__}"
