@@ -190,9 +190,10 @@ def test_small_images(network):
 
 
 @pytest.mark.usefixtures("no_twin")
-def test_features_and_half_the_depth(network):
+def test_features_and_smallest_images(network):
     """With `num_classes=0` a network returns the features before the logits layer, and `reuse`
-    makes no variable; half as deep, and with None, they have smaller variables of the same names.
+    makes no variable. Images of the smallest size are enough for them: with None, and where there
+    is a depth multiplier, half as deep, with smaller variables of the same names.
     """
     features, end_points, sizes = network.build_features()
     if len(network.full) == 4:  # the reference has no features of videos; see test_video.py
@@ -203,15 +204,15 @@ def test_features_and_half_the_depth(network):
         assert list(end_points)[-3:] == expected["last_end_point_keys"]
         names = graphs.op_names(features, end_points, "features/")
         assert names == reference.op_names(network.name, "features")
-    parameters = parameters_of(nets_factory.networks_map[network.name])
-    if "depth_multiplier" in parameters:
-        half = {"depth_multiplier": parameters["depth_multiplier"] / 2}
-        with tf.Graph().as_default():
-            images = graphs.sample(network.name, smallest=64)
-            graphs.build(network.name, images, num_classes=None, **half)
-            halves = {v.op.name: v.shape.num_elements() for v in tf.global_variables()}
-        assert halves.keys() == sizes.keys()
-        assert sum(halves.values()) < 0.5 * sum(sizes.values())
+    depth = parameters_of(nets_factory.networks_map[network.name]).get("depth_multiplier")
+    with tf.Graph().as_default():
+        images = graphs.sample(network.name, smallest=1)
+        half = {} if depth is None else {"depth_multiplier": depth / 2}
+        smallest, _ = graphs.build(network.name, images, num_classes=None, **half)
+        found = {v.op.name: v.shape.num_elements() for v in tf.global_variables()}
+    assert (smallest.shape[0], smallest.shape.num_elements() > 0) == (2, True)
+    assert found.keys() == sizes.keys()
+    assert depth is None or sum(found.values()) < 0.5 * sum(sizes.values())
 
 
 @pytest.mark.usefixtures("no_twin")
@@ -230,12 +231,7 @@ def test_pooling_and_dropout_in_training(network):
     assert network.dropouts() == sorted(scope for scope, keep in wanted if keep < 1)
 
 
-def test_smallest_image(network):
-    """Images of the smallest size are enough for logits; those of twins are as small."""
-    images = graphs.sample(network.name, smallest=1)
-    if network.name in TWINS:
-        assert images.shape == graphs.sample(TWINS[network.name], smallest=1).shape
-    else:
-        with tf.Graph().as_default():
-            logits, _ = graphs.build(network.name, tf.zeros(images.shape))
-        assert logits.shape.as_list() == [2, 10]
+@pytest.mark.parametrize(("name", "twin"), TWINS.items())
+def test_smallest_images_of_twins(name, twin):
+    """The same code takes images as small."""
+    assert graphs.sample(name, smallest=1).shape == graphs.sample(twin, smallest=1).shape
