@@ -64,10 +64,10 @@ def test_conversion_goes_on_with_missing_shards(tmp_path):
 @pytest.mark.parametrize(
     ("num_examples", "num_shards", "message"),
     [
-        pytest.param(10, 3, "got num_shards 2 instead of 3", id="shards"),
-        pytest.param(11, 2, "got num_examples 10 instead of 11", id="examples"),
-        pytest.param(10, 0, "num_shards must be from 1 to the 10 examples, got 0", id="none"),
-        pytest.param(10, 11, "num_shards must be from 1 to the 10 examples, got 11", id="many"),
+        (10, 3, "got num_shards 2 instead of 3"),
+        (11, 2, "got num_examples 10 instead of 11"),
+        (10, 0, "num_shards must be from 1 to the 10 examples, got 0"),
+        (10, 11, "num_shards must be from 1 to the 10 examples, got 11"),
     ],
 )
 def test_convert_rejects(num_examples, num_shards, message, tmp_path):
@@ -119,30 +119,25 @@ def test_killed_conversion_leaves_no_half_file(delay_secs, more_flags, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(
+        (
             ["--dataset_name=mnist", "--output_dir={}"],
             "data_dir must name the folder of dataset 'mnist', got None",
-            id="no folder",
         ),
-        pytest.param(
+        (
             ["--dataset_name=flowers", "--data_dir={}", "--output_dir={}"],
             "data_dir must have files flowers_train*.tfrecord",
-            id="no files",
         ),
-        pytest.param(
+        (
             ["--dataset_name=digits", "--output_dir={}", "--splits", "x"],
             "splits of dataset 'digits' must be one of train, test, got 'x'",
-            id="split",
         ),
-        pytest.param(
+        (
             ["--dataset_name=digits", "--output_dir={}", "--num_shards=0"],
             "num_shards must be from 1 to the 1437 examples, got 0",
-            id="shards",
         ),
-        pytest.param(
+        (
             ["--dataset_name=digits", "--output_dir={}/file"],
             "output_dir must be a folder that can be written, got {}/file: File exists",
-            id="output",
         ),
     ],
 )

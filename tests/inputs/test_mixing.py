@@ -253,25 +253,22 @@ def test_labels_stay_numbers_without_mixing():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param(
+        (
             {"batch_size": 1, "augmentation": inputs.Augmentation(mixup=1)},
             "global batch must be at least 2 examples for mixup and cutmix, got 1",
-            id="lonely",
         ),
-        pytest.param(
+        (
             {
                 "augmentation": inputs.Augmentation(randaugment_layers=2),
                 "preprocessing": inputs.Preprocessing("mine", lambda *_: None, lambda *_: None),
             },
             "randaugment_layers must be 0 for a preprocessing without takes_extra_augment, "
             "got 2 with 'mine'",
-            id="family",
         ),
-        pytest.param(
+        (
             {"augmentation": inputs.Augmentation(crop_padding=2)},
             "crop_padding must be None for a preprocessing without takes_padding, "
             "got 2 with 'lenet'",
-            id="padding",
         ),
     ],
 )

@@ -12,29 +12,18 @@ from tests.inputs import files
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param({"max_side": 0}, "max_side must be at least 1, got 0", id="no side"),
-        pytest.param({"max_side": 2.5}, "max_side must be an integer, got 2.5", id="half"),
-        pytest.param({"quality": 90}, "quality must come with max_side, got 90", id="quality"),
-        pytest.param(
-            {"max_side": 8, "quality": 0}, "quality must be at least 1, got 0", id="quality 0"
-        ),
-        pytest.param(
-            {"max_side": 8, "quality": 101}, "quality must be at most 100, got 101", id="101"
-        ),
-        pytest.param(
-            {"max_side": 8, "raw": True}, "max_side must not come with raw, .* got 8", id="both"
-        ),
-        pytest.param({"image_size": 8}, "image_size must come with raw, got 8", id="no raw"),
-        pytest.param(
-            {"image_size": 0, "raw": True}, "image_size must be at least 1, got 0", id="size 0"
-        ),
-        pytest.param(
-            {"image_size": (8, -1), "raw": True}, "image_size must be at least 1, got -1", id="-1"
-        ),
-        pytest.param(
+        ({"max_side": 0}, "max_side must be at least 1, got 0"),
+        ({"max_side": 2.5}, "max_side must be an integer, got 2.5"),
+        ({"quality": 90}, "quality must come with max_side, got 90"),
+        ({"max_side": 8, "quality": 0}, "quality must be at least 1, got 0"),
+        ({"max_side": 8, "quality": 101}, "quality must be at most 100, got 101"),
+        ({"max_side": 8, "raw": True}, "max_side must not come with raw, .* got 8"),
+        ({"image_size": 8}, "image_size must come with raw, got 8"),
+        ({"image_size": 0, "raw": True}, "image_size must be at least 1, got 0"),
+        ({"image_size": (8, -1), "raw": True}, "image_size must be at least 1, got -1"),
+        (
             {"image_size": (8, 8, 3), "raw": True},
             r"image_size must be a side or \(height, width\), got \(8, 8, 3\)",
-            id="three",
         ),
     ],
 )
@@ -59,19 +48,12 @@ _MAX_SIDE, _RAW = {"max_side": 4}, {"raw": True, "image_size": 4}
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        pytest.param({}, _MAX_SIDE, "got max_side None instead of 4", id="now reduced"),
-        pytest.param(_MAX_SIDE, {}, "got max_side 4 instead of None", id="no longer"),
-        pytest.param(_MAX_SIDE, {"max_side": 5}, "got max_side 4 instead of 5", id="side"),
-        pytest.param(
-            _MAX_SIDE, _MAX_SIDE | {"quality": 90}, "got quality 95 instead of 90", id="quality"
-        ),
-        pytest.param(_MAX_SIDE, _RAW, "instead of", id="raw"),
-        pytest.param(
-            _RAW,
-            _RAW | {"image_size": 5},
-            r"got image_size \[4, 4\] instead of \[5, 5\]",
-            id="size",
-        ),
+        ({}, _MAX_SIDE, "got max_side None instead of 4"),
+        (_MAX_SIDE, {}, "got max_side 4 instead of None"),
+        (_MAX_SIDE, {"max_side": 5}, "got max_side 4 instead of 5"),
+        (_MAX_SIDE, _MAX_SIDE | {"quality": 90}, "got quality 95 instead of 90"),
+        (_MAX_SIDE, _RAW, "instead of"),
+        (_RAW, _RAW | {"image_size": 5}, r"got image_size \[4, 4\] instead of \[5, 5\]"),
     ],
 )
 def test_other_settings_are_refused(first, second, message, tmp_path):
@@ -85,25 +67,16 @@ def test_other_settings_are_refused(first, second, message, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(["--quality=90"], "quality must come with max_side, got 90", id="quality"),
-        pytest.param(["--max_side=0"], "max_side must be at least 1, got 0", id="side"),
-        pytest.param(["--image_size=8"], "image_size must come with raw, got 8", id="size"),
-        pytest.param(
+        (["--quality=90"], "quality must come with max_side, got 90"),
+        (["--max_side=0"], "max_side must be at least 1, got 0"),
+        (["--image_size=8"], "image_size must come with raw, got 8"),
+        (
             ["--raw", "--image_size=1,2,3"],
             "argument --image_size: must be a side or height,width, got '1,2,3'",
-            id="three",
         ),
-        pytest.param(
-            ["--raw", "--image_size=x"], "argument --image_size: must be a side", id="word"
-        ),
-        pytest.param(
-            ["--uncompress", "--max_side=8"],
-            "max_side must not come with uncompress, got 8",
-            id="uncompress",
-        ),
-        pytest.param(
-            ["--uncompress", "--raw"], "raw must not come with uncompress, got True", id="raw"
-        ),
+        (["--raw", "--image_size=x"], "argument --image_size: must be a side"),
+        (["--uncompress", "--max_side=8"], "max_side must not come with uncompress, got 8"),
+        (["--uncompress", "--raw"], "raw must not come with uncompress, got True"),
     ],
 )
 def test_command_reports_mistakes(arguments, words, tmp_path, capsys):

@@ -95,8 +95,8 @@ def test_networks_have_their_family(network, family):
     [
         pytest.param("cifarnet", 28, {}, id="cifarnet"),
         pytest.param("cifarnet", 28, {"use_grayscale": True}, id="cifarnet_grey"),
-        pytest.param("padded_crop", 28, {}, id="padded_crop"),
-        pytest.param("padded_crop", 28, {"use_grayscale": True}, id="padded_crop_grey"),
+        ("padded_crop", 28, {}),
+        ("padded_crop", 28, {"use_grayscale": True}),
         pytest.param("vgg", 32, {"resize_side_min": 40, "resize_side_max": 60}, id="vgg"),
         pytest.param("inception", 24, {}, id="inception"),
         pytest.param("inception", 24, {"fast_mode": False}, id="inception_full"),
@@ -250,39 +250,30 @@ def test_inception_takes_grey_images(image_shape, fast_mode):
 @pytest.mark.parametrize(
     ("family", "shape", "training", "options", "message"),
     [
-        pytest.param(
-            "cifarnet", [20, 20, 3], True, {}, "height must be at most 28, .* got 32", id="small"
-        ),
-        pytest.param(
-            "padded_crop", [20, 20, 3], True, {}, "must be at most 28, .* got 32", id="small_part"
-        ),
-        pytest.param(
+        ("cifarnet", [20, 20, 3], True, {}, "height must be at most 28, .* got 32"),
+        ("padded_crop", [20, 20, 3], True, {}, "must be at most 28, .* got 32"),
+        (
             "padded_crop",
             [32, 32, 3],
             True,
             {"padding": 32},
             "padding must be less than the 32 pixels of an image, got 32",
-            id="padding",
         ),
-        pytest.param(
-            "vgg", [32, 32, 3], False, {"use_grayscale": True}, "needs 3 channels, got 1", id="grey"
-        ),
-        pytest.param("vgg", [32, 32, 1], True, {}, "needs 3 channels, got 1", id="one_channel"),
-        pytest.param(
+        ("vgg", [32, 32, 3], False, {"use_grayscale": True}, "needs 3 channels, got 1"),
+        ("vgg", [32, 32, 1], True, {}, "needs 3 channels, got 1"),
+        (
             "vgg",
             [32, 32, 3],
             False,
             {"resize_side_min": 31},
             "at most resize_side_min=31, got 32 x 32",
-            id="part",
         ),
-        pytest.param(
+        (
             "vgg",
             [32, 32, 3],
             True,
             {"resize_side_max": 255},
             "at least resize_side_min=256, got 255",
-            id="range",
         ),
     ],
 )

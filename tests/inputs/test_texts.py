@@ -22,9 +22,9 @@ def test_corpus(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("a\tone\nonly\n", r"line 2 must be label<TAB>text, got \['only'\]", id="tab"),
-        pytest.param("a\t \n", r"line 1 must be label<TAB>text, got \['a', ' '\]", id="empty"),
-        pytest.param("a\tone\n" * 4, "must have at least 5 lines, got 4", id="short"),
+        ("a\tone\nonly\n", r"line 2 must be label<TAB>text, got \['only'\]"),
+        ("a\t \n", r"line 1 must be label<TAB>text, got \['a', ' '\]"),
+        ("a\tone\n" * 4, "must have at least 5 lines, got 4"),
     ],
 )
 def test_bad_files(tmp_path, text, message):

@@ -231,36 +231,24 @@ def test_batch_is_prefetched_onto_the_device_of_its_clone():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param({"batch_size": 0}, "batch_size must be at least 1, got 0", id="batch"),
-        pytest.param({"num_clones": -1}, "num_clones must be at least 1, got -1", id="clones"),
-        pytest.param({"num_shards": 0}, "num_shards must be at least 1, got 0", id="shards"),
-        pytest.param(
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"num_clones": -1}, "num_clones must be at least 1, got -1"),
+        ({"num_shards": 0}, "num_shards must be at least 1, got 0"),
+        (
             {"num_shards": 2, "shard_index": 2},
             r"shard_index must be from 0 to num_shards - 1 = 1, got 2",
-            id="index",
         ),
-        pytest.param({"num_epochs": 0}, "num_epochs must be at least 1, got 0", id="epochs"),
-        pytest.param(
-            {"num_clones": 3},
-            r"num_clones \* num_shards must be at most the 10 examples .*, got 12",
-            id="too_many",
-        ),
-        pytest.param({"seed": 2**63}, "seed must be an integer of 64 bits, got", id="seed"),
-        pytest.param({"num_readers": 0}, "num_readers must be at least 1, got 0", id="readers"),
-        pytest.param({"image_size": 0}, "image_size must be at least 1, got 0", id="size"),
-        pytest.param(
-            {"num_preprocessing_threads": -2},
-            "num_preprocessing_threads must be at least 1, got -2",
-            id="threads",
-        ),
-        pytest.param(
+        ({"num_epochs": 0}, "num_epochs must be at least 1, got 0"),
+        ({"num_clones": 3}, r"num_clones \* num_shards must be at most the 10 examples .*, got 12"),
+        ({"seed": 2**63}, "seed must be an integer of 64 bits, got"),
+        ({"num_readers": 0}, "num_readers must be at least 1, got 0"),
+        ({"image_size": 0}, "image_size must be at least 1, got 0"),
+        ({"num_preprocessing_threads": -2}, "num_preprocessing_threads must be at least 1, got -2"),
+        (
             {"num_clones": 2, "clone_devices": ["/device:CPU:0"]},
             "clone_devices must be 2, one per clone, got 1",
-            id="devices",
         ),
-        pytest.param(
-            {"preprocessing": "none"}, "preprocessing name must be one of .*, got 'none'", id="name"
-        ),
+        ({"preprocessing": "none"}, "preprocessing name must be one of .*, got 'none'"),
     ],
 )
 def test_train_batches_rejects(options, message):

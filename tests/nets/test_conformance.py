@@ -114,7 +114,9 @@ class Network:
         keywords = {"reuse": True} if "reuse" in self.keywords else {}
         with contextlib.ExitStack() as stack:
             stack.enter_context(pytest.MonkeyPatch.context()).setattr(self, "_small_keywords", {})
-            features, end_points = self.build("features", self.full, note, num_classes=0, **keywords)
+            features, end_points = self.build(
+                "features", self.full, note, num_classes=0, **keywords
+            )
         without = {key.removeprefix("features/"): value for key, value in end_points.items()}
         return features, without, asked
 
@@ -158,9 +160,7 @@ def test_op_names(network):
 
 def test_logits(network):
     """Logits equal the reference."""
-    difference = reference.relative_difference(
-        network.values["logits"], network.expected["logits"]
-    )
+    difference = reference.relative_difference(network.values["logits"], network.expected["logits"])
     assert difference < reference.INFERENCE_TOLERANCE
 
 

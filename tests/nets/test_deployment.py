@@ -23,9 +23,7 @@ NETWORKS = [
 # What makes a network narrower. Inception v3 names a kernel of its auxiliary head after its size.
 NARROW = {
     "inception_v3": {"depth_multiplier": 0.25},
-    "nasnet_mobile": {
-        "config": CellNetworkConfig(3, num_conv_filters=8, total_training_steps=100)
-    },
+    "nasnet_mobile": {"config": CellNetworkConfig(3, num_conv_filters=8, total_training_steps=100)},
     "resnet_v1_50": {"depth_multiplier": 0.25},
     "s3dg": {"depth_multiplier": 0.25},
 }

@@ -62,9 +62,7 @@ def test_strides_in_space_and_time(stride, shape, separable):
 def test_convolution_takes_no_arguments_of_conv3d():
     """What an arg scope says of `conv3d` is not said of `conv3d_spatiotemporal`."""
     with slim.arg_scope(
-        [slim.conv3d],
-        normalizer_fn=slim.batch_norm,
-        weights_regularizer=slim.l2_regularizer(1.0),
+        [slim.conv3d], normalizer_fn=slim.batch_norm, weights_regularizer=slim.l2_regularizer(1.0)
     ):
         net = conv3d_spatiotemporal(images(1, 6, 8, 8, 4), 5, [3, 3, 3], scope="conv")
     assert variable_names() == ["conv/weights", "conv/biases"]
@@ -99,9 +97,9 @@ def test_center_initializer():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(([3, 1, 1, 4],), r"shape must be \[frames, .*, got \[3, 1, 1, 4\]", id="rank"),
-        pytest.param(([3, 3, 1, 4, 4],), r"shape must .*, got \[3, 3, 1, 4, 4\]", id="space"),
-        pytest.param(([3, 1, 1, 4, 4], tf.int32), "dtype must be a floating .*int32", id="type"),
+        (([3, 1, 1, 4],), r"shape must be \[frames, .*, got \[3, 1, 1, 4\]"),
+        (([3, 3, 1, 4, 4],), r"shape must .*, got \[3, 3, 1, 4, 4\]"),
+        (([3, 1, 1, 4, 4], tf.int32), "dtype must be a floating .*int32"),
     ],
 )
 def test_center_initializer_rejects(arguments, message):

@@ -28,8 +28,8 @@ _STEM = [
 @pytest.mark.parametrize(
     ("final_endpoint", "variables"),
     [
-        pytest.param("Conv2d_1a_3x3", 2, id="first"),
-        pytest.param("MaxPool_3a_3x3", 6, id="pool"),
+        ("Conv2d_1a_3x3", 2),
+        ("MaxPool_3a_3x3", 6),
         pytest.param("Mixed_5b", 24, id="before-the-residual-blocks"),
     ],
 )
@@ -132,23 +132,17 @@ def test_stride_8_computes_what_stride_16_does_and_the_pixels_between():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        pytest.param({"output_stride": 32}, "output_stride must be one of 8, 16, got 32", id="32"),
-        pytest.param(
+        ({"output_stride": 32}, "output_stride must be one of 8, 16, got 32"),
+        (
             {"final_endpoint": "Mixed_6b"},
             "final_endpoint must be one of Conv2d_1a_3x3, .*, got 'Mixed_6b'",
-            id="unknown",
         ),
-        pytest.param(
+        (
             {"output_stride": 8, "final_endpoint": "Mixed_7a"},
             "final_endpoint must be PreAuxLogits or one before it for output_stride 8, "
             "got 'Mixed_7a'",
-            id="after-stride-8",
         ),
-        pytest.param(
-            {"output_stride": 8},
-            "final_endpoint must be PreAuxLogits .* got 'Conv2d_7b_1x1'",
-            id="default-after-stride-8",
-        ),
+        ({"output_stride": 8}, "final_endpoint must be PreAuxLogits .* got 'Conv2d_7b_1x1'"),
     ],
 )
 def test_base_rejects(keywords, message):

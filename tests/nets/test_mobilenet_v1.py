@@ -167,8 +167,8 @@ def test_initial_weights_have_the_deviation_asked_for():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        pytest.param({"depth_multiplier": 0}, "depth_multiplier must .*, got 0", id="multiplier"),
-        pytest.param({"min_depth": 0}, "min_depth must .*, got 0", id="min-depth"),
+        ({"depth_multiplier": 0}, "depth_multiplier must .*, got 0"),
+        ({"min_depth": 0}, "min_depth must .*, got 0"),
     ],
 )
 def test_bad_arguments(keywords, message):

@@ -257,15 +257,14 @@ def test_prediction_fn_none_and_reuse():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        pytest.param({"depth_multiplier": 0}, "depth_multiplier must .*, got 0", id="multiplier"),
-        pytest.param({"min_depth": 0}, "min_depth must .*, got 0", id="min-depth"),
-        pytest.param({"data_format": "NHWC"}, "data_format .*, got 'NHWC'", id="format"),
-        pytest.param({"first_temporal_kernel_size": 2}, "first_temporal.*, got 2", id="first"),
-        pytest.param({"gating_startat": "Mixed_2a"}, "gating_startat.*, got 'Mixed_2a'", id="gate"),
-        pytest.param(
+        ({"depth_multiplier": 0}, "depth_multiplier must .*, got 0"),
+        ({"min_depth": 0}, "min_depth must .*, got 0"),
+        ({"data_format": "NHWC"}, "data_format .*, got 'NHWC'"),
+        ({"first_temporal_kernel_size": 2}, "first_temporal.*, got 2"),
+        ({"gating_startat": "Mixed_2a"}, "gating_startat.*, got 'Mixed_2a'"),
+        (
             {"temporal_conv_startat": "MaxPool_4a_3x3"},
             "temporal_conv_startat.*, got 'MaxPool_4a_3x3'",
-            id="time",
         ),
     ],
 )

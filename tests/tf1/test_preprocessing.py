@@ -231,28 +231,22 @@ def test_inception_evaluation_may_keep_the_size():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        pytest.param(
-            lambda: get_preprocessing("other"), "must be one of .*vgg_19.*, got 'other'", id="name"
-        ),
-        pytest.param(
+        (lambda: get_preprocessing("other"), "must be one of .*vgg_19.*, got 'other'"),
+        (
             lambda: inception_preprocessing.distort_color(tf.zeros([2, 2, 3]), 4, fast_mode=False),
             "color_ordering must be from 0 to 3, got 4",
-            id="order",
         ),
-        pytest.param(
+        (
             lambda: inception_preprocessing.preprocess_for_eval(tf.zeros([2, 2, 3]), 1, 1, 1.5),
             "central_fraction must be above 0 and at most 1, got 1.5",
-            id="fraction",
         ),
-        pytest.param(
+        (
             lambda: arguments.as_image(np.zeros([1, 2, 2, 3])),
             r"image must be \[height, width, channels\], got shape \[1, 2, 2, 3\]",
-            id="batch",
         ),
-        pytest.param(
+        (
             lambda: vgg_preprocessing.preprocess_image(tf.zeros([9, 9, 3]), 4, 4, False, 3),
             "at most resize_side_min=3, got 4 x 4",
-            id="side",
         ),
     ],
 )

@@ -192,9 +192,9 @@ def test_no_checkpoint(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["--name", "lenet_9"], "invalid choice: 'lenet_9'", id="name"),
-        pytest.param(["--num_classes", "0"], "whole number of at least 1, got 0", id="zero"),
-        pytest.param(["--num_classes", "ten"], "whole number of at least 1, got ten", id="word"),
+        (["--name", "lenet_9"], "invalid choice: 'lenet_9'"),
+        (["--num_classes", "0"], "whole number of at least 1, got 0"),
+        (["--num_classes", "ten"], "whole number of at least 1, got ten"),
     ],
 )
 def test_command_rejects(arguments, message, capsys):

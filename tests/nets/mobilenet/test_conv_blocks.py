@@ -139,8 +139,7 @@ def block(net, num_outputs, **keywords):
 
 
 @pytest.mark.parametrize(
-    ("location", "channels"),
-    [("input", 8), ("expansion", 24), ("output", 16), (None, None)],
+    ("location", "channels"), [("input", 8), ("expansion", 24), ("output", 16), (None, None)]
 )
 def test_depthwise_location(location, channels):
     """The depthwise convolution stands where it is asked for, on as many channels."""
@@ -221,15 +220,13 @@ def test_activations(keywords, relus):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        pytest.param(
+        (
             {"depthwise_location": "end"},
             "depthwise_location must be one of None, input, expansion, output, got 'end'",
-            id="location",
         ),
-        pytest.param(
+        (
             {"use_explicit_padding": True, "padding": "VALID"},
             "padding must be 'SAME' with use_explicit_padding, got 'VALID'",
-            id="padding",
         ),
     ],
 )

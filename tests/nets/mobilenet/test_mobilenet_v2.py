@@ -233,12 +233,12 @@ def test_unknown_keyword():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        pytest.param({"depth_multiplier": -1}, "depth_multiplier must .*, got -1", id="multiplier"),
-        pytest.param({"multiplier": 0.5}, "multiplier must be given as depth_", id="other-name"),
-        pytest.param({"min_depth": 0}, "min_depth must .*, got 0", id="min-depth"),
-        pytest.param({"divisible_by": 0}, "divisible_by must .*, got 0", id="divisible-by"),
-        pytest.param({"output_stride": 3}, "output_stride must .*, got 3", id="output-stride"),
-        pytest.param({"final_endpoint": "layer_4"}, "final_endpoint .*, got 'layer_4'", id="end"),
+        ({"depth_multiplier": -1}, "depth_multiplier must .*, got -1"),
+        ({"multiplier": 0.5}, "multiplier must be given as depth_"),
+        ({"min_depth": 0}, "min_depth must .*, got 0"),
+        ({"divisible_by": 0}, "divisible_by must .*, got 0"),
+        ({"output_stride": 3}, "output_stride must .*, got 3"),
+        ({"final_endpoint": "layer_4"}, "final_endpoint .*, got 'layer_4'"),
     ],
 )
 def test_bad_arguments(keywords, message):

@@ -236,10 +236,10 @@ def test_groups_that_do_not_divide_the_channels():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        pytest.param({"depth_multiplier": -1}, "depth_multiplier must .*, got -1", id="multiplier"),
-        pytest.param({"output_stride": 3}, r"output_stride .*\[1, 2, 4\].*, got 3", id="stride"),
-        pytest.param({"multiplier": 0.5}, "multiplier must be given as depth_", id="other-name"),
-        pytest.param({"final_endpoint": "layer_5"}, "final_endpoint .*, got 'layer_5'", id="end"),
+        ({"depth_multiplier": -1}, "depth_multiplier must .*, got -1"),
+        ({"output_stride": 3}, r"output_stride .*\[1, 2, 4\].*, got 3"),
+        ({"multiplier": 0.5}, "multiplier must be given as depth_"),
+        ({"final_endpoint": "layer_5"}, "final_endpoint .*, got 'layer_5'"),
     ],
 )
 def test_bad_arguments(keywords, message):
