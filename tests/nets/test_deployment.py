@@ -18,14 +18,13 @@ SLOW = pytest.mark.slow
 NETWORKS = [
     *("cifarnet", "lenet", "mnist_mlp", "resnet_9_small", "text_lstm"),
     *(pytest.param(name, marks=SLOW) for name in ("alexnet_v2", "inception_v3", "resnet_v1_50")),
-    *(pytest.param(name, marks=SLOW) for name in ("mobilenet_v3_small", "nasnet_mobile", "s3dg")),
+    *(pytest.param(name, marks=SLOW) for name in ("mobilenet_v3_small", "nasnet_mobile")),
 ]
 # What makes a network narrower. Inception v3 names a kernel of its auxiliary head after its size.
 NARROW = {
     "inception_v3": {"depth_multiplier": 0.25},
     "nasnet_mobile": {"config": CellNetworkConfig(3, num_conv_filters=8, total_training_steps=100)},
     "resnet_v1_50": {"depth_multiplier": 0.25},
-    "s3dg": {"depth_multiplier": 0.25},
 }
 
 

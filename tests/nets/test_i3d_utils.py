@@ -8,14 +8,7 @@ from model_deploy import slim
 from nets import i3d_utils, s3dg
 from nets.i3d_utils import conv3d_spatiotemporal, inception_block_v1_3d
 from tests.nets import reference
-from tests.nets.values import evaluate, images, variable_names
-
-
-def evaluate_initial(fetches):
-    """Returns the values of `fetches` with freshly initialized variables."""
-    with tf.Session() as sess:
-        sess.run(tf.global_variables_initializer())
-        return sess.run(fetches)
+from tests.nets.values import evaluate, evaluate_initial, images, variable_names
 
 
 @pytest.mark.parametrize("kernel_size", [[3, 3, 3], [5, 1, 3], [1, 3, 3]])

@@ -56,15 +56,6 @@ def test_squeeze_excite_scales_channels():
     assert tf.global_variables()[0].shape.as_list() == [1, 1, 32, 8]
 
 
-def test_squeeze_excite_ignores_where_pixels_are():
-    """Swapping pixels of the input swaps those of the output and changes nothing else."""
-    inputs = images(1, 4, 6, 16)
-    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        straight, turned = squeeze_excite(inputs), squeeze_excite(inputs[:, ::-1, ::-1])
-    straight, turned = evaluate([straight, turned])
-    np.testing.assert_allclose(turned[:, ::-1, ::-1], straight, rtol=1e-5, atol=1e-6)
-
-
 def test_own_conv_defs():
     """A network of other layers has these layers; a pooling leaves one pixel."""
     _, end_points = mobilenet(images(2, 16, 24, 3), **SMALL)
