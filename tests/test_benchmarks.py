@@ -14,6 +14,8 @@ from benchmarks import __main__ as all_benchmarks
 from benchmarks import child as child_lib
 from benchmarks import frame, picture, traffic
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = Path(__file__).parents[1]
 
 

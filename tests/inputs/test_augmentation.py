@@ -11,6 +11,8 @@ from model_deploy.inputs import augmentation
 from model_deploy.inputs.augmentation import erasing, operations, randaugment
 from tests.inputs.sessions import train_values
 
+pytestmark = pytest.mark.one_mode
+
 # More than 512 pixels, so that equalizing has a step of 2.
 SHAPES = [(23, 27, 3), (26, 22, 1)]
 # None of which takes a pixel from just between two others.

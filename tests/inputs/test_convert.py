@@ -14,6 +14,8 @@ from model_deploy.inputs import convert, tfrecords
 from model_deploy.inputs.corruption import Tolerance
 from tests.inputs import files
 
+pytestmark = pytest.mark.one_mode
+
 
 def tiny(num_examples=10):
     """A dataset in memory."""

@@ -6,6 +6,8 @@ import pytest
 from model_deploy import inputs
 from model_deploy.inputs import sources
 
+pytestmark = pytest.mark.one_mode
+
 
 def test_digits_splits_all_of_scikit_learns_digits():
     """Train and test digits are 1,437 and 360 and have each of the 1,797 labels once."""

@@ -8,6 +8,8 @@ from model_deploy import inputs
 from model_deploy.inputs.preprocessing import inception
 from tests.inputs import files, sessions
 
+pytestmark = pytest.mark.one_mode
+
 tf1 = tf.compat.v1
 
 

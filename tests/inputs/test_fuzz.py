@@ -16,6 +16,8 @@ from model_deploy.inputs import archives, checksums, cifar10, decoding, mnist, s
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 from tests.inputs import files
 
+pytestmark = pytest.mark.one_mode
+
 # The folder is the same for all examples of a test, and each writes its own file anew.
 FUZZ = settings(
     max_examples=60,

@@ -8,6 +8,8 @@ from model_deploy import inputs
 from model_deploy.inputs import convert, preparation
 from tests.inputs import files
 
+pytestmark = pytest.mark.one_mode
+
 
 @pytest.mark.parametrize(
     ("options", "message"),

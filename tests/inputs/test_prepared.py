@@ -12,6 +12,8 @@ from model_deploy import inputs
 from model_deploy.inputs import decoding
 from tests.inputs import files, sessions
 
+pytestmark = pytest.mark.one_mode
+
 
 def smooth(height, width, channels=3):
     """An image that changes slowly, which JPEG keeps well: waves of some hundred pixels."""

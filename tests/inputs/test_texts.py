@@ -4,6 +4,8 @@ import pytest
 
 from model_deploy import inputs
 
+pytestmark = pytest.mark.one_mode
+
 
 def test_corpus(tmp_path):
     """Every fifth text is for the test; words that only it has are unknown; padding is in front."""

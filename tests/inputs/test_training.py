@@ -20,8 +20,7 @@ def synthetic(num_examples, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_shards", [1, 2, 3])
-@pytest.mark.parametrize("num_clones", [1, 2, 3, 4])
+@pytest.mark.parametrize(("num_clones", "num_shards"), [(1, 1), (4, 1), (3, 2), (2, 3)])
 def test_epoch_shows_each_example_once(num_clones, num_shards):
     """One epoch over all clones and replicas shows each example once, but for the remainder."""
     dataset = synthetic(num_examples=101)
@@ -85,7 +84,7 @@ def test_images_and_labels_belong_together():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("num_clones", "num_shards"), [(2, 1), (4, 1), (1, 2), (2, 2), (1, 4)])
+@pytest.mark.parametrize(("num_clones", "num_shards"), [(4, 1), (2, 2), (1, 4)])
 def test_clones_and_replicas_cut_one_sequence(num_clones, num_shards):
     """Clones and replicas get consecutive pieces of what one clone would get in one batch."""
     dataset = synthetic(num_examples=50)
@@ -123,14 +122,14 @@ def test_fetching_one_clone_moves_all():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("done", [0, 1, 4, 5, 6, 13])
-def test_initializer_goes_to_the_given_position(done):
+def test_initializer_goes_to_the_given_position():
     """With `position`, the pipeline starts as if that many steps had been done."""
     dataset = synthetic(num_examples=42)
     options = {"batch_size": 4, "num_clones": 2}
     whole = sessions.train_indices(dataset, num_runs=20, **options)
-    rest = sessions.train_indices(dataset, num_runs=20 - done, position=done, **options)
-    assert rest == whole[done:]
+    for done in (0, 1, 5, 13):
+        rest = sessions.train_indices(dataset, num_runs=20 - done, position=done, **options)
+        assert rest == whole[done:]
 
 
 @pytest.mark.slow

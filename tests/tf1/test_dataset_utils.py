@@ -20,6 +20,8 @@ from tests.inputs import files
 from tests.inputs.test_download import serve, sha256, tar
 from tests.tf1.test_datasets import _assert_same, _read
 
+pytestmark = pytest.mark.one_mode
+
 
 def _zip(members):
     """A zip archive of names and contents."""

@@ -7,6 +7,8 @@ import pytest
 
 from model_deploy.tf1.contrib.hparams import HParams, parse_values
 
+pytestmark = pytest.mark.one_mode
+
 
 def make(**more):
     """Hyperparameters of each kind."""

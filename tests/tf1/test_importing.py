@@ -11,6 +11,8 @@ import tensorflow
 from model_deploy.tf1.datasets import dataset_factory
 from model_deploy.tf1.importing import OldProgram
 
+pytestmark = pytest.mark.one_mode
+
 # What a module sees: whether `tf.contrib` is there, and whether `np.float` is.
 _LOOKS = (
     "import tensorflow as tf\nimport numpy as np\n"

@@ -9,6 +9,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy.tf1 import names
 from tests.inputs import files
 
+pytestmark = pytest.mark.one_mode
+
 input_data = names.find("tensorflow.examples.tutorials.mnist.input_data")
 
 

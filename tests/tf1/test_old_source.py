@@ -6,6 +6,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.tf1 import old_source
 
+pytestmark = pytest.mark.one_mode
+
 
 def run(source):
     """The names that a module has after it has run."""
