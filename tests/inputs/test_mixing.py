@@ -10,23 +10,13 @@ from scipy import special
 from model_deploy import inputs
 from model_deploy.inputs.augmentation import Mixing, mixing
 from tests.inputs import files, sessions
+from tests.inputs.sessions import run, seeds_of
 
 pytestmark = pytest.mark.one_mode
 
 ALL = inputs.Augmentation(
     randaugment_layers=1, random_erasing=0.5, mixup=0.4, cutmix=1.0, randaugment_magnitude=10
 )
-
-
-def run(build):
-    """The value of the tensors that `build` makes."""
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        return session.run(build())
-
-
-def seeds_of(count):
-    """int64 [count, 2]: different seeds."""
-    return np.stack([np.full([count], 5), np.arange(count)], axis=1).astype(np.int64)
 
 
 def mixed(mixup, cutmix, count=2000, shape=(12, 20, 2)):
@@ -36,7 +26,7 @@ def mixed(mixup, cutmix, count=2000, shape=(12, 20, 2)):
     labels = np.arange(count) % 3
 
     def build():
-        examples = {"image": images, "label": labels, "seed": seeds_of(count)}
+        examples = {"image": images, "label": labels, "seed": seeds_of(count, 5)}
         constants = {name: tf.constant(value) for name, value in examples.items()}
         return Mixing(mixup, cutmix, num_classes=3, count=count).mix(constants)
 

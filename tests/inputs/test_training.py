@@ -105,6 +105,45 @@ def test_clones_and_replicas_cut_one_sequence(num_clones, num_shards):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("counts", [(4,), (3, 1), (1, 2, 1)])
+def test_unequal_replicas_cut_one_sequence(counts):
+    """From any position on they get consecutive pieces of what one clone would get in one batch."""
+    options = {"position": 2, "num_epochs": 2}
+    whole = sessions.train_indices(synthetic(num_examples=50), batch_size=12, **options)
+    cut = [[] for _ in whole]
+    for i, count in enumerate(counts):
+        steps = sessions.train_indices(
+            synthetic(num_examples=50),
+            batch_size=3,
+            num_clones=count,
+            first_clone=sum(counts[:i]),
+            global_clones=sum(counts),
+            **options,
+        )
+        for whole_step, step in zip(cut, steps, strict=True):
+            whole_step.extend(step)
+    assert cut == whole
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"first_clone": 1}, "first_clone must be 0 without global_clones, got 1"),
+        ({"global_clones": 4, "num_shards": 2}, "num_shards must be 1 with global_clones, got 2"),
+        (
+            {"global_clones": 4, "num_clones": 3, "first_clone": 2},
+            "first_clone must be from 0 to global_clones - num_clones = 4 - 3, got 2",
+        ),
+        ({"global_clones": 4}, "position must be the global step with global_clones, got None"),
+    ],
+)
+def test_clones_of_unequal_replicas_reject(options, message):
+    """Clones that are not among those of all replicas are refused, and batches that are counted."""
+    with tf.Graph().as_default(), pytest.raises(ValueError, match=message):
+        inputs.train_batches(synthetic(50), preprocessing="lenet", batch_size=1, **options)
+
+
+@pytest.mark.slow
 def test_fetching_one_clone_moves_all():
     """A run that fetches the batch of one clone only moves the others on by a step too."""
     dataset = synthetic(num_examples=40)

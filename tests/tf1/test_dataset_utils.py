@@ -143,13 +143,6 @@ def test_archives_stay_inside_of_their_folder(name, tmp_path):
     assert [each.name for each in tmp_path.rglob("*")] == ["data", name]
 
 
-def test_failed_download_leaves_no_file(tmp_path):
-    """What is not there is an error that names the URL."""
-    with serve({}) as (url, _), pytest.raises(ValueError, match=f"download of {url}/a.bin must"):
-        dataset_utils.download_url(f"{url}/a.bin", str(tmp_path))
-    assert list(tmp_path.iterdir()) == []
-
-
 @contextlib.contextmanager
 def _official(monkeypatch, name, contents, is_archive):
     """Serves files in place of the official ones of a dataset."""

@@ -66,13 +66,6 @@ def test_all_others_see_what_they_always_see(write):
     assert importlib.import_module("tensorflow") is tensorflow
 
 
-def test_further_folders_are_the_programs(write):
-    """A second folder is searched, and its modules see TensorFlow 1's names."""
-    folder = write({"one/old_one.py": "import old_two\n", "two/old_two.py": _LOOKS})
-    with OldProgram([str(folder / "one"), str(folder / "two")]):
-        assert _import("old_one").old_two.seen == (True, True)
-
-
 def test_after_the_program(write):
     """Modules that are imported after the `with` block see what they always see."""
     folder = write({"late_module.py": _LOOKS})

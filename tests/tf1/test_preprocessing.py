@@ -14,7 +14,13 @@ from model_deploy.tf1.preprocessing import (
     vgg_preprocessing,
 )
 from model_deploy.tf1.preprocessing.preprocessing_factory import get_preprocessing
-from tests.inputs.test_preprocessing import RECORDED, formula_image, run
+from tests.inputs.sessions import run
+from tests.inputs.test_preprocessing import (
+    RECORDED,
+    assert_recorded,
+    formula_image,
+    recorded_cases,
+)
 
 # Their evaluation takes the width for the height, as TF-Slim's does.
 _SWAPPED = ("cifarnet", "lenet")
@@ -28,10 +34,7 @@ def _many(preprocess, image, count=20):
         return np.stack([session.run(result) for _ in range(count)])
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, id=f"{case['family']}-{n}") for n, case in enumerate(RECORDED["eval"])],
-)
+@recorded_cases
 def test_evaluation_matches_recorded_numbers(case):
     """Evaluation gives the recorded statistics and pixels to 1e-5 of the range."""
     image = formula_image(case["input"], case.get("input_dtype", "uint8"), case.get("constant"))
@@ -39,19 +42,7 @@ def test_evaluation_matches_recorded_numbers(case):
     grey = options.pop("use_grayscale", False)
     function = get_preprocessing(case["family"], use_grayscale=grey)
     size = case["output_size"][:: -1 if case["family"] in _SWAPPED else 1]
-    flat = run(lambda: function(tf.constant(image), *size, **options)).astype(np.float64)
-    assert list(flat.shape) == case["shape"]
-    flat = flat.reshape(-1)
-    middle = flat.size // 2
-    tolerance = 1e-5 * max(1, np.abs(flat).max())
-    for name in ("mean", "std", "min", "max"):
-        assert getattr(flat, name)() == pytest.approx(case[name], abs=tolerance), name
-    for name, pixels in (
-        ("first8", flat[:8]),
-        ("middle8", flat[middle : middle + 8]),
-        ("last8", flat[-8:]),
-    ):
-        np.testing.assert_allclose(pixels, case[name], atol=tolerance, err_msg=name)
+    assert_recorded(run(lambda: function(tf.constant(image), *size, **options)), case)
 
 
 @pytest.mark.parametrize("is_training", [True, False])

@@ -1,10 +1,8 @@
 """NASNet-A and PNASNet-5: the published sizes."""
 
 import pytest
-import tensorflow.compat.v1 as tf
 
 from nets.nasnet import nasnet, pnasnet
-from tests.nets import graphs
 
 
 @pytest.mark.parametrize(
@@ -24,27 +22,3 @@ def test_published_size(make, cells, filters):
     assert (config.num_cells, config.num_conv_filters) == (3 * cells, filters)
     config.num_cells += 3
     assert make().num_cells == 3 * cells
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "stages"),
-    [
-        ("nasnet_mobile", [["Stem"], ["Reduction_Cell_0"], ["Reduction_Cell_1"]]),
-        ("pnasnet_mobile", [["Stem"], [], []]),
-    ],
-)
-def test_sides_of_the_stages(name, stages):
-    """All cells of a stage are of one size. NASNet has a reduction cell before the next stage, and
-    the first cell of PNASNet's halves.
-    """
-    config = (nasnet if name == "nasnet_mobile" else pnasnet).mobile_imagenet_config()
-    config.set_hparam("num_conv_filters", 8)
-    _, end_points = graphs.build(name, tf.zeros([2, 96, 96, 3]), config=config)
-    cells, wanted = config.num_cells // 3, {}
-    for number, names in enumerate(stages):
-        numbers = range(number * cells, (number + 1) * cells)
-        names += [f"Cell_{index}" for index in numbers]
-        wanted |= dict.fromkeys(names, 12 >> number)
-    found = {key: value.shape.as_list()[1] for key, value in list(end_points.items())[:-3]}
-    assert list(found.items()) == list(wanted.items())
