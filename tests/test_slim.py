@@ -121,9 +121,9 @@ def test_tensorflow_is_left_alone():
 @pytest.mark.parametrize(
     "imports",
     [
-        pytest.param("import model_deploy; import tf_slim as slim", id="after"),
-        pytest.param("import tf_slim as slim; import model_deploy", id="before"),
-        pytest.param("from model_deploy import slim", id="from"),
+        "import model_deploy; import tf_slim as slim",
+        "import tf_slim as slim; import model_deploy",
+        "from model_deploy import slim",
     ],
 )
 def test_imports(imports):

@@ -108,12 +108,11 @@ def test_cifar10_files(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        pytest.param({"data_dir": "{}/none"}, "data_dir of dataset 'cifar10' must be", id="folder"),
-        pytest.param({"data_dir": "{}"}, "data_dir must have files cifar10_train*", id="files"),
-        pytest.param(
+        ({"data_dir": "{}/none"}, "data_dir of dataset 'cifar10' must be"),
+        ({"data_dir": "{}"}, "data_dir must have files cifar10_train*"),
+        (
             {"eval_every_n_steps": 5},
             "eval_every_n_steps must go with a function `evaluate`, got 5 without",
-            id="evaluation",
         ),
     ],
 )

@@ -12,6 +12,8 @@ import pytest
 
 from tests.processes.harness import LAUNCH, Processes
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = pathlib.Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "examples.md").read_text()
 COMMANDS = [

@@ -73,10 +73,7 @@ def test_regularization_and_decay():
     ]
     assert {v.device for v in tf.global_variables()} == {"/job:ps/task:0/device:CPU:0"}
     devices = {op.device for op in tf.get_default_graph().get_operations() if op.device}
-    assert devices == {
-        "/job:ps/task:0/device:CPU:0",
-        "/job:worker/task:1/device:CPU:0",
-    }
+    assert devices == {"/job:ps/task:0/device:CPU:0", "/job:worker/task:1/device:CPU:0"}
 
 
 @pytest.mark.slow
@@ -91,25 +88,20 @@ def test_without_a_cluster(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        pytest.param(
-            ["--worker_hosts=nowhere"], "worker_hosts[0] must be host:port, such as", id="address"
-        ),
-        pytest.param(
+        (["--worker_hosts=nowhere"], "worker_hosts[0] must be host:port, such as"),
+        (
             ["--worker_hosts=127.0.0.1:1,b:1"],
             "ps_hosts must be at least 1 with worker_hosts=2, got 0",
-            id="no-ps",
         ),
-        pytest.param(
+        (
             ["--worker_hosts=127.0.0.1:1,b:1", "--ps_hosts=c:1", "--task_id=4"],
             "task_id must be at least 0 and less than the 2 tasks of worker_hosts, got 4",
-            id="task",
         ),
-        pytest.param(["--data_dir={}/none"], "data_dir of dataset 'mnist' must be a", id="folder"),
-        pytest.param(["--data_dir={}"], "data_dir must have files mnist_train*", id="files"),
-        pytest.param(
+        (["--data_dir={}/none"], "data_dir of dataset 'mnist' must be a"),
+        (["--data_dir={}"], "data_dir must have files mnist_train*"),
+        (
             ["--eval_every_n_steps=5"],
             "eval_every_n_steps must go with a function `evaluate`, got 5 without",
-            id="evaluation",
         ),
     ],
 )

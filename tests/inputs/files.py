@@ -14,6 +14,13 @@ def noise(shape, seed=0):
     return np.random.RandomState(seed).randint(0, 256, shape, dtype=np.uint8)
 
 
+def smooth(height, width, channels=3):
+    """An image that changes slowly, which JPEG keeps well: waves of some hundred pixels."""
+    rows, columns = np.mgrid[:height, :width]
+    waves = [np.sin(rows / 60 + columns / (70 + 9 * colour)) for colour in range(channels)]
+    return (np.stack(waves, axis=-1) * 100 + 128).astype(np.uint8)
+
+
 def encode(image, kind="png"):
     """An image as PNG or JPEG."""
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:

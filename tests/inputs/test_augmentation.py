@@ -9,18 +9,14 @@ import tensorflow as tf
 from model_deploy import inputs
 from model_deploy.inputs import augmentation
 from model_deploy.inputs.augmentation import erasing, operations, randaugment
-from tests.inputs.sessions import train_values
+from tests.inputs.sessions import run, seeds_of, train_values
+
+pytestmark = pytest.mark.one_mode
 
 # More than 512 pixels, so that equalizing has a step of 2.
 SHAPES = [(23, 27, 3), (26, 22, 1)]
 # None of which takes a pixel from just between two others.
 STRENGTHS = (0.9, -0.9, 0.37, 0.0, 0.95, -0.98)
-
-
-def run(build):
-    """The value of the tensors that `build` makes."""
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        return session.run(build())
 
 
 def some_images(shape, count=6):
@@ -31,11 +27,6 @@ def some_images(shape, count=6):
     images = (waves + noise).astype(np.uint8)
     images[-1] = 77
     return images
-
-
-def seeds_of(count, first=0):
-    """int64 [count, 2]: different seeds."""
-    return np.stack([np.full([count], first), np.arange(count)], axis=1).astype(np.int64)
 
 
 def rounded(values):

@@ -6,6 +6,8 @@ import pytest
 from model_deploy import inputs
 from model_deploy.inputs import sources
 
+pytestmark = pytest.mark.one_mode
+
 
 def test_digits_splits_all_of_scikit_learns_digits():
     """Train and test digits are 1,437 and 360 and have each of the 1,797 labels once."""
@@ -54,13 +56,8 @@ def test_synthetic_rejects(option):
 @pytest.mark.parametrize(
     ("name", "split", "message"),
     [
-        pytest.param("none", "train", "dataset name must be one of .*, got 'none'", id="name"),
-        pytest.param(
-            "digits",
-            "dev",
-            "split of dataset 'digits' must be one of train, test, got 'dev'",
-            id="split",
-        ),
+        ("none", "train", "dataset name must be one of .*, got 'none'"),
+        ("digits", "dev", "split of dataset 'digits' must be one of train, test, got 'dev'"),
     ],
 )
 def test_get_dataset_rejects(name, split, message):
@@ -94,9 +91,9 @@ def facts(**changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        pytest.param({"split": "test"}, "must be one of train, got 'test'", id="split"),
-        pytest.param({"num_examples": 0}, "num_examples .* at least 1, got 0", id="empty"),
-        pytest.param({"num_classes": 2}, "must name 2 classes, got 1", id="names"),
+        ({"split": "test"}, "must be one of train, got 'test'"),
+        ({"num_examples": 0}, "num_examples .* at least 1, got 0"),
+        ({"num_classes": 2}, "must name 2 classes, got 1"),
     ],
 )
 def test_dataset_rejects(changes, message):
@@ -109,18 +106,10 @@ def test_dataset_rejects(changes, message):
 @pytest.mark.parametrize(
     ("images", "labels", "message"),
     [
-        pytest.param(
-            np.zeros([2, 3, 3, 1]), np.zeros([2], int), r"got float64 \[2, 3, 3, 1\]", id="type"
-        ),
-        pytest.param(
-            np.zeros([2, 3, 3], np.uint8), np.zeros([2], int), r"got uint8 \[2, 3, 3\]", id="rank"
-        ),
-        pytest.param(
-            np.zeros([2, 3, 3, 1], np.uint8), np.zeros([3], int), r"got int64 \[3\]", id="number"
-        ),
-        pytest.param(
-            np.zeros([2, 3, 3, 1], np.uint8), np.zeros([2]), r"got float64 \[2\]", id="labels"
-        ),
+        (np.zeros([2, 3, 3, 1]), np.zeros([2], int), r"got float64 \[2, 3, 3, 1\]"),
+        (np.zeros([2, 3, 3], np.uint8), np.zeros([2], int), r"got uint8 \[2, 3, 3\]"),
+        (np.zeros([2, 3, 3, 1], np.uint8), np.zeros([3], int), r"got int64 \[3\]"),
+        (np.zeros([2, 3, 3, 1], np.uint8), np.zeros([2]), r"got float64 \[2\]"),
     ],
 )
 def test_array_source_rejects(images, labels, message):

@@ -10,6 +10,8 @@ from model_deploy import inputs
 from model_deploy.inputs import kept_files, memory
 from tests.inputs import files
 
+pytestmark = pytest.mark.one_mode
+
 _SIDE = 256
 _COUNT = 48  # of these more than 8 MiB are decoded
 

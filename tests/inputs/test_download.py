@@ -14,6 +14,8 @@ from model_deploy import inputs
 from model_deploy.inputs import archives, download, downloading
 from tests.inputs import files
 
+pytestmark = pytest.mark.one_mode
+
 pytest.importorskip("pooch", reason="pooch is not installed")
 
 

@@ -9,8 +9,7 @@ from tests.inputs import sessions
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "sizes"),
-    [(4, [4, 4, 3]), (11, [11]), (12, [11]), (1, [1] * 11), (5, [5, 5, 1])],
+    ("batch_size", "sizes"), [(4, [4, 4, 3]), (11, [11]), (12, [11]), (1, [1] * 11), (5, [5, 5, 1])]
 )
 def test_every_example_once(batch_size, sizes):
     """All examples come in order, the last partial batch included."""

@@ -8,20 +8,15 @@ from model_deploy import inputs
 from model_deploy.inputs.preprocessing import inception
 from tests.inputs import files, sessions
 
+pytestmark = pytest.mark.one_mode
+
 tf1 = tf.compat.v1
-
-
-def smooth(height, width):
-    """An image that changes slowly: waves of some hundred pixels."""
-    rows, columns = np.mgrid[:height, :width]
-    waves = [np.sin(rows / 60 + columns / (70 + 9 * colour)) for colour in range(3)]
-    return (np.stack(waves, axis=-1) * 100 + 128).astype(np.uint8)
 
 
 @pytest.mark.parametrize("number", range(6))
 def test_part_is_reduced_to_no_less_than_asked(number):
     """The same part, reduced by a power of two, is as large as asked and looks alike."""
-    jpeg = files.encode(smooth(600, 800), "jpeg")
+    jpeg = files.encode(files.smooth(600, 800), "jpeg")
 
     def build():
         seed = tf.constant([3, number], tf.int64)
@@ -43,7 +38,7 @@ def test_part_is_reduced_to_no_less_than_asked(number):
 @pytest.mark.parametrize("ratio", [1, 2, 4, 8])
 def test_part_is_that_of_the_reduced_image(ratio):
     """The pixels are those of JPEG's own reduction of the whole image, in the same place."""
-    jpeg = files.encode(smooth(600, 800), "jpeg")
+    jpeg = files.encode(files.smooth(600, 800), "jpeg")
     side = 400 // ratio
 
     def build():
@@ -65,7 +60,7 @@ def test_batches_look_alike(tmp_path):
     """With `fast_decode` a batch has the same examples, and pixels that differ little."""
     (tmp_path / "a").mkdir()
     for number in range(4):
-        content = files.encode(smooth(500 + number, 700), "jpeg")
+        content = files.encode(files.smooth(500 + number, 700), "jpeg")
         (tmp_path / "a" / f"{number}.jpg").write_bytes(content)
     dataset = inputs.get_dataset("folder", "train", tmp_path, test_percent=0)
     options = {"batch_size": 4, "image_size": 64, "preprocessing": "inception", "num_epochs": 1}

@@ -9,6 +9,8 @@ import tensorflow as tf
 from model_deploy import inputs
 from tests.inputs import files, sessions
 
+pytestmark = pytest.mark.one_mode
+
 
 @pytest.fixture
 def remote():

@@ -12,9 +12,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from model_deploy import inputs
-from model_deploy.inputs import archives, checksums, cifar10, decoding, mnist, slim_files, tfrecords
+from model_deploy.inputs import archives, cifar10, decoding, mnist, slim_files, tfrecords
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 from tests.inputs import files
+
+pytestmark = pytest.mark.one_mode
 
 # The folder is the same for all examples of a test, and each writes its own file anew.
 FUZZ = settings(
@@ -167,12 +169,6 @@ def test_record_survives_and_each_change_is_found(tmp_path_factory, data):
     path.write_bytes(changed)
     with pytest.raises(CorruptRecordError, match="record 0"):
         tfrecords.index_file(str(path), Tolerance()).read(0)
-
-
-@given(st.binary(min_size=64, max_size=5000))
-def test_long_checksum_is_that_of_single_bytes(data):
-    """The checksum by blocks equals the one byte by byte."""
-    assert checksums._long(data) == checksums._short(data)
 
 
 @FUZZ

@@ -10,6 +10,8 @@ from model_deploy import inputs
 from model_deploy.inputs import holding, records
 from tests.inputs import files
 
+pytestmark = pytest.mark.one_mode
+
 tf1 = tf.compat.v1
 COUNT = 4000
 
@@ -58,16 +60,14 @@ def read_ahead(monkeypatch, build, num_clones):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_clones", [1, 4])
 @pytest.mark.parametrize(
-    "options",
+    ("num_clones", "options"),
     [
-        pytest.param({"preprocessing": "lenet"}, id="in batches"),
-        pytest.param({"preprocessing": "inception", "num_readers": 3}, id="one by one"),
-        pytest.param(
-            {"preprocessing": "lenet", "augmentation": inputs.Augmentation(mixup=1.0)}, id="mixed"
-        ),
+        (4, {"preprocessing": "lenet"}),
+        (1, {"preprocessing": "inception", "num_readers": 3}),
+        (4, {"preprocessing": "lenet", "augmentation": inputs.Augmentation(mixup=1.0)}),
     ],
+    ids=["in batches", "one by one", "mixed"],
 )
 def test_no_more_is_held_than_is_said(options, num_clones, folder, monkeypatch):
     """While nothing is taken, no more examples are read than the bound says."""

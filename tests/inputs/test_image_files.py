@@ -13,6 +13,8 @@ from model_deploy.inputs import cifar10, mnist
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 from tests.inputs import files, sessions
 
+pytestmark = pytest.mark.one_mode
+
 SHARED_CIFAR = os.environ.get("CIFAR10_DIR", "")
 
 

@@ -12,6 +12,8 @@ from model_deploy.inputs import conversion, convert, index, tfrecords
 from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
 from tests.inputs import files
 
+pytestmark = pytest.mark.one_mode
+
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):

@@ -10,6 +10,8 @@ import train_image_classifier
 from model_deploy.inputs import convert, dataset
 from tests.inputs import files
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = pathlib.Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "inputs.md").read_text()
 

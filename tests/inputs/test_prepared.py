@@ -12,12 +12,7 @@ from model_deploy import inputs
 from model_deploy.inputs import decoding
 from tests.inputs import files, sessions
 
-
-def smooth(height, width, channels=3):
-    """An image that changes slowly, which JPEG keeps well: waves of some hundred pixels."""
-    rows, columns = np.mgrid[:height, :width]
-    waves = [np.sin(rows / 60 + columns / (70 + 9 * colour)) for colour in range(channels)]
-    return (np.stack(waves, axis=-1) * 100 + 128).astype(np.uint8)
+pytestmark = pytest.mark.one_mode
 
 
 def folder_of(path, contents):
@@ -66,7 +61,7 @@ def area_means(image, times):
 @pytest.mark.parametrize(("height", "width"), [(160, 240), (240, 160)])
 def test_max_side_takes_means_of_areas(height, width, channels, kind, tmp_path):
     """Reduced by 4, each pixel is the mean of 16, as JPEG has it; records say the new size."""
-    content = files.encode(smooth(height, width, channels), kind)
+    content = files.encode(files.smooth(height, width, channels), kind)
     dataset = folder_of(tmp_path / "in", [content])
     (found,) = converted(dataset, tmp_path / "out", max_side=60)
     assert found["image/format"] == [b"jpeg"]
@@ -90,7 +85,7 @@ def test_max_side_takes_means_of_areas(height, width, channels, kind, tmp_path):
 )
 def test_proportions_are_kept(size, expected, tmp_path):
     """The longer side becomes `max_side`, the other its share of it, of at least one pixel."""
-    dataset = folder_of(tmp_path / "in", [files.encode(smooth(*size))])
+    dataset = folder_of(tmp_path / "in", [files.encode(files.smooth(*size))])
     (found,) = converted(dataset, tmp_path / "out", max_side=256)
     assert pixels(found).shape == (*expected, 3)
 
@@ -107,7 +102,7 @@ def test_small_images_keep_their_bytes(tmp_path):
 
 def test_quality_is_that_of_the_jpeg(tmp_path):
     """A lower quality takes fewer bytes; without one it is 95."""
-    noisy = np.clip(smooth(200, 200).astype(int) + files.noise([200, 200, 3]) // 4, 0, 255)
+    noisy = np.clip(files.smooth(200, 200).astype(int) + files.noise([200, 200, 3]) // 4, 0, 255)
     dataset = folder_of(tmp_path / "in", [files.encode(noisy.astype(np.uint8))])
     by_quality = {}
     for quality in (None, 95, 40):
@@ -152,7 +147,7 @@ QUALITY = {"quality": 95, "subsampling": 0}
 )
 def test_kinds_of_images(mode, kind, channels, tmp_path):
     """Images of all kinds are reduced to means of what the decoder makes of them."""
-    content = saved(smooth(96, 128), mode, kind)
+    content = saved(files.smooth(96, 128), mode, kind)
     dataset = folder_of(tmp_path / "in", [content])
     (found,) = converted(dataset, tmp_path / "jpeg", max_side=32)
     own = decoding.Decoder(channels)(content)
@@ -227,7 +222,7 @@ def test_records_are_in_order_and_a_corrupt_one_is_named(tmp_path):
 @pytest.mark.parametrize("options", [{"max_side": 24}, {"raw": True, "image_size": (8, 10)}])
 def test_order_and_resume_are_those_of_the_source(options, tmp_path):
     """Positions give the same examples as in the dataset that was converted."""
-    contents = [files.encode(smooth(30 + number, 40)) for number in range(11)]
+    contents = [files.encode(files.smooth(30 + number, 40)) for number in range(11)]
     dataset = folder_of(tmp_path / "in", contents)
     inputs.convert_dataset(dataset, tmp_path / "out", num_shards=3, progress=False, **options)
     prepared = inputs.get_dataset("tfrecord", "train", tmp_path / "out")

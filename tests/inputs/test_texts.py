@@ -4,6 +4,8 @@ import pytest
 
 from model_deploy import inputs
 
+pytestmark = pytest.mark.one_mode
+
 
 def test_corpus(tmp_path):
     """Every fifth text is for the test; words that only it has are unknown; padding is in front."""
@@ -22,9 +24,9 @@ def test_corpus(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("a\tone\nonly\n", r"line 2 must be label<TAB>text, got \['only'\]", id="tab"),
-        pytest.param("a\t \n", r"line 1 must be label<TAB>text, got \['a', ' '\]", id="empty"),
-        pytest.param("a\tone\n" * 4, "must have at least 5 lines, got 4", id="short"),
+        ("a\tone\nonly\n", r"line 2 must be label<TAB>text, got \['only'\]"),
+        ("a\t \n", r"line 1 must be label<TAB>text, got \['a', ' '\]"),
+        ("a\tone\n" * 4, "must have at least 5 lines, got 4"),
     ],
 )
 def test_bad_files(tmp_path, text, message):

@@ -20,8 +20,7 @@ def synthetic(num_examples, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_shards", [1, 2, 3])
-@pytest.mark.parametrize("num_clones", [1, 2, 3, 4])
+@pytest.mark.parametrize(("num_clones", "num_shards"), [(1, 1), (4, 1), (3, 2), (2, 3)])
 def test_epoch_shows_each_example_once(num_clones, num_shards):
     """One epoch over all clones and replicas shows each example once, but for the remainder."""
     dataset = synthetic(num_examples=101)
@@ -85,7 +84,7 @@ def test_images_and_labels_belong_together():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("num_clones", "num_shards"), [(2, 1), (4, 1), (1, 2), (2, 2), (1, 4)])
+@pytest.mark.parametrize(("num_clones", "num_shards"), [(4, 1), (2, 2), (1, 4)])
 def test_clones_and_replicas_cut_one_sequence(num_clones, num_shards):
     """Clones and replicas get consecutive pieces of what one clone would get in one batch."""
     dataset = synthetic(num_examples=50)
@@ -106,6 +105,45 @@ def test_clones_and_replicas_cut_one_sequence(num_clones, num_shards):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("counts", [(4,), (3, 1), (1, 2, 1)])
+def test_unequal_replicas_cut_one_sequence(counts):
+    """From any position on they get consecutive pieces of what one clone would get in one batch."""
+    options = {"position": 2, "num_epochs": 2}
+    whole = sessions.train_indices(synthetic(num_examples=50), batch_size=12, **options)
+    cut = [[] for _ in whole]
+    for i, count in enumerate(counts):
+        steps = sessions.train_indices(
+            synthetic(num_examples=50),
+            batch_size=3,
+            num_clones=count,
+            first_clone=sum(counts[:i]),
+            global_clones=sum(counts),
+            **options,
+        )
+        for whole_step, step in zip(cut, steps, strict=True):
+            whole_step.extend(step)
+    assert cut == whole
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"first_clone": 1}, "first_clone must be 0 without global_clones, got 1"),
+        ({"global_clones": 4, "num_shards": 2}, "num_shards must be 1 with global_clones, got 2"),
+        (
+            {"global_clones": 4, "num_clones": 3, "first_clone": 2},
+            "first_clone must be from 0 to global_clones - num_clones = 4 - 3, got 2",
+        ),
+        ({"global_clones": 4}, "position must be the global step with global_clones, got None"),
+    ],
+)
+def test_clones_of_unequal_replicas_reject(options, message):
+    """Clones that are not among those of all replicas are refused, and batches that are counted."""
+    with tf.Graph().as_default(), pytest.raises(ValueError, match=message):
+        inputs.train_batches(synthetic(50), preprocessing="lenet", batch_size=1, **options)
+
+
+@pytest.mark.slow
 def test_fetching_one_clone_moves_all():
     """A run that fetches the batch of one clone only moves the others on by a step too."""
     dataset = synthetic(num_examples=40)
@@ -123,14 +161,14 @@ def test_fetching_one_clone_moves_all():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("done", [0, 1, 4, 5, 6, 13])
-def test_initializer_goes_to_the_given_position(done):
+def test_initializer_goes_to_the_given_position():
     """With `position`, the pipeline starts as if that many steps had been done."""
     dataset = synthetic(num_examples=42)
     options = {"batch_size": 4, "num_clones": 2}
     whole = sessions.train_indices(dataset, num_runs=20, **options)
-    rest = sessions.train_indices(dataset, num_runs=20 - done, position=done, **options)
-    assert rest == whole[done:]
+    for done in (0, 1, 5, 13):
+        rest = sessions.train_indices(dataset, num_runs=20 - done, position=done, **options)
+        assert rest == whole[done:]
 
 
 @pytest.mark.slow
@@ -231,36 +269,24 @@ def test_batch_is_prefetched_onto_the_device_of_its_clone():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param({"batch_size": 0}, "batch_size must be at least 1, got 0", id="batch"),
-        pytest.param({"num_clones": -1}, "num_clones must be at least 1, got -1", id="clones"),
-        pytest.param({"num_shards": 0}, "num_shards must be at least 1, got 0", id="shards"),
-        pytest.param(
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"num_clones": -1}, "num_clones must be at least 1, got -1"),
+        ({"num_shards": 0}, "num_shards must be at least 1, got 0"),
+        (
             {"num_shards": 2, "shard_index": 2},
             r"shard_index must be from 0 to num_shards - 1 = 1, got 2",
-            id="index",
         ),
-        pytest.param({"num_epochs": 0}, "num_epochs must be at least 1, got 0", id="epochs"),
-        pytest.param(
-            {"num_clones": 3},
-            r"num_clones \* num_shards must be at most the 10 examples .*, got 12",
-            id="too_many",
-        ),
-        pytest.param({"seed": 2**63}, "seed must be an integer of 64 bits, got", id="seed"),
-        pytest.param({"num_readers": 0}, "num_readers must be at least 1, got 0", id="readers"),
-        pytest.param({"image_size": 0}, "image_size must be at least 1, got 0", id="size"),
-        pytest.param(
-            {"num_preprocessing_threads": -2},
-            "num_preprocessing_threads must be at least 1, got -2",
-            id="threads",
-        ),
-        pytest.param(
+        ({"num_epochs": 0}, "num_epochs must be at least 1, got 0"),
+        ({"num_clones": 3}, r"num_clones \* num_shards must be at most the 10 examples .*, got 12"),
+        ({"seed": 2**63}, "seed must be an integer of 64 bits, got"),
+        ({"num_readers": 0}, "num_readers must be at least 1, got 0"),
+        ({"image_size": 0}, "image_size must be at least 1, got 0"),
+        ({"num_preprocessing_threads": -2}, "num_preprocessing_threads must be at least 1, got -2"),
+        (
             {"num_clones": 2, "clone_devices": ["/device:CPU:0"]},
             "clone_devices must be 2, one per clone, got 1",
-            id="devices",
         ),
-        pytest.param(
-            {"preprocessing": "none"}, "preprocessing name must be one of .*, got 'none'", id="name"
-        ),
+        ({"preprocessing": "none"}, "preprocessing name must be one of .*, got 'none'"),
     ],
 )
 def test_train_batches_rejects(options, message):

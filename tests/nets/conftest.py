@@ -1,10 +1,13 @@
 """Runs each conformance test over every network of `nets_factory`.
 
 A test that asks for `network_name` gets each name in turn; one that asks for `reference_name`
-each name that has reference numbers; a file leaves out those that it lists as `TWINS`. All tests
+each name that has reference numbers; a file leaves out those that it lists as `LEFT_OUT`. All tests
 of one network in one file run one after the other in one process (`--dist loadfile`), because they
-share its graph.
+share its graph. With `--v1` one network of each family runs, and what is of other code than that.
 """
+
+import gc
+import pathlib
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -14,6 +17,12 @@ from tests.nets import reference
 
 # Networks whose tests take no more than a few seconds each.
 _QUICK = {"cifarnet", "lenet", "mnist_mlp", "resnet_9_small", "text_lstm"}
+_FAMILIES = {
+    *("alexnet_v2", "i3d", "inception_v1", "mobilenet_v3_small", "nasnet_cifar", "resnet_v1_50"),
+    *_QUICK,
+}
+# Loops, random numbers, reference variables, sessions of Keras: other code with `--v1`.
+_BOTH_MODES = {"test_own_networks", "test_keras_networks", "test_mobilenet_v1_scripts"}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -21,13 +30,14 @@ def compare_by_identity():
     """Makes variables compare by identity at once; in graph mode they do so in the end anyway.
 
     Slim asks whether a variable is in a list for every variable that it makes: building a network
-    with a thousand of them takes a third of the time.
+    with a thousand of them takes a third of the time. Graphs of the module are freed at its end.
     """
     was_by_value = tf.Tensor._USE_EQUALITY
     tf.disable_tensor_equality()
     yield
     if was_by_value:
         tf.enable_tensor_equality()
+    gc.collect()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -38,11 +48,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     }
     for argument, names in tables.items():
         if argument in metafunc.fixturenames:
-            twins = getattr(metafunc.module, "TWINS", {})
-            cases = [_case(name) for name in names if name not in twins]
+            left_out = getattr(metafunc.module, "LEFT_OUT", {})
+            cases = [_case(name) for name in names if name not in left_out]
             metafunc.parametrize(argument, cases, scope="module")
 
 
 def _case(name: str) -> object:
     marks = [] if name in _QUICK else [pytest.mark.slow]
     return pytest.param(name, marks=marks, id=name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what is the same code in both modes."""
+    for item in items:
+        if pathlib.Path(__file__).parent in item.path.parents:
+            parameters = item.callspec.params if hasattr(item, "callspec") else {}
+            name = parameters.get("network_name", parameters.get("reference_name"))
+            if name not in _FAMILIES and item.path.stem not in _BOTH_MODES:
+                item.add_marker(pytest.mark.one_mode)

@@ -2,7 +2,6 @@
 what the tests compare: names, shapes and numbers, not the graph."""
 
 import dataclasses
-import functools
 import importlib
 import inspect
 import re
@@ -77,13 +76,16 @@ def load_weights(
     """Gives every float variable of the current graph its reference value.
 
     Args:
-      sess: gets the values.
+      sess: gets the values, about a hundred megabytes at a time.
       weights: gives the value of the variable of this name and shape, if not the reference's.
     """
     variables = [v for v in tf.global_variables() if v.dtype.base_dtype == tf.float32]
-    values = {v.initializer.inputs[1]: weights(v.op.name, v.shape.as_list()) for v in variables}
-    sess.run([v.initializer for v in variables], values)
     sess.run([v.initializer for v in tf.global_variables() if v.dtype.base_dtype != tf.float32])
+    ends = np.cumsum([v.shape.num_elements() for v in variables]) // 25_000_000
+    for part in np.unique(ends):
+        loaded = [v for v, end in zip(variables, ends, strict=True) if end == part]
+        values = {v.initializer.inputs[1]: weights(v.op.name, v.shape.as_list()) for v in loaded}
+        sess.run([v.initializer for v in loaded], values)
 
 
 def initialize_alike(sess: tf.Session) -> None:
@@ -103,10 +105,10 @@ def static_shapes(end_points: dict[str, Any]) -> list[list[Any]]:
     return [[key, value.shape.as_list()] for key, value in end_points.items()]
 
 
-def op_names(result: Any, end_points: dict[str, Any]) -> dict[str, Any]:
-    """Returns the names of the ops that hold the result and each end point, in order."""
-    names = [[key, value.op.name] for key, value in end_points.items()]
-    return {"result": result.op.name, "end_points": names}
+def op_names(result: Any, end_points: dict[str, Any], scope: str = "") -> dict[str, Any]:
+    """Returns the names, within a scope, of the ops of the result and each end point, in order."""
+    names = [[key, value.op.name.removeprefix(scope)] for key, value in end_points.items()]
+    return {"result": result.op.name.removeprefix(scope), "end_points": names}
 
 
 def statistics(value: np.ndarray) -> tuple[float, float, list[float]]:
@@ -160,37 +162,11 @@ def _normalizations(graph: tf.Graph) -> dict[str, Any]:
     return {"fused": len(fused), "non_fused": len(single), "epsilon": sorted(epsilons)}
 
 
-@dataclasses.dataclass(frozen=True)
-class Inference:
-    """One network in inference mode, on the reference input."""
-
-    structure: Structure
-    op_names: dict[str, Any]
-    logits: np.ndarray
-    statistics: dict[str, tuple[float, float, list[float]]]
-
-
-@functools.lru_cache(maxsize=1)
-def inference(name: str) -> Inference:
-    """Builds a network for inference at its full size and runs it once."""
-    expected = reference.load(name)
-    with tf.Graph().as_default() as graph:
-        images = tf.placeholder(tf.float32, expected["input"]["shape"])
-        logits, end_points = build(name, images)
-        built, names = structure(end_points), op_names(logits, end_points)
-        with session(graph) as sess:
-            load_weights(sess)
-            fed = {images: reference.images(expected["input"]["shape"])}
-            logits_value, values = sess.run([logits, end_points], fed)
-    figures = {key: statistics(value) for key, value in values.items()}
-    return Inference(built, names, logits_value, figures)
-
-
-def sample(name: str, smallest: bool = False) -> Any:
+def sample(name: str, smallest: int = 0) -> Any:
     """Returns a constant batch of two that a network takes: its usual size, or small.
 
-    Small is the least size for the default keywords, but no less than 64 pixels, so that a
-    normalization over the batch has something to normalize.
+    Small is the least size for the default keywords, but no less than `smallest` pixels: with 64,
+    a normalization over the batch has something to normalize.
     """
     function = nets_factory.get_network(name).function
     inputs = function.inputs
@@ -200,7 +176,7 @@ def sample(name: str, smallest: bool = False) -> Any:
     if smallest:
         parameters = inspect.signature(function).parameters.values()
         defaults = {parameter.name: parameter.default for parameter in parameters}
-        side = min(side, max(inputs.smallest_for(defaults), 64))
+        side = min(side, max(inputs.smallest_for(defaults), smallest))
     frames = [8] if inputs.rank == 5 else []
     channels = 3 if 3 in inputs.channels else 1
     return tf.constant(reference.images([2, *frames, side, side, channels]))

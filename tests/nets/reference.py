@@ -91,9 +91,11 @@ def weights(name: str, shape: list[int]) -> np.ndarray:
         values = 1 + 0.1 * random.randn(*shape)
     else:
         fan_in = np.prod(shape[:2] if name.endswith("depthwise_weights") else shape[:-1])
-        values = random.randn(*shape)
-        values *= np.sqrt(2 / fan_in)
-    return values.astype(np.float32)
+        values = np.empty(np.prod(shape), np.float32)
+        for part in np.array_split(values, 1 + len(values) // 2**22):  # few doubles at a time
+            part[:] = random.randn(len(part)) * np.sqrt(2 / fan_in)
+        values = values.reshape(shape)
+    return values.astype(np.float32, copy=False)
 
 
 def relative_difference(actual: Any, expected: Any) -> float:

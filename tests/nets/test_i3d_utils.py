@@ -8,14 +8,7 @@ from model_deploy import slim
 from nets import i3d_utils, s3dg
 from nets.i3d_utils import conv3d_spatiotemporal, inception_block_v1_3d
 from tests.nets import reference
-from tests.nets.values import evaluate, images, variable_names
-
-
-def evaluate_initial(fetches):
-    """Returns the values of `fetches` with freshly initialized variables."""
-    with tf.Session() as sess:
-        sess.run(tf.global_variables_initializer())
-        return sess.run(fetches)
+from tests.nets.values import evaluate, evaluate_initial, images, variable_names
 
 
 @pytest.mark.parametrize("kernel_size", [[3, 3, 3], [5, 1, 3], [1, 3, 3]])
@@ -62,9 +55,7 @@ def test_strides_in_space_and_time(stride, shape, separable):
 def test_convolution_takes_no_arguments_of_conv3d():
     """What an arg scope says of `conv3d` is not said of `conv3d_spatiotemporal`."""
     with slim.arg_scope(
-        [slim.conv3d],
-        normalizer_fn=slim.batch_norm,
-        weights_regularizer=slim.l2_regularizer(1.0),
+        [slim.conv3d], normalizer_fn=slim.batch_norm, weights_regularizer=slim.l2_regularizer(1.0)
     ):
         net = conv3d_spatiotemporal(images(1, 6, 8, 8, 4), 5, [3, 3, 3], scope="conv")
     assert variable_names() == ["conv/weights", "conv/biases"]
@@ -99,9 +90,9 @@ def test_center_initializer():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(([3, 1, 1, 4],), r"shape must be \[frames, .*, got \[3, 1, 1, 4\]", id="rank"),
-        pytest.param(([3, 3, 1, 4, 4],), r"shape must .*, got \[3, 3, 1, 4, 4\]", id="space"),
-        pytest.param(([3, 1, 1, 4, 4], tf.int32), "dtype must be a floating .*int32", id="type"),
+        (([3, 1, 1, 4],), r"shape must be \[frames, .*, got \[3, 1, 1, 4\]"),
+        (([3, 3, 1, 4, 4],), r"shape must .*, got \[3, 3, 1, 4, 4\]"),
+        (([3, 1, 1, 4, 4], tf.int32), "dtype must be a floating .*int32"),
     ],
 )
 def test_center_initializer_rejects(arguments, message):

@@ -1,50 +1,60 @@
-"""The feature extractors of Inception v1 to v3, and their head."""
+"""The feature extractors of Inception v1 to v4 and Inception-ResNet-v2, and their heads."""
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets import inception, inception_utils
+from nets import inception, inception_resnet_v2, inception_utils, inception_v4
 from tests.nets import graphs, reference
-from tests.nets.values import evaluate, variable_names
+from tests.nets.values import evaluate, images, variable_names
 
 BASES = {
-    "inception_v1": inception.inception_v1_base,
-    "inception_v2": inception.inception_v2_base,
-    "inception_v3": inception.inception_v3_base,
+    "inception_v1": (inception.inception_v1_base, "Mixed_5c"),
+    "inception_v2": (inception.inception_v2_base, "Mixed_5c"),
+    "inception_v3": (inception.inception_v3_base, "Mixed_7c"),
+    "inception_v4": (inception_v4.inception_v4_base, "Mixed_7d"),
+    "inception_resnet_v2": (inception_resnet_v2.inception_resnet_v2_base, "Conv2d_7b_1x1"),
 }
-ENDS = {"inception_v1": "Mixed_5c", "inception_v2": "Mixed_5c", "inception_v3": "Mixed_7c"}
 
 
 def names_of(name):
     """Returns the names of a feature extractor's end points, in order."""
     names = [key for key, _ in reference.load(name)["end_points"]]
-    return names[: names.index(ENDS[name]) + 1]
+    return names[: names.index(BASES[name][1]) + 1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BASES)
 def test_final_endpoint(name):
-    """A feature extractor stops at each of its end points, with those before it."""
+    """A feature extractor stops at each of its end points, with those before it, as large as in
+    the whole network; an unknown one is named with all, before anything is built.
+    """
+    base, shapes = BASES[name][0], dict(reference.load(name)["end_points"])
     names = names_of(name)
-    for count in (1, 4, len(names)):
+    last = "Mixed_6a" if name == "inception_v4" else names[-1]  # less to build
+    for final_endpoint in (names[0], names[3], last if "resnet" not in name else "Mixed_5b"):
         with tf.Graph().as_default(), slim.arg_scope(inception.inception_arg_scope()):
-            images = tf.zeros([1, 96, 96, 3])
-            net, end_points = BASES[name](images, final_endpoint=names[count - 1], scope="base")
-            assert list(end_points) == names[:count]
-            assert net is end_points[names[count - 1]]
+            images = tf.zeros(reference.load(name)["input"]["shape"])
+            net, end_points = base(images, final_endpoint=final_endpoint, scope="base")
+        assert list(end_points) == names[: names.index(final_endpoint) + 1]
+        assert net is end_points[final_endpoint]
+        assert graphs.static_shapes(end_points) == [[key, shapes[key]] for key in end_points]
+    message = "^final_endpoint must be one of Conv2d_1a.*, got 'Mixed_9z'"
+    with pytest.raises(ValueError, match=message) as error:
+        base(tf.zeros([1, 96, 96, 3]), final_endpoint="Mixed_9z")
+    assert all(name in str(error.value) for name in names)
+    assert tf.global_variables() == []
 
 
 @pytest.mark.parametrize("name", ["inception_v1", "inception_v2"])
 def test_without_the_root_block(name):
     """Without its root block a feature extractor goes on from a map of stride 8 to the same end."""
     with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        _, whole = BASES[name](
-            tf.constant(reference.images([1, 64, 64, 3])), "Mixed_4b", scope="base"
-        )
+        base, _ = BASES[name]
+        _, whole = base(images(1, 64, 64, 3), "Mixed_4b", scope="base")
         names = variable_names()
-        _, blocks = BASES[name](
+        _, blocks = base(
             whole["MaxPool_3a_3x3"], "Mixed_4b", include_root_block=False, scope="base"
         )
     assert variable_names() == names
@@ -52,15 +62,6 @@ def test_without_the_root_block(name):
     blocks, whole = evaluate([blocks, {key: whole[key] for key in blocks}])
     for key, value in blocks.items():
         np.testing.assert_array_equal(value, whole[key])
-
-
-@pytest.mark.parametrize("name", BASES)
-def test_unknown_final_endpoint(name):
-    """An unknown end point is named with all that there are, before anything is built."""
-    message = f"^final_endpoint must be one of {', '.join(names_of(name))}, got 'Mixed_9z'"
-    with pytest.raises(ValueError, match=message):
-        BASES[name](tf.zeros([1, 96, 96, 3]), final_endpoint="Mixed_9z")
-    assert tf.global_variables() == []
 
 
 @pytest.mark.parametrize("name", ["inception_v2", "inception_v3"])
@@ -74,18 +75,41 @@ def test_unknown_final_endpoint(name):
 def test_bad_depths(name, keywords, message):
     """A depth that is not positive is named, by the network and by its feature extractor."""
     images = tf.zeros([1, 128, 128, 3])
-    for build in (BASES[name], getattr(inception, name)):
+    for build in (BASES[name][0], getattr(inception, name)):
         with pytest.raises(ValueError, match=f"^{message}"):
             build(images, **keywords)
 
 
 @pytest.mark.slow
-def test_auxiliary_logits_are_optional():
-    """Without its auxiliary head Inception v3 takes images down to 75 x 75."""
-    images = tf.zeros([1, 75, 75, 3])
-    logits, end_points = graphs.build("inception_v3", images, create_aux_logits=False)
+@pytest.mark.parametrize("name", ["inception_v3", "inception_v4"])
+def test_auxiliary_logits_are_optional(name):
+    """Without its auxiliary head a network takes images down to 75 x 75."""
+    logits, end_points = graphs.build(name, tf.zeros([1, 75, 75, 3]), create_aux_logits=False)
     assert logits.shape.as_list() == [1, 10]
     assert "AuxLogits" not in end_points
+    assert not tf.global_variables(".*AuxLogits")
+
+
+@pytest.mark.parametrize("name", ["inception_v4", "inception_resnet_v2"])
+@pytest.mark.parametrize(
+    ("side", "keywords", "smallest"),
+    [(106, {}, 107), (74, {"create_aux_logits": False}, 75), (74, {"num_classes": 0}, 75)],
+    ids=["auxiliary", "no auxiliary", "features"],
+)
+def test_too_small_an_image(name, side, keywords, smallest):
+    """The auxiliary head needs larger images than the rest of the network."""
+    message = f"inputs must be at least {smallest} pixels high and wide, got shape"
+    with pytest.raises(ValueError, match=message):
+        getattr(inception, name)(tf.zeros([2, side, 299, 3]), **keywords)
+
+
+@pytest.mark.slow
+def test_auxiliary_head_needs_a_known_size():
+    """The auxiliary head cannot be built for images of unknown size."""
+    inputs = tf.placeholder(tf.float32, [2, None, 299, 3])
+    message = r"create_aux_logits must be False .*, got True and a feature map of shape \(2, None,"
+    with pytest.raises(ValueError, match=message):
+        graphs.build("inception_resnet_v2", inputs)
 
 
 @pytest.mark.slow
@@ -121,16 +145,19 @@ def test_unknown_size():
     assert logits.shape.as_list() == [None, 10]
 
 
-@pytest.mark.parametrize("use_batch_norm", [True, False])
-def test_arg_scope_normalization(use_batch_norm):
-    """Convolutions are either normalized or have biases."""
-    with slim.arg_scope(
-        inception.inception_arg_scope(use_batch_norm=use_batch_norm, batch_norm_scale=True)
-    ):
+@pytest.mark.parametrize(
+    ("keywords", "names"),
+    [
+        ({"use_batch_norm": False}, {"weights", "biases"}),
+        ({"batch_norm_scale": True}, {"weights", "BatchNorm/gamma", "BatchNorm/beta"}),
+    ],
+    ids=["biases", "scale"],
+)
+def test_arg_scope_normalization(keywords, names):
+    """Convolutions have biases without normalization, and a gamma where it scales."""
+    with slim.arg_scope(inception.inception_arg_scope(**keywords)):
         slim.conv2d(tf.zeros([1, 8, 8, 3]), 4, [3, 3], scope="conv")
-    names = {v.op.name.removeprefix("conv/") for v in tf.global_variables()}
-    statistics = {f"BatchNorm/{n}" for n in ("gamma", "beta", "moving_mean", "moving_variance")}
-    assert names == {"weights", *(statistics if use_batch_norm else {"biases"})}
+    assert {v.op.name.removeprefix("conv/") for v in tf.trainable_variables()} == names
 
 
 def test_one_module_for_all_versions():

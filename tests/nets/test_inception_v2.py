@@ -99,18 +99,11 @@ def test_channels_first(use_batch_norm):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        pytest.param(
-            {"data_format": "NCWH"}, "data_format must be one of NHWC, NCHW, got 'NCWH'", id="none"
-        ),
-        pytest.param(
-            {"data_format": "NCHW"},
-            "data_format must be NHWC with use_separable_conv, got 'NCHW'",
-            id="separable",
-        ),
-        pytest.param(
+        ({"data_format": "NCWH"}, "data_format must be one of NHWC, NCHW, got 'NCWH'"),
+        ({"data_format": "NCHW"}, "data_format must be NHWC with use_separable_conv, got 'NCHW'"),
+        (
             {"include_root_block": False, "final_endpoint": FIRST},
             f"final_endpoint must be one of Mixed_3b, .*, got '{FIRST}'",
-            id="no-root",
         ),
     ],
 )

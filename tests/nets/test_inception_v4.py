@@ -1,4 +1,4 @@
-"""Inception-v4: end points, auxiliary head, image sizes, arg scope."""
+"""Inception-v4: its blocks, and images of unknown size."""
 
 import numpy as np
 import pytest
@@ -8,33 +8,6 @@ from model_deploy import slim
 from nets import inception_v4
 from tests.nets import graphs, reference
 from tests.nets.values import evaluate, variable_names
-
-# End point -> shape for 299 x 299 images (figure 3 of the paper), and trainable variables so far:
-# two for each convolution.
-_STEM = {
-    "Conv2d_1a_3x3": ([2, 149, 149, 32], 2),
-    "Conv2d_2a_3x3": ([2, 147, 147, 32], 4),
-    "Conv2d_2b_3x3": ([2, 147, 147, 64], 6),
-    "Mixed_3a": ([2, 73, 73, 160], 8),
-    "Mixed_4a": ([2, 71, 71, 192], 20),
-    "Mixed_5a": ([2, 35, 35, 384], 22),
-    "Mixed_5b": ([2, 35, 35, 384], 36),
-}
-
-
-@pytest.mark.parametrize("final_endpoint", _STEM)
-def test_base_stops_at_the_final_endpoint(final_endpoint):
-    """The base builds up to the final end point, and nothing after it."""
-    with slim.arg_scope(inception_v4.inception_v4_arg_scope()):
-        net, end_points = inception_v4.inception_v4_base(
-            tf.zeros([2, 299, 299, 3]), final_endpoint=final_endpoint
-        )
-    names = list(_STEM)
-    assert list(end_points) == names[: names.index(final_endpoint) + 1]
-    assert net is end_points[final_endpoint]
-    shape, variables = _STEM[final_endpoint]
-    assert net.shape.as_list() == shape
-    assert len(tf.trainable_variables("InceptionV4/")) == variables
 
 
 @pytest.mark.parametrize(
@@ -83,39 +56,6 @@ def test_blocks_are_those_of_the_network():
         np.testing.assert_array_equal(value, wanted[name])
 
 
-def test_base_rejects_an_unknown_final_endpoint():
-    """A final end point that there is not is named with those that there are."""
-    message = r"final_endpoint must be one of Conv2d_1a_3x3, .*, Mixed_7d, got 'Mixed_7e'"
-    with pytest.raises(ValueError, match=message):
-        inception_v4.inception_v4_base(tf.zeros([2, 299, 299, 3]), final_endpoint="Mixed_7e")
-
-
-@pytest.mark.parametrize(
-    ("side", "keywords", "smallest"),
-    [
-        pytest.param(106, {}, 107, id="auxiliary"),
-        pytest.param(74, {"create_aux_logits": False}, 75, id="no-auxiliary"),
-        pytest.param(74, {"num_classes": 0}, 75, id="features"),
-    ],
-)
-def test_too_small_an_image(side, keywords, smallest):
-    """The auxiliary head needs larger images than the rest of the network."""
-    message = f"inputs must be at least {smallest} pixels high and wide, got shape"
-    with pytest.raises(ValueError, match=message):
-        inception_v4.inception_v4(tf.zeros([2, side, 299, 3]), **keywords)
-
-
-@pytest.mark.slow
-def test_smallest_image_without_the_auxiliary_head():
-    """75 x 75 is enough for one position of the last map; there is no auxiliary variable."""
-    images = tf.zeros([2, 75, 75, 3])
-    logits, end_points = graphs.build("inception_v4", images, create_aux_logits=False)
-    assert logits.shape.as_list() == [2, 10]
-    assert end_points["Mixed_7d"].shape.as_list() == [2, 1, 1, 1536]
-    assert "AuxLogits" not in end_points
-    assert not tf.global_variables("InceptionV4/AuxLogits")
-
-
 @pytest.mark.slow
 def test_images_of_unknown_size():
     """Without auxiliary head one graph takes images of any size and number; with it, none."""
@@ -131,19 +71,3 @@ def test_images_of_unknown_size():
             value = sess.run(logits, {images: reference.images(shape)})
             assert value.shape == (shape[0], 10)
             assert np.isfinite(value).all()
-
-
-@pytest.mark.parametrize(
-    ("keywords", "names"),
-    [
-        pytest.param({"use_batch_norm": False}, ["biases"], id="no-normalization"),
-        pytest.param({"batch_norm_scale": True}, ["BatchNorm/gamma", "BatchNorm/beta"], id="scale"),
-    ],
-)
-def test_arg_scope(keywords, names):
-    """Convolutions have biases without normalization, and a gamma where it scales."""
-    with slim.arg_scope(inception_v4.inception_v4_arg_scope(**keywords)):
-        inception_v4.inception_v4_base(tf.zeros([2, 75, 75, 3]), "Conv2d_1a_3x3", scope="Net")
-    scope = "Net/Conv2d_1a_3x3"
-    wanted = [f"{scope}/{name}" for name in ["weights", *names]]
-    assert [v.op.name for v in tf.trainable_variables()] == wanted

@@ -29,9 +29,9 @@ def test_unknown_name():
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        pytest.param([2, 16, 16, 3], "images must be at least 32 pixels high and wide", id="small"),
-        pytest.param([2, None, 32, 3], "images must have a known height and width", id="unknown"),
-        pytest.param([2, 32, 32, 4], "images must have 1 or 3 channels, got 4", id="channels"),
+        ([2, 16, 16, 3], "images must be at least 32 pixels high and wide"),
+        ([2, None, 32, 3], "images must have a known height and width"),
+        ([2, 32, 32, 4], "images must have 1 or 3 channels, got 4"),
     ],
 )
 def test_images_rejected(shape, message):

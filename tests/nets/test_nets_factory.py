@@ -40,10 +40,11 @@ def test_added_network():
     assert logits.shape.as_list() == [2, 3]
 
 
-def test_default_image_size(reference_name):
+def test_default_image_size():
     """The size that a network was designed for is the reference's."""
-    network_fn = nets_factory.get_network_fn(reference_name, 10)
-    assert network_fn.default_image_size == reference.load(reference_name)["default_image_size"]
+    for name in reference.names():
+        network_fn = nets_factory.get_network_fn(name, 10)
+        assert network_fn.default_image_size == reference.load(name)["default_image_size"]
 
 
 def test_function_carries_num_classes():

@@ -6,17 +6,13 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets import resnet_utils, resnet_v1, resnet_v2
-from tests.nets import graphs, reference
+from tests.nets import reference
+from tests.nets.values import evaluate, images
 
 VERSIONS = {1: resnet_v1, 2: resnet_v2}
 # All that the small blocks can be built with.
 OUTPUT_STRIDES = (1, 2, 4, None)
 both_versions = pytest.mark.parametrize("version", VERSIONS)
-
-
-def images(*shape):
-    """Returns the reference input of this shape, as a constant."""
-    return tf.constant(reference.images(list(shape)))
 
 
 def small_blocks(version):
@@ -34,19 +30,12 @@ def arg_scope(**keywords):
         return scope
 
 
-def run(*fetches):
-    """Runs the current graph on the reference weights."""
-    with graphs.session(tf.get_default_graph()) as sess:
-        graphs.load_weights(sess)
-        return sess.run(fetches)
-
-
 @pytest.mark.parametrize("side", [3, 4])
 def test_subsample(side):
     """Every second row and column is left, from the first on; by a factor of 1 all is left."""
     net = tf.reshape(tf.range(side * side, dtype=tf.float32), [1, side, side, 1])
     assert resnet_utils.subsample(net, 1) is net
-    whole, half = run(net, resnet_utils.subsample(net, 2))
+    whole, half = evaluate([net, resnet_utils.subsample(net, 2)])
     np.testing.assert_array_equal(half, whole[:, ::2, ::2])
 
 
@@ -58,7 +47,7 @@ def test_conv2d_same(height, stride, rate):
     with tf.variable_scope("", reuse=tf.AUTO_REUSE):
         strided = resnet_utils.conv2d_same(net, 4, 3, stride, rate=rate, scope="Conv")
         dense = slim.conv2d(net, 4, 3, rate=rate, scope="Conv")
-    strided, dense = run(strided, dense)
+    strided, dense = evaluate([strided, dense])
     np.testing.assert_allclose(strided, dense[:, ::stride, ::stride], rtol=1e-4, atol=1e-6)
 
 
@@ -98,7 +87,7 @@ def test_bottleneck_by_hand(depth, bounded):
         for v in tf.global_variables()
     }
     expected = unit_by_hand(image[0, 0, 0], weights, depth, bounded)
-    [actual] = run(output)
+    [actual] = evaluate([output])
     np.testing.assert_allclose(actual[0, 0, 0], expected, rtol=1e-5)
     assert (expected.max() > 6) is not bounded
 
@@ -147,7 +136,7 @@ def test_dense_blocks_hold_the_plain_ones(version):
             for number, unit in enumerate(block.args, start=1):
                 with tf.variable_scope(f"{block.scope}/unit_{number}"):
                     plain = block.unit_fn(plain, rate=1, **unit)
-    dense, plain = run(dense, plain)
+    dense, plain = evaluate([dense, plain])
     for output_stride, value in zip(OUTPUT_STRIDES, dense, strict=True):
         every = 4 // (output_stride or 4)
         np.testing.assert_allclose(value[:, ::every, ::every], plain, rtol=1e-4, atol=1e-4)
@@ -161,7 +150,7 @@ def test_stride_after_the_blocks(version):
         stacked(version, output_stride, f"strided {output_stride}")
         stacked(version, output_stride, f"kept {output_stride}", store_non_strided_activations=True)
     names = [f"{kind} {stride}" for stride in OUTPUT_STRIDES for kind in ("strided", "kept")]
-    [values] = run({name: slim.utils.convert_collection_to_dict(name) for name in names})
+    [values] = evaluate([{name: slim.utils.convert_collection_to_dict(name) for name in names}])
     for output_stride in OUTPUT_STRIDES:
         strided, kept = values[f"strided {output_stride}"], values[f"kept {output_stride}"]
         assert list(strided) == list(kept) == ["block1", "block2", "block3"]
@@ -184,7 +173,7 @@ def test_network_is_made_of_the_blocks(version):
             parts = resnet_utils.stack_blocks_dense(net, small_blocks(version), 4)
             if version == 2:
                 parts = slim.batch_norm(parts, activation_fn=tf.nn.relu, scope="postnorm")
-    whole, parts = run(whole, parts)
+    whole, parts = evaluate([whole, parts])
     np.testing.assert_allclose(whole, parts, rtol=1e-5)
 
 
@@ -203,7 +192,7 @@ def test_units_of_any_kind():
     net = images(1, 8, 8, 1)
     output = resnet_utils.stack_blocks_dense(net, blocks, output_stride=2)
     assert rates == [1, 1, 1, 3]
-    net, output = run(net, output)
+    net, output = evaluate([net, output])
     np.testing.assert_allclose(output, net[:, ::2, ::2] + 3, rtol=1e-6)
 
 

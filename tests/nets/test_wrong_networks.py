@@ -74,11 +74,6 @@ def average(right: Any) -> Callable[..., Any]:
     return slim.avg_pool2d
 
 
-def overlapping(right: Any) -> Callable[..., Any]:
-    """Returns the pooling over 3 x 3 pixels in place of 2 x 2."""
-    return lambda net, size, stride, scope: right(net, 3, stride, padding="SAME", scope=scope)
-
-
 def a_pixel_off(right: Any) -> Callable[..., Any]:
     """Returns the 5 x 5 convolution padded by one pixel more before, and one less behind."""
 
@@ -119,11 +114,8 @@ def mobilenet(**scope: Any) -> Defect:
 
 QUICK = [
     ("lenet", "logits", "conv a pixel off", layer("conv2d", "conv1", a_pixel_off)),
-    ("lenet", "logits", "1 percent", layer("conv2d", "conv1", scaled)),
     ("lenet", "logits", "average pool", layer("max_pool2d", "pool2", average)),
     ("lenet", "logits", "no ReLU", layer("conv2d", "conv2", without("activation_fn"))),
-    ("lenet", "logits", "no bias", layer("fully_connected", "fc4", without("biases_initializer"))),
-    ("cifarnet", "logits", "3 x 3 pool", layer("max_pool2d", "pool2", overlapping)),
     ("cifarnet", "logits", "sum of squares", replaced(cifarnet, "_normalize", normalized_too_much)),
     ("cifarnet", "cross_entropy", "1 percent", layer("fully_connected", "fc4", scaled)),
     ("cifarnet", "gradient_norms", "steeper", layer("conv2d", "conv2", steeper)),
@@ -139,8 +131,6 @@ QUICK = [
 ]
 SLOW = [
     ("vgg_a", "gradient_norms", "1 percent", layer("conv2d", "conv1_1", scaled)),
-    ("vgg_a", "gradient_norms", "steeper", layer("conv2d", "conv3_1", steeper)),
-    ("vgg_a", "gradient_norm", "average pool", layer("max_pool2d", "pool5", average)),
     # These amplify noise most. What is left of the logits says little: their bound is a third.
     (
         "resnet_v1_200",
@@ -153,12 +143,6 @@ SLOW = [
         "moving_statistics",
         "1 percent",
         replaced(resnet_v1, "subsample", percent_more),
-    ),
-    (
-        "inception_v4",
-        "moving_statistics",
-        "average pool",
-        layer("max_pool2d", "MaxPool_1a_3x3", average),
     ),
     (
         "inception_resnet_v2",

@@ -7,10 +7,17 @@ import tensorflow.compat.v1 as tf
 from tests.nets import graphs, reference
 
 
-def evaluate(fetches: Any) -> Any:
+def evaluate(fetches: Any, feed: Any = None) -> Any:
     """Returns the values of `fetches` after giving every variable its reference value."""
     with graphs.session(tf.get_default_graph()) as sess:
         graphs.load_weights(sess)
+        return sess.run(fetches, feed)
+
+
+def evaluate_initial(fetches: Any) -> Any:
+    """Returns the values of `fetches` with newly initialized variables."""
+    with graphs.session(tf.get_default_graph()) as sess:
+        sess.run(tf.global_variables_initializer())
         return sess.run(fetches)
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from model_deploy.plan import __main__ as command
 
+pytestmark = pytest.mark.one_mode
+
 
 def _run(capsys, *flags):
     code = command.run(flags)

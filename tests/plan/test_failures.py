@@ -7,6 +7,8 @@ import pytest
 
 from model_deploy.plan import best_save_interval, useful_share
 
+pytestmark = pytest.mark.one_mode
+
 HOUR = 3600.0
 
 

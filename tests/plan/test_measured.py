@@ -8,6 +8,8 @@ import pytest
 from benchmarks import network_data
 from benchmarks.network_grid import GRID, Group, Measured
 
+pytestmark = pytest.mark.one_mode
+
 ROWS = network_data.read()
 
 

@@ -5,6 +5,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy, plan
 
+pytestmark = pytest.mark.one_mode
+
 SGD, MOMENTUM = tf.train.GradientDescentOptimizer(0.1), tf.train.MomentumOptimizer(0.1, 0.9)
 
 

@@ -7,6 +7,8 @@ import pytest
 from model_deploy import plan
 from model_deploy.plan import Circumstances, Link, Network, Way
 
+pytestmark = pytest.mark.one_mode
+
 MB = 1_000_000
 NETWORK = Network(
     variable_bytes=(10 * MB,) * 10,

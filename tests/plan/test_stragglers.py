@@ -5,6 +5,8 @@ import pytest
 
 from model_deploy.plan import expected_slowest
 
+pytestmark = pytest.mark.one_mode
+
 # Expected maxima of n standard normal numbers: 1 / sqrt(pi), 3 / (2 sqrt(pi)), and from tables
 # (Harter, Expected values of normal order statistics, Biometrika 48, 1961).
 MAXIMA = {1: 0.0, 2: 0.56419, 3: 0.84628, 10: 1.53875, 100: 2.50759}

@@ -7,6 +7,8 @@ import pytest
 from model_deploy import plan
 from model_deploy.plan import Link, Load, Way, ways
 
+pytestmark = pytest.mark.one_mode
+
 # A link that carries 100 bytes of tensors per second.
 LINK = Link(100 * 1514 / 1448, latency_secs=0.0)
 TEN_LAYERS = Load((10.0,) * 10, computation_secs=0.0)

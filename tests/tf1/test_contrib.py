@@ -11,6 +11,8 @@ from model_deploy import slim
 from model_deploy.tf1 import contrib
 from model_deploy.tf1.contrib import contrib_module, table
 
+pytestmark = pytest.mark.one_mode
+
 # Part -> names that programs used, all of them functions or classes.
 _USED = {
     "data": "Dataset TFRecordDataset map_and_batch shuffle_and_repeat",

@@ -223,8 +223,8 @@ def test_imagenet_is_read_without_names(contents, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "split", "message"),
     [
-        pytest.param("cifar100", "train", "one of cifar10, .*, got 'cifar100'", id="name"),
-        pytest.param("mnist", "validation", "one of train, test, got 'validation'", id="split"),
+        ("cifar100", "train", "one of cifar10, .*, got 'cifar100'"),
+        ("mnist", "validation", "one of train, test, got 'validation'"),
     ],
 )
 def test_get_dataset_rejects(name, split, message, tmp_path):

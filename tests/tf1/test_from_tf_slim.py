@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "from_tf_slim.md").read_text()
 # A sentence that names a file, the file, the command that runs it, and what that prints.

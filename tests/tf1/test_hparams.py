@@ -7,6 +7,8 @@ import pytest
 
 from model_deploy.tf1.contrib.hparams import HParams, parse_values
 
+pytestmark = pytest.mark.one_mode
+
 
 def make(**more):
     """Hyperparameters of each kind."""
@@ -47,20 +49,20 @@ def test_parse(text, changed):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("depth=3", "hparams must be of rate, .*, sizes, got 'depth'", id="name"),
-        pytest.param("layers=1.5", "layers must be of type int, got '1.5'", id="int"),
-        pytest.param("rate=fast", "rate must be of type float, got 'fast'", id="float"),
-        pytest.param("norm=maybe", "norm must be of type bool, got 'maybe'", id="bool"),
-        pytest.param("sizes=[1,x]", "sizes must be of type int, got 'x'", id="item"),
-        pytest.param("sizes=3", "sizes must be a list, got 3", id="no_list"),
-        pytest.param("layers=[3]", r"layers must be no list, got \[3\]", id="list"),
-        pytest.param("sizes[2]=3", r"sizes must have an item 2, got \[64, 32\]", id="place"),
-        pytest.param("layers[0]=3", "layers must have an item 0, got 2", id="place_of_none"),
-        pytest.param("rate=1,rate=2", "rate must have one value, got more", id="twice"),
-        pytest.param("sizes[0]=1,sizes[0]=2", "sizes must have one value", id="place_twice"),
-        pytest.param("sizes=[1,2],sizes[0]=2", "sizes must have one value", id="list_and_place"),
-        pytest.param("rate", "must be name=value with commas between, got 'rate'", id="no_value"),
-        pytest.param("rate=1;layers=2", "rate must be of type float", id="semicolon"),
+        ("depth=3", "hparams must be of rate, .*, sizes, got 'depth'"),
+        ("layers=1.5", "layers must be of type int, got '1.5'"),
+        ("rate=fast", "rate must be of type float, got 'fast'"),
+        ("norm=maybe", "norm must be of type bool, got 'maybe'"),
+        ("sizes=[1,x]", "sizes must be of type int, got 'x'"),
+        ("sizes=3", "sizes must be a list, got 3"),
+        ("layers=[3]", r"layers must be no list, got \[3\]"),
+        ("sizes[2]=3", r"sizes must have an item 2, got \[64, 32\]"),
+        ("layers[0]=3", "layers must have an item 0, got 2"),
+        ("rate=1,rate=2", "rate must have one value, got more"),
+        ("sizes[0]=1,sizes[0]=2", "sizes must have one value"),
+        ("sizes=[1,2],sizes[0]=2", "sizes must have one value"),
+        ("rate", "must be name=value with commas between, got 'rate'"),
+        ("rate=1;layers=2", "rate must be of type float"),
     ],
 )
 def test_parse_rejects(text, message):
@@ -136,12 +138,12 @@ def test_unknown_names():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        pytest.param(lambda h: h.add_hparam("rate", 1), "new one, got 'rate'", id="taken"),
-        pytest.param(lambda h: h.add_hparam("parse", 1), "new one, got 'parse'", id="reserved"),
-        pytest.param(lambda h: h.add_hparam("more", []), "value in its list", id="empty"),
-        pytest.param(lambda h: h.get("rate", "x"), "rate must be of type float", id="default"),
-        pytest.param(lambda h: h.get("sizes", 3), "default of sizes must be a list", id="list"),
-        pytest.param(lambda _: HParams(object()), "hparam_def must be None", id="protocol"),
+        (lambda h: h.add_hparam("rate", 1), "new one, got 'rate'"),
+        (lambda h: h.add_hparam("parse", 1), "new one, got 'parse'"),
+        (lambda h: h.add_hparam("more", []), "value in its list"),
+        (lambda h: h.get("rate", "x"), "rate must be of type float"),
+        (lambda h: h.get("sizes", 3), "default of sizes must be a list"),
+        (lambda _: HParams(object()), "hparam_def must be None"),
     ],
 )
 def test_mistakes(call, message):

@@ -11,6 +11,8 @@ import tensorflow
 from model_deploy.tf1.datasets import dataset_factory
 from model_deploy.tf1.importing import OldProgram
 
+pytestmark = pytest.mark.one_mode
+
 # What a module sees: whether `tf.contrib` is there, and whether `np.float` is.
 _LOOKS = (
     "import tensorflow as tf\nimport numpy as np\n"
@@ -62,13 +64,6 @@ def test_all_others_see_what_they_always_see(write):
     assert (main.other_module.seen, main.installed_module.seen) == (wanted, wanted)
     assert not hasattr(tensorflow, "contrib")
     assert importlib.import_module("tensorflow") is tensorflow
-
-
-def test_further_folders_are_the_programs(write):
-    """A second folder is searched, and its modules see TensorFlow 1's names."""
-    folder = write({"one/old_one.py": "import old_two\n", "two/old_two.py": _LOOKS})
-    with OldProgram([str(folder / "one"), str(folder / "two")]):
-        assert _import("old_one").old_two.seen == (True, True)
 
 
 def test_after_the_program(write):

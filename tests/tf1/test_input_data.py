@@ -9,6 +9,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy.tf1 import names
 from tests.inputs import files
 
+pytestmark = pytest.mark.one_mode
+
 input_data = names.find("tensorflow.examples.tutorials.mnist.input_data")
 
 
@@ -96,25 +98,21 @@ def test_fake_data(one_hot, label, tmp_path):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        pytest.param(
+        (
             lambda folder: input_data.read_data_sets(folder, validation_size=13),
             "validation_size must be from 0 to 12, got 13",
-            id="validation",
         ),
-        pytest.param(
+        (
             lambda _: input_data.DataSet(*_images(), dtype=tf.float64),
             "dtype must be uint8 or float32, got float64",
-            id="dtype",
         ),
-        pytest.param(
+        (
             lambda _: input_data.DataSet(_images()[0], _images()[1][1:]),
             "labels must be 6, one per image, got 5",
-            id="labels",
         ),
-        pytest.param(
+        (
             lambda _: input_data.DataSet(*_images(0)).next_batch(7),
             "batch_size must be 0 of a data set without images, got 7",
-            id="batch",
         ),
     ],
 )

@@ -9,6 +9,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.tf1 import names
 
+pytestmark = pytest.mark.one_mode
+
 # Imports that programs of TensorFlow 1 have: module -> names in it.
 _IMPORTS = {
     "tensorflow": "app flags gfile logging losses metrics python_io summary train Session VERSION",

@@ -6,6 +6,8 @@ import pytest
 from model_deploy.tf1 import numpy_names
 from model_deploy.tf1.numpy_names import old_numpy
 
+pytestmark = pytest.mark.one_mode
+
 
 @pytest.mark.parametrize("name", numpy_names._TYPES)
 def test_types_of_python(name):

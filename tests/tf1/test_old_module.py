@@ -13,6 +13,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy.tf1 import gone, names
 from model_deploy.tf1.old_module import GoneError, OldModule
 
+pytestmark = pytest.mark.one_mode
+
 
 def test_names_come_from_the_first_provider_that_has_them():
     """Extras come before providers; these are asked in order, and a value is kept."""

@@ -6,6 +6,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.tf1 import old_source
 
+pytestmark = pytest.mark.one_mode
+
 
 def run(source):
     """The names that a module has after it has run."""
@@ -17,17 +19,17 @@ def run(source):
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
-        pytest.param("int(np.array([3.7]))", 3, id="array of one"),
-        pytest.param("int(2 * np.array([[1.0]]) + 1)", 3, id="computed"),
-        pytest.param("float(np.array([2], np.int32))", 2.0, id="float"),
-        pytest.param("int(np.float32(3.7))", 3, id="scalar"),
-        pytest.param("int('17', 8)", 15, id="base"),
+        ("int(np.array([3.7]))", 3),
+        ("int(2 * np.array([[1.0]]) + 1)", 3),
+        ("float(np.array([2], np.int32))", 2.0),
+        ("int(np.float32(3.7))", 3),
+        ("int('17', 8)", 15),
         pytest.param("int()", 0, id="nothing"),
         pytest.param("int(*[5])", 5, id="starred"),
-        pytest.param("int(float('2.5'))", 2, id="nested"),
-        pytest.param("int(tf.TensorShape([7]).as_list()[0])", 7, id="size"),
-        pytest.param("list(map(int, ['1', '2']))", [1, 2], id="as a function"),
-        pytest.param("isinstance(3, int) and int is type(3)", True, id="still the type"),
+        ("int(float('2.5'))", 2),
+        ("int(tf.TensorShape([7]).as_list()[0])", 7),
+        ("list(map(int, ['1', '2']))", [1, 2]),
+        ("isinstance(3, int) and int is type(3)", True),
     ],
 )
 def test_conversions(expression, value):

@@ -14,7 +14,13 @@ from model_deploy.tf1.preprocessing import (
     vgg_preprocessing,
 )
 from model_deploy.tf1.preprocessing.preprocessing_factory import get_preprocessing
-from tests.inputs.test_preprocessing import RECORDED, formula_image, run
+from tests.inputs.sessions import run
+from tests.inputs.test_preprocessing import (
+    RECORDED,
+    assert_recorded,
+    formula_image,
+    recorded_cases,
+)
 
 # Their evaluation takes the width for the height, as TF-Slim's does.
 _SWAPPED = ("cifarnet", "lenet")
@@ -28,10 +34,7 @@ def _many(preprocess, image, count=20):
         return np.stack([session.run(result) for _ in range(count)])
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, id=f"{case['family']}-{n}") for n, case in enumerate(RECORDED["eval"])],
-)
+@recorded_cases
 def test_evaluation_matches_recorded_numbers(case):
     """Evaluation gives the recorded statistics and pixels to 1e-5 of the range."""
     image = formula_image(case["input"], case.get("input_dtype", "uint8"), case.get("constant"))
@@ -39,19 +42,7 @@ def test_evaluation_matches_recorded_numbers(case):
     grey = options.pop("use_grayscale", False)
     function = get_preprocessing(case["family"], use_grayscale=grey)
     size = case["output_size"][:: -1 if case["family"] in _SWAPPED else 1]
-    flat = run(lambda: function(tf.constant(image), *size, **options)).astype(np.float64)
-    assert list(flat.shape) == case["shape"]
-    flat = flat.reshape(-1)
-    middle = flat.size // 2
-    tolerance = 1e-5 * max(1, np.abs(flat).max())
-    for name in ("mean", "std", "min", "max"):
-        assert getattr(flat, name)() == pytest.approx(case[name], abs=tolerance), name
-    for name, pixels in (
-        ("first8", flat[:8]),
-        ("middle8", flat[middle : middle + 8]),
-        ("last8", flat[-8:]),
-    ):
-        np.testing.assert_allclose(pixels, case[name], atol=tolerance, err_msg=name)
+    assert_recorded(run(lambda: function(tf.constant(image), *size, **options)), case)
 
 
 @pytest.mark.parametrize("is_training", [True, False])
@@ -231,28 +222,22 @@ def test_inception_evaluation_may_keep_the_size():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        pytest.param(
-            lambda: get_preprocessing("other"), "must be one of .*vgg_19.*, got 'other'", id="name"
-        ),
-        pytest.param(
+        (lambda: get_preprocessing("other"), "must be one of .*vgg_19.*, got 'other'"),
+        (
             lambda: inception_preprocessing.distort_color(tf.zeros([2, 2, 3]), 4, fast_mode=False),
             "color_ordering must be from 0 to 3, got 4",
-            id="order",
         ),
-        pytest.param(
+        (
             lambda: inception_preprocessing.preprocess_for_eval(tf.zeros([2, 2, 3]), 1, 1, 1.5),
             "central_fraction must be above 0 and at most 1, got 1.5",
-            id="fraction",
         ),
-        pytest.param(
+        (
             lambda: arguments.as_image(np.zeros([1, 2, 2, 3])),
             r"image must be \[height, width, channels\], got shape \[1, 2, 2, 3\]",
-            id="batch",
         ),
-        pytest.param(
+        (
             lambda: vgg_preprocessing.preprocess_image(tf.zeros([9, 9, 3]), 4, 4, False, 3),
             "at most resize_side_min=3, got 4 x 4",
-            id="side",
         ),
     ],
 )

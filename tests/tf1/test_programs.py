@@ -17,7 +17,7 @@ from tests.processes.harness import Processes
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
 TF1 = [sys.executable, "-m", "model_deploy.tf1"]
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.one_mode]
 
 
 def run(program, *flags, options=()):

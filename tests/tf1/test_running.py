@@ -11,6 +11,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy.tf1 import running
 from model_deploy.tf1.__main__ import main
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = Path(__file__).parents[2]
 
 

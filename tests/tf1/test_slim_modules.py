@@ -10,6 +10,8 @@ import pytest
 from model_deploy import slim, tf1
 from model_deploy.tf1 import importing
 
+pytestmark = pytest.mark.one_mode
+
 _FACTS = json.loads((Path(__file__).parent / "data" / "slim_modules.json").read_text())
 
 

@@ -8,6 +8,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.tf1 import names
 
+pytestmark = pytest.mark.one_mode
+
 
 def _test_case():
     """The class; a name in this file would make pytest run it."""

@@ -42,14 +42,12 @@ def test_row_of_the_document(network_name):
     assert table_of_document()[network_name] == report.row(network_name).cells()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_sizes(name):
     """Parameters and multiply-adds are the published ones, to the digits printed."""
     parameters, millions = PUBLISHED[name]
-    row = report.row(name)
-    assert row.parameters == pytest.approx(parameters, rel=0.03)
-    assert row.multiply_adds / 1e6 == pytest.approx(millions, rel=0.005)
+    found = [float(cell.replace(",", "")) for cell in table_of_document()[name][-2:]]
+    assert found == [pytest.approx(parameters, rel=0.03), pytest.approx(millions * 1e6, rel=0.005)]
 
 
 @_NEW_LOOPS
@@ -70,20 +68,17 @@ def test_multiply_adds_of_each_kind():
     assert multiply_adds(tf.get_default_graph()) == expected
 
 
-def test_multiply_adds_of_an_unknown_shape():
-    """A product of unknown size is named."""
+def test_multiply_adds_of_unknown_shapes():
+    """A product of unknown size is named, and a loop of unknown length."""
     tf.matmul(tf.placeholder(tf.float32, [None, 2], "unknown"), tf.zeros([2, 2]))
     with pytest.raises(ValueError, match=r"^unknown must have a known shape, got \[-1, 2\]"):
         multiply_adds(tf.get_default_graph())
-
-
-@_NEW_LOOPS
-def test_multiply_adds_of_an_unknown_loop():
-    """A loop of unknown length is named."""
-    steps = tf.placeholder(tf.float32, [None])
-    tf.scan(lambda row, _: tf.matmul(row, tf.zeros([5, 5])), steps, tf.zeros([1, 5]))
-    with pytest.raises(ValueError, match=r"^a loop must run a known number of times, got scan/"):
-        multiply_adds(tf.get_default_graph())
+    with tf.Graph().as_default() as graph:
+        steps = tf.placeholder(tf.float32, [None])
+        tf.scan(lambda row, _: tf.matmul(row, tf.zeros([5, 5])), steps, tf.zeros([1, 5]))
+        message = r"^a loop must (run a known number of times|be made with .*), got scan/"
+        with pytest.raises(ValueError, match=message):
+            multiply_adds(graph)
 
 
 @pytest.mark.parametrize("variable_kind", ["reference"], indirect=True)  # with the old control flow
@@ -139,36 +134,40 @@ def checkpoint(tmp_path):
         return tf.train.Saver().save(sess, str(tmp_path / "model.ckpt"), global_step=3)
 
 
-def test_checkpoint_fits(checkpoint, capsys):
-    """A checkpoint fits the network that wrote it; what only the optimizer needs is listed."""
-    assert command.main(["--checkpoint", checkpoint, "--name", "lenet"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "lenet: fits: 0 missing, 1 unexpected, 0 mis-shaped",
-        "",
-        "lenet:",
-        "unexpected: LeNet/conv1/weights/Momentum",
-    ]
+_SHAPES = "is {} in the checkpoint, {} in the network"
 
 
-def test_checkpoint_of_other_classes(checkpoint, capsys):
-    """A checkpoint for another number of classes does not fit, for the variables named."""
-    arguments = ["--checkpoint", checkpoint, "--name", "lenet", "--num_classes", "12"]
-    assert command.main(arguments) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "lenet: does not fit: 0 missing, 1 unexpected, 2 mis-shaped"
-    assert lines[-2:] == [
-        "mis-shaped: LeNet/fc4/weights is [1024, 10] in the checkpoint, [1024, 12] in the network",
-        "mis-shaped: LeNet/fc4/biases is [10] in the checkpoint, [12] in the network",
-    ]
-
-
-def test_checkpoint_of_another_network(checkpoint, capsys):
-    """A checkpoint of another network lacks every variable."""
-    arguments = ["--checkpoint", checkpoint, "--name", "mnist_mlp"]
-    assert command.main(arguments) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "mnist_mlp: does not fit: 4 missing, 9 unexpected, 0 mis-shaped"
-    assert lines[3] == "missing: mnist_mlp/hidden/weights"
+@pytest.mark.parametrize(
+    ("flags", "summary", "line"),
+    [
+        # What only the optimizer needs is listed.
+        (
+            ["lenet"],
+            "fits: 0 missing, 1 unexpected, 0 mis-shaped",
+            "unexpected: LeNet/conv1/weights/Momentum",
+        ),
+        (
+            ["lenet", "--num_classes", "12"],
+            "does not fit: 0 missing, 1 unexpected, 2 mis-shaped",
+            f"mis-shaped: LeNet/fc4/weights {_SHAPES.format([1024, 10], [1024, 12])}",
+        ),
+        (
+            ["mnist_mlp"],
+            "does not fit: 4 missing, 9 unexpected, 0 mis-shaped",
+            "missing: mnist_mlp/hidden/weights",
+        ),
+    ],
+    ids=["fits", "other classes", "other network"],
+)
+def test_checkpoint(checkpoint, capsys, flags, summary, line):
+    """A checkpoint fits the network that wrote it, and no other: what does not fit is listed."""
+    code = command.main(["--checkpoint", checkpoint, "--name", *flags])
+    assert code == summary.startswith("does not")
+    out = capsys.readouterr().out.splitlines()
+    assert out[:3] == [f"{flags[0]}: {summary}", "", f"{flags[0]}:"]
+    counts = [int(word) for word in summary.replace(":", "").split() if word.isdigit()]
+    assert len(out[3:]) == sum(counts)
+    assert line in out
 
 
 def test_checkpoint_directory(checkpoint):
@@ -192,9 +191,9 @@ def test_no_checkpoint(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["--name", "lenet_9"], "invalid choice: 'lenet_9'", id="name"),
-        pytest.param(["--num_classes", "0"], "whole number of at least 1, got 0", id="zero"),
-        pytest.param(["--num_classes", "ten"], "whole number of at least 1, got ten", id="word"),
+        (["--name", "lenet_9"], "invalid choice: 'lenet_9'"),
+        (["--num_classes", "0"], "whole number of at least 1, got 0"),
+        (["--num_classes", "ten"], "whole number of at least 1, got ten"),
     ],
 )
 def test_command_rejects(arguments, message, capsys):

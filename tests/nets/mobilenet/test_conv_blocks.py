@@ -8,6 +8,7 @@ from model_deploy import slim
 from nets import mobilenet_v1
 from nets.mobilenet import conv_blocks, mobilenet_v2
 from nets.mobilenet.splitting import fused_conv
+from tests.nets import reference
 from tests.nets.values import evaluate, images, variable_names
 
 
@@ -31,31 +32,23 @@ def test_split_separable_conv2d_is_a_layer_of_mobilenet_v1(use_explicit_padding)
         mobilenet_v1.Conv([3, 3], stride=2, depth=16),
         mobilenet_v1.DepthSepConv([3, 3], stride=2, depth=32),
     ]
+    padding, endpoints = {"use_explicit_padding": use_explicit_padding}, {}
     with (
         slim.arg_scope(mobilenet_v1.mobilenet_v1_arg_scope(is_training=False)),
-        tf.variable_scope("", reuse=tf.AUTO_REUSE),
+        slim.arg_scope([conv_blocks.split_separable_conv2d], normalizer_fn=slim.batch_norm),
+        tf.variable_scope("MobilenetV1", reuse=tf.AUTO_REUSE) as scope,
     ):
+        net = images(1, 33, 20, 3)
         _, whole = mobilenet_v1.mobilenet_v1_base(
-            images(1, 33, 20, 3),
-            "Conv2d_1_pointwise",
-            conv_defs=layers,
-            use_explicit_padding=use_explicit_padding,
-            scope="MobilenetV1",
+            net, "Conv2d_1_pointwise", conv_defs=layers, scope=scope, **padding
         )
-        with slim.arg_scope([conv_blocks.split_separable_conv2d], normalizer_fn=slim.batch_norm):
-            endpoints = {}
-            with tf.variable_scope("MobilenetV1"):
-                net = conv_blocks.split_separable_conv2d(
-                    whole["Conv2d_0"],
-                    32,
-                    scope="Conv2d_1",
-                    stride=2,
-                    endpoints=endpoints,
-                    use_explicit_padding=use_explicit_padding,
-                )
+        net = conv_blocks.split_separable_conv2d(
+            whole["Conv2d_0"], 32, scope="Conv2d_1", stride=2, endpoints=endpoints, **padding
+        )
     assert net is endpoints["Conv2d_1_pointwise"]
-    for name, value in evaluate(endpoints).items():
-        np.testing.assert_array_equal(value, evaluate(whole[name]))
+    part, whole = evaluate([endpoints, {key: whole[key] for key in endpoints}])
+    for name, value in part.items():
+        np.testing.assert_array_equal(value, whole[name])
 
 
 def test_split_separable_conv2d_without_a_scope():
@@ -139,8 +132,7 @@ def block(net, num_outputs, **keywords):
 
 
 @pytest.mark.parametrize(
-    ("location", "channels"),
-    [("input", 8), ("expansion", 24), ("output", 16), (None, None)],
+    ("location", "channels"), [("input", 8), ("expansion", 24), ("output", 16), (None, None)]
 )
 def test_depthwise_location(location, channels):
     """The depthwise convolution stands where it is asked for, on as many channels."""
@@ -221,15 +213,13 @@ def test_activations(keywords, relus):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        pytest.param(
+        (
             {"depthwise_location": "end"},
             "depthwise_location must be one of None, input, expansion, output, got 'end'",
-            id="location",
         ),
-        pytest.param(
+        (
             {"use_explicit_padding": True, "padding": "VALID"},
             "padding must be 'SAME' with use_explicit_padding, got 'VALID'",
-            id="padding",
         ),
     ],
 )
@@ -272,27 +262,23 @@ def test_squeeze_excite_in_numpy():
     np.testing.assert_allclose(after, before * gate[:, None, None], rtol=1e-4, atol=1e-6)
 
 
-def test_squeeze_excite_from_another_map():
-    """The gate may come from another map, of other size and channels."""
-    net, source = images(1, 4, 4, 16), images(1, 2, 2, 24)
-    excited = conv_blocks.squeeze_excite(net, squeeze_input_tensor=source)
+def test_squeeze_excite_of_other_maps():
+    """The gate may come from another map, of other size and channels. Windows as large as the map
+    are the whole map; smaller ones have gates of their own.
+    """
+    with tf.variable_scope("other"):
+        net, source = images(1, 4, 4, 16), images(1, 2, 2, 24)
+        excited = conv_blocks.squeeze_excite(net, squeeze_input_tensor=source)
     assert excited.shape.as_list() == [1, 4, 4, 16]
-    assert [v.shape.as_list()[2:] for v in tf.global_variables("squeeze.*weights")] == [
-        [24, 8],
-        [8, 16],
-    ]
-
-
-def test_squeeze_excite_of_windows():
-    """Windows as large as the map are the whole map; smaller ones have gates of their own."""
-    net = images(1, 6, 6, 16)
+    shapes = [v.shape.as_list()[2:] for v in tf.global_variables("other.*weights")]
+    assert shapes == [[24, 8], [8, 16]]
+    value = reference.images([1, 6, 6, 16])
     with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        whole, large, small = (conv_blocks.squeeze_excite(net, pool=pool) for pool in (None, 10, 3))
-    net, whole, large, small = evaluate([net, whole, large, small])
+        whole, large, small, alone = evaluate(
+            [conv_blocks.squeeze_excite(tf.constant(value), pool=pool) for pool in (None, 10, 3)]
+            + [conv_blocks.squeeze_excite(tf.constant(value[:, :3, :3]))]
+        )
     np.testing.assert_allclose(large, whole, rtol=1e-4, atol=1e-6)
-    corner = net[:, :3, :3]
-    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        alone = evaluate(conv_blocks.squeeze_excite(tf.constant(corner)))
     # Corners are aligned: the first pixel has the gate of the first window.
     np.testing.assert_allclose(small[:, 0, 0], alone[:, 0, 0], rtol=1e-4, atol=1e-6)
     assert np.abs(small - whole).max() > 1e-3

@@ -1,7 +1,5 @@
 """Layers as data."""
 
-import copy
-
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -64,15 +62,6 @@ def test_own_multiplier(keyword):
     assert net.shape.as_list() == [1, 8, 8, 160]
 
 
-def test_definitions_can_be_copied_and_changed():
-    """A changed deep copy leaves the definition that it is of."""
-    conv_defs = {"spec": [mobilenet.op(slim.conv2d, num_outputs=16)]}
-    changed = copy.deepcopy(conv_defs)
-    changed["spec"][0].params["num_outputs"] = 24
-    changed["spec"].append(mobilenet.op(slim.conv2d, num_outputs=32))
-    assert [layer.params for layer in conv_defs["spec"]] == [{"num_outputs": 16}]
-
-
 def test_with_last_layer():
     """The last layer gets the multiplier given, the others that of the network."""
     first, last = (mobilenet.op(slim.conv2d, num_outputs=depth) for depth in (40, 80))
@@ -89,14 +78,6 @@ def test_safe_arg_scope_leaves_out_none():
             assert keywords == {"decay": 0.5, "is_training": False}
         nothing = mobilenet.safe_arg_scope([slim.batch_norm], decay=None)
     assert isinstance(nothing, mobilenet.NoOpScope)
-
-
-def test_no_op_scope_hides_no_error():
-    """The block runs as without it, and its errors come through."""
-    with mobilenet.NoOpScope() as entered:
-        assert entered is None
-    with pytest.raises(KeyError), mobilenet.NoOpScope():
-        raise KeyError
 
 
 def test_apply_activation():

@@ -58,52 +58,35 @@ def build(request):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("output_stride", [4, 16])
-def test_output_stride_computes_the_same_features_more_densely(build, output_stride):
-    """Every pixel of the usual feature map is in the denser one, unchanged."""
+def test_output_stride_and_explicit_padding(build):
+    """Every pixel of the usual feature map is in the denser one, unchanged, and padding by the
+    kernel alone changes nothing where SAME padding is symmetric.
+    """
     inputs = images(1, 33, 33, 3)
     with tf.variable_scope("", reuse=tf.AUTO_REUSE):
         usual, _ = build(inputs)
-        dense, _ = build(inputs, output_stride=output_stride)
-    side = 32 // output_stride + 1
-    assert dense.shape.as_list()[1:3] == [side, side]
-    usual, dense = evaluate([usual, dense])
-    step = 32 // output_stride
-    assert reference.relative_difference(dense[:, ::step, ::step], usual) < 1e-5
-
-
-@pytest.mark.slow
-def test_explicit_padding_equals_symmetric_same_padding(build):
-    """Padding by the kernel alone changes nothing where SAME padding is symmetric."""
-    inputs = images(1, 33, 33, 3)
-    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        same, _ = build(inputs)
+        dense, _ = build(inputs, output_stride=8)
         explicit, _ = build(inputs, use_explicit_padding=True)
-    same, explicit = evaluate([same, explicit])
-    assert reference.relative_difference(explicit, same) < 1e-5
+    assert dense.shape.as_list()[1:3] == [5, 5]
+    usual, dense, explicit = evaluate([usual, dense, explicit])
+    assert reference.relative_difference(dense[:, ::4, ::4], usual) < 1e-5
+    assert reference.relative_difference(explicit, usual) < 1e-5
 
 
-def test_explicit_padding_does_not_depend_on_the_size(build):
-    """With explicit padding one more row and column changes no pixel far from them."""
+@pytest.mark.parametrize("explicit", [True, False])
+def test_padding_and_the_size(build, explicit):
+    """With explicit padding one more row and column changes no pixel far from them. Without, an
+    even size is padded at the end only: other pixels.
+    """
     inputs = images(1, 33, 33, 3)
     final_endpoint = {v1: "Conv2d_2_depthwise"}.get(build, "layer_3")
-    keywords = {"use_explicit_padding": True, "final_endpoint": final_endpoint}
+    keywords = {"use_explicit_padding": explicit, "final_endpoint": final_endpoint}
     with tf.variable_scope("", reuse=tf.AUTO_REUSE):
         odd, _ = build(inputs, **keywords)
         even, _ = build(inputs[:, :32, :32], **keywords)
     odd, even = evaluate([odd, even])
-    assert reference.relative_difference(even[:, :4, :4], odd[:, :4, :4]) < 1e-5
-
-
-def test_same_padding_depends_on_the_size(build):
-    """Without explicit padding an even size is padded at the end only: other pixels."""
-    inputs = images(1, 33, 33, 3)
-    final_endpoint = {v1: "Conv2d_2_depthwise"}.get(build, "layer_3")
-    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        odd, _ = build(inputs, final_endpoint=final_endpoint)
-        even, _ = build(inputs[:, :32, :32], final_endpoint=final_endpoint)
-    odd, even = evaluate([odd, even])
-    assert reference.relative_difference(even[:, :4, :4], odd[:, :4, :4]) > 0.1
+    difference = reference.relative_difference(even[:, :4, :4], odd[:, :4, :4])
+    assert difference < 1e-5 if explicit else difference > 0.1
 
 
 @pytest.mark.slow

@@ -28,18 +28,6 @@ def types():
 
 
 @pytest.mark.slow
-def test_whole_network_of_v2():
-    """Half of the convolutions are projections; the depthwise ones are end points."""
-    _, end_points = mobilenet.mobilenet(images(1, 96, 96, 16), conv_defs=V2_DEF)
-    # All layers have two, but for the first two and the last; and the logits have one.
-    assert types().count("Conv2D") == 2 * len(V2_DEF["spec"]) - 2
-    assert variable_names()[0] == "Mobilenet/Conv/weights"
-    for number in range(2, 18):
-        assert f"layer_{number}/depthwise_output" in end_points
-    assert end_points["layer_18/output"].shape.as_list()[1:3] == [3, 3]
-
-
-@pytest.mark.slow
 def test_overrides():
     """Overrides come after the defaults: here each expansion is done in two parts."""
     conv_defs = copy.deepcopy(V2_DEF)

@@ -92,32 +92,6 @@ def test_linear_activation_makes_the_network_affine(activation_fn, affine):
     assert (difference < 1e-4) if affine else (difference > 1e-2)
 
 
-def test_logits_do_not_depend_on_what_is_known_of_the_size():
-    """With height and width unknown until it runs, the logits are the same."""
-    value = reference.images([1, 40, 56, 3])
-    unknown = tf.placeholder_with_default(value, [None, None, None, 3])
-    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        known, _ = mobilenet(tf.constant(value), **SMALL)
-        later, _ = mobilenet(unknown, **SMALL)
-        mean, end_points = mobilenet(tf.constant(value), use_reduce_mean_for_pooling=True, **SMALL)
-    assert end_points["global_pool"].op.type == "Mean"
-    known, later, mean = evaluate([known, later, mean])
-    assert reference.relative_difference(later, known) < 1e-5
-    assert reference.relative_difference(mean, known) < 1e-5
-
-
-def test_base_only():
-    """The base is the last layer, without pooling and logits; `mobilenet_base` is the same."""
-    inputs = images(1, 16, 16, 3)
-    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        net, end_points = mobilenet(inputs, base_only=True, **SMALL)
-        base, _ = mobilenet_base(inputs, conv_defs=TINY)
-    assert list(end_points)[-1] == "layer_2/output"
-    assert not [name for name in variable_names() if "Logits" in name]
-    net, base = evaluate([net, base])
-    assert reference.relative_difference(base, net) == 0
-
-
 def test_widths_from_the_arg_scope():
     """The fewest channels may come from the arg scope of `depth_multiplier`."""
     with slim.arg_scope([lib.depth_multiplier], min_depth=24):
@@ -193,68 +167,54 @@ def test_training_scope_settings():
     assert reference.relative_difference(evaluate(moving), wanted) < 1e-4
 
 
-def test_prediction_fn_none():
-    """Without a prediction function there are no predictions."""
-    _, end_points = mobilenet(images(1, 16, 16, 3), prediction_fn=None, **SMALL)
-    assert list(end_points)[-1] == "Logits"
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"depth_multiplier": -1}, ValueError, "^depth_multiplier must .*, got -1"),
+        ({"multiplier": 0.5}, ValueError, "^multiplier must be given as depth_"),
+        ({"min_depth": 0}, ValueError, "^min_depth must .*, got 0"),
+        ({"divisible_by": 0}, ValueError, "^divisible_by must .*, got 0"),
+        ({"output_stride": 3}, ValueError, "^output_stride must .*, got 3"),
+        ({"final_endpoint": "layer_4"}, ValueError, "^final_endpoint .*, got 'layer_4'"),
+        ({"global_pool": True}, TypeError, "global_pool"),  # which nobody takes
+    ],
+)
+def test_bad_arguments(keywords, error, message):
+    """A bad argument is named with the value received, and nothing is built."""
+    inputs = images(1, 16, 16, 3)
+    with pytest.raises(error, match=message):
+        mobilenet(inputs, **SMALL, **keywords)
+    assert tf.global_variables() == []
 
 
-def test_reuse():
-    """A second network with `reuse` takes the variables of the first."""
+def test_reuse_and_parts():
+    """A second network with `reuse` takes the variables of the first, and without a prediction
+    function has no predictions; the base is the last layer, without pooling and logits; with
+    `final_endpoint` the logits come from that layer.
+    """
     inputs = images(1, 16, 16, 3)
     first, _ = mobilenet(inputs, **SMALL)
     names = variable_names()
-    second, _ = mobilenet(inputs, reuse=True, **SMALL)
+    second, end_points = mobilenet(inputs, reuse=True, prediction_fn=None, **SMALL)
+    assert list(end_points)[-1] == "Logits"
+    net, end_points = mobilenet(inputs, reuse=True, base_only=True, **SMALL)
+    assert list(end_points)[-1] == "layer_2/output"
+    with tf.variable_scope("", reuse=True):
+        base, _ = mobilenet_base(inputs, conv_defs=TINY)
     assert variable_names() == names
-    first, second = evaluate([first, second])
-    assert reference.relative_difference(second, first) == 0
-
-
-def test_logits_from_an_earlier_layer():
-    """With `final_endpoint` the logits come from that layer."""
-    _, end_points = mobilenet(images(1, 16, 16, 3), final_endpoint="layer_2", **SMALL)
+    first, second, net, base = evaluate([first, second, net, base])
+    assert (first == second).all()
+    assert (net == base).all()
+    with tf.variable_scope("other"):
+        _, end_points = mobilenet(inputs, final_endpoint="layer_2", **SMALL)
     assert "layer_3" not in end_points
     assert end_points["global_pool"].shape.as_list() == [1, 1, 1, 16]
 
 
-@pytest.mark.slow
-def test_output_stride_of_the_whole_network():
-    """An output stride of 8 keeps 28 x 28 pixels of 224 x 224."""
-    net, _ = mobilenet_base(images(1, 224, 224, 3), 0.35, output_stride=8)
-    assert net.shape.as_list()[1:3] == [28, 28]
-
-
-def test_unknown_keyword():
-    """A keyword that nobody takes is not swallowed."""
-    with pytest.raises(TypeError, match="global_pool"):
-        mobilenet(images(1, 16, 16, 3), global_pool=True, **SMALL)
-
-
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        pytest.param({"depth_multiplier": -1}, "depth_multiplier must .*, got -1", id="multiplier"),
-        pytest.param({"multiplier": 0.5}, "multiplier must be given as depth_", id="other-name"),
-        pytest.param({"min_depth": 0}, "min_depth must .*, got 0", id="min-depth"),
-        pytest.param({"divisible_by": 0}, "divisible_by must .*, got 0", id="divisible-by"),
-        pytest.param({"output_stride": 3}, "output_stride must .*, got 3", id="output-stride"),
-        pytest.param({"final_endpoint": "layer_4"}, "final_endpoint .*, got 'layer_4'", id="end"),
-    ],
-)
-def test_bad_arguments(keywords, message):
-    """A bad argument is named with the value received, and nothing is built."""
-    inputs = images(1, 16, 16, 3)
-    with pytest.raises(ValueError, match=f"^{message}"):
-        mobilenet(inputs, **SMALL, **keywords)
-    assert len(tf.get_default_graph().get_operations()) == 1
-
-
-def test_presets():
+@pytest.mark.parametrize(("keywords", "width"), [({}, 48), ({"depth_multiplier": 2.0}, 64)])
+def test_presets(keywords, width):
     """The networks by name keep their own widths, unless asked for another."""
-    _, end_points = mobilenet_v2.mobilenet_v2_140(images(1, 32, 32, 3), final_endpoint="layer_1")
-    assert end_points["layer_1"].shape[3] == 48
-    with tf.variable_scope("again"):
-        _, end_points = mobilenet_v2.mobilenet_v2_140(
-            images(1, 32, 32, 3), final_endpoint="layer_1", depth_multiplier=2.0
-        )
-    assert end_points["layer_1"].shape[3] == 64
+    _, end_points = mobilenet_v2.mobilenet_v2_140(
+        images(1, 32, 32, 3), final_endpoint="layer_1", **keywords
+    )
+    assert end_points["layer_1"].shape[3] == width

@@ -35,10 +35,9 @@ def small_config(**settings):
             ],
             id="imagenet",
         ),
-        pytest.param(
+        (
             "halving in place",
             ["cell_stem_0 2", "cell_stem_1 4", "cell_0 8", "cell_1 16", "cell_2 32"],
-            id="halving-in-place",
         ),
     ],
 )
@@ -78,16 +77,8 @@ def test_plan_of_the_auxiliary_head(settings, heads):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        pytest.param(
-            {"num_cells": 2},
-            r"num_cells must be greater than num_reduction_layers \(2\), got 2",
-            id="more-reductions-than-cells",
-        ),
-        pytest.param(
-            {"num_conv_filters": 7},
-            "num_conv_filters must leave each cell 2 filters .*, got 7",
-            id="too-narrow-for-the-stem",
-        ),
+        ({"num_cells": 2}, r"num_cells must be greater than num_reduction_layers \(2\), got 2"),
+        ({"num_conv_filters": 7}, "num_conv_filters must leave each cell 2 filters .*, got 7"),
     ],
 )
 def test_plan_rejects(settings, message):

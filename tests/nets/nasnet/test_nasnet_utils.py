@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import slim
 from nets.nasnet import nasnet_utils as cells
 from nets.nasnet import pnasnet
+from tests.nets.values import evaluate_initial
 
 _WITH_A_LAYOUT = [
     *(slim.avg_pool2d, slim.max_pool2d, slim.conv2d, slim.separable_conv2d, slim.batch_norm),
@@ -24,13 +25,6 @@ def layout(data_format="NHWC"):
         yield
 
 
-def run(tensor):
-    """Returns the value of a tensor, with freshly initialized variables."""
-    with tf.Session() as sess:
-        sess.run(tf.global_variables_initializer())
-        return sess.run(tensor)
-
-
 @pytest.mark.parametrize(
     ("num_cells", "reductions", "expected"),
     [(18, 2, [6, 12]), (12, 2, [4, 8]), (10, 2, [3, 6]), (7, 1, [3]), (4, 0, [])],
@@ -41,22 +35,19 @@ def test_calc_reduction_layers(num_cells, reductions, expected):
 
 
 @pytest.mark.parametrize(("data_format", "index", "channels"), [("NHWC", 3, 40), ("NCHW", 1, 20)])
-def test_channels_of_a_layout(data_format, index, channels):
-    """A layout, given or from the arg scope, tells which axis the channels are."""
+def test_layouts(data_format, index, channels):
+    """A layout, given or from the arg scope, tells which axis the channels are; the others are
+    averaged by a global pooling.
+    """
     shape = [10, 20, 30, 40]
     assert cells.get_channel_index(data_format) == index
     assert cells.get_channel_dim(shape, data_format) == channels
     with layout(data_format):
         assert cells.get_channel_index() == index
         assert cells.get_channel_dim(tf.zeros(shape).shape) == channels
-
-
-@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
-def test_global_avg_pool(data_format):
-    """Height and width are averaged, wherever they are."""
     value = np.random.RandomState(0).randn(5, 4, 3, 6).astype(np.float32)
+    actual = evaluate_initial(cells.global_avg_pool(tf.constant(value), data_format))
     axes = (1, 2) if data_format == "NHWC" else (2, 3)
-    actual = run(cells.global_avg_pool(tf.constant(value), data_format))
     np.testing.assert_allclose(actual, value.mean(axes), rtol=1e-4, atol=1e-6)
 
 
@@ -94,34 +85,29 @@ def test_factorized_reduction_takes_even_pixels_and_the_pixels_between_them():
         slim.arg_scope([slim.conv2d], weights_initializer=tf.ones_initializer()),
         slim.arg_scope([slim.batch_norm], is_training=False),
     ):
-        halved = run(cells.factorized_reduction(image, 2, 2))
+        halved = evaluate_initial(cells.factorized_reduction(image, 2, 2))
     np.testing.assert_allclose(halved[0, :, :, 0], [[0, 2], [6, 8]], rtol=1e-3)
     np.testing.assert_allclose(halved[0, :, :, 1], [[4, 0], [0, 0]], rtol=1e-3)
 
 
-@pytest.mark.parametrize("stride", [1, 2])
-def test_factorized_reduction_of_channels_first(stride):
-    """With channels first the map is halved along the other axes."""
-    with layout("NCHW"):
-        net = cells.factorized_reduction(tf.zeros([2, 3, 8, 6]), 4, stride)
-    assert net.shape.as_list() == [2, 4, 8 // stride, 6 // stride]
-
-
-def test_factorized_reduction_gives_an_odd_filter_to_the_second_path():
-    """Five filters are two on the first path and three on the second."""
-    with layout():
-        halved = cells.factorized_reduction(tf.zeros([2, 8, 6, 3]), 5, 2)
-    assert halved.shape.as_list() == [2, 4, 3, 5]
-    widths = {v.op.name: v.shape.as_list()[-1] for v in tf.trainable_variables("path.*weights")}
-    assert widths == {"path1_conv/weights": 2, "path2_conv/weights": 3}
-
-
-def test_factorized_reduction_without_a_stride():
-    """With stride 1 there is one path."""
-    with layout():
-        net = cells.factorized_reduction(tf.zeros([2, 5, 5, 3]), 5, 1)
-    assert net.shape.as_list() == [2, 5, 5, 5]
-    assert [v.op.name for v in tf.trainable_variables(".*weights")] == ["path_conv/weights"]
+@pytest.mark.parametrize(
+    ("data_format", "filters", "stride", "shape", "widths"),
+    [
+        # The odd filter goes to the second path.
+        ("NHWC", 5, 2, [2, 4, 3, 5], {"path1_conv/weights": 2, "path2_conv/weights": 3}),
+        ("NHWC", 5, 1, [2, 8, 6, 5], {"path_conv/weights": 5}),
+        ("NCHW", 4, 2, [2, 4, 4, 3], {"path1_conv/weights": 2, "path2_conv/weights": 2}),
+        ("NCHW", 4, 1, [2, 4, 8, 6], {"path_conv/weights": 4}),
+    ],
+)
+def test_factorized_reduction(data_format, filters, stride, shape, widths):
+    """With a stride there are two paths, which halve height and width in any layout."""
+    images = tf.zeros([2, 8, 6, 3] if data_format == "NHWC" else [2, 3, 8, 6])
+    with layout(data_format):
+        net = cells.factorized_reduction(images, filters, stride)
+    assert net.shape.as_list() == shape
+    found = {v.op.name: v.shape.as_list()[-1] for v in tf.trainable_variables("path.*weights")}
+    assert found == widths
 
 
 def small_cell(used=(1, 1, 0, 0), keep_prob=1.0, total=4):
@@ -220,7 +206,7 @@ def test_cells_that_were_found(cell_type, stride, outputs):
 
 def test_drop_path_zeroes_whole_examples_and_scales_the_others():
     """An example is dropped as a whole or divided by the keep probability."""
-    kept = run(cells.drop_path(tf.ones([1000, 2, 3, 4]), 0.8))
+    kept = evaluate_initial(cells.drop_path(tf.ones([1000, 2, 3, 4]), 0.8))
     factors = kept[:, 0, 0, 0]
     np.testing.assert_array_equal(kept, np.broadcast_to(factors[:, None, None, None], kept.shape))
     assert set(np.unique(factors)) == {np.float32(0), np.float32(1) / np.float32(0.8)}
@@ -228,15 +214,13 @@ def test_drop_path_zeroes_whole_examples_and_scales_the_others():
     assert factors.mean() == pytest.approx(1.0, abs=4 * np.sqrt(0.2 / 0.8 / 1000))
 
 
-def test_drop_path_that_keeps_all_changes_nothing():
-    """With probability 1 every example stays as it is."""
-    net = np.random.RandomState(0).randn(50, 2, 2, 1).astype(np.float32)
-    np.testing.assert_array_equal(run(cells.drop_path(tf.constant(net), 1.0)), net)
-
-
-def test_drop_path_outside_of_training():
-    """Without training nothing is dropped; the arg scope may say so."""
-    net = tf.ones([4, 2, 2, 1])
+def test_drop_path_that_drops_nothing():
+    """With probability 1 every example stays as it is, and without training, by the arg scope or
+    an argument, the map itself is returned.
+    """
+    value = np.random.RandomState(0).randn(50, 2, 2, 1).astype(np.float32)
+    net = tf.constant(value)
+    np.testing.assert_array_equal(evaluate_initial(cells.drop_path(net, 1.0)), value)
     assert cells.drop_path(net, 0.5, is_training=False) is net
     with cells.arg_scope([cells.drop_path], is_training=False):
         assert cells.drop_path(net, 0.5) is net

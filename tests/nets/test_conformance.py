@@ -1,0 +1,237 @@
+"""Every network against its reference: numbers, names and shapes of inference, and keywords.
+
+Of networks that are the same code with fewer layers or another width one stands for its twins,
+but for what the full network computes and how its parts are called.
+"""
+
+import contextlib
+import inspect
+import re
+from typing import Any
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from nets import nets_factory
+from tests.nets import graphs, reference
+from tests.nets.twins import TWINS
+
+DROPOUT = re.compile(r"training/(.*?[Dd]ropout[^/]*)/.*[Rr]andom_?[Uu]niform$")
+
+
+def parameters_of(function: Any) -> dict[str, Any]:
+    """Returns keyword -> default; a function stands for its name, as in the reference."""
+    return {
+        name: {"callable": parameter.default.__name__}
+        if callable(parameter.default) and parameter.default is not parameter.empty
+        else parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    }
+
+
+def test_signatures():
+    """A network and its arg scope take the reference's arguments, in order, with its defaults."""
+    for name in reference.names():
+        flags = reference.load(name)["flags"]
+        wanted = {
+            key: inspect.Parameter.empty if default == {"required": True} else default
+            for key, default in flags["parameters"]
+        }
+        actual = parameters_of(nets_factory.networks_map[name])
+        for key, value in flags.get("preset_by_this_name", {}).items():
+            wanted[key] = actual[key] if value == {"preset": "the variant of this name"} else value
+        assert list(actual.items()) == list(wanted.items()), name
+        of_scope = parameters_of(nets_factory.arg_scopes_map[name])
+        assert [list(item) for item in of_scope.items()] == flags["arg_scope_parameters"], name
+
+
+def test_every_network_has_op_names():
+    """There are names of ops for each network that has reference numbers, with and without classes.
+
+    The original video networks give no features.
+    """
+    assert sorted(reference.all_op_names()) == reference.names()
+    without = [name for name, kinds in reference.all_op_names().items() if "features" not in kinds]
+    assert without == ["i3d", "s3dg"]
+
+
+class Network:
+    """One network, built several times over the same variables; the first time as the reference.
+
+    Attributes:
+      structure: what the graph held after the first time.
+      op_names: of the logits and end points of the first time.
+      values: what ran: `logits`, `end_points`, and `small`, the logits of a small image.
+      small_variables: how many variables there were when those were built.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.expected = name, reference.load(name)
+        self.keywords = {key for key, _ in self.expected["flags"]["parameters"]}
+        small = self.expected.get("logits_small_input", {})
+        self.full = self.expected["input"]["shape"]
+        self.small, self._small_keywords = small.get("input_shape"), small.get("keywords", {})
+        self._graph = tf.Graph()
+        with self._entered():
+            images = tf.placeholder(tf.float32, self.full)
+            logits, end_points = graphs.build(name, images)
+            self.structure = graphs.structure(end_points)
+            self.op_names = graphs.op_names(logits, end_points)
+            fetches = {"logits": logits, "end_points": end_points}
+        if self.small and name not in TWINS:
+            fetches["small"], _ = self.build("", self.small)
+        self.small_variables = len(self._graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES))
+        with self._entered(), graphs.session(self._graph) as sess:
+            graphs.load_weights(sess)
+            self.values = sess.run(fetches, {images: reference.images(self.full)})
+
+    @contextlib.contextmanager
+    def _entered(self, custom_getter=None):
+        with (
+            self._graph.as_default(),
+            tf.variable_scope("", reuse=tf.AUTO_REUSE, custom_getter=custom_getter),
+        ):
+            yield
+
+    def build(self, scope, shape, custom_getter=None, **keywords):
+        """Builds the network once more, for the reference input of a shape, in a name scope."""
+        with self._entered(custom_getter), contextlib.ExitStack() as stack:
+            if scope:
+                stack.enter_context(tf.name_scope(scope))
+            images = tf.constant(reference.images(shape))
+            return graphs.build(self.name, images, **{**self._small_keywords, **keywords})
+
+    def build_features(self):
+        """Returns the features, their end points, and the sizes of the variables asked for."""
+        asked = {}
+
+        def note(getter, name, *arguments, **keywords):
+            variable = getter(name, *arguments, **keywords)
+            asked[name] = variable.shape.num_elements()
+            return variable
+
+        keywords = {"reuse": True} if "reuse" in self.keywords else {}
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(pytest.MonkeyPatch.context()).setattr(self, "_small_keywords", {})
+            features, end_points = self.build(
+                "features", self.full, note, num_classes=0, **keywords
+            )
+        without = {key.removeprefix("features/"): value for key, value in end_points.items()}
+        return features, without, asked
+
+    def dropouts(self):
+        """Returns the scopes of dropouts in what was built in the name scope `training`."""
+        names = [op.name for op in self._graph.get_operations()]
+        return sorted({match[1] for match in map(DROPOUT.match, names) if match})
+
+
+@pytest.fixture(scope="module")
+def network(reference_name):
+    """The network under test, built and run once for this file."""
+    return Network(reference_name)
+
+
+@pytest.fixture
+def no_twin(reference_name):
+    """Skips networks that are the same code as another one: each build takes seconds."""
+    if reference_name in TWINS:
+        pytest.skip(f"{TWINS[reference_name]} is the same code")
+
+
+def test_structure(network):
+    """An evaluation graph has the reference's variables, in the order of the training graph, its
+    end points and normalizations; with weight decay 0 nothing is regularized, nor updated.
+    """
+    expected, structure = network.expected, network.structure
+    training_only = set(expected["training_only_variables"])
+    wanted = [v[:2] for v in expected["variables"] if v[0] not in training_only]
+    assert [v[:2] for v in structure.variables] == wanted
+    assert structure.end_points == expected["end_points"]
+    wanted = {key: expected["batch_norm_inference"][key] for key in structure.normalizations}
+    assert structure.normalizations == wanted
+    assert (structure.regularization_losses, structure.update_ops) == (0, 0)
+
+
+def test_op_names(network):
+    """The ops of the logits and of the end points are called as TF-Slim's."""
+    assert network.op_names == reference.op_names(network.name, "classes")
+
+
+def test_logits(network):
+    """Logits equal the reference."""
+    difference = reference.relative_difference(network.values["logits"], network.expected["logits"])
+    assert difference < reference.INFERENCE_TOLERANCE
+
+
+def test_end_point_values(network):
+    """Mean, deviation and first values of every end point equal the reference."""
+    differences = {}
+    end_points, expected = network.values["end_points"], network.expected["end_point_stats"]
+    for key, (*moments, first) in expected.items():
+        wanted = [*moments, *first]
+        scale = max(abs(wanted[0]), wanted[1], *map(abs, first))
+        mean, deviation, got = graphs.statistics(end_points[key])
+        pairs = zip([mean, deviation, *got], wanted, strict=True)
+        differences[key] = max(abs(a - b) for a, b in pairs) / scale
+    assert not {k: d for k, d in differences.items() if not d < reference.INFERENCE_TOLERANCE}
+    assert list(end_points) == list(expected)
+
+
+@pytest.mark.usefixtures("no_twin")
+def test_small_images(network):
+    """On smaller images the logits equal the reference, on the same variables."""
+    if network.small is None:
+        pytest.skip("takes one size only")
+    expected = network.expected["logits_small_input"]
+    assert network.small_variables == expected["variables_count"]
+    difference = reference.relative_difference(network.values["small"], expected["logits"])
+    assert difference < reference.INFERENCE_TOLERANCE
+
+
+@pytest.mark.usefixtures("no_twin")
+def test_features_and_smallest_images(network):
+    """With `num_classes=0` a network returns the features before the logits layer, and `reuse`
+    makes no variable. Images of the smallest size are enough for them: with None, and where there
+    is a depth multiplier, half as deep, with smaller variables of the same names.
+    """
+    features, end_points, sizes = network.build_features()
+    if len(network.full) == 4:  # the reference has no features of videos; see test_video.py
+        expected = network.expected["num_classes_0"]
+        assert features.shape.as_list() == expected["output_shape"]
+        assert len(sizes) == expected["variables_count"]
+        assert len(end_points) == expected["end_point_keys_count"]
+        assert list(end_points)[-3:] == expected["last_end_point_keys"]
+        names = graphs.op_names(features, end_points, "features/")
+        assert names == reference.op_names(network.name, "features")
+    depth = parameters_of(nets_factory.networks_map[network.name]).get("depth_multiplier")
+    with tf.Graph().as_default():
+        images = graphs.sample(network.name, smallest=1)
+        half = {} if depth is None else {"depth_multiplier": depth / 2}
+        smallest, _ = graphs.build(network.name, images, num_classes=None, **half)
+        found = {v.op.name: v.shape.num_elements() for v in tf.global_variables()}
+    assert (smallest.shape[0], smallest.shape.num_elements() > 0) == (2, True)
+    assert found.keys() == sizes.keys()
+    assert depth is None or sum(found.values()) < 0.5 * sum(sizes.values())
+
+
+@pytest.mark.usefixtures("no_twin")
+def test_pooling_and_dropout_in_training(network):
+    """`global_pool=True` makes one row of logits of an image of any size, `spatial_squeeze=False`
+    keeps its height and width; in training there are the reference's dropouts, drawn at random.
+    """
+    keywords = {"spatial_squeeze": False, "global_pool": True}
+    keywords = {key: value for key, value in keywords.items() if key in network.keywords}
+    shape = (network.small or network.full).copy()
+    if "global_pool" in keywords:
+        shape[1:3] = [shape[1] + 64, shape[2] + 32]
+    logits, _ = network.build("training", shape, is_training=True, **keywords)
+    assert logits.shape.as_list() == ([2, 1, 1, 10] if "spatial_squeeze" in keywords else [2, 10])
+    wanted = network.expected["dropout_training"]
+    assert network.dropouts() == sorted(scope for scope, keep in wanted if keep < 1)
+
+
+@pytest.mark.parametrize(("name", "twin"), TWINS.items())
+def test_smallest_images_of_twins(name, twin):
+    """The same code takes images as small."""
+    assert graphs.sample(name, smallest=1).shape == graphs.sample(twin, smallest=1).shape
