@@ -68,10 +68,8 @@ def build_clones(
         slim.arg_scope([slim.model_variable, slim.variable], device=device),
     ):
         clones = [
-            _built(
-                Part(config, call, features, *divmod(number, config.accumulate_steps), "", device)
-            )
-            for number in range(config.batches_per_step)
+            _built(Part(config, call, features, number, *place, "", device))
+            for number, place in enumerate(config.places_of_parts())
         ]
     for feature in features:
         feature.after_parts(ops)

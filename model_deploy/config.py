@@ -1,6 +1,7 @@
 """`DeploymentConfig`: which device for clones, variables, inputs and the optimizer."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,7 @@ DeviceFunction = Callable[[Any], str]
 
 @dataclasses.dataclass(frozen=True)
 class DeploymentConfig(
-    WaySettings, CloneSettings, ArithmeticSettings, GpuSettings, ElasticSettings
+    ElasticSettings, GpuSettings, ArithmeticSettings, CloneSettings, WaySettings
 ):
     """Where one process places its clones, variables and inputs.
 
@@ -173,6 +174,10 @@ class DeploymentConfig(
             return scope
         return f"{scope}/part_{part}" if scope else f"part_{part}"
 
+    def places_of_parts(self) -> list[tuple[int, int]]:
+        """For each part of this process, in order, its clone and its number within the clone."""
+        return list(itertools.product(range(self.num_clones), range(self.accumulate_steps)))
+
     @property
     def batches_per_step(self) -> int:
         """How many batches this process takes in a step: one for each part of each clone."""
@@ -237,14 +242,13 @@ class DeploymentConfig(
         >>> [arguments[name] for name in ("num_clones", "num_shards", "shard_index")]
         [6, 1, 0]
         """
-        clones = [i for i in range(self.num_clones) for _ in range(self.accumulate_steps)]
         shards = {"num_shards": self.num_replicas, "shard_index": self.replica_id}
         if self.first_batch is not None:
             shards = {"first_clone": self.first_batch, "global_clones": self.global_clones}
         return {
             "num_clones": self.batches_per_step,
             **shards,
-            "clone_devices": [self.clone_device(i) for i in clones],
+            "clone_devices": [self.clone_device(i) for i, _ in self.places_of_parts()],
             "inputs_device": self.inputs_device(),
             "variables_device": self.variables_device(),
         }

@@ -25,6 +25,7 @@ class Part:
       config: the deployment.
       call: the call that builds it, the same object for all parts of a deployment.
       features: the features of the deployment, see `features.py`.
+      number: of the part among those of all clones of this process, from 0 on.
       clone_index: number of the clone, from 0 on.
       index: number of the part within its clone, from 0 on.
       scope: name scope, ends with `/`; '' for a single clone without parts.
@@ -38,6 +39,7 @@ class Part:
     config: DeploymentConfig
     call: Call
     features: Sequence[Any]
+    number: int
     clone_index: int
     index: int
     scope: str
@@ -45,11 +47,6 @@ class Part:
     ops: Sequence[Any] = ()
     added: dict[str, set[int]] = dataclasses.field(default_factory=dict)
     counterparts: Any = None
-
-    @property
-    def number(self) -> int:
-        """Number of the part among those of all clones of this process."""
-        return self.clone_index * self.config.accumulate_steps + self.index
 
     def owns(self, item: Any, key: str) -> bool:
         """Whether an item of the graph collection `key` was made by this part."""

@@ -41,10 +41,10 @@ _NETS = (
 )
 SINGLE_NAMES = (
     "model_deploy.all_reduce.session_config",
-    "model_deploy.asynchronous.CloneUpdate",
-    "model_deploy.compilation.session_config",
+    "model_deploy.ways.CloneUpdate",
+    "model_deploy.deployment.session_config",
     "model_deploy.hooks.session_hooks",
-    "model_deploy.precision.PRECISIONS",
+    "model_deploy.settings.PRECISIONS",
     *(f"nets.nets_factory.{name}" for name in _NETS),
 )
 _SCRIPTS = ("train_image_classifier", "eval_image_classifier", "export_image_classifier")

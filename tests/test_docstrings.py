@@ -25,11 +25,11 @@ def _table(text):
 # them; what `model_deploy.training` and `model_deploy` have of other rooms stands there.
 WITH_TENSORS = _table(
     """
-    all_reduce: Collectives VariableCopies apply_gradients copies_difference numeric_variables
+    all_reduce: VariableCopies copies_difference mean_changes numeric_variables
+    collectives: Collectives exchange_gradients
     checkpoints: Restorer VariableRow by_name compare variables_to_train
     classification: Classifier add_classification_losses
     cluster: EndOps
-    copying: CopiedModel Twins
     evaluation: Evaluation Evaluator Predictions evaluate
     exporting: Serving Signature
     inputs: ArraySource Augmentation EvalBatches Order Preprocessing RecordDataset Texts
@@ -42,8 +42,10 @@ WITH_TENSORS = _table(
     keras: DeployedKerasModel Translation deploy_model export_checkpoint init_fn load_checkpoint
         read_checkpoint read_weights restore_fn translate_optimizer
     keras_layers: update_after using_own_variables
-    parameter_servers: SharedUpdate StepCounter SynchronousOptimizer narrow_reads pack_gradients
-        pack_reads share_reads
+    parameter_servers: StepCounter SynchronousOptimizer pack_gradients
+    updating: Change ChangeOfParts Condition LossScale PartUpdates apply_changes changes_by_parts
+        part_updates shared_out
+    ways: CloneUpdate Training Update gradients_of_clones
     training: train
     model_deploy: Clone DeployedModel average_gradients batches_taken deploy optimize_clones
         split_batch
@@ -54,7 +56,8 @@ WITH_TENSORS = _table(
 # user's, and variables of which only the kind or the op counts; or they are modules.
 WITHOUT_TENSORS = _table(
     """
-    all_reduce: add_start_hook added_by average_state collectives_of session_config uses_nccl
+    all_reduce: add_start_hook added_by average_state session_config set_up_session uses_nccl
+    collectives: LEAST_BYTES MOST_BYTES PerClone collectives_of packing packs_of
     checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
         describe_counts excluded_names few find_checkpoint fitting_checkpoint is_checkpoint
@@ -68,7 +71,7 @@ WITHOUT_TENSORS = _table(
         start_server tasks_needed unreachable wait_for_tasks wait_for_workers write_world
     commands: OPTIONS_FILE Options make_folder named_as option parse_options read_options
         replaced_file run_command without_tensorflow_notices write_options
-    copying: calls_functions
+    copying: Copies
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
     evaluation: EvaluationWriter confusion_png
     gpus: Holder cpu_beside
@@ -86,25 +89,31 @@ WITHOUT_TENSORS = _table(
         set_constraint set_device set_initializer slurm_step sublayers tape_records tf_variable
         watching_layers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
-    keras_layers: seeing_layers
+    keras_layers: KerasLayers seeing_layers
     launch: ElasticLauncher ElasticServersLauncher JoiningLauncher LaunchOptions Launcher
         ReservedPorts
-    parameter_servers: Fence note_fence noted_fence repeats_steps
+    parameter_servers: Fence SharedReads note_fence noted_fence repeats_steps
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
     profile: ProfileHook parse_steps
     optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
-    rewrites: BatchNorms compilation computing_gradients computing_in computing_in_layout
-        describe_layout describe_types
+    rewrites: BatchNorms Compilation Layout Precision computing_in computing_in_layout
+        describe_compilation
     importing: lazy_imports with_moved_names
-    processes: visible_gpus
-    settings: AGGREGATE_ON DATA_FORMATS
+    processes: JOB_NAMES NO_GPU check_address check_task_id listed share visible_gpus
+    settings: AGGREGATE_ON ArithmeticSettings CloneSettings DATA_FORMATS DYNAMIC ElasticSettings
+        GpuSettings PRECISIONS PS_STRATEGIES WIRE_PRECISIONS WaySettings check_loss_scale
+    updating: ASSIGNMENTS READS changes_rows changes_variable check_updates_wait gate_op
+        is_assignment note_gate note_replica_counts only_reads ops_after
+        replica_counts split_functions
+        with_functions
+    ways: Way way_for
     runs: METRICS_FILE Run differing_options draw_runs find_runs read_metrics runs_table
     training: Board LoopOptions Place TrainResult check_writable join join_cluster serve
         say session_config
-    model_deploy: DeploymentConfig DeviceRow PlacementReport TransferRow create_clones current_clone
-        describe random_by_step slim
+    describing: DeviceRow PlacementReport TransferRow describe draw_deployment
+    model_deploy: DeploymentConfig create_clones current_clone random_by_step slim
     """
 )
 

@@ -24,9 +24,9 @@ class Copies(Feature):
     def around_part(self, part: Part, call: Call, build: Build) -> Any:
         """Builds the first part, and copies it for another one, whose `counterparts` it notes."""
         if part.number == 0:
-            self._model = CopiedModel(self.config, call)
+            self._model = CopiedModel(call)
             return self._model.build(build, part.scope)
-        outputs, part.counterparts = self._model.copy(part.number, part.scope)
+        outputs, part.counterparts = self._model.copy(part)
         return outputs
 
     def around_gradients(

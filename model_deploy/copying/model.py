@@ -13,7 +13,7 @@ from model_deploy.copying import python_state
 from model_deploy.copying.python_state import WAY_OUT, Taken
 from model_deploy.copying.stamping import Prototype, stamp_gradients
 from model_deploy.copying.twins import Twins
-from model_deploy.parts import Call
+from model_deploy.parts import Call, Part
 
 # Python's view of loops and conditions of TensorFlow 1; a copy has none.
 _CONTEXTS = (tf.GraphKeys.WHILE_CONTEXT, tf.GraphKeys.COND_CONTEXT)
@@ -29,15 +29,13 @@ class CopiedModel:
     Iterators among the arguments are advanced for each copy as often as the call did.
 
     Args:
-      config: the deployment.
       call: the call of `model_fn`, as for `create_clones`.
 
     Raises:
       ValueError: if `model_fn` has an iterator that is not an argument.
     """
 
-    def __init__(self, config: DeploymentConfig, call: Call) -> None:
-        self._config = config
+    def __init__(self, call: Call) -> None:
         self._call = Call(*python_state.unwrap_partial(*call))
         self._taken: list[Taken] = []
         self._outputs: Any = None
@@ -75,12 +73,11 @@ class CopiedModel:
         self._forward = Prototype(copied, scope)
         return self._outputs
 
-    def copy(self, number: int, scope: str) -> tuple[Any, Twins]:
-        """Copies the first clone, and its items in collections.
+    def copy(self, part: Part) -> tuple[Any, Twins]:
+        """Copies the first part, and its items in collections.
 
         Args:
-          number: of the copy, at least 1; those of a clone's parts follow each other.
-          scope: its name scope; ends with `/`.
+          part: the copy, not the first part.
 
         Returns:
           The copy of what `model_fn` returned, and what stands for what.
@@ -88,8 +85,7 @@ class CopiedModel:
         Raises:
           ValueError: if the model cannot be copied; the message says why.
         """
-        clone_index = number // self._config.accumulate_steps
-        twins = Twins(scope, number, _device_map(self._config, clone_index))
+        twins = Twins(part.scope, part.number, _device_map(part.config, part.clone_index))
         for taken in self._taken:
             self._take(taken, twins)
         self._forward.stamp(twins)
@@ -179,9 +175,10 @@ def _check_no_resources(ops: Sequence[Any]) -> None:
 def _device_map(config: DeploymentConfig, clone_index: int) -> Callable[[str], str]:
     """Sends the first clone's devices to those of another; other devices stay."""
     known: dict[str, str] = {}
-    for stage in range(config.devices_per_clone):
-        source = tf.DeviceSpec.from_string(config.stage_device(0, stage)).to_string()
-        known[source] = config.stage_device(clone_index, stage)
+    firsts = config.stage_devices(0) or [config.clone_device(0)]
+    own = config.stage_devices(clone_index) or [config.clone_device(clone_index)]
+    for first, other in zip(firsts, own, strict=True):
+        known[tf.DeviceSpec.from_string(first).to_string()] = other
 
     def device_of(device: str) -> str:
         if device not in known:

@@ -6,7 +6,6 @@ from model_deploy.internals.batch_moments import (
     taking_batch_moments_by,
 )
 from model_deploy.internals.compilation import xla_kernels
-from model_deploy.internals.determinism import ops_are_deterministic
 from model_deploy.internals.fused_norms import fusing_batch_norms
 from model_deploy.internals.keras_layers import (
     LayerWatcher,
@@ -20,12 +19,11 @@ from model_deploy.internals.keras_layers import (
     set_constraint,
     sublayers,
     tf_variable,
+    uses_weight_decay,
     watching_layers,
     works_eagerly_only,
 )
-from model_deploy.internals.keras_optimizers import uses_weight_decay
 from model_deploy.internals.kernels import gpu_kernels
-from model_deploy.internals.notices import hide_deprecations
 from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
 from model_deploy.internals.ops import (
     add_control_inputs,
@@ -39,7 +37,11 @@ from model_deploy.internals.ops import (
     set_attribute,
     set_device,
 )
-from model_deploy.internals.sessions import inline_callable
+from model_deploy.internals.process import (
+    hide_deprecations,
+    inline_callable,
+    ops_are_deterministic,
+)
 from model_deploy.internals.slurm import SlurmStep, slurm_step
 from model_deploy.internals.variables import (
     forget_slots,

@@ -387,3 +387,11 @@ class _Loader(importlib.abc.Loader):
 
     def __getattr__(self, name: str) -> object:  # get_source, get_data, ...
         return getattr(self._loader, name)
+
+
+def uses_weight_decay(optimizer: Any, variable: Any) -> bool:
+    """Whether a Keras optimizer decays a Keras variable, of any shape.
+
+    Wraps `KerasOptimizer._use_weight_decay`, of Keras 3 and tf-keras.
+    """
+    return bool(optimizer._use_weight_decay(variable))

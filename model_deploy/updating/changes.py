@@ -55,8 +55,8 @@ class ChangeOfParts(NamedTuple):
     Attributes:
       variable: the variable.
       method: as that of a `Change`.
-      terms: for each clone tensors of as many elements as the variable has: floats times the
-        weight of their part, integers as they are.
+      terms: for each clone tensors of the variable's shape, or of as many elements: floats times
+        the weight of their part, integers as they are.
     """
 
     variable: Any

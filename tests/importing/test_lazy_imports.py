@@ -12,7 +12,7 @@ import pytest
 from model_deploy.importing import lazy_imports
 from model_deploy.inputs import get_dataset
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 _NOT_NEEDED = ("keras", "tf_keras", "sklearn", "matplotlib", "pooch", "scipy", "h5py")
 
 

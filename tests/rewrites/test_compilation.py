@@ -12,13 +12,13 @@ from model_deploy import (
     create_clones,
     current_clone,
     deploy,
+    deployment,
     describe,
     hooks,
     internals,
     optimize_clones,
     random_by_step,
 )
-from model_deploy.rewrites import compilation
 from tests import copies
 from tests.clusters import start_cluster
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, formula
@@ -65,7 +65,7 @@ def _traced(fetches):
     """Names and types of the nodes that TensorFlow has run, by the device of each."""
     options = tf.RunOptions(output_partition_graphs=True)
     trace = tf.RunMetadata()
-    proto = compilation.session_config(LogicalDevices(xla=True), cpu_config())
+    proto = deployment.session_config(LogicalDevices(xla=True), cpu_config())
     with tf.Session(config=proto) as session:
         session.run(tf.global_variables_initializer())
         session.run(fetches, options=options, run_metadata=trace)

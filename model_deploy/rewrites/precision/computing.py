@@ -20,6 +20,7 @@ from model_deploy.rewrites.precision.op_types import (
     COMPUTE,
     SLOW_IN_FLOAT16,
     is_slow_on_cpus,
+    lacks_float16_on_cpus,
 )
 
 # A value of these is one of a variable or constant, whatever it is made of.
@@ -91,6 +92,8 @@ class _Casting:
         return _in_32_bits(op, new)
 
     def _is_slow(self, new: NewOp) -> bool:
+        if self._dtype == tf.float16 and lacks_float16_on_cpus(new):
+            return True
         is_norm = new.type == "FusedBatchNormV3"
         return is_slow_on_cpus(new) and (is_norm or self._before_cast(new.inputs[0]) is None)
 

@@ -56,5 +56,13 @@ def is_slow_on_cpus(new: NewOp) -> bool:
     return any(reasons) if positions == 1 else all(reasons)
 
 
+def lacks_float16_on_cpus(new: NewOp) -> bool:
+    """Whether an op has a kernel in float16 on few CPUs only: one of images with channels first.
+
+    TensorFlow's own kernels take channels last; those of oneDNN need a CPU with AVX512-FP16.
+    """
+    return "data_format" in new.attrs and new.attrs["data_format"].s.startswith(b"NC")
+
+
 def _has_a_remainder(channels: int | None) -> bool:
     return channels is not None and channels % _CHANNELS_AT_ONCE != 0

@@ -87,7 +87,11 @@ SETTINGS = [
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_clones_train_alike(settings):
     """Losses and all variables are those of channels last, with every setting beside it."""
-    losses, values, report = _train(_residual, **settings)
+    reference = dict(settings)
+    if settings.get("precision") == "float16" and not devices.on_gpus():
+        # Few CPUs have channels first in float16; such convolutions stay in float32.
+        reference |= {"precision": "float32", "loss_scale": "dynamic"}
+    losses, values, report = _train(_residual, **reference)
     of_first, values_of_first, report_of_first = _train(_residual, data_format="NCHW", **settings)
     tolerance = 2e-2 if "precision" in settings else 1e-5
     np.testing.assert_allclose(of_first, losses, rtol=tolerance)

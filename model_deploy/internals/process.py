@@ -1,9 +1,29 @@
-"""Calls of a session that Python has no public name for; seen in TensorFlow 2.16 to 2.21."""
+"""What holds for a process: notices, determinism, calls of its sessions; TensorFlow 2.16 to 2.21."""
 
 from collections.abc import Callable
 from typing import Any
 
 from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.framework import config
+from tensorflow.python.util import deprecation
+
+
+def ops_are_deterministic() -> bool:
+    """Whether the program has called `tf.config.experimental.enable_op_determinism()`.
+
+    Wraps `config.is_op_determinism_enabled`.
+    """
+    return bool(config.is_op_determinism_enabled())
+
+
+def hide_deprecations() -> None:
+    """Lets TensorFlow say nothing of deprecated names in this process.
+
+    A program that was written for TensorFlow 1 is made of them.
+
+    Wraps `deprecation._PRINT_DEPRECATION_WARNINGS`.
+    """
+    deprecation._PRINT_DEPRECATION_WARNINGS = False
 
 
 def inline_callable(session: Any, fetch: Any) -> Callable[[], Any]:
