@@ -33,7 +33,10 @@ KEPT = Path(__file__).parent / "data" / "interface.json"
 
 # What docs/api.md, the other pages for users, README and examples import: rooms with all that
 # they list, and single names of rooms and files that are not public otherwise.
-_INNER = ("cluster", "commands", "elastic", "inputs", "keras", "plan", "runs", "tf1", "training")
+_INNER = (
+    *("cluster", "commands", "elastic", "inputs", "keras"),
+    *("plan", "runs", "settings", "tf1", "training"),
+)
 ROOMS = ("model_deploy", *(f"model_deploy.{room}" for room in _INNER))
 _NETS = (
     *("all_network_names", "check_network_name", "get_network", "get_network_fn", "network_names"),

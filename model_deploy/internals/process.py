@@ -1,4 +1,4 @@
-"""What holds for a process: notices, determinism, calls of its sessions; TensorFlow 2.16 to 2.21."""
+"""What holds for a process: notices, determinism, calls of sessions; TensorFlow 2.16 to 2.21."""
 
 from collections.abc import Callable
 from typing import Any
