@@ -68,9 +68,7 @@ def _parts(golden, config):
     own = config.batches_per_step
     first, count = config.replica_id * own, config.num_replicas * own
     features, labels = np.split(golden.features, count), np.split(golden.labels, count)
-    return (
-        (tf.constant(features[i]), tf.constant(labels[i])) for i in range(first, first + own)
-    )
+    return ((tf.constant(features[i]), tf.constant(labels[i])) for i in range(first, first + own))
 
 
 def _in_turn(golden, parts, which):
@@ -98,6 +96,8 @@ class Replica:
       options: for `deploy`.
 
     Attributes:
+      hooks, initialize, initialize_local: for its sessions.
+      after_step: the global step after a step.
       graph, model, variables: what `deploy` has built, and in which graph; variables by name.
       losses: of each step.
       values: of all global variables when the training has ended, by name.
@@ -119,9 +119,9 @@ class Replica:
             self.model = deploy(config, model_fn, args, optimizer=make_optimizer(), **options)
             self.hooks = session_hooks()
             with tf.control_dependencies([self.model.train_op]):
-                self._step = tf.identity(tf.train.get_global_step().read_value())
-            self._initialize = tf.global_variables_initializer()
-            self._initialize_local = tf.local_variables_initializer()
+                self.after_step = tf.identity(tf.train.get_global_step().read_value())
+            self.initialize = tf.global_variables_initializer()
+            self.initialize_local = tf.local_variables_initializer()
             self.variables = {v.op.name: v for v in tf.global_variables()}
 
     @functools.cached_property
@@ -139,25 +139,26 @@ class Replica:
         if config.all_reduce:
             proto.isolate_session_state = True  # servers keep variables of earlier sessions
         elif config.num_replicas > 1:
-            proto.device_filters.extend(["/job:ps", f"/job:worker/task:{config.replica_id}"])
+            task = config.replica_id if config.worker_task is None else config.worker_task
+            proto.device_filters.extend(["/job:ps", f"/job:worker/task:{task}"])
         return proto
 
     def open(self, target=""):
         """A session, in which whoever has variables to initialize has done so."""
         self.session = tf.Session(target, graph=self.graph, config=self.proto)
         if self.config.replica_id == 0 or self.model.owns_variables:
-            self.session.run(self._initialize)
+            self.session.run(self.initialize)
         return self.session
 
     def start(self, session=None):
         """What `train` does with a new session; returns the coordinator."""
         session = session or self.session
-        session.run(self._initialize_local)
+        session.run(self.initialize_local)
         return run_hooks(session, self.hooks)
 
     def step(self):
         """Makes a step; returns the global step after it."""
-        loss, step = self.session.run([self.model.train_op, self._step])
+        loss, step = self.session.run([self.model.train_op, self.after_step])
         self.losses.append(loss)
         self.steps.append(int(step))
         return self.steps[-1]
@@ -239,12 +240,13 @@ def parameter_servers(num_workers, num_ps=2):
     return start_cluster(num_workers=num_workers, num_ps=num_ps, devices_per_worker=4)
 
 
-@functools.cache
-def all_reduce_workers(num_workers, kind=""):
-    """Targets of workers with two devices, for the collective ops of one kind."""
-    del kind  # servers keep the types of all collective ops
+def new_workers(num_workers):
+    """Targets of workers with two devices, by all-reduce."""
     config = LogicalDevices(num_clones=2, num_replicas=num_workers, all_reduce=True)
     return start_workers(num_workers, training.session_config(config, base=cpu_config(2)))
+
+
+all_reduce_workers = functools.cache(new_workers)
 
 
 def reset(targets):
@@ -310,8 +312,9 @@ def train_replicas(config, model, make_optimizer=sgd, *, steps=STEPS, turns=TURN
     """Trains all replicas, in the way that the configuration has; returns them."""
     replicas = replicas_of(config, model, make_optimizer, **options)
     if config.all_reduce:
-        kind = "" if config.wire_precision == "float32" else id(replicas)
-        return train_together(replicas, all_reduce_workers(config.num_replicas, kind), steps)
+        # Servers keep the types of collective ops.
+        make = all_reduce_workers if config.wire_precision == "float32" else new_workers
+        return train_together(replicas, make(config.num_replicas), steps)
     targets = parameter_servers(config.num_replicas, config.num_ps_tasks)
     reset(targets)
     if config.replicas_to_aggregate is None:
