@@ -14,7 +14,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy.inputs import dataset, preprocessing
-from tests import devices, modes
+from tests import devices, memory, modes
 
 tf.disable_eager_execution()
 tf.get_logger().setLevel("ERROR")
@@ -113,6 +113,8 @@ def graph():
     with tf.Graph().as_default() as new_graph:
         tf.set_random_seed(1)
         yield new_graph
+    del new_graph
+    memory.free_what_is_done()
 
 
 @pytest.fixture(params=["resource", "reference"])

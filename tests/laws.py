@@ -146,9 +146,9 @@ def why_not(way, feature, name, kind):
         return "Keras 3 keeps one set of variables for all clones"
     if name.startswith("subclassed") and way in MEANS:
         return "its running mean, which it computes with, is of another batch"
-    if not MODELS[name].batch_law and "sync_batch_norm" not in settings:
-        if way == "each replica" or (way in IN_TURN and "accumulate_steps" in settings):
-            return "clones and parts normalize each by itself"
+    by_parts = way == "each replica" or (way in IN_TURN and "accumulate_steps" in settings)
+    if by_parts and not MODELS[name].batch_law and "sync_batch_norm" not in settings:
+        return "clones and parts normalize each by itself"
     return None
 
 

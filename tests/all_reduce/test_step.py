@@ -46,11 +46,8 @@ def test_counters_that_are_not_trained_stay_equal():
         tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, tf.assign_add(count, next(values)))
 
     model = deploy(_config(2), model_fn, optimizer=harness.sgd(1.0))
-    with tf.Session(config=cpu_config(2)) as session:
-        harness.start(session)
-        session.run(model.train_op)
-        assert session.run(tf.global_variables("count")) == [5]
-        assert session.run(model.copies_difference) == 0
+    _, values = harness.run_steps(model, [*tf.global_variables("count"), model.copies_difference])
+    assert values == [5, 0]
 
 
 @pytest.mark.gpu
@@ -209,11 +206,9 @@ def test_sparse_gradients_stay_sparse(variable_kind):
 
     model = deploy(_config(4), model_fn, optimizer=Spy(1.0))
     assert sum(isinstance(gradient, tf.IndexedSlices) for gradient in seen) == 4
-    with tf.Session(config=cpu_config(4)) as session:
-        harness.start(session)
-        session.run(model.train_op)
-        table, bias = session.run(tf.trainable_variables())
-        assert session.run(model.copies_difference) == 0
+    fetches = [*tf.trainable_variables(), model.copies_difference]
+    _, [table, bias, difference] = harness.run_steps(model, fetches)
+    assert difference == 0
     np.testing.assert_array_equal(table, -np.outer([1, 1, 0, 2], [1, 1]))
     assert bias == -4
 
@@ -228,33 +223,28 @@ def test_dense_and_sparse_gradients_of_one_variable():
         tf.losses.add_loss(2 * tf.reduce_sum(next(uses)(table)))
 
     model = deploy(_config(2), model_fn, optimizer=harness.sgd(1.0))
-    with tf.Session(config=cpu_config(2)) as session:
-        harness.start(session)
-        session.run(model.train_op)
-        assert session.run(tf.trainable_variables()[0]).tolist() == [-1, -1, -3]
-        assert session.run(model.copies_difference) == 0
+    fetches = [*tf.trainable_variables(), model.copies_difference]
+    _, [table, difference] = harness.run_steps(model, fetches)
+    assert table.tolist() == [-1, -1, -3]
+    assert difference == 0
 
 
 @pytest.mark.gpu
 def test_variables_in_parts():
-    """Each part of a partitioned variable has its copies."""
+    """Each part of a partitioned variable has its copies; a gradient of w / 2 halves it at 1."""
 
     def model_fn():
         partitioner = tf.fixed_size_partitioner(2)
         weights = tf.get_variable("weights", [4], partitioner=partitioner, initializer=formula)
         tf.losses.mean_squared_error(tf.zeros([4]), tf.convert_to_tensor(weights))
 
-    model = deploy(_config(2), model_fn, optimizer=harness.sgd(1.0))
-    names = {v.op.name for v in tf.local_variables()}
+    run = harness.Replica(_config(2), model_fn, lambda: harness.sgd(1.0))
+    names = {v.op.name for v in run.graph.get_collection(tf.GraphKeys.LOCAL_VARIABLES)}
     assert names == {"clone_1/weights/part_0", "clone_1/weights/part_1"}
-    with tf.Session(config=cpu_config(2)) as session:
-        harness.start(session)
-        before = session.run(tf.trainable_variables())
-        session.run(model.train_op)
-        after = session.run(tf.trainable_variables())
-        assert session.run(model.copies_difference) == 0
-    for old, new in zip(before, after, strict=True):
-        np.testing.assert_allclose(new, old / 2, rtol=1e-6)  # gradient of the mean of 4: w / 2
+    start = run(steps=0).values
+    for name, value in run(steps=1).values.items():
+        if name != "global_step":
+            np.testing.assert_allclose(value, start[name] / 2, rtol=1e-6)
 
 
 def test_summaries_need_no_other_replica():
@@ -316,28 +306,39 @@ def test_training_and_evaluation_in_one_graph():
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
-def test_variables_made_outside_are_an_error():
-    """A variable that clones would share says so, by name."""
+def _of_outside():
     with tf.device("/device:CPU:0"):
         outside = tf.get_variable("outside", [], initializer=tf.ones_initializer())
-    with pytest.raises(ValueError, match=r"must make its variables, .* got outside made elsewhere"):
-        deploy(
-            _config(2),
-            lambda: tf.losses.add_loss(1.0 * outside),
-            optimizer=harness.sgd(),
-        )
+    return lambda: tf.losses.add_loss(1.0 * outside)
 
 
-def test_using_another_clones_variable_is_an_error():
-    """A clone that holds on to the first clone's variable says so, by name."""
+def _of_the_first_clone():
     first = []
 
     def model_fn():
-        first.append(tf.get_variable("weight", [], initializer=tf.ones_initializer()))
+        first.append(tf.get_variable("weight", []))
         tf.losses.add_loss(1.0 * first[0])
 
-    with pytest.raises(ValueError, match="clone 1 must use its own copy of weight, got that of"):
-        deploy(_config(2), model_fn, optimizer=harness.sgd())
+    return model_fn
+
+
+def _of_nothing():
+    tf.get_variable("unused", [])
+    return lambda: tf.losses.add_loss(tf.constant(1.0))
+
+
+@pytest.mark.parametrize(
+    ("make_model_fn", "message"),
+    [
+        (_of_outside, r"must make its variables, .* got outside made elsewhere"),
+        (_of_the_first_clone, "clone 1 must use its own copy of weight, got that of"),
+        (_of_nothing, "depend on at least one variable to train, got none"),
+    ],
+)
+def test_variables_that_are_not_the_clones_own(make_model_fn, message):
+    """A variable that clones would share says so, by name; and each clone has to have one."""
+    with pytest.raises(ValueError, match=message):
+        deploy(_config(2), make_model_fn(), optimizer=harness.sgd())
 
 
 def test_optimizers_that_differ_by_clone_are_an_error():
@@ -353,27 +354,13 @@ def test_optimizers_that_differ_by_clone_are_an_error():
             return super().apply_gradients(*args, **kwargs)
 
     with pytest.raises(ValueError, match="same variables for each clone, got state for clone 1"):
-        deploy(_config(2), feed_clones(GOLDENS["linear"], 2), optimizer=Odd(0.1))
-
-
-def test_a_loss_without_variables_is_an_error():
-    """There must be something to train."""
-    tf.get_variable("unused", [])
-    with pytest.raises(ValueError, match="depend on at least one variable to train, got none"):
-        deploy(
-            _config(2),
-            lambda: tf.losses.add_loss(tf.constant(1.0)),
-            optimizer=harness.sgd(),
-        )
+        harness.Replica(_config(2), GOLDENS["linear"], lambda: Odd(0.1))
 
 
 def test_a_missing_device_is_an_error():
     """Clones that soft placement would put on one device do not wait for each other."""
-    deploy(
-        DeploymentConfig(num_clones=2, clone_on_cpu=True, all_reduce=True),
-        feed_clones(GOLDENS["linear"], 2),
-        optimizer=harness.sgd(),
-    )
+    config = DeploymentConfig(num_clones=2, clone_on_cpu=True, all_reduce=True)
+    deploy(config, feed_clones(GOLDENS["linear"], 2), optimizer=harness.sgd())
     proto = cpu_config(1)
     proto.allow_soft_placement = True
     with (

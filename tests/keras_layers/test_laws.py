@@ -19,8 +19,7 @@ _QUICK = ("mlp keras inside", "dropping keras inside")
 def _cases(*more, is_allowed=lambda *cell: True):
     """The name of a model and one of each of `more`, so that every two meet."""
     found = [
-        (" ".join(cell[:3]), *cell[3:])
-        for cell in laws.covering([*_PARTS, *more], lambda *cell: is_allowed(*cell))
+        (" ".join(cell[:3]), *cell[3:]) for cell in laws.covering([*_PARTS, *more], is_allowed)
     ]
     found += [(name, *(values[0] for values in more)) for name in _QUICK]
     return [
