@@ -14,7 +14,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy.inputs import dataset, preprocessing
-from tests import devices, modes
+from tests import devices, memory, modes
 
 tf.disable_eager_execution()
 tf.get_logger().setLevel("ERROR")
@@ -44,7 +44,7 @@ def _part(text):
 def pytest_configure(config):
     """Turns TensorFlow 1's behavior on before any test is imported."""
     config.addinivalue_line("markers", "not_v1(reason): tests the new behavior itself")
-    config.addinivalue_line("markers", "one_mode: what it tests is the same code with --v1")
+    config.addinivalue_line("markers", "one_mode: the same with --v1, which leaves it out")
     config.addinivalue_line("markers", "gpu: runs with --gpu too, its clones on GPUs")
     config.addinivalue_line("markers", "needs_gpu: runs with --gpu only")
     modes.set_for_programs(config.getoption("--v1"))
@@ -54,10 +54,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Keeps the part of the slow tests that is asked for; `--v1`: no `one_mode`, skips `not_v1`."""
+    """Keeps the part of the slow tests that is asked for; with `--v1` skips `not_v1`."""
     kept = [item for item in items if _is_wanted(item, *config.getoption("--slow"))]
     if config.getoption("--v1"):
-        kept = [item for item in kept if not item.get_closest_marker("one_mode")]
+        kept = [item for item in kept if item.get_closest_marker("one_mode") is None]
     _choose_devices(config, kept)
     if config.getoption("--gpu"):
         kept = [item for item in kept if _uses_gpus(item)]
@@ -113,6 +113,8 @@ def graph():
     with tf.Graph().as_default() as new_graph:
         tf.set_random_seed(1)
         yield new_graph
+    del new_graph
+    memory.free_what_is_done()
 
 
 @pytest.fixture(params=["resource", "reference"])

@@ -54,15 +54,17 @@ class Golden:
       sparse: names of the variables with sparse gradients.
       regularized: whether it has regularization losses.
       batch_law: whether n clones on equal parts of a batch equal one on the whole.
+      prepare: None, or makes `model_fn` for a configuration, before there are clones.
     """
 
     name: str
     features: np.ndarray
     labels: np.ndarray
-    model_fn: Callable[[Any, Any], Any]
+    model_fn: Callable[[Any, Any], Any] | None
     sparse: tuple[str, ...] = ()
     regularized: bool = False
     batch_law: bool = True
+    prepare: Callable[[DeploymentConfig], Callable[[Any, Any], Any]] | None = None
 
 
 def formula(shape, dtype=tf.float32, partition_info=None):

@@ -14,8 +14,8 @@ from model_deploy import (
     graph_walk,
     optimize_clones,
 )
-from tests import copies
-from tests.copying.test_model import ALL
+from tests import harness, laws
+from tests.copying.models import ALL
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, formula
 
 SGD = tf.train.GradientDescentOptimizer
@@ -27,24 +27,20 @@ def _is_value(op):
     return op.type not in ("Const", "NoOp") and not is_handle
 
 
-def _deploy(golden, num_clones, parts, copy=False, **options):
-    config = LogicalDevices(num_clones=num_clones, accumulate_steps=parts, copy_clones=copy)
-    return deploy(
-        config,
-        lambda batches: golden.model_fn(*next(batches)),
-        [copies.batches_of(golden, config.batches_per_step)],
-        optimizer=SGD(0.1),
-        **options,
-    )
+def _built(golden, num_clones, parts, **settings):
+    config = LogicalDevices(num_clones=num_clones, accumulate_steps=parts, **settings)
+    return harness.Replica(config, golden)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
-@pytest.mark.parametrize("name", list(ALL))
+@pytest.mark.parametrize(
+    ("name", "copy", "variable_kind"),
+    laws.covering([ALL, [False, True], laws.KINDS], lambda *cell: True),
+    indirect=["variable_kind"],
+)
 def test_a_part_begins_when_the_one_before_is_added(name, copy, variable_kind):
     """Each op of a part needs all gradients of the part before it, and its own loss."""
-    _deploy(ALL[name], 2, 3, copy)
-    graph = tf.get_default_graph()
+    graph = _built(ALL[name], 2, 3, copy_clones=copy).graph
     in_step = graph_walk.ancestors([graph.get_operation_by_name("train_op")], control_inputs=True)
     for clone, part in itertools.product((0, 1), (1, 2)):
         scope, last = (f"clone_{clone}/part_{p}/" for p in (part, part - 1))
@@ -93,11 +89,7 @@ def test_parts_run_one_after_the_other(variable_kind):
         weights = tf.get_variable("weights", [4], initializer=formula)
         tf.losses.add_loss(tf.reduce_sum(_noted(calls, weights * 1.0)))
 
-    model = deploy(LogicalDevices(accumulate_steps=4), model_fn, optimizer=SGD(0.1))
-    with tf.Session(config=cpu_config(1)) as session:
-        session.run(tf.global_variables_initializer())
-        for _ in range(3):
-            session.run(model.train_op)
+    harness.Replica(LogicalDevices(accumulate_steps=4), model_fn)(steps=3)
     assert calls == ["forward", "gradient"] * 12
 
 
@@ -210,10 +202,8 @@ def test_variables_can_be_initialized_in_any_part():
 def test_describe_says_how_many_batches():
     """The report of a model names the setting and the batches of an update; of one batch, none."""
     golden = GOLDENS["linear"]
-    text = str(describe(_deploy(golden, 2, 3)))
+    text = str(describe(_built(golden, 2, 3).model))
     assert text.startswith("accumulate_steps 3: an update of 6 batches, 3 of each clone, one after")
-    with tf.Graph().as_default():
-        text = str(describe(_deploy(golden, 2, 3, asynchronous=True)))
-        assert text.startswith("accumulate_steps 3: an update of 3 batches")
-    with tf.Graph().as_default():
-        assert "accumulate_steps" not in str(describe(_deploy(golden, 2, 1)))
+    text = str(describe(_built(golden, 2, 3, asynchronous=True).model))
+    assert text.startswith("accumulate_steps 3: an update of 3 batches")
+    assert "accumulate_steps" not in str(describe(_built(golden, 2, 1).model))

@@ -12,36 +12,26 @@ CPU = "/device:CPU:0"
 
 
 def test_fields_are_those_of_tf_slim_in_order():
-    """Old code may pass the fields by position; the rest is by keyword only."""
-    fields = sorted(dataclasses.fields(DeploymentConfig), key=lambda f: f.kw_only)
-    assert [(f.name, f.default, f.kw_only) for f in fields] == [
-        ("num_clones", 1, False),
-        ("clone_on_cpu", False, False),
-        ("replica_id", 0, False),
-        ("num_replicas", 1, False),
-        ("num_ps_tasks", 0, False),
-        ("worker_job_name", "worker", False),
-        ("ps_job_name", "ps", False),
-        ("all_reduce", False, True),
-        ("asynchronous", False, True),
-        ("replicas_to_aggregate", None, True),
-        ("ps_strategy", "round_robin", True),
-        ("devices_per_clone", 1, True),
-        ("copy_clones", False, True),
-        ("accumulate_steps", 1, True),
-        ("precision", "float32", True),
-        ("loss_scale", None, True),
-        ("xla", False, True),
-        ("sync_batch_norm", False, True),
-        ("wire_precision", "float32", True),
-        ("aggregate_on", None, True),
-        ("gpu_memory_fraction", None, True),
-        ("tf32", False, True),
-        ("data_format", "auto", True),
-        ("global_parts", None, True),
-        ("first_part", 0, True),
-        ("worker_task", None, True),
+    """Old code may pass the fields by position; the rest is by keyword only, and off."""
+    fields = dataclasses.fields(DeploymentConfig)
+    assert [(f.name, f.default) for f in fields if not f.kw_only] == [
+        ("num_clones", 1),
+        ("clone_on_cpu", False),
+        ("replica_id", 0),
+        ("num_replicas", 1),
+        ("num_ps_tasks", 0),
+        ("worker_job_name", "worker"),
+        ("ps_job_name", "ps"),
     ]
+    assert {f.name: f.default for f in fields if f.kw_only} == {
+        **dict.fromkeys(("accumulate_steps", "devices_per_clone"), 1),
+        **dict.fromkeys(("precision", "wire_precision"), "float32"),
+        **{"data_format": "auto", "first_part": 0, "ps_strategy": "round_robin"},
+        **dict.fromkeys(("all_reduce", "asynchronous", "copy_clones"), False),
+        **dict.fromkeys(("sync_batch_norm", "tf32", "xla"), False),
+        **dict.fromkeys(("aggregate_on", "global_parts", "gpu_memory_fraction"), None),
+        **dict.fromkeys(("loss_scale", "replicas_to_aggregate", "worker_task"), None),
+    }
 
 
 def test_config_is_frozen():

@@ -12,6 +12,7 @@ from model_deploy import (
     optimize_clones,
     slim,
 )
+from tests import harness
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
 
 SGD = tf.train.GradientDescentOptimizer
@@ -27,10 +28,14 @@ def _square():
 
 
 def _run(model, steps=1, fetches=()):
+    return harness.run_steps(model, list(fetches), steps)
+
+
+def _values(fetches):
+    """What is fetched before there was a step."""
     with tf.Session(config=cpu_config()) as session:
-        session.run(tf.global_variables_initializer())
-        losses = [session.run(model.train_op) for _ in range(steps)]
-        return losses, session.run(list(fetches))
+        harness.start(session)
+        return session.run(fetches)
 
 
 @pytest.mark.parametrize("num_clones", [1, 2])
@@ -94,39 +99,38 @@ def test_a_loss_outside_counts_once(num_clones, when):
         with tf.variable_scope("", reuse=True):
             outside()
         total, grads = optimize_clones(clones, SGD(0.5))
-    with tf.Session(config=cpu_config()) as session:
-        session.run(tf.global_variables_initializer())
-        assert session.run(total) == 1 / 2 + 3
-        if grads is not None:
-            assert session.run(grads[0][0]) == 1 + 3
-        else:
-            session.run(model.train_op)
-            assert session.run(tf.trainable_variables()) == [1 - (1 + 3) / 2]
+    assert _values(total) == 1 / 2 + 3
+    if grads is not None:
+        assert _values(grads[0][0]) == 1 + 3
+    else:
+        assert _run(model, 1, tf.trainable_variables())[1] == [1 - (1 + 3) / 2]
 
 
+@pytest.mark.parametrize(
+    ("model_fn", "message"),
+    [
+        pytest.param(
+            _weight, r"at least one loss to tf.GraphKeys.LOSSES .* got none", id="no loss"
+        ),
+        pytest.param(
+            lambda: tf.losses.add_loss(tf.ones([3], name="per_example")),
+            r"a scalar, got .*per_example:0 of shape \(3,\)",
+            id="a loss per example",
+        ),
+    ],
+)
 @pytest.mark.parametrize("optimizer", [None, SGD(0.1)], ids=["evaluation", "training"])
 @pytest.mark.parametrize("num_clones", [1, 2])
-def test_no_loss_is_an_error(optimizer, num_clones):
-    """A model without a loss gets the same answer with and without an optimizer."""
-    config = LogicalDevices(num_clones=num_clones)
-    with pytest.raises(ValueError, match=r"at least one loss to tf.GraphKeys.LOSSES .* got none"):
-        deploy(config, _weight, optimizer=optimizer)
+def test_wrong_losses(model_fn, message, optimizer, num_clones):
+    """A model gets the same answer with and without an optimizer."""
+    with pytest.raises(ValueError, match=message):
+        deploy(LogicalDevices(num_clones=num_clones), model_fn, optimizer=optimizer)
 
 
-def test_a_loss_must_be_a_scalar():
-    """A loss per example names itself and its shape."""
-    with pytest.raises(ValueError, match=r"a scalar, got ones:0 of shape \(3,\)"):
-        deploy(LogicalDevices(), lambda: tf.losses.add_loss(tf.ones([3])))
-
-
-def test_clones_must_exist():
-    """Without clones there is nothing to optimize."""
+def test_nothing_to_optimize():
+    """Without clones, or with a constant loss, there is nothing to optimize."""
     with pytest.raises(ValueError, match="clones must hold at least one clone, got none"):
         optimize_clones([], SGD(0.1))
-
-
-def test_a_loss_without_variables_is_an_error():
-    """A constant loss cannot be minimized."""
 
     def constant():
         _weight()
@@ -238,9 +242,7 @@ def test_given_regularization_is_used():
         with tf.variable_scope(f"model_{len(totals)}"):
             options = {"regularization_losses": losses}
             totals.append(deploy(LogicalDevices(num_clones=2), model_fn, **options).total_loss)
-    with tf.Session(config=cpu_config()) as session:
-        session.run(tf.global_variables_initializer())
-        assert session.run(totals) == [1 + 5, 1, 1 + 7]
+    assert _values(totals) == [1 + 5, 1, 1 + 7]
 
 
 @pytest.mark.parametrize("num_clones", [1, 2])
@@ -277,11 +279,8 @@ def test_regularization_of_another_model_is_left_out():
     for name in ("first", "second"):
         with tf.variable_scope(name):
             models.append(deploy(LogicalDevices(), model_fn, optimizer=SGD(0.5)))
-    with tf.Session(config=cpu_config()) as session:
-        session.run(tf.global_variables_initializer())
-        assert session.run([m.total_loss for m in models]) == [7.0, 7.0]
-        session.run(models[1].train_op)
-        assert session.run(tf.trainable_variables()) == [1.0, 1 - 7 / 2]
+    assert _values([m.total_loss for m in models]) == [7.0, 7.0]
+    assert _run(models[1], 1, tf.trainable_variables())[1] == [1.0, 1 - 7 / 2]
 
 
 @pytest.mark.parametrize("summarize_gradients", [False, True])
@@ -316,9 +315,7 @@ def test_summary_values():
         summarize_gradients=True,
         summaries=[extra],
     )
-    with tf.Session(config=cpu_config()) as session:
-        session.run(tf.global_variables_initializer())
-        summary = tf.Summary.FromString(session.run(model.summary_op))
+    summary = tf.Summary.FromString(_values(model.summary_op))
     values = {v.tag: v.simple_value for v in summary.value if v.HasField("simple_value")}
     assert values == {
         "total_loss_1": 3.0,  # TensorFlow's tag, as the op `total_loss` exists already
@@ -335,8 +332,7 @@ def test_summary_values():
 def test_model_without_summaries():
     """Losses are always summarized, so `summary_op` exists even for the barest model."""
     model = deploy(LogicalDevices(), lambda: tf.losses.add_loss(tf.constant(2.0)))
-    with tf.Session() as session:
-        summary = tf.Summary.FromString(session.run(model.summary_op))
+    summary = tf.Summary.FromString(_values(model.summary_op))
     assert [(v.tag, v.simple_value) for v in summary.value] == [("total_loss_1", 2.0)]
 
 
@@ -380,8 +376,6 @@ def test_monitored_session_trains_it(tmp_path):
 def test_training_lowers_the_loss_of_each_golden():
     """Every golden model learns something in 40 steps."""
     for golden in GOLDENS.values():
-        with tf.Graph().as_default():
-            model = deploy(LogicalDevices(num_clones=2), feed_clones(golden, 2), optimizer=SGD(0.1))
-            losses, _ = _run(model, steps=40)
-            assert np.isfinite(losses).all()
-            assert losses[-1] < losses[0], golden.name
+        losses = harness.one_clone(golden, num_clones=2, steps=40).losses
+        assert np.isfinite(losses).all()
+        assert losses[-1] < losses[0], golden.name

@@ -1,6 +1,7 @@
-"""Laws that hold for every golden model, optimizer and kind of variable."""
+"""Laws that hold for every golden model, optimizer, way, feature and kind of variable."""
 
 import functools
+import types
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, slim
 from model_deploy.training import OptimizerOptions, build_optimizer
+from tests import harness, laws
 from tests.goldens import (
     BATCH_LAW_GOLDENS,
     GOLDENS,
@@ -16,6 +18,147 @@ from tests.goldens import (
     cpu_config,
     feed_clones,
 )
+
+# In a few seconds each; the cells that are quick witness for all.
+_QUICK = ("plain", "clipped", "parts")
+
+
+def _cases(cells, is_quick):
+    """Parameters for cells that end with the kind of variables; those that are slow say so."""
+    return [
+        pytest.param(
+            *cell,
+            id="-".join(cell),
+            marks=[
+                *([] if is_quick(*cell) else [pytest.mark.slow]),
+                *([pytest.mark.one_mode] if _is_for_one_mode(cell) else []),
+            ],
+        )
+        for cell in cells
+    ]
+
+
+def _is_for_one_mode(cell):
+    """With `--v1` it is the cells of reference variables that matter, and what has none."""
+    return cell[-1] == "resource" and not any("recurrent tf_keras" in each for each in cell)
+
+
+def _is_quick(way, feature, name, kind):
+    del kind
+    return name in GOLDENS and feature in _QUICK and "repl" not in way
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("way", "feature", "name", "variable_kind"),
+    _cases(laws.CELLS, _is_quick),
+    indirect=["variable_kind"],
+)
+def test_training_ends_where_that_of_one_clone_ends(way, feature, name, variable_kind):
+    """Losses, weights, slots and averages are those of one clone.
+
+    That one has the whole batch in each step, or where updates take turns what each had.
+    """
+    wanted = laws.FEATURES[feature]
+    expected = _expected(way, feature, name, variable_kind)
+    runs = _run(way, wanted, laws.MODELS[name])
+    losses = np.mean([run.losses for run in runs], axis=0)
+    if way == "each replica":
+        losses = _interleaved(runs)
+    np.testing.assert_allclose(losses, expected.losses, rtol=wanted.losses)
+    for run in runs:
+        found, values = _comparable(run.values, way, name), _comparable(expected.values, way, name)
+        harness.assert_close(found, values, wanted.tolerance)
+
+
+def _optimizer(feature):
+    """Plain steps for what is rounded, as sums of rounded gradients drift apart."""
+    return harness.sgd if feature.is_rounded else harness.momentum
+
+
+def _run(way, feature, model):
+    """All replicas after the training."""
+    fields, options = harness.split_settings(feature.settings)
+    make = _optimizer(feature)
+    config = LogicalDevices(num_clones=2, **laws.WAYS[way], **fields)
+    if way == "each clone":
+        return [harness.clones_in_turn(config, model, make, **options)]
+    if config.num_replicas > 1:
+        return harness.train_replicas(config, model, make, **options)
+    target = ""
+    if config.num_ps_tasks:
+        targets = harness.parameter_servers(2)
+        harness.reset(targets)
+        target = targets[0]
+    return [harness.Replica(config, model, make, **options)(target)]
+
+
+def _expected(way, feature, name, kind):
+    """The run of one clone, or of clones that nothing else is asked of, where each normalizes."""
+    wanted = laws.FEATURES[feature]
+    settings = wanted.settings
+    if way in laws.IN_TURN:
+        num_clones = "in turn"
+    elif laws.MODELS[name].batch_law or "sync_batch_norm" in settings:
+        num_clones = 1
+    else:
+        parts = settings.get("accumulate_steps", 1)
+        num_clones = 2 * parts * laws.WAYS[way].get("num_replicas", 1)
+    of_one = tuple((key, settings[key]) for key in wanted.of_one)
+    return _one(num_clones, name, _optimizer(wanted), of_one, kind)
+
+
+@functools.cache
+def _one(num_clones, name, make, of_one, kind):
+    """The run that many are compared with; once for each kind of variables."""
+    del kind
+    model = laws.MODELS[name]
+    if num_clones == "in turn":
+        one = harness.one_in_turn(model, make, **dict(of_one))
+    else:
+        one = harness.one_clone(model, make, num_clones=num_clones, **dict(of_one))
+    return types.SimpleNamespace(losses=one.losses, values=one.values)  # and no graph
+
+
+def _interleaved(runs):
+    """The losses of replicas in the order of their steps."""
+    losses = [iter(run.losses) for run in runs]
+    return [next(losses[index]) for index in harness.TURNS]
+
+
+def _comparable(values, way, name):
+    """Values without the state of the loss scale, and without what is a mean over clones."""
+    is_mean = not laws.MODELS[name].batch_law and way in laws.MEANS
+    left_out = ("loss_scale/", "moving_") if is_mean else ("loss_scale/",)
+    return {key: values[key] for key in values if not any(word in key for word in left_out)}
+
+
+def test_every_two_meet():
+    """The cells have every way, feature, model and kind with every other that it can be had with.
+
+    That is seen here without the function that chooses them.
+    """
+    factors = (laws.WAYS, laws.FEATURES, laws.MODELS, laws.KINDS)
+    for i, first in enumerate(factors):
+        for j, second in list(enumerate(factors))[i + 1 :]:
+            met = {(cell[i], cell[j]) for cell in laws.CELLS}
+            missing = {(one, other) for one in first for other in second} - met
+            for one, other in missing:
+                assert _is_excluded(i, one, j, other), (one, other)
+    assert len(laws.CELLS) == len(set(laws.CELLS))
+
+
+def _is_excluded(i, one, j, other):
+    """Whether there is a reason against each cell that has both."""
+    return all(
+        laws.why_not(way, feature, name, kind)
+        for way in laws.WAYS
+        for feature in laws.FEATURES
+        for name in laws.MODELS
+        for kind in laws.KINDS
+        if (way, feature, name, kind)[i] == one and (way, feature, name, kind)[j] == other
+    )
+
 
 OPTIMIZERS = [
     "adadelta",
@@ -33,97 +176,63 @@ OPTIMIZERS = [
 # With a small epsilon a first step is the sign of the gradient, and where gradients all but cancel
 # that of a rounding error. With that of Adam's options the step is as exact as the gradient.
 SETTINGS = {"adamw_epsilon": 1.0, "lamb_epsilon": 1.0}
-STEPS = 3
-_WEIGHTS = ("weights", "biases", "bias", "table")
+DIVISIONS = {
+    "four clones": {"num_clones": 4},
+    "parts": {"num_clones": 2, "accumulate_steps": 2},
+    "servers": {"num_clones": 2, "num_ps_tasks": 2},
+    "all-reduce": {"num_clones": 2, "all_reduce": True},
+    "replicas": {"num_replicas": 2, "num_ps_tasks": 2, "replicas_to_aggregate": 2},
+}
+_OPTIMIZER_CELLS = laws.covering(
+    [OPTIMIZERS, DIVISIONS, BATCH_LAW_GOLDENS, laws.KINDS], lambda *cell: True
+)
 
 
-def _train(name, num_clones, optimizer="sgd", accumulate_steps=1, **deploy_options):
-    """Losses of each step, and all variables at the end, by name."""
-    config = LogicalDevices(num_clones=num_clones, accumulate_steps=accumulate_steps)
-    with tf.Graph().as_default():
-        tf.set_random_seed(1)
-        model = deploy(
-            config,
-            feed_clones(GOLDENS[name], config.batches_per_step),
-            optimizer=build_optimizer(0.1, OptimizerOptions(optimizer=optimizer, **SETTINGS)),
-            **deploy_options,
-        )
-        with tf.Session(config=cpu_config(num_clones)) as session:
-            session.run(tf.global_variables_initializer())
-            losses = [session.run(model.train_op) for _ in range(STEPS)]
-            values = session.run({v.op.name: v for v in tf.global_variables()})
-    return losses, values
-
-
-def _assert_close(actual, expected):
-    """Weights differ by 1e-6, slots by 1e-5 of the largest value of each variable.
-
-    A variable whose gradients all but cancel has values near 0 that say nothing about
-    rounding: 0.1, a fifth of the largest start value, counts as its least.
-    """
-    assert actual.keys() == expected.keys()
-    weights = [name for name in expected if name.rsplit("/", 1)[-1] in _WEIGHTS]
-    assert weights
-    for name, value in expected.items():
-        limit = (1e-6 if name in weights else 1e-5) * max(np.max(np.abs(value)), 0.1)
-        np.testing.assert_allclose(actual[name], value, rtol=0, atol=limit, err_msg=name)
+def _make(optimizer):
+    return lambda: build_optimizer(0.1, OptimizerOptions(optimizer=optimizer, **SETTINGS))
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
-def test_four_clones_train_as_one_does(name, optimizer, variable_kind):
-    """Four clones on quarters of a batch end where one clone on the whole batch ends."""
-    one_losses, one = _train(name, 1, optimizer)
-    losses, many = _train(name, 4, optimizer)
-    _assert_close(many, one)
-    np.testing.assert_allclose(losses, one_losses, rtol=2e-6)
+@pytest.mark.parametrize(
+    ("optimizer", "division", "name", "variable_kind"),
+    _cases(_OPTIMIZER_CELLS, lambda optimizer, division, name, kind: division == "four clones"),
+    indirect=["variable_kind"],
+)
+def test_optimizers_see_the_whole_batch(optimizer, division, name, variable_kind):
+    """The optimizer's own state moves once per update, by the clipped mean of all gradients."""
+    golden, make = GOLDENS[name], _make(optimizer)
+    config = LogicalDevices(**DIVISIONS[division])
+    expected = harness.one_clone(golden, make, clip_norm=0.5)
+    options = {"make_optimizer": make, "clip_norm": 0.5}
+    if division == "replicas":
+        for run in harness.train_replicas(config, golden, **options):
+            harness.assert_close(run.values, expected.values, slots=1e-5)
+        return
+    targets = harness.parameter_servers(2) if config.num_ps_tasks else [""]
+    harness.reset(filter(None, targets))
+    run = harness.Replica(config, golden, **options)(targets[0])
+    harness.assert_same(run, expected, slots=1e-5)
 
 
 @pytest.mark.gpu
-@pytest.mark.slow
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
-def test_accumulated_gradients_train_as_a_whole_batch_does(name, optimizer, variable_kind):
-    """Two clones that take two quarters each end where one clone on the whole batch ends."""
-    one_losses, one = _train(name, 1, optimizer)
-    losses, many = _train(name, 2, optimizer, accumulate_steps=2)
-    _assert_close(many, one)
-    np.testing.assert_allclose(losses, one_losses, rtol=2e-6)
-
-
-@pytest.mark.gpu
-@pytest.mark.slow
-@pytest.mark.parametrize(("num_clones", "steps"), [(1, 2), (1, 8), (2, 3), (4, 2)])
-@pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
-def test_any_number_of_parts_trains_as_one_does(name, num_clones, steps):
+@pytest.mark.parametrize(
+    ("num_clones", "steps"), [(3, 1), (8, 1), (1, 2), (1, 8), (2, 3), (4, 2)], ids=str
+)
+def test_any_division_trains_as_one_does(num_clones, steps):
     """n clones with k batches each end where one clone on the whole batch ends."""
-    _assert_close(_train(name, num_clones, accumulate_steps=steps)[1], _one_clone(name))
+    golden = GOLDENS["tied_embedding"]
+    config = LogicalDevices(num_clones=num_clones, accumulate_steps=steps)
+    harness.assert_same(harness.Replica(config, golden)(), harness.one_clone(golden))
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("num_clones", [1, 2, 3, 8])
-@pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
-def test_any_number_of_clones_trains_as_one_does(name, num_clones):
-    """n clones on n-ths of a batch end where one clone on the whole batch ends."""
-    _assert_close(_train(name, num_clones)[1], _one_clone(name))
-
-
-@functools.cache
-def _one_clone(name):
-    """All variables after training on one clone."""
-    return _train(name, 1)[1]
-
-
-@pytest.mark.gpu
-@pytest.mark.slow
-@pytest.mark.parametrize("clip_norm", [0.05, 1000.0], ids=["clipping", "not clipping"])
-@pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
-def test_clipped_gradients_do_not_depend_on_clones(name, clip_norm):
-    """The norm that is clipped is that of the whole batch's gradient, summed over parts, too."""
-    expected = _train(name, 1, clip_norm=clip_norm)[1]
-    _assert_close(_train(name, 4, clip_norm=clip_norm)[1], expected)
-    _assert_close(_train(name, 2, clip_norm=clip_norm, accumulate_steps=2)[1], expected)
+@pytest.mark.parametrize("settings", [{}, {"all_reduce": True, "num_clones": 2}], ids=str)
+def test_clipping_changes_what_it_should(settings):
+    """The norm of the table clips the gradients of every golden model."""
+    config = LogicalDevices(**settings)
+    for golden in (GOLDENS[name] for name in BATCH_LAW_GOLDENS):
+        clipped = harness.Replica(config, golden, clip_norm=0.005)()
+        with pytest.raises(AssertionError):
+            harness.assert_same(clipped, harness.one_clone(golden))
 
 
 @pytest.mark.gpu
@@ -178,10 +287,11 @@ def test_total_loss_is_mean_of_clones_plus_regularization(name, num_clones):
 def test_batch_norm_statistics_are_the_first_clones(num_clones, steps, variable_kind):
     """Moving statistics move by the first clone's first batch alone, as the documentation says."""
     golden = GOLDENS["batch_norm"]
-    _, values = _train("batch_norm", num_clones, accumulate_steps=steps)
+    config = LogicalDevices(num_clones=num_clones, accumulate_steps=steps)
+    values = harness.Replica(config, golden)().values
     first = golden.features[: NUM_EXAMPLES // (num_clones * steps)]
     mean, variance = np.zeros(3), np.ones(3)
-    for _ in range(STEPS):  # decay 0.9; the fused kernel gives the unbiased variance
+    for _ in range(harness.STEPS):  # decay 0.9; the fused kernel gives the unbiased variance
         mean = 0.9 * mean + 0.1 * first.mean(axis=0)
         variance = 0.9 * variance + 0.1 * first.var(axis=0, ddof=1)
     np.testing.assert_allclose(values["norm/moving_mean"], mean, rtol=1e-5)

@@ -1,152 +1,45 @@
-"""Gradients and variables cross process borders in 16 bits, are summed in 32, and train as well."""
+"""Gradients and variables cross process borders in 16 bits, and are summed in 32.
 
-import concurrent.futures
-import dataclasses
-import functools
-import itertools
-import threading
+That golden models train as well is in `tests/laws.py`.
+"""
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, describe, graph_walk
-from model_deploy.all_reduce import session_config
-from model_deploy.hooks import session_hooks
-from tests.clusters import start_cluster, start_workers
-from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones, formula
+from tests import harness, laws
+from tests.goldens import GOLDENS, LogicalDevices, cpu_config, formula
 
 SGD = tf.train.GradientDescentOptimizer
 STEPS = 3
 # Largest relative error of a rounding to bfloat16, which has 8 binary digits.
 ROUNDING = 2.0**-8
-WAYS = ("asynchronous", "synchronous", "all_reduce")
-# Servers keep variables when a session ends: each cluster run has its own container for them.
-_containers = map(str, itertools.count())
+_FIELDS = {
+    "asynchronous": {"num_ps_tasks": 2},
+    "synchronous": {"num_ps_tasks": 2},
+    "all_reduce": {"all_reduce": True},
+}
+WAYS = tuple(_FIELDS)
 
 
 def _rounded(values):
     return np.asarray(values, tf.bfloat16.as_numpy_dtype).astype(np.float32)
 
 
-@functools.cache
-def _parameter_servers(num_replicas):
-    return start_cluster(num_workers=num_replicas, num_ps=2)
-
-
-def _all_reduce_workers(num_replicas):
-    """New servers: they keep the shapes of all collective ops."""
-    config = LogicalDevices(num_clones=2, num_replicas=num_replicas, all_reduce=True)
-    return start_workers(num_replicas, session_config(config, cpu_config(2)))
-
-
-class Replica:
-    """A model on one replica, and its session.
-
-    Attributes:
-      model: what `deploy` returned.
-      losses: of each step.
-    """
-
-    def __init__(self, config, model_fn, target, container, **options):
-        self._config, self._target = config, target
-        self._graph = tf.Graph()
-        with self._graph.as_default(), tf.container(container):
-            self.model = deploy(config, model_fn, **options)
-            self._hooks = session_hooks()
-            self._initialize = tf.global_variables_initializer()
-            self._initialize_local = tf.local_variables_initializer()
-            self._variables = {v.op.name: v for v in tf.global_variables()}
-        self.losses = []
-
-    def open(self):
-        """Opens the session; the chief's, or each one that owns variables, initializes them."""
-        proto = cpu_config(2)
-        if self._config.all_reduce:
-            proto = session_config(self._config, proto)
-            proto.isolate_session_state = True
-        self._session = tf.Session(self._target, graph=self._graph, config=proto)
-        if self._config.replica_id == 0 or self.model.owns_variables:
-            self._session.run(self._initialize)
-
-    def start(self):
-        """What `train` does with a new session."""
-        self._session.run(self._initialize_local)
-        for hook in self._hooks:
-            hook.after_create_session(self._session, tf.train.Coordinator())
-
-    def step(self):
-        """Makes a step."""
-        self.losses.append(self._session.run(self.model.train_op))
-
-    def values(self):
-        """All global variables by name."""
-        return self._session.run(self._variables)
-
-    def difference(self):
-        """The largest difference between copies of variables."""
-        return self._session.run(self.model.copies_difference)
-
-    def close(self):
-        """Ends the session."""
-        self._session.close()
-
-
-def _train(way, precision, model_fns, *, steps=STEPS, config=None, rate=0.5, **options):
-    """Trains a replica for each model function; returns losses and variables of each."""
-    num_replicas = len(model_fns)
-    config = dataclasses.replace(
-        config or LogicalDevices(),
-        num_replicas=num_replicas,
-        wire_precision=precision,
-        all_reduce=way == "all_reduce",
-        num_ps_tasks=0 if way == "all_reduce" else 2,
-    )
-    start = _all_reduce_workers if way == "all_reduce" else _parameter_servers
-    targets, container = start(num_replicas), next(_containers)
+def _train(way, precision, model_fns, *, steps=STEPS, rate=0.5, **fields):
+    """The replicas, one for each model function, after their training."""
+    count = len(model_fns)
+    fields.update(_FIELDS[way], num_replicas=count, wire_precision=precision)
     if way == "synchronous":
-        for target in targets:
-            tf.Session.reset(target)  # accumulators are in no container
-        options.setdefault("replicas_to_aggregate", num_replicas)
-    replicas = [
-        Replica(
-            dataclasses.replace(config, replica_id=i),
-            model_fn,
-            target,
-            container,
-            optimizer=SGD(rate),
-            **options,
-        )
-        for i, (model_fn, target) in enumerate(zip(model_fns, targets, strict=True))
-    ]
-    for replica in replicas:
-        replica.open()
-    all_done = threading.Barrier(num_replicas, timeout=60)
-
-    def run(replica):
-        replica.start()
-        for _ in range(steps):
-            replica.step()
-        all_done.wait()
-        values = replica.values()
-        all_done.wait()
-        if way == "all_reduce":
-            assert replica.difference() == 0
-        return replica.losses, values
-
-    try:
-        if way == "asynchronous":  # one after the other, so that two runs do the same
-            for replica in replicas:
-                replica.start()
-            for _ in range(steps):
-                for replica in replicas:
-                    replica.step()
-            return [(replica.losses, replica.values()) for replica in replicas]
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            return list(pool.map(run, replicas))
-    finally:
-        for replica in replicas:
-            replica.close()
+        fields.setdefault("replicas_to_aggregate", count)
+    return harness.train_replicas(
+        LogicalDevices(**fields),
+        model_fns,
+        lambda: SGD(rate),
+        steps=steps,
+        turns=[*range(count)] * steps,
+    )
 
 
 def _towards_targets(row):
@@ -176,47 +69,44 @@ def _towards_targets(row):
 
 
 CLONES = {
-    "one": LogicalDevices(),
-    "called": LogicalDevices(num_clones=2),
-    "copied": LogicalDevices(num_clones=2, copy_clones=True),
-    "accumulated": LogicalDevices(accumulate_steps=2),
+    "one": {},
+    "called": {"num_clones": 2},
+    "copied": {"num_clones": 2, "copy_clones": True},
+    "accumulated": {"accumulate_steps": 2},
 }
 
 
+def _has_copies(way, clones, kind):
+    """Neither all-reduce nor asynchronous clones copy."""
+    del kind
+    return clones != "copied" or way in ("asynchronous", "synchronous")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("clones", CLONES)
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("way", "clones", "variable_kind"),
+    laws.covering([WAYS, CLONES, laws.KINDS], _has_copies),
+    indirect=["variable_kind"],
+)
 def test_values_of_few_digits_train_to_the_same_bits(way, clones, variable_kind):
     """What 16 bits can hold is not changed: losses and variables are those of 32 bits."""
-    config = CLONES[clones]
-    if way == "all_reduce" and config.copy_clones:
-        pytest.skip("all-reduce does not copy clones")
     model_fns = [_towards_targets(row) for row in (1, 2)]
     exact, narrow = (
-        _train(way, precision, model_fns, config=config) for precision in ("float32", "bfloat16")
+        _train(way, precision, model_fns, **CLONES[clones]) for precision in ("float32", "bfloat16")
     )
-    for (losses, values), (expected_losses, expected) in zip(narrow, exact, strict=True):
-        assert losses == expected_losses
-        assert losses[-1] < losses[0]
-        assert values.keys() == expected.keys()
-        for name, value in expected.items():
-            assert values[name].dtype == value.dtype
-            np.testing.assert_array_equal(values[name], value, err_msg=name)
+    for run, expected in zip(narrow, exact, strict=True):
+        harness.assert_equal(run, expected)
+        assert run.losses[-1] < run.losses[0]
 
 
 def test_backups():
     """With one gradient per update a replica alone goes on: 3 steps leave 1/8 of the way."""
-    target = _parameter_servers(2)[0]
-    tf.Session.reset(target)
-    config = LogicalDevices(num_replicas=2, num_ps_tasks=2, wire_precision="bfloat16")
-    options = {"optimizer": SGD(0.5), "replicas_to_aggregate": 1}
-    replica = Replica(config, _towards_targets(1), target, next(_containers), **options)
-    replica.open()
-    replica.start()
-    for _ in range(STEPS):
-        replica.step()
-    values = replica.values()
-    replica.close()
+    config = LogicalDevices(
+        num_replicas=2, num_ps_tasks=2, wire_precision="bfloat16", replicas_to_aggregate=1
+    )
+    targets = harness.parameter_servers(2)
+    harness.reset(targets)
+    values = harness.Replica(config, _towards_targets(1), lambda: SGD(0.5))(targets[0]).values
     np.testing.assert_array_equal(values["small"], np.array([0, 1, 2]) * 7 / 8)
     np.testing.assert_array_equal(values["table"][[1, 2]], [[7 / 8] * 2, [0, 0]])
 
@@ -245,9 +135,8 @@ def test_each_gradient_is_rounded_once(way):
 
     By all-reduce their sum is rounded once more.  Nothing else is.
     """
-    [(_, values), _] = _train(
-        way, "bfloat16", [_slopes_model(0), _slopes_model(1)], steps=1, rate=1.0
-    )
+    model_fns = [_slopes_model(0), _slopes_model(1)]
+    values = _train(way, "bfloat16", model_fns, steps=1, rate=1.0)[0].values
     share = 1 if way == "asynchronous" else 0.5
     for name, shape in (("big", [200, 100]), ("small", [7]), ("other", [9])):
         slopes = [_slopes(seed, shape) for seed in (0, 1)]
@@ -279,25 +168,21 @@ def test_sums_are_made_in_32_bits(way):
         return model_fn
 
     model_fns = [with_slope(slope) for slope in (256, 1, 1)]
-    replicas = _train(way, "bfloat16", model_fns, steps=1, rate=3.0)
-    for _, values in replicas:
-        np.testing.assert_array_equal(values["big"], np.full([200, 100], -258.0))
-        np.testing.assert_array_equal(values["small"], [0.0, -258.0])
+    for run in _train(way, "bfloat16", model_fns, steps=1, rate=3.0):
+        np.testing.assert_array_equal(run.values["big"], np.full([200, 100], -258.0))
+        np.testing.assert_array_equal(run.values["small"], [0.0, -258.0])
 
 
 def _worker_session():
-    [target] = _parameter_servers(1)
-    return tf.Session(target, config=cpu_config(2))
+    """A session of a worker, in which all variables start anew."""
+    [target] = harness.parameter_servers(1)
+    harness.reset([target])
+    session = tf.Session(target, config=cpu_config(2))
+    session.run(tf.global_variables_initializer())
+    return session
 
 
-@pytest.fixture
-def own_variables(graph):
-    """Variables of the test's graph are no other graph's."""
-    with tf.container(next(_containers)):
-        yield
-
-
-def test_what_update_ops_write_back_is_exact(own_variables, variable_kind):
+def test_what_update_ops_write_back_is_exact(variable_kind):
     """Averages that the worker computes from what it reads keep all their digits.
 
     The weight and its average start from 1/3; the gradient is 0.  So is what is written back
@@ -322,7 +207,6 @@ def test_what_update_ops_write_back_is_exact(own_variables, variable_kind):
     config = LogicalDevices(num_clones=2, num_ps_tasks=2, wire_precision="bfloat16")
     model = deploy(config, model_fn, optimizer=SGD(1.0))
     with _worker_session() as session:
-        session.run(tf.global_variables_initializer())
         [seen, _] = session.run([weight_seen[0], model.train_op])
         session.run(model.train_op)
         values = session.run({v.op.name: v for v in tf.global_variables()})
@@ -344,46 +228,10 @@ def test_batch_norm_statistics_are_exact(way):
         else:
             for half in halves:
                 mean = 0.9 * mean + 0.1 * half.mean(axis=0)
-    for _, values in _train(way, "bfloat16", _parts("batch_norm", 2)):
+    for run in _train(way, "bfloat16", [GOLDENS["batch_norm"]] * 2):
         # Synchronous replicas update them in any order.
         tolerance = 1e-6 if way != "synchronous" else 0.1 * np.abs(mean).max()
-        np.testing.assert_allclose(values["norm/moving_mean"], mean, rtol=0, atol=tolerance)
-
-
-def _parts(name, num_replicas, batches_per_step=1):
-    """For each replica a model function that gets its part of a golden's examples."""
-
-    def part(replica_id):
-        feed = []
-
-        def model_fn():
-            if not feed:
-                feed.append(feed_clones(GOLDENS[name], num_replicas * batches_per_step))
-                for _ in range(replica_id * batches_per_step):
-                    with tf.Graph().as_default():
-                        feed[0]()
-            return feed[0]()
-
-        return model_fn
-
-    return [part(i) for i in range(num_replicas)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", GOLDENS)
-@pytest.mark.parametrize("way", WAYS)
-def test_goldens_train_as_in_32_bits(way, name):
-    """Losses go down, and are those of 32 bits but for roundings."""
-    exact, narrow = (
-        _train(way, precision, _parts(name, 2, 2), config=LogicalDevices(num_clones=2), rate=0.1)
-        for precision in ("float32", "bfloat16")
-    )
-    for (losses, values), (expected_losses, expected) in zip(narrow, exact, strict=True):
-        np.testing.assert_allclose(losses, expected_losses, rtol=8 * ROUNDING)
-        assert values.keys() == expected.keys()
-        for variable, value in expected.items():
-            limit = 8 * ROUNDING * max(np.max(np.abs(value)), 0.1)
-            np.testing.assert_allclose(values[variable], value, atol=limit, err_msg=variable)
+        np.testing.assert_allclose(run.values["norm/moving_mean"], mean, rtol=0, atol=tolerance)
 
 
 def _crossing(model):
@@ -416,27 +264,29 @@ def _model_of_all_kinds():
         tf.losses.add_loss(tf.cast(tf.reduce_sum(value), tf.float32))
 
 
-@pytest.mark.parametrize("clones", CLONES)
-@pytest.mark.parametrize("way", ["asynchronous clones", "asynchronous", "synchronous"])
+_ON_SERVERS = {
+    "asynchronous clones": {"asynchronous": True},
+    "asynchronous": {},
+    "synchronous": {"replicas_to_aggregate": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("way", "clones", "variable_kind"),
+    laws.covering([_ON_SERVERS, CLONES, laws.KINDS], _has_copies),
+    indirect=["variable_kind"],
+)
 def test_half_of_the_bytes_cross(way, clones, variable_kind):
     """What is trained in float32 takes half of its bytes, both ways; all else is as it was.
 
     The report of the placement says so.
     """
-    options = {}
-    if way == "synchronous":
-        options = {"replicas_to_aggregate": 1}
-    if way == "asynchronous clones":
-        options = {"asynchronous": True}
-    if clones == "copied" and options.get("asynchronous"):
-        pytest.skip("asynchronous clones are not copied")
     sizes, reports = {}, {}
     for precision in ("float32", "bfloat16"):
-        config = dataclasses.replace(
-            CLONES[clones], num_ps_tasks=2, num_replicas=2, wire_precision=precision
-        )
+        fields = {**CLONES[clones], **_ON_SERVERS[way], "wire_precision": precision}
+        config = LogicalDevices(num_ps_tasks=2, num_replicas=2, **fields)
         with tf.Graph().as_default():
-            model = deploy(config, _model_of_all_kinds, optimizer=SGD(0.5), **options)
+            model = deploy(config, _model_of_all_kinds, optimizer=SGD(0.5))
             crossing = _crossing(model).values()
             by_type = {}
             for tensor in crossing:
@@ -465,7 +315,7 @@ def _bytes_between_jobs(report):
     )
 
 
-def test_evaluation_is_exact(own_variables, variable_kind):
+def test_evaluation_is_exact(variable_kind):
     """A second deployment in the graph, for evaluation, sees all digits of the variables."""
     third = np.float32(1 / 3)
     config = LogicalDevices(num_clones=2, num_ps_tasks=2, wire_precision="bfloat16")
@@ -478,7 +328,6 @@ def test_evaluation_is_exact(own_variables, variable_kind):
         model = deploy(config, model_fn, optimizer=SGD(0.0))
         evaluation = deploy(config, model_fn)
     with _worker_session() as session:
-        session.run(tf.global_variables_initializer())
         losses = session.run([model.train_op, evaluation.total_loss])
     assert losses == [2 * _rounded(third), 2 * third]
     assert "wire" not in str(describe(evaluation))
@@ -495,5 +344,5 @@ def test_the_loss_of_all_reduce_is_exact():
         return model_fn
 
     losses = np.array([1 / 3, 1 / 7], np.float32)
-    for seen, _ in _train("all_reduce", "bfloat16", [with_loss(loss) for loss in losses], steps=1):
-        assert seen == pytest.approx([losses.mean()], rel=1e-6)
+    for run in _train("all_reduce", "bfloat16", [with_loss(loss) for loss in losses], steps=1):
+        assert run.losses == pytest.approx([losses.mean()], rel=1e-6)

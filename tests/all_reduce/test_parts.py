@@ -5,10 +5,10 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, all_reduce, deploy, random_by_step, slim
-from model_deploy.hooks import session_hooks
 from model_deploy.updating import note_gate
+from tests import harness
 
-SHARES, STEPS = 4, 3
+SHARES = 4
 
 
 def _model_fn():
@@ -32,56 +32,35 @@ def _config(**settings):
     return DeploymentConfig(clone_on_cpu=True, all_reduce=True, **settings)
 
 
-def _session(config):
-    session = tf.Session(config=all_reduce.session_config(config))
-    session.run(tf.global_variables_initializer())
-    session.run(tf.local_variables_initializer())
-    for hook in session_hooks():
-        hook.after_create_session(session, None)
-    return session
-
-
-def _values(session):
-    return {v.op.name: session.run(v) for v in tf.global_variables()}
-
-
 def _run(**settings):
     """Losses and variables after some steps."""
     config = _config(**settings)
-    with tf.Graph().as_default():
-        tf.set_random_seed(1)
-        optimizer = tf.train.MomentumOptimizer(0.05, 0.9)
-        model = deploy(config, random_by_step(_model_fn), optimizer=optimizer, clip_norm=5.0)
-        with _session(config) as session:
-            losses = [session.run(model.train_op) for _ in range(STEPS)]
-            return losses, _values(session)
+    make = lambda: tf.train.MomentumOptimizer(0.05, 0.9)  # noqa: E731
+    return harness.Replica(config, _model_fn, make, by_step=True, clip_norm=5.0)()
 
 
 @pytest.mark.parametrize(("num_clones", "parts"), [(2, 2), (4, 1)])
 def test_division_changes_nothing(num_clones, parts):
     """Clones and parts give losses, weights, slots and statistics of all parts in one clone."""
-    expected_losses, expected = _run(accumulate_steps=SHARES, global_parts=SHARES)
-    losses, found = _run(num_clones=num_clones, accumulate_steps=parts, global_parts=parts)
-    np.testing.assert_allclose(losses, expected_losses, rtol=1e-6)
-    assert sorted(found) == sorted(expected)
-    for name, value in expected.items():
-        np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=2e-6, err_msg=name)
+    expected = _run(accumulate_steps=SHARES, global_parts=SHARES)
+    run = _run(num_clones=num_clones, accumulate_steps=parts, global_parts=parts)
+    np.testing.assert_allclose(run.losses, expected.losses, rtol=1e-6)
+    assert sorted(run.values) == sorted(expected.values)
+    for name, value in expected.values.items():
+        np.testing.assert_allclose(run.values[name], value, rtol=1e-5, atol=2e-6, err_msg=name)
 
 
 def test_share_of_a_replica():
     """A replica alone that has half of the parts gives half of the gradients and of the loss."""
-    with tf.Graph().as_default():
-        config = _config(accumulate_steps=1, global_parts=2, first_part=1)
-        weight = []
 
-        def model_fn():
-            weight.append(tf.get_variable("weight", [], initializer=tf.zeros_initializer()))
-            tf.losses.add_loss(3 + 4 * weight[0])
+    def model_fn():
+        weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
+        tf.losses.add_loss(3 + 4 * weight)
 
-        model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(1.0))
-        with _session(config) as session:
-            assert session.run(model.train_op) == 1.5
-            assert session.run(weight[0]) == -2.0
+    config = _config(accumulate_steps=1, global_parts=2, first_part=1)
+    run = harness.Replica(config, model_fn, lambda: harness.sgd(1.0))(steps=1)
+    assert run.losses == [1.5]
+    assert run.values["weight"] == -2.0
 
 
 def test_step_that_is_given_up():
@@ -106,14 +85,16 @@ def test_step_that_is_given_up():
             optimizer=tf.train.AdamOptimizer(0.05),
             update_ops=[lambda: averages.apply(tf.trainable_variables())],
         )
-        with _session(config) as session:
-            before = _values(session)
+        everything = {v.op.name: v for v in tf.global_variables()}
+        with tf.Session(config=all_reduce.session_config(config)) as session:
+            harness.start(session)
+            before = session.run(everything)
             with pytest.raises(tf.errors.OpError, match="given up"):
                 session.run(model.train_op)
-            for name, value in _values(session).items():
+            for name, value in session.run(everything).items():
                 np.testing.assert_array_equal(value, before[name], err_msg=name)
             session.run(model.train_op)
-            after = _values(session)
+            after = session.run(everything)
             changed = [name for name in before if np.any(before[name] != after[name])]
             assert {"global_step", "BatchNorm/moving_mean"} < set(changed)
             assert any("ExponentialMovingAverage" in name for name in changed)

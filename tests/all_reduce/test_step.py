@@ -1,7 +1,7 @@
-"""Training by all-reduce equals training without, on clones, on replicas and on both."""
+"""All-reduce: copies of the variables, what is common to all replicas, and what is refused.
 
-import concurrent.futures
-import dataclasses
+That it trains as one clone does is in `tests/laws.py`.
+"""
 
 import numpy as np
 import pytest
@@ -10,67 +10,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy import DeploymentConfig, deploy, graph_walk, slim
 from model_deploy.all_reduce import session_config
 from model_deploy.hooks import session_hooks
-from tests.clusters import start_workers
-from tests.goldens import (
-    BATCH_LAW_GOLDENS,
-    GOLDENS,
-    LogicalDevices,
-    cpu_config,
-    feed_clones,
-    formula,
-)
-
-STEPS = 3
-
-
-class Run:
-    """A golden model on one replica.
-
-    Attributes:
-      losses: of each step.
-      values: of all global variables at the end, by name.
-      difference: between the copies, at the end; None without all-reduce.
-    """
-
-    def __init__(self, config, name="linear", make_optimizer=None, **options):
-        self.graph = tf.Graph()
-        self.config = config
-        self.losses = []
-        optimizer = (make_optimizer or (lambda: tf.train.GradientDescentOptimizer(0.1)))()
-        with self.graph.as_default():
-            model_fn = feed_clones(GOLDENS[name], config.batches_per_step * config.num_replicas)
-            for _ in range(config.replica_id * config.batches_per_step):
-                with tf.Graph().as_default():
-                    model_fn()  # takes a part of the batch that is another replica's
-            self.model = deploy(config, model_fn, optimizer=optimizer, **options)
-
-    def __call__(self, target="", steps=STEPS):
-        """Trains; returns itself."""
-        proto = session_config(self.config, cpu_config(self.config.num_clones))
-        proto.isolate_session_state = True  # servers keep variables of earlier sessions
-        with self.graph.as_default(), tf.Session(target, config=proto) as session:
-            start(session)
-            self.losses += [session.run(self.model.train_op) for _ in range(steps)]
-            self.values = session.run({v.op.name: v for v in tf.global_variables()})
-            difference = self.model.copies_difference
-            self.difference = None if difference is None else session.run(difference)
-        return self
-
-
-def start(session):
-    """What `train` does with a new session."""
-    session.run(tf.global_variables_initializer())
-    session.run(tf.local_variables_initializer())
-    for hook in session_hooks():
-        hook.after_create_session(session, None)
-
-
-def _assert_same(actual, expected, tolerance=1e-6):
-    np.testing.assert_allclose(actual.losses, expected.losses, rtol=2e-6)
-    assert actual.values.keys() == expected.values.keys()
-    for name, value in expected.values.items():
-        limit = tolerance * max(np.max(np.abs(value)), 0.1)
-        np.testing.assert_allclose(actual.values[name], value, rtol=0, atol=limit, err_msg=name)
+from tests import harness
+from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones, formula
 
 
 def _config(num_clones, **options):
@@ -78,87 +19,19 @@ def _config(num_clones, **options):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("num_clones", "parts"), [(3, 1), (2, 3), (1, 2)])
-@pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
-def test_clones_train_as_one_on_the_whole_batch(name, num_clones, parts, variable_kind):
-    """Clones, of parts or not, end where one clone on the whole batch ends, with equal copies."""
-    run = Run(_config(num_clones, accumulate_steps=parts), name)()
-    _assert_same(run, Run(LogicalDevices(), name)())
-    assert run.difference == 0
-
-
-@pytest.fixture(scope="module")
-def workers():
-    """Targets of two workers, each with two devices."""
-    config = LogicalDevices(num_clones=2, num_replicas=2, all_reduce=True)
-    return start_workers(2, session_config(config, cpu_config(2)))
-
-
-def _run_replicas(workers, name, num_clones, **options):
-    """The runs of both replicas, at the same time."""
-    config = LogicalDevices(num_clones=num_clones, num_replicas=2, all_reduce=True)
-    runs = [Run(dataclasses.replace(config, replica_id=i), name, **options) for i in range(2)]
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        return list(pool.map(lambda run, target: run(target), runs, workers))
-
-
-@pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("num_clones", [1, 2])
-@pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
-def test_replicas_train_as_one_on_the_whole_batch(workers, name, num_clones):
-    """Two replicas, of one or two clones, end where one clone on the whole batch ends."""
-    first, second = _run_replicas(workers, name, num_clones)
-    expected = Run(LogicalDevices(), name)()
-    _assert_same(first, expected)
-    _assert_same(second, expected)
-    assert first.difference == second.difference == 0
-
-
-OPTIMIZERS = {
-    "momentum": lambda: tf.train.MomentumOptimizer(0.1, 0.9),
-    "adam": lambda: tf.train.AdamOptimizer(0.01),
-    "adagrad": lambda: tf.train.AdagradOptimizer(0.1),
-}
-
-
-@pytest.mark.gpu
-@pytest.mark.slow
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_optimizers_keep_their_state_by_clone(optimizer, variable_kind):
-    """Slots and powers of beta are those of one clone, for dense and sparse gradients."""
-    make = OPTIMIZERS[optimizer]
-    run = Run(_config(2), "embedding", make)()
-    _assert_same(run, Run(LogicalDevices(), "embedding", make)(), 1e-5)
-    assert run.difference == 0
-
-
-@pytest.mark.gpu
-@pytest.mark.slow
-def test_clipped_by_the_norm_of_the_whole_batch(workers):
-    """The norm that is clipped is that of the mean over clones and replicas."""
-    runs = _run_replicas(workers, "embedding", 2, clip_norm=0.005)
-    expected = Run(LogicalDevices(), "embedding", clip_norm=0.005)()
-    for run in runs:
-        _assert_same(run, expected)
-    unclipped = Run(LogicalDevices(), "embedding")()
-    assert not np.allclose(expected.values["table"], unclipped.values["table"])
-
-
-@pytest.mark.gpu
-@pytest.mark.slow
-@pytest.mark.parametrize("num_clones", [1, 2])
-def test_batch_norm_statistics_are_the_mean_of_all_clones(workers, num_clones):
+def test_batch_norm_statistics_are_the_mean_of_all_clones(num_clones):
     """Moving statistics follow the batches of all clones of all replicas, and stay equal."""
     parts = np.split(GOLDENS["batch_norm"].features, 2 * num_clones)
     mean, variance = np.zeros(3), np.ones(3)
-    for _ in range(STEPS):  # decay 0.9; the fused kernel gives the unbiased variance
+    for _ in range(harness.STEPS):  # decay 0.9; the fused kernel gives the unbiased variance
         mean = 0.9 * mean + 0.1 * np.mean([part.mean(axis=0) for part in parts], axis=0)
         variance = 0.9 * variance + 0.1 * np.mean([p.var(axis=0, ddof=1) for p in parts], axis=0)
-    for run in _run_replicas(workers, "batch_norm", num_clones):
+    config = _config(num_clones, num_replicas=2)
+    for run in harness.train_replicas(config, GOLDENS["batch_norm"]):
         np.testing.assert_allclose(run.values["norm/moving_mean"], mean, rtol=1e-5)
         np.testing.assert_allclose(run.values["norm/moving_variance"], variance, rtol=1e-5)
-        assert run.difference == 0
 
 
 @pytest.mark.gpu
@@ -172,73 +45,52 @@ def test_counters_that_are_not_trained_stay_equal():
         count = tf.get_variable("count", [], tf.int64, tf.zeros_initializer(), trainable=False)
         tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, tf.assign_add(count, next(values)))
 
-    model = deploy(_config(2), model_fn, optimizer=tf.train.GradientDescentOptimizer(1.0))
-    with tf.Session(config=cpu_config(2)) as session:
-        start(session)
-        session.run(model.train_op)
-        assert session.run(tf.global_variables("count")) == [5]
-        assert session.run(model.copies_difference) == 0
+    model = deploy(_config(2), model_fn, optimizer=harness.sgd(1.0))
+    _, values = harness.run_steps(model, [*tf.global_variables("count"), model.copies_difference])
+    assert values == [5, 0]
 
 
 @pytest.mark.gpu
 @pytest.mark.slow
-def test_moving_averages_are_those_of_one_clone(workers):
+def test_moving_averages_are_those_of_one_clone():
     """Averages of variables see the updated values, and are equal on all replicas."""
 
-    def options():
-        averages = tf.train.ExponentialMovingAverage(0.5)
-        return {"update_ops": [lambda: averages.apply(tf.trainable_variables())]}
+    def average():
+        return tf.train.ExponentialMovingAverage(0.5).apply(tf.trainable_variables())
 
-    runs = [
-        Run(_config(2, num_replicas=2, replica_id=i), "slim_mlp", **options()) for i in range(2)
-    ]
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        list(pool.map(lambda run, target: run(target), runs, workers))
-    expected = Run(LogicalDevices(), "slim_mlp", **options())()
-    for run in runs:
-        _assert_same(run, expected)
-        assert run.difference == 0
+    golden, options = GOLDENS["slim_mlp"], {"update_ops": [average]}
+    expected = harness.one_clone(golden, **options)
+    for run in harness.train_replicas(_config(2, num_replicas=2), golden, **options):
+        harness.assert_same(run, expected)
 
 
-def test_the_chief_gives_the_start_values(workers):
+def test_the_chief_gives_the_start_values():
     """Replicas that start from other values train from those of the chief."""
 
     def model_fn():
-        table = tf.get_variable("table", [4, 3], initializer=tf.random_normal_initializer())
+        table = tf.get_variable("table", [4, 3], initializer=tf.random_normal_initializer(seed=7))
         tf.losses.add_loss(0.0 * tf.reduce_sum(table))
 
-    values = []
+    config = _config(2, num_replicas=2)
+    replicas = harness.replicas_of(config, model_fn, harness.momentum)
+    variables, changes = [], []
+    for i, replica in enumerate(replicas):
+        with replica.graph.as_default():
+            everything = [*tf.global_variables(), *tf.local_variables()]
+            variables.append([v.read_value() for v in everything])
+            # Whatever the initializers say, the second replica has other values.
+            changes.append([tf.assign(v, v + tf.cast(100 + i, v.dtype)) for v in everything])
 
-    def run(replica):
-        with tf.Graph().as_default():
-            tf.set_random_seed(replica)
-            config = _config(2, num_replicas=2, replica_id=replica)
-            model = deploy(config, model_fn, optimizer=tf.train.MomentumOptimizer(0.1, 0.9))
-            hooks, step = session_hooks(), tf.train.get_global_step()
-            set_step = tf.assign(step, 100 + replica)
-            variables = [v.read_value() for v in (*tf.global_variables(), *tf.local_variables())]
-            everything = tf.global_variables_initializer(), tf.local_variables_initializer()
-            graph = tf.get_default_graph()
+    def train(replica):
+        session, i = replica.session, replica.config.replica_id
+        session.run(replica.initialize_local)
+        session.run(changes[i])
+        before = session.run(variables[i])
+        replica.start()
+        return before, session.run(variables[i])
 
-        def train(target):
-            proto = session_config(config, cpu_config(2))
-            proto.isolate_session_state = True
-            with tf.Session(target, graph=graph, config=proto) as session:
-                for op in (*everything, set_step):
-                    session.run(op)
-                before = session.run(variables)
-                for hook in hooks:
-                    hook.after_create_session(session, None)
-                after = session.run(variables)
-                assert session.run(step) == 100
-                assert session.run(model.copies_difference) == 0
-            return before, after
-
-        return train
-
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        values = list(pool.map(lambda train, target: train(target), [run(0), run(1)], workers))
-    (chief_before, chief), (other_before, other) = values
+    with harness.opened(replicas, harness.all_reduce_workers(2)):
+        (chief_before, chief), (other_before, other) = harness.together(train, replicas)
     assert not np.array_equal(chief_before[1], other_before[1])
     for before, first, second in zip(chief_before, chief, other, strict=True):
         np.testing.assert_array_equal(first, before)
@@ -246,31 +98,26 @@ def test_the_chief_gives_the_start_values(workers):
 
 
 @pytest.mark.slow
-def test_monitored_sessions(workers):
+def test_monitored_sessions():
     """Where each replica initializes its own variables, hooks make monitored sessions train."""
-    runs = [Run(_config(2, num_replicas=2, replica_id=i), "slim_mlp") for i in (0, 1)]
+    golden = GOLDENS["slim_mlp"]
+    replicas = harness.replicas_of(_config(2, num_replicas=2), golden)
 
-    def train(run, target):
-        proto = session_config(run.config, cpu_config(2))
-        proto.isolate_session_state = True
-        assert run.model.owns_variables
+    def train(replica, target):
+        assert replica.model.owns_variables
+        last = tf.train.StopAtStepHook(last_step=harness.STEPS)
         with (
-            run.graph.as_default(),
+            replica.graph.as_default(),
             tf.train.MonitoredTrainingSession(
-                target,
-                is_chief=True,
-                hooks=[*session_hooks(), tf.train.StopAtStepHook(last_step=STEPS)],
-                config=proto,
+                target, is_chief=True, hooks=[*replica.hooks, last], config=replica.proto
             ) as session,
         ):
             while not session.should_stop():
-                run.losses.append(session.run(run.model.train_op))
+                replica.losses.append(session.run(replica.model.train_op))
 
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        list(pool.map(train, runs, workers))
-    expected = Run(LogicalDevices(), "slim_mlp")()
-    for run in runs:
-        np.testing.assert_allclose(run.losses, expected.losses, rtol=2e-6)
+    harness.together(train, replicas, harness.all_reduce_workers(2))
+    for replica in replicas:
+        np.testing.assert_allclose(replica.losses, harness.one_clone(golden).losses, rtol=2e-6)
 
 
 def _names(path):
@@ -282,35 +129,27 @@ def _names(path):
 @pytest.mark.parametrize("name", ["slim_mlp", "batch_norm", "embedding"])
 def test_checkpoints_are_those_without_all_reduce(name, tmp_path, variable_kind):
     """Names and shapes are the same, and a normal deployment's checkpoint starts all copies."""
-    paths, values = [], []
-    for config in (LogicalDevices(num_clones=2), _config(2)):
-        run = Run(config, name, lambda: tf.train.AdamOptimizer(0.01))
-        with run.graph.as_default(), tf.Session(config=cpu_config(2)) as session:
-            saver = tf.train.Saver()
-            start(session)
-            if paths:
-                saver.restore(session, paths[0])
-                for hook in session_hooks():
-                    hook.after_create_session(session, None)
-                assert session.run(run.model.copies_difference) == 0
-            session.run(run.model.train_op)
-            if not paths:
-                paths.append(saver.save(session, str(tmp_path / "normal")))
-                session.run(run.model.train_op)  # the step that follows the checkpoint
-            else:
-                paths.append(saver.save(session, str(tmp_path / "all_reduce")))
-            values.append(session.run({v.op.name: v for v in tf.global_variables()}))
+    first, second = (
+        harness.Replica(config, GOLDENS[name], harness.adam)
+        for config in (LogicalDevices(num_clones=2), _config(2))
+    )
+    paths = [str(tmp_path / each) for each in ("first", "second")]
+    first(steps=1, save=paths[0])
+    first(steps=1, restore=paths[0])
+    second(steps=1, restore=paths[0], save=paths[1])
     assert _names(paths[0]) == _names(paths[1])
-    for variable, value in values[0].items():
-        if "moving" not in variable:  # the mean of both clones, not those of the first
-            limit = 1e-5 * max(np.max(np.abs(value)), 0.1)
-            np.testing.assert_allclose(values[1][variable], value, atol=limit, err_msg=variable)
+    found, expected = (
+        # The mean of both clones, not those of the first.
+        {key: run.values[key] for key in run.values if "moving" not in key}
+        for run in (second, first)
+    )
+    harness.assert_close(found, expected, 1e-5)
 
 
 @pytest.mark.gpu
 def test_local_initializers_copy_what_was_restored():
     """Without the hook, too, copies start from the first clone's values, slots included."""
-    run = Run(_config(3), "slim_mlp", lambda: tf.train.MomentumOptimizer(0.1, 0.9))
+    run = harness.Replica(_config(3), GOLDENS["slim_mlp"], harness.momentum)
     with run.graph.as_default(), tf.Session(config=cpu_config(3)) as session:
         session.run(tf.global_variables_initializer())
         changed = [tf.assign_add(v, tf.ones_like(v)) for v in tf.global_variables()]
@@ -322,9 +161,9 @@ def test_local_initializers_copy_what_was_restored():
 @pytest.mark.gpu
 def test_differences_between_copies_show():
     """The check finds the one number that is not equal, whatever its sign."""
-    run = Run(_config(3), "slim_mlp")
+    run = harness.Replica(_config(3), GOLDENS["slim_mlp"])
     with run.graph.as_default(), tf.Session(config=cpu_config(3)) as session:
-        start(session)
+        harness.start(session)
         [copied] = [v for v in tf.local_variables() if v.op.name == "clone_1/hidden/weights"]
         for change, total in ((0.5, 0.5), (-2.0, 1.5)):
             session.run(tf.assign_add(copied, tf.one_hot([0] + [-1] * 5, 5) * change))
@@ -333,7 +172,7 @@ def test_differences_between_copies_show():
 
 def test_copies_are_on_their_clones_devices(variable_kind):
     """Each clone has all variables and slots on its device; only the first clone's are saved."""
-    run = Run(_config(3), "slim_mlp", lambda: tf.train.MomentumOptimizer(0.1, 0.9))
+    run = harness.Replica(_config(3), GOLDENS["slim_mlp"], harness.momentum)
     with run.graph.as_default():
         saved = {v.op.name: v.device for v in tf.global_variables()}
         assert saved.pop("global_step") == "/device:CPU:0"
@@ -367,11 +206,9 @@ def test_sparse_gradients_stay_sparse(variable_kind):
 
     model = deploy(_config(4), model_fn, optimizer=Spy(1.0))
     assert sum(isinstance(gradient, tf.IndexedSlices) for gradient in seen) == 4
-    with tf.Session(config=cpu_config(4)) as session:
-        start(session)
-        session.run(model.train_op)
-        table, bias = session.run(tf.trainable_variables())
-        assert session.run(model.copies_difference) == 0
+    fetches = [*tf.trainable_variables(), model.copies_difference]
+    _, [table, bias, difference] = harness.run_steps(model, fetches)
+    assert difference == 0
     np.testing.assert_array_equal(table, -np.outer([1, 1, 0, 2], [1, 1]))
     assert bias == -4
 
@@ -385,45 +222,35 @@ def test_dense_and_sparse_gradients_of_one_variable():
         table = tf.get_variable("table", [3], initializer=tf.zeros_initializer())
         tf.losses.add_loss(2 * tf.reduce_sum(next(uses)(table)))
 
-    model = deploy(_config(2), model_fn, optimizer=tf.train.GradientDescentOptimizer(1.0))
-    with tf.Session(config=cpu_config(2)) as session:
-        start(session)
-        session.run(model.train_op)
-        assert session.run(tf.trainable_variables()[0]).tolist() == [-1, -1, -3]
-        assert session.run(model.copies_difference) == 0
+    model = deploy(_config(2), model_fn, optimizer=harness.sgd(1.0))
+    fetches = [*tf.trainable_variables(), model.copies_difference]
+    _, [table, difference] = harness.run_steps(model, fetches)
+    assert table.tolist() == [-1, -1, -3]
+    assert difference == 0
 
 
 @pytest.mark.gpu
 def test_variables_in_parts():
-    """Each part of a partitioned variable has its copies."""
+    """Each part of a partitioned variable has its copies; a gradient of w / 2 halves it at 1."""
 
     def model_fn():
         partitioner = tf.fixed_size_partitioner(2)
         weights = tf.get_variable("weights", [4], partitioner=partitioner, initializer=formula)
         tf.losses.mean_squared_error(tf.zeros([4]), tf.convert_to_tensor(weights))
 
-    model = deploy(_config(2), model_fn, optimizer=tf.train.GradientDescentOptimizer(1.0))
-    names = {v.op.name for v in tf.local_variables()}
+    run = harness.Replica(_config(2), model_fn, lambda: harness.sgd(1.0))
+    names = {v.op.name for v in run.graph.get_collection(tf.GraphKeys.LOCAL_VARIABLES)}
     assert names == {"clone_1/weights/part_0", "clone_1/weights/part_1"}
-    with tf.Session(config=cpu_config(2)) as session:
-        start(session)
-        before = session.run(tf.trainable_variables())
-        session.run(model.train_op)
-        after = session.run(tf.trainable_variables())
-        assert session.run(model.copies_difference) == 0
-    for old, new in zip(before, after, strict=True):
-        np.testing.assert_allclose(new, old / 2, rtol=1e-6)  # gradient of the mean of 4: w / 2
+    start = run(steps=0).values
+    for name, value in run(steps=1).values.items():
+        if name != "global_step":
+            np.testing.assert_allclose(value, start[name] / 2, rtol=1e-6)
 
 
 def test_summaries_need_no_other_replica():
     """A chief that runs the summaries alone waits for nobody."""
     config = _config(1, num_replicas=2)
-    model = deploy(
-        config,
-        feed_clones(GOLDENS["slim_mlp"], 1),
-        optimizer=tf.train.GradientDescentOptimizer(0.1),
-        summarize_gradients=True,
-    )
+    model = harness.Replica(config, GOLDENS["slim_mlp"], summarize_gradients=True).model
     needed = graph_walk.ancestors([model.summary_op.op], control_inputs=True)
     assert not [op for op in needed if op.type.startswith("Collective")]
     needed = graph_walk.ancestors([model.train_op.op], control_inputs=True)
@@ -437,7 +264,7 @@ def test_summaries_of_what_is_not_trained():
         used, _ = (tf.get_variable(name, [2]) for name in ("used", "unused"))
         tf.losses.add_loss(tf.reduce_sum(used**2))
 
-    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    optimizer = harness.sgd()
     deploy(_config(2), model_fn, optimizer=optimizer, summarize_gradients=True)
     names = [tensor.op.name for tensor in tf.get_collection(tf.GraphKeys.SUMMARIES)]
     assert [name for name in names if "gradient" in name] == ["used/gradient", "used/gradient_norm"]
@@ -445,11 +272,7 @@ def test_summaries_of_what_is_not_trained():
 
 def test_small_gradients_travel_together():
     """A step of the four variables of a network is one collective op per clone."""
-    model = deploy(
-        _config(2),
-        feed_clones(GOLDENS["slim_mlp"], 2),
-        optimizer=tf.train.GradientDescentOptimizer(0.1),
-    )
+    model = harness.Replica(_config(2), GOLDENS["slim_mlp"]).model
     needed = graph_walk.ancestors([model.train_op.op], control_inputs=True)
     ops = [op for op in needed if op.type.startswith("Collective")]
     assert len(ops) == 2
@@ -459,7 +282,8 @@ def test_small_gradients_travel_together():
 @pytest.mark.gpu
 def test_one_clone_alone_needs_no_exchange():
     """All-reduce over one clone of one replica is plain training."""
-    _assert_same(Run(_config(1), "slim_mlp")(), Run(LogicalDevices(), "slim_mlp")())
+    golden = GOLDENS["slim_mlp"]
+    harness.assert_same(harness.Replica(_config(1), golden)(), harness.one_clone(golden))
 
 
 def test_training_and_evaluation_in_one_graph():
@@ -467,14 +291,14 @@ def test_training_and_evaluation_in_one_graph():
     model = deploy(
         _config(2),
         feed_clones(GOLDENS["slim_mlp"], 2),
-        optimizer=tf.train.GradientDescentOptimizer(0.1),
+        optimizer=harness.sgd(),
     )
     with tf.variable_scope(tf.get_variable_scope(), reuse=True):
         one = deploy(LogicalDevices(), feed_clones(GOLDENS["slim_mlp"], 1))
         two = deploy(_config(2), feed_clones(GOLDENS["slim_mlp"], 2))
     assert len(session_hooks()) == 1
     with tf.Session(config=cpu_config(2)) as session:
-        start(session)
+        harness.start(session)
         before = session.run(one.total_loss)
         session.run(model.train_op)
         losses = session.run([one.total_loss, two.total_loss])
@@ -482,28 +306,39 @@ def test_training_and_evaluation_in_one_graph():
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
-def test_variables_made_outside_are_an_error():
-    """A variable that clones would share says so, by name."""
+def _of_outside():
     with tf.device("/device:CPU:0"):
         outside = tf.get_variable("outside", [], initializer=tf.ones_initializer())
-    with pytest.raises(ValueError, match=r"must make its variables, .* got outside made elsewhere"):
-        deploy(
-            _config(2),
-            lambda: tf.losses.add_loss(1.0 * outside),
-            optimizer=tf.train.GradientDescentOptimizer(0.1),
-        )
+    return lambda: tf.losses.add_loss(1.0 * outside)
 
 
-def test_using_another_clones_variable_is_an_error():
-    """A clone that holds on to the first clone's variable says so, by name."""
+def _of_the_first_clone():
     first = []
 
     def model_fn():
-        first.append(tf.get_variable("weight", [], initializer=tf.ones_initializer()))
+        first.append(tf.get_variable("weight", []))
         tf.losses.add_loss(1.0 * first[0])
 
-    with pytest.raises(ValueError, match="clone 1 must use its own copy of weight, got that of"):
-        deploy(_config(2), model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+    return model_fn
+
+
+def _of_nothing():
+    tf.get_variable("unused", [])
+    return lambda: tf.losses.add_loss(tf.constant(1.0))
+
+
+@pytest.mark.parametrize(
+    ("make_model_fn", "message"),
+    [
+        (_of_outside, r"must make its variables, .* got outside made elsewhere"),
+        (_of_the_first_clone, "clone 1 must use its own copy of weight, got that of"),
+        (_of_nothing, "depend on at least one variable to train, got none"),
+    ],
+)
+def test_variables_that_are_not_the_clones_own(make_model_fn, message):
+    """A variable that clones would share says so, by name; and each clone has to have one."""
+    with pytest.raises(ValueError, match=message):
+        deploy(_config(2), make_model_fn(), optimizer=harness.sgd())
 
 
 def test_optimizers_that_differ_by_clone_are_an_error():
@@ -519,34 +354,20 @@ def test_optimizers_that_differ_by_clone_are_an_error():
             return super().apply_gradients(*args, **kwargs)
 
     with pytest.raises(ValueError, match="same variables for each clone, got state for clone 1"):
-        deploy(_config(2), feed_clones(GOLDENS["linear"], 2), optimizer=Odd(0.1))
-
-
-def test_a_loss_without_variables_is_an_error():
-    """There must be something to train."""
-    tf.get_variable("unused", [])
-    with pytest.raises(ValueError, match="depend on at least one variable to train, got none"):
-        deploy(
-            _config(2),
-            lambda: tf.losses.add_loss(tf.constant(1.0)),
-            optimizer=tf.train.GradientDescentOptimizer(0.1),
-        )
+        harness.Replica(_config(2), GOLDENS["linear"], lambda: Odd(0.1))
 
 
 def test_a_missing_device_is_an_error():
     """Clones that soft placement would put on one device do not wait for each other."""
-    deploy(
-        DeploymentConfig(num_clones=2, clone_on_cpu=True, all_reduce=True),
-        feed_clones(GOLDENS["linear"], 2),
-        optimizer=tf.train.GradientDescentOptimizer(0.1),
-    )
+    config = DeploymentConfig(num_clones=2, clone_on_cpu=True, all_reduce=True)
+    deploy(config, feed_clones(GOLDENS["linear"], 2), optimizer=harness.sgd())
     proto = cpu_config(1)
     proto.allow_soft_placement = True
     with (
         tf.Session(config=proto) as session,
         pytest.raises(ValueError, match=r"each clone, got no /device:CPU:1 among .*/device:CPU:0"),
     ):
-        start(session)
+        harness.start(session)
 
 
 def test_session_config():

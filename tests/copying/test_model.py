@@ -16,77 +16,11 @@ from model_deploy import (
     random_by_step,
     slim,
 )
-from tests import copies
-from tests.goldens import GOLDENS, NUM_CLASSES, Golden, LogicalDevices, cpu_config, formula
+from tests import copies, harness, laws
+from tests.copying.models import ALL
+from tests.goldens import GOLDENS, LogicalDevices, cpu_config, formula
 
-STEPS = 3
 SGD = tf.train.GradientDescentOptimizer
-
-
-def _dropout(features, labels):
-    net = slim.fully_connected(features, 5, weights_initializer=formula, scope="hidden")
-    net = slim.dropout(net, 0.5, scope="dropout")
-    net = tf.nn.dropout(net, rate=0.25)
-    logits = slim.fully_connected(net, NUM_CLASSES, weights_initializer=formula, scope="logits")
-    tf.losses.sparse_softmax_cross_entropy(labels, logits)
-    tf.summary.histogram("logits", logits)
-
-
-def _condition(features, labels):
-    weights = tf.get_variable("weights", [6, 1], initializer=formula)
-    sums = tf.matmul(features, weights)
-    positive = tf.reduce_sum(sums) > 0
-    predictions = tf.cond(positive, lambda: tf.square(sums), lambda: tf.exp(sums) - sums)
-    with tf.control_dependencies([tf.debugging.assert_all_finite(predictions, "not finite")]):
-        tf.losses.mean_squared_error(tf.cast(labels, tf.float32)[:, tf.newaxis], predictions)
-    tf.add_to_collection("mine", {"sums": sums, "ops": (positive.op, 3)})
-
-
-def _nested_loops(features, labels):
-    weights = tf.get_variable("weights", [6, 6], initializer=formula)
-
-    def outer(i, state):
-        def inner(j, state):
-            return j + 1, tf.tanh(tf.matmul(state, weights))
-
-        return i + 1, tf.while_loop(lambda j, _: j < 2, inner, (0, state))[1] + features
-
-    _, state = tf.while_loop(lambda i, _: i < 2, outer, (0, features))
-    state = tf.map_fn(lambda row: tf.reduce_sum(row * row), state)
-    tf.losses.mean_squared_error(tf.cast(labels, tf.float32), state)
-
-
-_MLP = GOLDENS["slim_mlp"]
-_MORE = {
-    name: Golden(name, _MLP.features, _MLP.labels, model_fn)
-    for name, model_fn in (
-        ("dropout", _dropout),
-        ("condition", _condition),
-        ("nested_loops", _nested_loops),
-    )
-}
-ALL = GOLDENS | _MORE
-
-
-def _build(golden, copy, num_clones=3, accumulate_steps=1, **options):
-    config = LogicalDevices(
-        num_clones=num_clones, copy_clones=copy, accumulate_steps=accumulate_steps
-    )
-    model = deploy(
-        config,
-        lambda batches: golden.model_fn(*next(batches)),
-        [copies.batches_of(golden, config.batches_per_step)],
-        optimizer=tf.train.MomentumOptimizer(0.1, 0.9),
-        **options,
-    )
-    return tf.get_default_graph(), model
-
-
-def _train(graph, model, num_clones=3):
-    with graph.as_default(), tf.Session(config=cpu_config(num_clones)) as session:
-        session.run(tf.global_variables_initializer())
-        losses = [session.run(model.train_op) for _ in range(STEPS)]
-        return losses, session.run({v.op.name: v for v in tf.global_variables()})
 
 
 def _both(build):
@@ -99,40 +33,45 @@ def _both(build):
     return results
 
 
+_CLONES = {"clones": (3, 1), "parts": (1, 3), "clones with parts": (2, 2)}
+
+
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "clones", [(3, 1), (1, 3), (2, 2)], ids=["clones", "parts", "clones with parts"]
+    ("name", "clones", "variable_kind"),
+    laws.covering([ALL, _CLONES, laws.KINDS], lambda *cell: True),
+    indirect=["variable_kind"],
 )
-@pytest.mark.parametrize("name", list(ALL))
 def test_copies_are_what_calls_build(name, clones, variable_kind):
     """The graphs and collections are the same, and so are losses and weights, to the last bit."""
-    golden = ALL[name]
-    called, copied = _both(lambda copy: _build(golden, copy, *clones, summarize_gradients=True))
-    assert copies.nodes(copied[0]) == copies.nodes(called[0])
-    assert copies.collections(copied[0]) == copies.collections(called[0])
+    num_clones, steps = _CLONES[clones]
+    called, copied = (
+        harness.Replica(
+            LogicalDevices(num_clones=num_clones, accumulate_steps=steps, copy_clones=copy),
+            ALL[name],
+            harness.momentum,
+            summarize_gradients=True,
+        )
+        for copy in (False, True)
+    )
+    assert copies.nodes(copied.graph) == copies.nodes(called.graph)
+    assert copies.collections(copied.graph) == copies.collections(called.graph)
     if name != "dropout":
-        expected_losses, expected = _train(*called)
-        losses, weights = _train(*copied)
-        assert losses == expected_losses
-        assert weights.keys() == expected.keys()
-        for key, value in expected.items():
-            np.testing.assert_array_equal(weights[key], value, err_msg=key)
+        harness.assert_equal(copied(), called())
 
 
 @pytest.mark.parametrize("options", [{"num_ps_tasks": 2}, {"clone_on_cpu": True}, {}])
 def test_copies_are_placed_as_calls_are(options, variable_kind):
     """With parameter servers, on GPUs and on one CPU, each op has the device that a call gives."""
 
-    def build(copy):
-        config = DeploymentConfig(num_clones=2, copy_clones=copy, **options)
-        golden = GOLDENS["batch_norm"]
-        batches = copies.batches_of(golden, 2)
-        deploy(config, lambda b: golden.model_fn(*next(b)), [batches], optimizer=SGD(0.1))
-        return copies.nodes(tf.get_default_graph())
-
-    called, copied = _both(build)
-    assert copied == called
+    called, copied = (
+        harness.Replica(
+            DeploymentConfig(num_clones=2, copy_clones=copy, **options), GOLDENS["batch_norm"]
+        )
+        for copy in (False, True)
+    )
+    assert copies.nodes(copied.graph) == copies.nodes(called.graph)
 
 
 def test_model_fn_is_called_once():
@@ -318,9 +257,9 @@ def test_training_batches_are_the_clones_own(variable_kind):
         model = deploy(config, model_fn, [batches], optimizer=SGD(0.1))
         graph = tf.get_default_graph()
         with tf.Session(config=cpu_config(4)) as session:
-            session.run(tf.global_variables_initializer())
+            harness.start(session)
             session.run(batches.initializer)
-            return copies.nodes(graph), [session.run(model.train_op) for _ in range(STEPS)]
+            return copies.nodes(graph), [session.run(model.train_op) for _ in range(3)]
 
     called, copied = _both(build)
     assert {k: v["device"] for k, v in copied[0].items()} == {
@@ -341,9 +280,7 @@ def test_what_leaves_the_scope_is_copied():
 
         config = LogicalDevices(num_clones=2, copy_clones=copy)
         model = deploy(config, model_fn, optimizer=SGD(0.25))
-        with tf.Session(config=cpu_config(2)) as session:
-            session.run(tf.global_variables_initializer())
-            losses = [session.run(model.train_op) for _ in range(2)]
+        losses, _ = harness.run_steps(model, steps=2)
         return copies.collections(tf.get_default_graph()), losses
 
     called, copied = _both(build)
@@ -411,9 +348,7 @@ def test_a_variable_made_by_the_optimizer_is_shared():
 
     config = LogicalDevices(num_clones=2, copy_clones=True)
     model = deploy(config, model_fn, optimizer=Scaling(0.1))
-    with tf.Session(config=cpu_config(2)) as session:
-        session.run(tf.global_variables_initializer())
-        assert session.run(model.train_op) > 0
+    assert harness.run_steps(model)[0] > [0]
 
 
 def _words(golden, num_clones):
@@ -435,7 +370,7 @@ def test_partitioned_variables_are_shared(variable_kind):
                 [_words(golden, 2)],
                 optimizer=SGD(0.1),
             )
-        return _train(tf.get_default_graph(), model, 2)
+        return harness.run_steps(model, {v.op.name: v for v in tf.global_variables()}, 3)
 
     (expected_losses, expected), (losses, weights) = _both(build)
     assert losses == expected_losses

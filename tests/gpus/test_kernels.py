@@ -10,8 +10,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy, gpus, internals
-from tests import copies
-from tests.goldens import GOLDENS, feed_clones
+from tests import harness
+from tests.goldens import GOLDENS
 
 needs_gpu_kernels = pytest.mark.skipif(
     internals.gpu_kernels("MatMul") is None, reason="this TensorFlow was built without GPUs"
@@ -33,14 +33,11 @@ _READS = {"ReadVariableOp", "ResourceGather", "VariableV2", "Gather", "GatherV2"
 
 def _deploy(name, **options):
     """A golden model on two GPUs that need not exist."""
-    config = DeploymentConfig(num_clones=2, **options)
-    optimizer = tf.train.AdamOptimizer(0.1)
-    if config.copy_clones:
-        batches = copies.batches_of(GOLDENS[name], config.batches_per_step)
-        return deploy(
-            config, lambda it: GOLDENS[name].model_fn(*next(it)), [batches], optimizer=optimizer
-        )
-    return deploy(config, feed_clones(GOLDENS[name], config.batches_per_step), optimizer=optimizer)
+    return harness.Replica(
+        DeploymentConfig(num_clones=2, **options),
+        GOLDENS[name],
+        lambda: tf.train.AdamOptimizer(0.1),
+    ).graph
 
 
 def _check_placement(graph):
@@ -59,25 +56,23 @@ def _check_placement(graph):
         and op.outputs[0].dtype.is_floating
     }
     assert on_cpu <= _READS
-    summaries = tf.get_collection(tf.GraphKeys.SUMMARIES)
+    summaries = graph.get_collection(tf.GraphKeys.SUMMARIES)
     assert not any(gpus.is_gpu(each.op.device) for each in summaries)
 
 
 @needs_gpu_kernels
 @pytest.mark.parametrize("way", list(WAYS))
 @pytest.mark.parametrize("name", list(GOLDENS))
-def test_clones_compute_on_their_gpus_what_can_run_there(name, way, graph):
+def test_clones_compute_on_their_gpus_what_can_run_there(name, way):
     """A golden model, whatever the way to train, is on GPUs but for what has no kernel there."""
-    _deploy(name, **WAYS[way])
-    _check_placement(graph)
+    _check_placement(_deploy(name, **WAYS[way]))
 
 
 @needs_gpu_kernels
 @pytest.mark.parametrize("name", [name for name in GOLDENS if name != "loop"])
-def test_reference_variables(name, graph, variable_kind):
+def test_reference_variables(name, variable_kind):
     """So is one of reference variables; loops of TensorFlow 1 have ops of their own."""
-    _deploy(name)
-    _check_placement(graph)
+    _check_placement(_deploy(name))
 
 
 @needs_gpu_kernels

@@ -78,6 +78,7 @@ def test_out_of_memory_says_what_to_try():
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_tensorflow_says_so_when_memory_is_used_up():
     """More than any machine has is what TensorFlow calls so; it tries for 10 seconds."""
     too_much = tf.fill(tf.placeholder_with_default([1 << 45], [1]), 1.0)

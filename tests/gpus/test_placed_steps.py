@@ -3,9 +3,9 @@
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import deploy, gpus
-from tests import devices
-from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
+from model_deploy import gpus
+from tests import devices, harness
+from tests.goldens import GOLDENS, LogicalDevices, cpu_config
 
 WAYS = {
     "together": {},
@@ -19,6 +19,14 @@ WAYS = {
 _TIED_TO_VARIABLES = ("Read", "Assign", "Resource", "Gather", "Apply", "Var")
 
 
+def _placed(name, **options):
+    """A golden model on two clones, and where its ops run."""
+    config = LogicalDevices(num_clones=2, **options)
+    run = harness.Replica(config, GOLDENS[name], lambda: tf.train.AdamOptimizer(0.1))
+    with run.graph.as_default():
+        return run, _partitions(run.model, config)
+
+
 def _partitions(model, config):
     """Device of each node of a step, as TensorFlow has divided it; names are those of the graph."""
     proto = devices.session_config(config.num_clones)
@@ -27,8 +35,7 @@ def _partitions(model, config):
     options = tf.RunOptions(output_partition_graphs=True)
     trace = tf.RunMetadata()
     with tf.Session(config=proto) as session:
-        session.run(tf.global_variables_initializer())
-        session.run(tf.local_variables_initializer())  # copies, which start from these
+        harness.start(session)
         session.run(model.train_op, options=options, run_metadata=trace)
     return {node.name: node.device for graph in trace.partition_graphs for node in graph.node}
 
@@ -41,19 +48,14 @@ def _kind_and_index(device):
 @pytest.mark.gpu
 @pytest.mark.parametrize("way", list(WAYS))
 @pytest.mark.parametrize("name", list(GOLDENS))
-def test_no_op_is_moved(name, way, graph):
+def test_no_op_is_moved(name, way):
     """Each op of a step runs on the device that it asks for, without soft placement.
 
     What asks for none is tied to a variable, and is beside it.
     """
-    config = LogicalDevices(num_clones=2, **WAYS[way])
-    model = deploy(
-        config,
-        feed_clones(GOLDENS[name], config.batches_per_step),
-        optimizer=tf.train.AdamOptimizer(0.1),
-    )
-    placed = _partitions(model, config)
-    asked = {op.name: op for op in graph.get_operations()}
+    run, placed = _placed(name, **WAYS[way])
+    config = run.config
+    asked = {op.name: op for op in run.graph.get_operations()}
     ran = [asked[name] for name in placed if name in asked]
     assert len(ran) > 30
     moved = [
@@ -70,13 +72,11 @@ def test_no_op_is_moved(name, way, graph):
 
 @pytest.mark.needs_gpu
 @pytest.mark.parametrize("name", list(GOLDENS))
-def test_nothing_of_a_clone_computes_on_the_cpu(name, graph):
+def test_nothing_of_a_clone_computes_on_the_cpu(name):
     """On GPUs, what the CPU does in a clone's scope is to read variables."""
-    config = LogicalDevices(num_clones=2)
-    model = deploy(config, feed_clones(GOLDENS[name], 2), optimizer=tf.train.AdamOptimizer(0.1))
-    placed = _partitions(model, config)
+    run, placed = _placed(name)
     on_cpu = {
-        graph.get_operation_by_name(name).type
+        run.graph.get_operation_by_name(name).type
         for name, device in placed.items()
         if name.startswith("clone_") and not gpus.is_gpu(device)
         if not name.rpartition("/")[2].startswith("_")

@@ -3,18 +3,17 @@
 import io
 import os
 
-import numpy as np
 import pytest
-import tensorflow.compat.v1 as tf
 
 import train_image_classifier as script
-from model_deploy import DeploymentConfig, deploy, training
+from model_deploy import DeploymentConfig, training
 from model_deploy.cluster import Cluster, ClusterOptions, own_gpus
 from model_deploy.commands import parse_options
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.task import task_gpus
 from model_deploy.processes import visible_gpus
-from tests.goldens import BATCH_LAW_GOLDENS, GOLDENS, cpu_config, feed_clones
+from tests import harness
+from tests.goldens import BATCH_LAW_GOLDENS, GOLDENS
 from tests.launch.programs import program
 
 RULES = [
@@ -87,41 +86,33 @@ class SumsOnCPUs(DeploymentConfig):
         return super().clone_device(clone_index).replace("GPU", "CPU")
 
 
-def _train(name, **options):
-    config = SumsOnCPUs(num_clones=4, **options)
-    with tf.Graph().as_default() as graph:
-        model = deploy(config, feed_clones(GOLDENS[name], 4), optimizer=tf.train.AdamOptimizer(0.1))
-        sums = {
-            op.name.removesuffix("/sum_grads"): op.device
-            for op in graph.get_operations()
-            if op.type == "AddN" and op.name.endswith("/sum_grads")
-        }
-        with tf.Session(config=cpu_config(4)) as session:
-            session.run(tf.global_variables_initializer())
-            losses = [session.run(model.train_op) for _ in range(3)]
-            values = session.run({v.op.name: v for v in tf.global_variables()})
-    return sums, losses, values
+def _run(name, **options):
+    """The run, and the device of each sum of gradients."""
+    run = harness.Replica(SumsOnCPUs(num_clones=4, **options), GOLDENS[name], harness.adam)
+    sums = {
+        op.name.removesuffix("/sum_grads"): op.device
+        for op in run.graph.get_operations()
+        if op.type == "AddN" and op.name.endswith("/sum_grads")
+    }
+    return run(), sums
 
 
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_sums_on_the_devices_of_clones_train_as_on_the_cpu(name):
     """Shared sums of gradients are the same sums, each on the device that had the least to do."""
-    of_cpu, losses, values = _train(name)
-    of_clones, losses_of_clones, values_of_clones = _train(name, aggregate_on="gpu")
+    plain, of_cpu = _run(name)
+    run, of_clones = _run(name, aggregate_on="gpu")
     assert set(of_cpu.values()) <= {"/device:CPU:0"}
     assert of_clones.keys() == of_cpu.keys()
     expected = {f"/device:CPU:{i}" for i in range(min(4, len(of_clones)))}
     assert set(of_clones.values()) == expected
-    assert losses_of_clones == losses
-    for variable, value in values.items():
-        np.testing.assert_array_equal(values_of_clones[variable], value, err_msg=variable)
+    harness.assert_equal(run, plain)
 
 
 def test_sums_on_gpus_ask_for_gpus():
     """In the graph the sums of dense gradients are on the GPUs of the clones, rows on the CPU."""
     config = DeploymentConfig(num_clones=2, aggregate_on="gpu")
-    deploy(config, feed_clones(GOLDENS["embedding"], 2), optimizer=tf.train.AdamOptimizer(0.1))
-    graph = tf.get_default_graph()
+    graph = harness.Replica(config, GOLDENS["embedding"], harness.adam).graph
     devices = {op.name: op.device for op in graph.get_operations() if op.name.endswith("sum_grads")}
     assert devices == {
         "table/sum_grads": "/device:CPU:0",

@@ -67,13 +67,12 @@ def test_fit(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("library", ["keras", "tf_keras"])
 @pytest.mark.parametrize(
-    "settings",
+    ("library", "settings"),
     [
-        pytest.param({}, id="called"),
-        pytest.param({"copy_clones": True}, id="copied"),
-        pytest.param({"all_reduce": True}, id="all-reduce"),
+        pytest.param("keras", {}, id="called"),
+        pytest.param("tf_keras", {"copy_clones": True}, id="copied"),
+        pytest.param("keras", {"all_reduce": True}, id="all-reduce"),
     ],
 )
 def test_predict(library, settings, tmp_path):

@@ -1,20 +1,16 @@
-"""Tiny Keras models of each form, in Keras 3 and tf-keras, and what training them gives."""
+"""Tiny Keras models of each form, in Keras 3 and tf-keras."""
 
-import dataclasses
+import functools
+import itertools
 
 import keras
-import numpy as np
 import tensorflow.compat.v1 as tf
 import tf_keras
 
-from model_deploy import deploy, internals, random_by_step
-from model_deploy.all_reduce import session_config
-from model_deploy.hooks import session_hooks
-from tests.copies import batches_of
-from tests.goldens import GOLDENS, NUM_CLASSES, Golden, LogicalDevices, cpu_config, formula
+from model_deploy import internals
+from tests.goldens import GOLDENS, NUM_CLASSES, Golden, formula
 
 KERASES = {"keras": keras, "tf_keras": tf_keras}
-STEPS = 3
 _MLP, _IMAGES = GOLDENS["slim_mlp"], GOLDENS["convolution"]
 
 
@@ -137,134 +133,51 @@ def recurrent(library):
 
 
 _WORDS = GOLDENS["embedding"]
-# Those that give the same on parts of a batch as on the whole one.
-_BY_BATCH = {"mlp": (mlp, _MLP), "recurrent": (recurrent, _WORDS)}
-_OTHERS = {
+_FORMS = {
+    "mlp": (mlp, _MLP),
+    "recurrent": (recurrent, _WORDS),
     "residual": (residual, _IMAGES),
     "subclassed": (subclassed, _MLP),
     "dropping": (dropping, _MLP),
 }
-
-GOLDENS_OF = {name: golden for name, (_, golden) in {**_BY_BATCH, **_OTHERS}.items()}
-
-
-@dataclasses.dataclass(frozen=True)
-class Model:
-    """A Keras model and its examples.
-
-    Attributes:
-      make: makes it.
-      golden: has the examples.
-      made: where: `inside` of `model_fn`, or `before` it.
-    """
-
-    make: object
-    golden: Golden
-    made: str
-
-    def model_fn(self, config, seen=None):
-        """A function of an iterator over batches, for `deploy`; `seen` gets the models it calls."""
-        made = []
-        if self.made == "before":
-            with tf.device(config.variables_device()):
-                made.append(self.make())
-
-        def model_fn(batches):
-            features, labels = next(batches)
-            model = made[0] if made else self.make()
-            logits = model(features, training=True)
-            if seen is not None:
-                seen.append(model)
-            tf.losses.sparse_softmax_cross_entropy(labels, logits)
-            return logits
-
-        return model_fn
+# Those that give the same on parts of a batch as on the whole one.
+_BY_BATCH = ("mlp", "recurrent")
+GOLDENS_OF = {name: golden for name, (_, golden) in _FORMS.items()}
 
 
-def _models(table):
-    return {
-        f"{name} {library} {made}": Model(lambda m=make, k=KERASES[library]: m(k), golden, made)
-        for name, (make, golden) in table.items()
-        for library in KERASES
-        for made in ("inside", "before")
-    }
+def _prepare(make, made, config, seen=None):
+    """A `model_fn` with a Keras model that is made `inside` of it, or `before`; `seen` gets it."""
+    keras.utils.set_random_seed(1)
+    models = []
+    if made == "before":
+        with internals.fresh_names(), tf.device(config.variables_device()):
+            models.append(make())
+
+    def model_fn(features, labels):
+        model = models[0] if models else make()
+        logits = model(features, training=True)
+        if seen is not None:
+            seen.append(model)
+        tf.losses.sparse_softmax_cross_entropy(labels, logits)
+        return logits
+
+    return model_fn
 
 
-BATCH_LAW_MODELS = _models(_BY_BATCH)
-MODELS = {**BATCH_LAW_MODELS, **_models(_OTHERS)}
+def _golden(name, library, made):
+    make, golden = _FORMS[name]
+    prepare = functools.partial(_prepare, functools.partial(make, KERASES[library]), made)
+    full_name = f"{name} {library} {made}"
+    batch_law = name in _BY_BATCH
+    return Golden(
+        full_name, golden.features, golden.labels, None, batch_law=batch_law, prepare=prepare
+    )
 
 
-def adam():
-    """Adam whose first steps are no mere signs of gradients, which may all but cancel."""
-    return tf.train.AdamOptimizer(0.02, epsilon=1e-2)
-
-
-class Run:
-    """A model of one replica.
-
-    Attributes:
-      graph: holds it.
-      model: what `deploy` returned.
-      losses: of each step.
-      values: of all global variables at the end, by name.
-    """
-
-    def __init__(self, model, num_clones=1, make_optimizer=adam, by_step=False, **options):
-        ways = {name: options.pop(name) for name in list(options) if name in _OF_DEPLOY}
-        self.config = LogicalDevices(num_clones=num_clones, **options)
-        self.losses = []
-        self.graph = tf.Graph()
-        parts = self.config.batches_per_step * self.config.num_replicas
-        with self.graph.as_default():
-            tf.set_random_seed(1)
-            keras.utils.set_random_seed(1)
-            batches = batches_of(model.golden, parts)
-            for _ in range(self.config.replica_id * self.config.batches_per_step):
-                next(batches)  # of another replica
-            with internals.fresh_names():
-                model_fn = model.model_fn(self.config)
-            model_fn = random_by_step(model_fn) if by_step else model_fn
-            self.model = deploy(
-                self.config, model_fn, [batches], optimizer=make_optimizer(), **ways
-            )
-            self.variables = {v.op.name: v for v in tf.global_variables()}
-            self.saver = tf.train.Saver(max_to_keep=None)
-
-    def __call__(self, target="", steps=STEPS, restore=None, save=None):
-        """Trains; returns itself."""
-        proto = session_config(self.config, cpu_config(max(4, self.config.num_clones)))
-        proto.isolate_session_state = True  # servers keep variables of earlier sessions
-        with self.graph.as_default(), tf.Session(target, config=proto) as session:
-            session.run(tf.global_variables_initializer())
-            session.run(tf.local_variables_initializer())
-            if restore:
-                self.saver.restore(session, restore)
-            for hook in session_hooks():
-                hook.after_create_session(session, None)
-            self.losses += [session.run(self.model.train_op) for _ in range(steps)]
-            self.values = session.run(self.variables)
-            if save:
-                self.saver.save(session, save, write_meta_graph=False)
-            if self.config.all_reduce:
-                assert session.run(self.model.copies_difference) == 0
-        return self
-
-
-_OF_DEPLOY = ("asynchronous", "replicas_to_aggregate", "clip_norm", "variables_to_train")
-
-
-def assert_same(run, expected, tolerance=1e-6):
-    """Losses and all variables agree, slots and averages among them."""
-    np.testing.assert_allclose(run.losses, expected.losses, rtol=2e-6)
-    assert run.values.keys() == expected.values.keys()
-    for name, value in expected.values.items():
-        limit = tolerance * max(np.max(np.abs(value)), 0.1)
-        np.testing.assert_allclose(run.values[name], value, rtol=0, atol=limit, err_msg=name)
-
-
-def assert_equal(run, expected):
-    """Losses and all variables are the same to the last bit."""
-    np.testing.assert_array_equal(run.losses, expected.losses)
-    assert run.values.keys() == expected.values.keys()
-    for name, value in expected.values.items():
-        np.testing.assert_array_equal(run.values[name], value, err_msg=name)
+# By form, library, and where the model is made.
+MODELS = {
+    golden.name: golden
+    for golden in itertools.starmap(
+        _golden, itertools.product(_FORMS, KERASES, ("inside", "before"))
+    )
+}

@@ -7,14 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, internals
-from tests.copies import batches_of
-from tests.goldens import LogicalDevices, cpu_config
+from tests import harness
+from tests.goldens import LogicalDevices
 from tests.keras_layers.fit import RATE, STEPS
 from tests.keras_layers.models import MODELS
 
@@ -49,16 +48,12 @@ def _of_fit():
 def test_ten_steps(name, made):
     """The same model on the same batches ends with the same weights and averages."""
     model, seen, config = MODELS[f"{name} {made}"], [], LogicalDevices()
+    model_fn = model.prepare(config, seen)
+    batch = [tf.constant(model.features), tf.constant(model.labels)]
     optimizer = tf.train.MomentumOptimizer(RATE, 0.9)
-    keras.utils.set_random_seed(1)
-    with internals.fresh_names():
-        model_fn = model.model_fn(config, seen)
-    deploy_model = deploy(config, model_fn, [batches_of(model.golden, 1)], optimizer=optimizer)
-    with tf.Session(config=cpu_config(1)) as session:
-        session.run(tf.global_variables_initializer())
-        for _ in range(STEPS):
-            session.run(deploy_model.train_op)
-        found = session.run([internals.tf_variable(each) for each in seen[0].weights])
+    trained = deploy(config, model_fn, batch, optimizer=optimizer)
+    weights = [internals.tf_variable(each) for each in seen[0].weights]
+    _, found = harness.run_steps(trained, weights, STEPS)
     expected = _of_fit()[name]
     assert len(found) == len(expected)
     for variable, value, wanted in zip(seen[0].weights, found, expected, strict=True):

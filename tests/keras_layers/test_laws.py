@@ -1,70 +1,92 @@
-"""The laws of deployment hold for Keras models, whichever way and wherever they are made."""
+"""Copied Keras models give the bits of called ones, and runs that go on those of whole runs.
 
-import functools
+That any division of a batch trains them as one clone does is in `tests/laws.py`.
+"""
 
+import numpy as np
 import pytest
 
-from tests.keras_layers.models import BATCH_LAW_MODELS, MODELS, Run, assert_equal, assert_same
+from tests import harness, laws
+from tests.goldens import LogicalDevices
+from tests.keras_layers.models import MODELS
 
-# The quick witnesses; the rest of each table is slow.
-_QUICK = ("mlp keras inside", "mlp tf_keras before", "dropping keras inside")
-_OPTIONS = [
-    {},
-    pytest.param({"accumulate_steps": 2}, marks=pytest.mark.slow),
-    pytest.param({"all_reduce": True}, marks=pytest.mark.slow),
-]
-
-
-def _cases(models):
-    return [pytest.param(name, marks=() if name in _QUICK else pytest.mark.slow) for name in models]
+# Form, library and where the model is made, each with each.
+_PARTS = [sorted(set(column)) for column in zip(*(name.split() for name in MODELS), strict=True)]
+# The quick witnesses; the others are slow.
+_QUICK = ("mlp keras inside", "dropping keras inside")
 
 
-@functools.cache
-def _one(name):
-    """The model after training on one clone."""
-    return Run(MODELS[name])()
+def _cases(*more, is_allowed=lambda *cell: True):
+    """The name of a model and one of each of `more`, so that every two meet."""
+    found = [
+        (" ".join(cell[:3]), *cell[3:]) for cell in laws.covering([*_PARTS, *more], is_allowed)
+    ]
+    found += [(name, *(values[0] for values in more)) for name in _QUICK]
+    return [
+        pytest.param(*cell, marks=() if cell[0] in _QUICK else pytest.mark.slow)
+        for cell in dict.fromkeys(found)
+    ]
 
 
-@pytest.mark.parametrize("name", _cases(BATCH_LAW_MODELS))
-@pytest.mark.parametrize(("num_clones", "steps"), [(1, 1), (4, 1), (1, 3), (2, 2)])
-def test_clones_train_as_one_does(name, num_clones, steps):
-    """n clones of k parts end where one clone on the whole batch ends."""
-    assert_same(Run(MODELS[name], num_clones, accumulate_steps=steps)(), _one(name))
-
-
-@pytest.mark.parametrize("name", _cases(BATCH_LAW_MODELS))
-@pytest.mark.parametrize(("num_clones", "steps"), [(1, 1), (3, 1), (2, 2)])
-def test_all_reduce_trains_as_one_does(name, num_clones, steps):
-    """Clones with variables of their own end where one clone on the whole batch ends."""
-    run = Run(MODELS[name], num_clones, accumulate_steps=steps, all_reduce=True)()
-    assert_same(run, _one(name))
-
-
-@pytest.mark.parametrize("name", _cases(MODELS))
-@pytest.mark.parametrize(("num_clones", "steps"), [(2, 1), (2, 2)])
-@pytest.mark.parametrize("by_step", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_copies_train_as_calls_do(name, num_clones, steps, by_step):
+@pytest.mark.parametrize(
+    ("name", "steps", "by_step"),
+    _cases([1, 2], [False, True]),
+)
+def test_copies_train_as_calls_do(name, steps, by_step):
     """Copied clones give what called ones give, dropout of Keras 3 included."""
-    options = {"accumulate_steps": steps, "by_step": by_step}
-    called = Run(MODELS[name], num_clones, **options)
-    copied = Run(MODELS[name], num_clones, copy_clones=True, **options)
+    called, copied = (
+        harness.Replica(
+            LogicalDevices(num_clones=2, accumulate_steps=steps, copy_clones=copy),
+            MODELS[name],
+            harness.adam,
+            by_step=by_step,
+        )()
+        for copy in (False, True)
+    )
     if "dropping tf_keras" in name:  # has random ops with seeds in attributes
-        assert copied().values.keys() == called().values.keys()
+        assert copied.values.keys() == called.values.keys()
         return
-    assert_equal(copied(), called())
+    harness.assert_equal(copied, called)
 
 
-@pytest.mark.parametrize("name", _cases(MODELS))
-@pytest.mark.parametrize("options", _OPTIONS)
-@pytest.mark.parametrize("by_step", [False, pytest.param(True, marks=pytest.mark.slow)])
+_OPTIONS = {"plain": {}, "parts": {"accumulate_steps": 2}, "all-reduce": {"all_reduce": True}}
+
+
+def _draws_again(form, library, made, options, by_step):
+    """Whether a run that goes on draws the numbers of one that was not stopped."""
+    del made, options  # TensorFlow's random ops count in the process
+    return (form, library) != ("dropping", "tf_keras") or by_step
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "by_step"),
+    _cases([*_OPTIONS], [False, True], is_allowed=_draws_again),
+)
 def test_a_run_that_goes_on_ends_as_one_that_was_not_stopped(name, options, by_step, tmp_path):
     """Steps before and after a checkpoint are those without one, to the last bit."""
-    if "dropping tf_keras" in name and not by_step:
-        pytest.skip("TensorFlow's random ops count in the process")
-    options = {**options, "by_step": by_step}
-    whole = Run(MODELS[name], 2, **options)(steps=4)
-    first = Run(MODELS[name], 2, **options)(steps=2, save=str(tmp_path / "run"))
-    last = Run(MODELS[name], 2, **options)(steps=2, restore=str(tmp_path / "run"))
-    assert first.losses + last.losses == whole.losses
-    last.losses = whole.losses
-    assert_equal(last, whole)
+    config = LogicalDevices(num_clones=2, **_OPTIONS[options])
+    whole, first, last = (
+        harness.Replica(config, MODELS[name], harness.adam, by_step=by_step) for _ in range(3)
+    )
+    whole(steps=4)
+    first(steps=2, save=str(tmp_path / "run"))
+    last(steps=2, restore=str(tmp_path / "run"))
+    last.losses = first.losses + last.losses
+    harness.assert_equal(last, whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["dropping keras inside", "dropping tf_keras before", "residual keras before"]
+)
+def test_asynchronous_replicas_train(name):
+    """Each replica makes its updates; batch-norm averages on parameter servers move."""
+    config = LogicalDevices(num_clones=2, num_replicas=2, num_ps_tasks=2)
+    targets = harness.parameter_servers(2)
+    harness.reset(targets)
+    run, _ = harness.train_together(harness.replicas_of(config, MODELS[name]), targets)
+    assert run.values["global_step"] == 2 * harness.STEPS
+    moved = [value for key, value in run.values.items() if key.endswith("moving_variance")]
+    assert moved
+    assert all(np.all(np.isfinite(value)) and np.all(value != 1) for value in moved)
+    assert all("/job:ps" in v.device for v in run.variables.values())

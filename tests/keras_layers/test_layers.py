@@ -11,13 +11,11 @@ from model_deploy import (
     deploy,
     random_by_step,
 )
+from tests import harness
 from tests.goldens import GOLDENS, NUM_CLASSES, LogicalDevices, cpu_config, feed_clones, formula
 from tests.keras_layers.models import (
     KERASES,
     MODELS,
-    Run,
-    adam,
-    assert_same,
     averages_activity,
     mlp,
     subclassed,
@@ -46,11 +44,7 @@ def _names(key):
 
 
 def _run(model, fetches, steps=1):
-    with tf.Session(config=cpu_config(4)) as session:
-        session.run(tf.global_variables_initializer())
-        for _ in range(steps):
-            session.run(model.train_op)
-        return session.run(fetches)
+    return harness.run_steps(model, fetches, steps)[1]
 
 
 @BOTH
@@ -107,7 +101,7 @@ def test_variables_are_on_parameter_servers(library, made, strategy):
 def test_a_partitioner_cuts_variables(library):
     """Weights are cut into parts, one per ps task, with the values of the whole."""
     config = LogicalDevices(num_clones=2, num_ps_tasks=2)
-    golden = MODELS["mlp keras inside"].golden
+    golden = GOLDENS["slim_mlp"]
 
     def build(config, min_bytes):
         def model_fn(features, labels):
@@ -208,7 +202,8 @@ def test_running_statistics_are_the_first_clones(library, copy):
     """A layer's own running mean moves by the first clone's batch, once a step."""
     golden = GOLDENS["slim_mlp"]
     model = MODELS[f"subclassed {'keras' if library is KERASES['keras'] else 'tf_keras'} inside"]
-    run = Run(model, 2, lambda: SGD(0.0), copy_clones=copy)()
+    config = LogicalDevices(num_clones=2, copy_clones=copy)
+    run = harness.Replica(config, model, lambda: SGD(0.0))()
     [count] = [value for name, value in run.values.items() if name.endswith("/count")]
     [center] = [value for name, value in run.values.items() if name.endswith("/center")]
     assert count == 3  # steps
@@ -308,20 +303,15 @@ def test_asynchronous_clones_update_with_each_step_of_theirs(library):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["residual keras before", "residual tf_keras inside"])
-def test_synchronized_batch_norms(name):
-    """Clones that normalize over all of them train as one does on the whole batch."""
-    assert_same(Run(MODELS[name], 2, sync_batch_norm=True)(), Run(MODELS[name])(), 2e-5)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 @BOTH
 def test_16_bits(library, precision):
     """A model computes in 16 bits, with averages and weights in 32, near what 32 give."""
     name = f"residual {'keras' if library is KERASES['keras'] else 'tf_keras'} inside"
-    run = Run(MODELS[name], 2, precision=precision)()
-    exact = Run(MODELS[name], 2)()
+    run, exact = (
+        harness.Replica(LogicalDevices(num_clones=2, **fields), MODELS[name], harness.adam)()
+        for fields in ({"precision": precision}, {})
+    )
     assert all(value.dtype != np.float16 for value in run.values.values())
     np.testing.assert_allclose(run.losses, exact.losses, rtol=0.02)
     norms = [key for key in exact.values if "moving" in key]
@@ -379,7 +369,7 @@ def test_a_second_deployment_shares_by_reuse():
         one = type(golden)("any", golden.features, golden.labels, model_fn_of(training))
         return feed_clones(one, num_clones)
 
-    deploy(LogicalDevices(num_clones=2), feed(True, 2), optimizer=adam())
+    deploy(LogicalDevices(num_clones=2), feed(True, 2), optimizer=harness.adam())
     number = len(tf.trainable_variables())
     with tf.variable_scope(tf.get_variable_scope(), reuse=True):
         deploy(LogicalDevices(), feed(False, 1))

@@ -5,8 +5,6 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy
-from model_deploy.all_reduce import session_config
-from model_deploy.hooks import session_hooks
 from model_deploy.optimization import (
     AdamWOptimizer,
     LAMBOptimizer,
@@ -15,8 +13,8 @@ from model_deploy.optimization import (
     build_optimizer,
     weight_decay_note,
 )
-from tests.clusters import start_cluster
-from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones, formula
+from tests import harness
+from tests.goldens import GOLDENS, LogicalDevices, cpu_config, formula
 from tests.optimization import ten_steps
 
 # By an anchored pattern, which must find the copies of all-reduce and the parts, too.
@@ -27,65 +25,23 @@ MAKERS = {
 }
 
 
-def _values(session):
-    return session.run({v.op.name: v for v in tf.global_variables()})
-
-
-def _assert_same(actual, expected):
-    assert actual.keys() == expected.keys()
-    for name in expected:
-        limit = 2e-6 * max(np.max(np.abs(expected[name])), 0.1)
-        np.testing.assert_allclose(actual[name], expected[name], rtol=0, atol=limit, err_msg=name)
-
-
-def _start(session):
-    """What `train` does with a new session."""
-    session.run(tf.global_variables_initializer())
-    session.run(tf.local_variables_initializer())
-    for hook in session_hooks():
-        hook.after_create_session(session, None)
-
-
-def _train(config, name, target="", steps=4):
-    """All variables after some steps, and what the copies of all-reduce differ by."""
-    with tf.Graph().as_default():
-        model_fn = feed_clones(GOLDENS["embedding"], config.num_clones)
-        model = deploy(config, model_fn, optimizer=MAKERS[name]())
-        proto = session_config(config, cpu_config(config.num_clones))
-        with tf.Session(target, config=proto) as session:
-            _start(session)
-            for _ in range(steps):
-                session.run(model.train_op)
-            difference = model.copies_difference
-            return _values(session), None if difference is None else session.run(difference)
-
-
 @pytest.mark.gpu
 @pytest.mark.slow
+@pytest.mark.parametrize("fields", [{"all_reduce": True}, {"num_ps_tasks": 2}], ids=str)
 @pytest.mark.parametrize("name", MAKERS)
-def test_all_reduce(name, variable_kind):
-    """Two clones with copies of their own end where one on the whole batch ends, all alike."""
-    values, difference = _train(LogicalDevices(num_clones=2, all_reduce=True), name)
-    _assert_same(values, _train(LogicalDevices(), name)[0])
-    assert difference == 0
+def test_two_clones_train_as_one(name, fields, variable_kind):
+    """Copies of all-reduce, and variables and slots on two servers, end where one clone does."""
+    target = _two_servers() if "num_ps_tasks" in fields else ""
+    golden, make = GOLDENS["embedding"], MAKERS[name]
+    run = harness.Replica(LogicalDevices(num_clones=2, **fields), golden, make)(target, 4)
+    harness.assert_same(run, harness.one_clone(golden, make, steps=4), 2e-6)
 
 
-@pytest.fixture(scope="module")
-def two_ps():
-    """The target of a worker with two parameter servers."""
-    [target] = start_cluster(num_workers=1, num_ps=2)
+def _two_servers():
+    """The target of a worker with two parameter servers, without variables."""
+    [target] = harness.parameter_servers(1)
+    harness.reset([target])
     return target
-
-
-@pytest.mark.gpu
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MAKERS)
-def test_parameter_servers(two_ps, name, variable_kind):
-    """With variables and slots on two servers two clones end where one alone ends."""
-    tf.Session.reset(two_ps)
-    config = LogicalDevices(num_clones=2, num_ps_tasks=2)
-    values, _ = _train(config, name, target=two_ps)
-    _assert_same(values, _train(LogicalDevices(), name)[0])
 
 
 @pytest.mark.gpu
@@ -97,13 +53,12 @@ def test_asynchronous_clones(name, variable_kind):
         weight = tf.get_variable("weight", initializer=tf.constant([3.0, 4.0]))
         tf.losses.add_loss(tf.reduce_sum(weight * [1.0, -2.0]))
 
-    optimizer = MAKERS[name]()
-    model = deploy(LogicalDevices(num_clones=2), model_fn, optimizer=optimizer, asynchronous=True)
-    with tf.Session(config=cpu_config(2)) as session:
-        _start(session)
-        for update in model.clone_updates:
-            session.run(update.train_op)
-        [value] = session.run(tf.trainable_variables())
+    run = harness.Replica(LogicalDevices(num_clones=2, asynchronous=True), model_fn, MAKERS[name])
+    with run.open():
+        run.start()
+        for clone in (0, 1):
+            run.update(clone)
+        run.finish()
     settings = {
         "adamw": {"rate": 0.05, "epsilon": 1e-3},
         "lamb": {"rate": 0.05, "epsilon": 1e-3},
@@ -112,7 +67,7 @@ def test_asynchronous_clones(name, variable_kind):
     reference = getattr(ten_steps, name)
     gradients = [np.array([1.0, -2.0])] * 2
     expected = reference(np.array([3.0, 4.0]), gradients, decay=0.1, **settings)[-1]
-    np.testing.assert_allclose(value, expected, rtol=1e-5)
+    np.testing.assert_allclose(run.values["weight"], expected, rtol=1e-5)
 
 
 def _rows(shape, dtype=tf.float32, partition_info=None):
@@ -144,11 +99,7 @@ def _train_cut(name, num_parts, is_sparse, config, target=""):
         )
         devices = {variable.device for variable in tf.trainable_variables()}
         whole = tf.convert_to_tensor(made[0])
-        with tf.Session(target, config=cpu_config(1)) as session:
-            _start(session)
-            for _ in range(4):
-                session.run(model.train_op)
-            return session.run(whole), devices
+        return harness.run_steps(model, whole, 4, target)[1], devices
 
 
 @pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
@@ -161,10 +112,9 @@ def test_cut_variables(name, is_sparse, variable_kind):
 
 
 @pytest.mark.parametrize("name", ["lamb", "lars"])
-def test_cut_over_parameter_servers(two_ps, name):
+def test_cut_over_parameter_servers(name):
     """The norm is of all parts where they are on several servers, too."""
-    tf.Session.reset(two_ps)
-    parts, devices = _train_cut(name, 2, True, LogicalDevices(num_ps_tasks=2), two_ps)
+    parts, devices = _train_cut(name, 2, True, LogicalDevices(num_ps_tasks=2), _two_servers())
     assert len(devices) == 2
     whole, _ = _train_cut(name, None, True, LogicalDevices())
     np.testing.assert_allclose(parts, whole, rtol=2e-6, atol=2e-7)
@@ -200,7 +150,7 @@ def test_checkpoints_have_all_of_the_state(name, variable_kind, tmp_path):
                 for _ in range(steps):
                     session.run(update)
                 saver.save(session, str(tmp_path / "model.ckpt"))
-                return _values(session)
+                return session.run({v.op.name: v for v in tf.global_variables()})
 
     straight = run(4, restore=False)
     run(2, restore=False)
@@ -250,12 +200,8 @@ def test_defaults(name):
     """Without a decay each optimizer takes its own, and trains the golden model to a lower loss."""
     options = OptimizerOptions(optimizer=name)
     assert options.own_decay == {"adamw": 0.01, "lamb": 0.01, "lars": 0.0005}[name]
-    model = deploy(
-        LogicalDevices(),
-        feed_clones(GOLDENS["slim_mlp"], 1),
-        optimizer=build_optimizer({"adamw": 0.01, "lamb": 0.05, "lars": 5.0}[name], options),
-    )
-    with tf.Session(config=cpu_config(1)) as session:
-        session.run(tf.global_variables_initializer())
-        losses = [session.run(model.train_op) for _ in range(30)]
+    rate = {"adamw": 0.01, "lamb": 0.05, "lars": 5.0}[name]
+    losses = harness.one_clone(
+        GOLDENS["slim_mlp"], lambda: build_optimizer(rate, options), steps=30
+    ).losses
     assert losses[-1] < losses[0]

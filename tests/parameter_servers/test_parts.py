@@ -1,15 +1,13 @@
 """However a global batch is divided among synchronous replicas, they make the same updates."""
 
-import concurrent.futures
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import DeploymentConfig, all_reduce, deploy, random_by_step, slim
+from model_deploy import DeploymentConfig, deploy, slim
 from model_deploy.hooks import session_hooks
 from model_deploy.parameter_servers import Fence, note_fence
-from tests.clusters import start_cluster
+from tests import harness
 from tests.goldens import formula
 
 SHARES, STEPS, WORDS = 3, 4, 7
@@ -20,7 +18,7 @@ DIVISIONS = {"even": [1, 1, 1], "uneven": [2, 1], "one": [3]}
 @pytest.fixture(scope="module", params=[1, 2], ids=["1 ps", "2 ps"])
 def cluster(request):
     """Targets of three workers, and the number of ps tasks."""
-    return start_cluster(num_workers=3, num_ps=request.param), request.param
+    return harness.parameter_servers(3, request.param), request.param
 
 
 def _model_fn(share):
@@ -40,16 +38,19 @@ def _model_fn(share):
     tf.losses.add_loss((share + 1.0) * tf.reduce_mean(tf.square(hidden - tf.range(4.0))))
 
 
-def _build(config, **options):
+def _replica(config, **options):
     """The model for the shares of a replica, by momentum."""
     shares = iter(range(config.first_part * config.num_clones, config.global_clones))
-    averages = tf.train.ExponentialMovingAverage(0.5)
-    tf.set_random_seed(1)
-    return deploy(
+
+    def average():
+        return tf.train.ExponentialMovingAverage(0.5).apply(tf.trainable_variables())
+
+    return harness.Replica(
         config,
-        random_by_step(lambda: _model_fn(next(shares))),
-        optimizer=tf.train.MomentumOptimizer(0.05, 0.9),
-        update_ops=[lambda: averages.apply(tf.trainable_variables())],
+        lambda: _model_fn(next(shares)),
+        lambda: tf.train.MomentumOptimizer(0.05, 0.9),
+        by_step=True,
+        update_ops=[average],
         **options,
     )
 
@@ -72,52 +73,13 @@ def _configs(parts, num_ps, **settings):
     ]
 
 
-class Replica:
-    """One replica with its graph; TF-Slim's scopes want graphs to be built one after the other."""
-
-    def __init__(self, config, **options):
-        self.config = config
-        self.graph = tf.Graph()
-        with self.graph.as_default():
-            self.model = _build(config, **options)
-            self.hooks = session_hooks()
-            self.initialize = tf.global_variables_initializer()
-            self.initialize_local = tf.local_variables_initializer()
-            self.everything = {v.op.name: v for v in tf.global_variables()}
-
-    def open(self, targets):
-        """A session in which it is ready; that of the chief is the first one."""
-        task = self.config.worker_task
-        filters = ["/job:ps", f"/job:worker/task:{task}"]
-        proto = tf.ConfigProto(device_filters=filters)
-        session = tf.Session(targets[task], graph=self.graph, config=proto)
-        if self.config.replica_id == 0:
-            session.run(self.initialize)
-        session.run(self.initialize_local)
-        for hook in self.hooks:
-            hook.after_create_session(session, tf.train.Coordinator())
-        return session
-
-
 def _train(cluster, parts, settings, **options):
     """All variables after some steps, by name."""
     targets, num_ps = cluster
-    for target in targets:
-        tf.Session.reset(target)
-    replicas = [Replica(config, **options) for config in _configs(parts, num_ps, **settings)]
-    sessions = [replica.open(targets) for replica in replicas]
-
-    def run(replica, session):
-        timeout = tf.RunOptions(timeout_in_ms=60_000)
-        for _ in range(STEPS):
-            session.run(replica.model.train_op, options=timeout)
-
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        list(pool.map(run, replicas, sessions))
-    values = sessions[0].run(replicas[0].everything)
-    for session in sessions:
-        session.close()
-    return values
+    harness.reset(targets)
+    replicas = [_replica(config, **options) for config in _configs(parts, num_ps, **settings)]
+    own = [targets[replica.config.worker_task] for replica in replicas]
+    return harness.train_together(replicas, own, STEPS)[0].values
 
 
 def _one_machine(settings, **options):
@@ -129,16 +91,7 @@ def _one_machine(settings, **options):
         global_parts=SHARES,
         **settings,
     )
-    with tf.Graph().as_default():
-        model = _build(config, **options)
-        with tf.Session(config=all_reduce.session_config(config)) as session:
-            session.run(tf.global_variables_initializer())
-            session.run(tf.local_variables_initializer())
-            for hook in session_hooks():
-                hook.after_create_session(session, None)
-            for _ in range(STEPS):
-                session.run(model.train_op)
-            return session.run({v.op.name: v for v in tf.global_variables()})
+    return _replica(config, **options)(steps=STEPS).values
 
 
 @pytest.mark.parametrize("parts", DIVISIONS.values(), ids=DIVISIONS)
@@ -208,9 +161,9 @@ def test_updates_that_are_refused(kind, message):
 def test_refused_update(num_ps, is_elastic, repeats):
     """In an elastic run it is not tried again where another server may have made its part."""
     [config] = _configs([SHARES], num_ps)
-    with tf.Graph().as_default():
-        if is_elastic:
-            note_fence(Fence(1, "/job:ps/task:0", num_ps))
-        _build(config)
-        [hook] = session_hooks()
+    shares = iter(range(config.global_clones))
+    if is_elastic:
+        note_fence(Fence(1, "/job:ps/task:0", num_ps))
+    deploy(config, lambda: _model_fn(next(shares)), optimizer=harness.momentum())
+    [hook] = session_hooks()
     assert hook.repeats == bool(repeats)

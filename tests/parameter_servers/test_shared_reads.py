@@ -1,44 +1,18 @@
-"""What moves between parameter servers and a worker in a step, and that the numbers stay."""
+"""What moves between parameter servers and a worker in a step, and what reads see.
 
-import dataclasses
-import functools
-import itertools
+That the numbers stay those of one process is in `tests/laws.py`.
+"""
 
-import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, graph_walk, slim
 from model_deploy.training import moving_average_update
-from tests.clusters import start_cluster
-from tests.goldens import (
-    GOLDENS,
-    NUM_CLASSES,
-    NUM_EXAMPLES,
-    LogicalDevices,
-    cpu_config,
-    feed_clones,
-    formula,
-)
+from tests import harness
+from tests.goldens import GOLDENS, NUM_CLASSES, NUM_EXAMPLES, LogicalDevices, formula
 
 SGD = tf.train.GradientDescentOptimizer
 HALVING = SGD(0.5)
-STEPS = 3
-# Servers keep variables when a session ends: each graph here has its own container for them.
-_containers = map(str, itertools.count())
-
-
-@functools.cache
-def _target():
-    """The worker of a cluster with two parameter servers."""
-    [target] = start_cluster(num_workers=1, num_ps=2)
-    return target
-
-
-@pytest.fixture(autouse=True)
-def _own_variables(graph):
-    with tf.container(next(_containers)):
-        yield
 
 
 def _job(device):
@@ -132,43 +106,6 @@ def test_packs_of_several_parameter_servers():
     assert len(moved) <= 4
 
 
-def _train(config, model_fn, target="", steps=STEPS, **options):
-    """Losses of all steps, and the global variables after them."""
-    with tf.Graph().as_default(), tf.container(next(_containers)):
-        model = deploy(config, model_fn, optimizer=SGD(0.1), **options)
-        with tf.Session(target, config=cpu_config(2)) as session:
-            session.run(tf.global_variables_initializer())
-            losses = [session.run(model.train_op) for _ in range(steps)]
-            return losses, session.run({v.op.name: v for v in tf.global_variables()})
-
-
-@pytest.mark.gpu
-@pytest.mark.slow
-@pytest.mark.parametrize("name", GOLDENS)
-@pytest.mark.parametrize(
-    ("clip_norm", "clones"),
-    [(None, (2, 1)), (0.05, (2, 1)), (0.05, (1, 3))],
-    ids=["plain", "clipped", "accumulated"],
-)
-def test_training_is_that_without_parameter_servers(name, clip_norm, clones, variable_kind):
-    """Losses and all variables are those of the same clones in one process."""
-    model_fn = GOLDENS[name]
-    config = LogicalDevices(num_clones=clones[0], accumulate_steps=clones[1])
-    losses, values = _train(
-        dataclasses.replace(config, num_ps_tasks=2),
-        feed_clones(model_fn, config.batches_per_step),
-        _target(),
-        clip_norm=clip_norm,
-    )
-    expected_losses, expected = _train(
-        config, feed_clones(model_fn, config.batches_per_step), clip_norm=clip_norm
-    )
-    assert losses == pytest.approx(expected_losses, rel=1e-5)
-    assert values.keys() == expected.keys()
-    for variable, value in expected.items():
-        np.testing.assert_allclose(values[variable], value, rtol=1e-5, atol=1e-6, err_msg=variable)
-
-
 def _half(weight):
     """Its gradient is the weight: a step of `HALVING` halves it."""
     tf.losses.add_loss(tf.square(weight) / 2)
@@ -178,12 +115,15 @@ def _weight():
     return tf.get_variable("weight", [], initializer=tf.ones_initializer())
 
 
+def _target():
+    """A worker with two parameter servers, which know no variable."""
+    [target] = harness.parameter_servers(1)
+    harness.reset([target])
+    return target
+
+
 def _run(model, fetches, steps=2):
-    with tf.Session(_target(), config=cpu_config(2)) as session:
-        session.run(tf.global_variables_initializer())
-        for _ in range(steps):
-            session.run(model.train_op)
-        return session.run(fetches)
+    return harness.run_steps(model, fetches, steps, _target())[1]
 
 
 def test_functions_see_the_new_weights():
@@ -241,8 +181,8 @@ def test_reads_after_an_assignment_see_it():
         _half(counter * 0.0)
 
     model = deploy(LogicalDevices(num_ps_tasks=1), model_fn, optimizer=SGD(0.0))
-    with tf.Session(_target(), config=cpu_config(2)) as session:
-        session.run(tf.global_variables_initializer())
+    with tf.Session(_target()) as session:
+        harness.start(session)
         numbers = [session.run([seen[0], model.train_op])[0] for _ in range(2)]
     assert numbers == [10.0, 21.0]
 
@@ -278,7 +218,7 @@ def test_evaluation_beside_training(copy_clones, variable_kind):
     with tf.variable_scope("", reuse=tf.AUTO_REUSE):
         model = deploy(config, model_fn, [_Items(iterators[0])], optimizer=SGD(0.1))
         evaluation = deploy(config, model_fn, [_Items(iterators[1])])
-    with tf.Session(_target(), config=cpu_config(2)) as session:
+    with tf.Session(_target()) as session:
         session.run([tf.global_variables_initializer(), [each.initializer for each in iterators]])
         first = session.run(evaluation.total_loss)
         assert session.run(model.train_op) == pytest.approx(first, rel=1e-5)

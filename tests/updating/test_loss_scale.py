@@ -5,11 +5,11 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, batches_taken, deploy, slim
-from model_deploy.hooks import session_hooks
 from model_deploy.runs import read_metrics
 from model_deploy.training import train
 from model_deploy.updating import Condition, loss_scale
-from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
+from tests import harness
+from tests.goldens import GOLDENS, LogicalDevices, cpu_config
 
 STATE = ["loss_scale/in_a_row", "loss_scale/left_out", "loss_scale/value"]
 WAYS = {
@@ -34,20 +34,8 @@ def _averages():
     return tf.train.ExponentialMovingAverage(0.5).apply(tf.trainable_variables())
 
 
-class _Never:
-    """Stands for a coordinator whose session goes on."""
-
-    def should_stop(self):
-        return False
-
-    def request_stop(self, error):
-        """The thread of a closed session ends by itself."""
-
-
 def _states(factors, *, optimizer=None, **settings):
     """All variables before the first step and after each, with its loss, by one way to train."""
-    ways = ("asynchronous", "replicas_to_aggregate")
-    options = {name: settings.pop(name) for name in ways if name in settings}
     config = LogicalDevices(**settings)
     factor = tf.placeholder_with_default(1.0, [])
     tf.set_random_seed(1)
@@ -57,14 +45,10 @@ def _states(factors, *, optimizer=None, **settings):
         [factor],
         optimizer=optimizer or tf.train.AdamOptimizer(0.1),
         update_ops=[_averages],
-        **options,
     )
     states, losses = [], []
     with tf.Session(config=cpu_config(2)) as session:
-        session.run(tf.global_variables_initializer())
-        session.run(tf.local_variables_initializer())
-        for hook in session_hooks():
-            hook.after_create_session(session, _Never())
+        harness.start(session)
         everything = {v.op.name: v for v in tf.global_variables()}
         states.append(session.run(everything))
         for each in factors:
@@ -99,25 +83,16 @@ def test_infinite_gradients_change_nothing(way, variable_kind):
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(GOLDENS))
-@pytest.mark.parametrize("num_clones", [1, 4])
-def test_scaled_losses_train_as_plain_ones(name, num_clones, variable_kind):
+def test_scaled_losses_train_as_plain_ones(name, variable_kind):
     """A scale of 1024, a power of two, changes no bit of what float32 computes."""
-    found = []
-    for scale in (None, 1024):
-        config = LogicalDevices(num_clones=num_clones, loss_scale=scale)
-        with tf.Graph().as_default():
-            tf.set_random_seed(1)
-            optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
-            model_fn = feed_clones(GOLDENS[name], num_clones)
-            model = deploy(config, model_fn, optimizer=optimizer, clip_norm=0.1)
-            with tf.Session(config=cpu_config(num_clones)) as session:
-                session.run(tf.global_variables_initializer())
-                losses = [session.run(model.train_op) for _ in range(3)]
-                values = session.run({v.op.name: v for v in tf.global_variables()})
-        found.append((losses, {k: v for k, v in values.items() if k not in STATE}))
-    assert found[0][0] == found[1][0]
-    for key, value in found[0][1].items():
-        np.testing.assert_array_equal(found[1][1][key], value, err_msg=key)
+    plain, scaled = (
+        harness.one_clone(
+            GOLDENS[name], harness.momentum, num_clones=2, loss_scale=scale, clip_norm=0.1
+        )
+        for scale in (None, 1024)
+    )
+    scaled.values = {key: scaled.values[key] for key in scaled.values if key not in STATE}
+    harness.assert_equal(scaled, plain)
 
 
 def _tiny_gradients(precision, scale):
@@ -130,11 +105,8 @@ def _tiny_gradients(precision, scale):
         tf.losses.add_loss(1e-8 * tf.reduce_sum(product))
 
     model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(1.0))
-    with tf.Session(config=cpu_config(1)) as session:
-        session.run(tf.global_variables_initializer())
-        session.run(model.train_op)
-        [weight] = tf.trainable_variables()
-        return -float(session.run(weight)[0, 0])
+    _, [weight] = harness.run_steps(model, tf.trainable_variables())
+    return -float(weight[0, 0])
 
 
 @pytest.mark.gpu

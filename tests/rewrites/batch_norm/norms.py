@@ -1,28 +1,15 @@
-"""Tiny models with batch norms of every kind, and what training them gives."""
+"""Tiny models with batch norms of every kind; none has the same on parts as on a whole batch."""
 
 import dataclasses
 import functools
 
 import keras
-import numpy as np
 import tensorflow.compat.v1 as tf
 from tf_keras.src.legacy_tf_layers import normalization
 
-from model_deploy import deploy, graph_walk, slim
-from model_deploy.all_reduce import session_config
-from model_deploy.hooks import session_hooks
-from tests.copies import batches_of
-from tests.goldens import (
-    GOLDENS,
-    Golden,
-    LogicalDevices,
-    classify,
-    cpu_config,
-    feed_clones,
-    formula,
-)
+from model_deploy import graph_walk, slim
+from tests.goldens import GOLDENS, Golden, classify, formula
 
-STEPS = 3
 _IMAGES = GOLDENS["convolution"].features
 _LABELS = GOLDENS["convolution"].labels
 
@@ -83,81 +70,13 @@ def _of_branches(features, labels):
 MODELS = {
     golden.name: golden
     for golden in (
-        Golden("slim", _IMAGES, _LABELS, _of_slim),
+        Golden("slim", _IMAGES, _LABELS, _of_slim, batch_law=False),
         dataclasses.replace(GOLDENS["batch_norm"], name="rank_2"),
-        Golden("single_ops", _IMAGES, _LABELS, _of_single_ops),
-        Golden("tf_keras", _IMAGES, _LABELS, _of_tf_keras),
-        Golden("keras", _IMAGES, _LABELS, _of_keras),
-        Golden("branches", _IMAGES, _LABELS, _of_branches),
+        Golden("single_ops", _IMAGES, _LABELS, _of_single_ops, batch_law=False),
+        Golden("tf_keras", _IMAGES, _LABELS, _of_tf_keras, batch_law=False),
+        Golden("keras", _IMAGES, _LABELS, _of_keras, batch_law=False),
+        Golden("branches", _IMAGES, _LABELS, _of_branches, batch_law=False),
     )
 }
 # As many channels as a batch norm needs to compute in 16 bits on a CPU.
 WIDE = Golden("wide", _IMAGES, _LABELS, functools.partial(_of_slim, channels=(16, 32)))
-# All-reduce gives each clone variables of its own, which Keras 3 does not let it do.
-WITH_OWN_VARIABLES = [name for name in MODELS if name != "keras"]
-
-
-def adam():
-    """Adam whose first steps are no mere signs of gradients, which may all but cancel."""
-    return tf.train.AdamOptimizer(0.02, epsilon=1e-2)
-
-
-class Run:
-    """A model of one replica.
-
-    Args:
-      golden: the model.
-      num_clones: how many clones it has.
-      make_optimizer: makes the optimizer.
-      options: for `DeploymentConfig`.
-
-    Attributes:
-      graph: holds it.
-      model: what `deploy` returned.
-      losses: of each step.
-      values: of all global variables at the end, by name.
-    """
-
-    def __init__(self, golden, num_clones, make_optimizer=adam, **options):
-        self.config = LogicalDevices(num_clones=num_clones, **{"sync_batch_norm": True, **options})
-        self.losses = []
-        self.graph = tf.Graph()
-        with self.graph.as_default():
-            tf.set_random_seed(1)
-            self.model = deploy(self.config, *self._model_fn(golden), optimizer=make_optimizer())
-
-    def _model_fn(self, golden):
-        own = self.config.batches_per_step
-        if self.config.copy_clones:
-            return (lambda batches: golden.model_fn(*next(batches))), [batches_of(golden, own)]
-        parts = [
-            np.split(each, self.config.num_replicas)[self.config.replica_id]
-            for each in (golden.features, golden.labels)
-        ]
-        replica = dataclasses.replace(golden, features=parts[0], labels=parts[1])
-        return feed_clones(replica, own), ()
-
-    def __call__(self, target=""):
-        """Trains; returns itself."""
-        proto = session_config(self.config, cpu_config(self.config.num_clones))
-        proto.isolate_session_state = True  # servers keep variables of earlier sessions
-        with self.graph.as_default(), tf.Session(target, config=proto) as session:
-            session.run([tf.global_variables_initializer()])
-            session.run([tf.local_variables_initializer()])
-            for hook in session_hooks():
-                hook.after_create_session(session, None)
-            self.losses += [session.run(self.model.train_op) for _ in range(STEPS)]
-            self.values = session.run({v.op.name: v for v in tf.global_variables()})
-            if self.config.all_reduce:
-                assert session.run(self.model.copies_difference) == 0
-        return self
-
-
-def assert_same(run, expected, tolerance=1e-5):
-    """Losses and all variables agree, slots and moving averages among them."""
-    assert len(expected.losses) == STEPS
-    np.testing.assert_allclose(run.losses, expected.losses, rtol=tolerance)
-    assert run.values.keys() == expected.values.keys()
-    for name, value in expected.values.items():
-        limit = tolerance * max(np.max(np.abs(value)), 0.1)
-        np.testing.assert_allclose(run.values[name], value, rtol=0, atol=limit, err_msg=name)

@@ -19,10 +19,10 @@ from model_deploy import (
     training,
 )
 from model_deploy.rewrites import computing_in
-from tests.clusters import start_cluster
+from tests import harness
 from tests.copies import batches_of
 from tests.goldens import GOLDENS, NUM_EXAMPLES, LogicalDevices, cpu_config, feed_clones, formula
-from tests.rewrites.batch_norm.norms import MODELS, WIDE, Run, assert_same
+from tests.rewrites.batch_norm.norms import MODELS, WIDE
 
 SGD = tf.train.GradientDescentOptimizer(1.0)
 
@@ -33,7 +33,7 @@ def _config(num_clones=2, **options):
 
 def _run(fetches):
     with tf.Session(config=cpu_config(4)) as session:
-        session.run(tf.global_variables_initializer())
+        harness.start(session)
         return session.run(fetches)
 
 
@@ -61,10 +61,8 @@ def test_by_hand(fused):
     outputs = tf.concat([clone.outputs[:, 0] for clone in model.clones], axis=0)
     np.testing.assert_allclose(_run(outputs), [-1, -1 / 3, 1 / 3, 1], rtol=1e-6)
     names = {v.op.name: v for v in tf.global_variables()}
-    with tf.Session(config=cpu_config()) as session:
-        session.run(tf.global_variables_initializer())
-        assert session.run(model.train_op) == pytest.approx(-1, rel=1e-6)
-        values = session.run(names)
+    [loss], values = harness.run_steps(model, names)
+    assert loss == pytest.approx(-1, rel=1e-6)
     found = {name: values[name] for name in names if name != "global_step"}
     unbiased = 20 / 3 if fused else 5  # TensorFlow's kernel divides by the count - 1
     expected = {
@@ -145,9 +143,7 @@ def test_models_that_compute_in_16_bits(copy_clones):
         with tf.Graph().as_default() as graph:
             model = deploy(config, model_fn, [batches_of(WIDE, num_clones)], optimizer=SGD)
             types = {op.get_attr("T") for op in graph.get_operations() if op.type in wanted}
-            with tf.Session(config=cpu_config()) as session:
-                session.run(tf.global_variables_initializer())
-                return [session.run(model.train_op) for _ in range(3)], types
+            return harness.run_steps(model, steps=3)[0], types
 
     wanted = ("FusedBatchNormV3", "FusedBatchNormGradV3", "Relu", "ReluGrad")
     found, types = losses(2)
@@ -173,9 +169,8 @@ def test_single_ops_of_unequal_parts(sizes):
 
         with tf.Graph().as_default():
             model = deploy(_config(len(sizes)), model_fn, optimizer=SGD)
-            with tf.Session(config=cpu_config()) as session:
-                session.run(tf.global_variables_initializer())
-                return [session.run(model.train_op), *session.run(tf.global_variables())]
+            losses, values = harness.run_steps(model, tf.global_variables())
+            return [*losses, *values]
 
     for value, other in zip(run(sizes), run((NUM_EXAMPLES,)), strict=True):
         np.testing.assert_allclose(value, other, rtol=1e-5, atol=1e-5)
@@ -307,14 +302,6 @@ def _with_loss(x):
 
 
 @pytest.mark.slow
-def test_parameter_servers():
-    """With variables on a parameter server the clones of the worker train as one does."""
-    [target] = start_cluster(num_workers=1, num_ps=1)
-    run = Run(MODELS["branches"], 2, num_ps_tasks=1)(target)
-    assert_same(run, Run(MODELS["branches"], 1)())
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("copy_clones", [False, True])
 def test_stages(copy_clones):
     """Clones of two devices train as one does; each sum is on the stage of its batch norm."""
@@ -336,10 +323,8 @@ def test_stages(copy_clones):
             batches = (tf.constant(part) for part in parts)
             model = deploy(config, model_fn, [batches], optimizer=SGD)
             sums = [op for op in graph.get_operations() if op.type == "PreventGradient"]
-            with tf.Session(config=cpu_config()) as session:
-                session.run(tf.global_variables_initializer())
-                losses = [session.run(model.train_op) for _ in range(2)]
-                return [*losses, *session.run(tf.global_variables())], sums
+            losses, values = harness.run_steps(model, tf.global_variables(), 2)
+            return [*losses, *values], sums
 
     values, sums = run(config)
     assert {op.device[-5:] for op in sums if "gradients" not in op.name} == {

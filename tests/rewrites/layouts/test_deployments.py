@@ -2,7 +2,6 @@
 
 import json
 
-import keras
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -10,8 +9,7 @@ import tensorflow.compat.v1 as tf
 import train_image_classifier as script
 from model_deploy import DeploymentConfig, deploy, describe, slim, split_batch, training
 from nets import nets_factory
-from tests import devices
-from tests.all_reduce.test_step import start
+from tests import devices, harness
 from tests.goldens import LogicalDevices, classify, cpu_config, formula
 from tests.nets import graphs, reference
 
@@ -30,24 +28,6 @@ def _residual(images, labels):
     classify(slim.dropout(slim.avg_pool2d(net, 2), 0.8, seed=5), labels)
 
 
-def _keras(images, labels):
-    model = keras.Sequential(
-        [
-            keras.layers.Conv2D(16, 3, kernel_initializer=_sines),
-            keras.layers.BatchNormalization(),
-            keras.layers.ReLU(),
-            keras.layers.GlobalAveragePooling2D(),
-            keras.layers.Dense(3, kernel_initializer=_sines),
-        ]
-    )
-    logits = model(images, training=True)
-    tf.losses.sparse_softmax_cross_entropy(labels, logits)
-
-
-def _sines(shape, dtype=None):
-    return formula(shape, dtype)
-
-
 def _train(model_fn, **settings):
     """Losses of three steps and the values after them; and what is said of the model.
 
@@ -64,7 +44,7 @@ def _train(model_fn, **settings):
         report = str(describe(model))
         proto = training.session_config(config, base=cpu_config(config.num_clones))
         with tf.Session(config=proto) as session:
-            start(session)
+            harness.start(session)
             losses = [session.run(model.train_op) for _ in range(num_steps)]
             session.run(model.summary_op)
             values = session.run({v.op.name: v for v in tf.global_variables()})
@@ -107,18 +87,6 @@ def test_clones_train_alike(settings):
     assert int(found) >= 10
 
 
-@pytest.mark.gpu
-def test_keras_models_train_alike():
-    """The layers of Keras compute with channels first in clones, as all others do."""
-    losses, values, _ = _train(_keras, num_clones=2)
-    of_first, values_of_first, report = _train(_keras, num_clones=2, data_format="NCHW")
-    np.testing.assert_allclose(of_first, losses, rtol=1e-5)
-    assert values_of_first.keys() == values.keys()
-    for name, value in values.items():
-        np.testing.assert_allclose(values_of_first[name], value, atol=1e-5, rtol=0)
-    assert "data_format NCHW: " in report
-
-
 # Networks, the sizes of their images, and the transpositions that remain: of the images, and of
 # what is flattened, normalized over channels or cut, there and back.
 NETWORKS = [
@@ -126,7 +94,7 @@ NETWORKS = [
     pytest.param("cifarnet", 32, 6, id="cifarnet"),
     pytest.param("resnet_9_small", 32, 1, id="resnet_9_small"),
     *(
-        pytest.param(name, size, count, id=name, marks=pytest.mark.slow)
+        pytest.param(name, size, count, id=name, marks=[pytest.mark.slow, pytest.mark.one_mode])
         for name, size, count in (
             ("mobilenet_v1_025", 64, 1),
             ("mobilenet_v3_large", 64, 1),

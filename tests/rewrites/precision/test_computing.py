@@ -1,5 +1,7 @@
 """Tests of `model_deploy.rewrites.precision`: which ops compute in 16 bits, and how well."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -8,8 +10,8 @@ import tf_keras
 
 from model_deploy import DeploymentConfig, deploy, describe, slim
 from model_deploy.rewrites import computing_in
-from tests import copies
-from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
+from tests import copies, harness
+from tests.goldens import GOLDENS, LogicalDevices
 
 SIXTEEN = ["bfloat16", "float16"]
 # Distance of neighbours near 1: 7 and 10 bits behind the point.
@@ -188,9 +190,7 @@ def test_gradients_in_a_model():
 
     config = LogicalDevices(num_clones=2, precision="bfloat16")
     model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
-    with tf.Session(config=cpu_config(2)) as session:
-        session.run(tf.global_variables_initializer())
-        losses = [session.run(model.train_op) for _ in range(4)]
+    losses, _ = harness.run_steps(model, steps=4)
     assert losses[-1] < losses[0]
 
 
@@ -208,9 +208,7 @@ def test_models_of_keras(library):
         model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.01))
     assert "bfloat16" in _types()["Conv2D"]
     assert "float32" not in _types()["Conv2D"]
-    with tf.Session(config=cpu_config(1)) as session:
-        session.run(tf.global_variables_initializer())
-        losses = [session.run(model.train_op) for _ in range(4)]
+    losses, _ = harness.run_steps(model, steps=4)
     assert losses[-1] < losses[0]
 
 
@@ -219,13 +217,11 @@ def test_models_of_keras(library):
 def test_everything_at_once():
     """Copied clones with parts, in 16 bits, with a scale, synchronized norms and clipping."""
 
-    def model_fn(batches):
-        images, labels = next(batches)
+    def build(images, labels):
         net = slim.conv2d(images, 4, 3, normalizer_fn=slim.batch_norm, scope="conv")
         logits = slim.fully_connected(slim.flatten(net), 3, activation_fn=None, scope="logits")
         tf.losses.sparse_softmax_cross_entropy(labels, logits)
 
-    golden = GOLDENS["convolution"]
     config = LogicalDevices(
         num_clones=2,
         copy_clones=True,
@@ -233,19 +229,12 @@ def test_everything_at_once():
         precision="float16",
         sync_batch_norm=True,
     )
-    model = deploy(
-        config,
-        model_fn,
-        [copies.batches_of(golden, 4)],
-        optimizer=tf.train.AdamOptimizer(0.05),
-        clip_norm=1.0,
-    )
-    with tf.Session(config=cpu_config(2)) as session:
-        session.run(tf.global_variables_initializer())
-        losses = [session.run(model.train_op) for _ in range(12)]
-        assert int(session.run(model.loss_scale.state()[1])) < 3
-    assert losses[-1] < losses[0]
-    report = str(describe(model))
+    golden = dataclasses.replace(GOLDENS["convolution"], model_fn=build)
+    run = harness.Replica(config, golden, lambda: tf.train.AdamOptimizer(0.05), clip_norm=1.0)
+    run(steps=12)
+    assert run.values["loss_scale/left_out"] < 3
+    assert run.losses[-1] < run.losses[0]
+    report = str(describe(run.model))
     for line in ("accumulate_steps 2", "precision float16", "sync_batch_norm"):
         assert line in report
 
@@ -261,38 +250,19 @@ def test_loops():
     assert types == {tf.bfloat16.as_datatype_enum}
 
 
-def _train(name, precision, num_clones=1, **settings):
-    config = LogicalDevices(num_clones=num_clones, precision=precision, **settings)
-    with tf.Graph().as_default():
-        tf.set_random_seed(1)
-        parts = feed_clones(GOLDENS[name], config.batches_per_step)
-        optimizer = tf.train.GradientDescentOptimizer(0.1)
-        model = deploy(config, parts, optimizer=optimizer)
-        with tf.Session(config=cpu_config(num_clones)) as session:
-            session.run(tf.global_variables_initializer())
-            losses = [session.run(model.train_op) for _ in range(3)]
-            return losses, session.run({v.op.name: v for v in tf.trainable_variables()})
-
-
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", SIXTEEN)
 @pytest.mark.parametrize("name", list(GOLDENS))
-def test_clones_train_as_one_does(name, precision):
-    """Four clones, or parts of one, end where one on the whole batch ends, up to rounding."""
-    one_losses, one = _train(name, precision)
-    law = GOLDENS[name].batch_law
-    for settings in ({"num_clones": 4}, {"accumulate_steps": 4}) if law else ():
-        losses, many = _train(name, precision, **settings)
-        np.testing.assert_allclose(losses, one_losses, rtol=4 * SPACING[precision])
-        for key, value in one.items():
-            limit = SPACING[precision] * max(np.max(np.abs(value)), 0.1)
-            np.testing.assert_allclose(many[key], value, rtol=0, atol=limit, err_msg=key)
-    plain_losses, plain = _train(name, "float32")
-    np.testing.assert_allclose(one_losses, plain_losses, rtol=8 * SPACING[precision])
-    assert {key: value.dtype for key, value in one.items()} == {
-        key: value.dtype for key, value in plain.items()
-    }
+def test_a_clone_trains_as_in_32_bits(name, precision):
+    """Losses differ by roundings, and variables keep their types.
+
+    That clones and parts train as one clone in 16 bits is in `tests/laws.py`.
+    """
+    run, plain = (harness.one_clone(GOLDENS[name], precision=p) for p in (precision, "float32"))
+    np.testing.assert_allclose(run.losses, plain.losses, rtol=8 * SPACING[precision])
+    for variable, value in plain.values.items():
+        assert run.values[variable].dtype == value.dtype
 
 
 @pytest.mark.gpu
@@ -300,24 +270,16 @@ def test_clones_train_as_one_does(name, precision):
 @pytest.mark.parametrize("name", ["convolution", "batch_norm"])
 def test_copied_clones_train_as_called_ones(name, precision):
     """Clones that are copies compute the same bits as clones that were built by calls."""
-    golden, found = GOLDENS[name], []
-    for copied in (False, True):
-        config = LogicalDevices(num_clones=2, copy_clones=copied, precision=precision)
-        with tf.Graph().as_default() as graph:
-            model = deploy(
-                config,
-                lambda batches: golden.model_fn(*next(batches)),
-                [copies.batches_of(golden, 2)],
-                optimizer=tf.train.MomentumOptimizer(0.1, 0.9),
-            )
-            with tf.Session(config=cpu_config(2)) as session:
-                session.run(tf.global_variables_initializer())
-                losses = [session.run(model.train_op) for _ in range(3)]
-                found.append((losses, session.run(tf.global_variables()), copies.nodes(graph)))
-    assert found[0][0] == found[1][0]
-    for called, copied in zip(found[0][1], found[1][1], strict=True):
-        np.testing.assert_array_equal(called, copied)
-    assert found[0][2] == found[1][2]
+    called, copied = (
+        harness.Replica(
+            LogicalDevices(num_clones=2, copy_clones=copy, precision=precision),
+            GOLDENS[name],
+            harness.momentum,
+        )
+        for copy in (False, True)
+    )
+    assert copies.nodes(copied.graph) == copies.nodes(called.graph)
+    harness.assert_equal(copied(), called())
 
 
 def test_unknown_precision():
@@ -329,8 +291,7 @@ def test_unknown_precision():
 def test_report_of_types():
     """`describe` counts the ops that compute in 16 bits, and those of such types in float32."""
     config = LogicalDevices(precision="bfloat16")
-    feed = feed_clones(GOLDENS["linear"], 1)
-    model = deploy(config, feed, optimizer=tf.train.GradientDescentOptimizer(0.1))
+    model = harness.Replica(config, GOLDENS["linear"]).model
     # A product, its two gradients, and what adds the bias; the error is computed in float32.
     assert "precision bfloat16: 3 MatMul, 1 AddV2; in float32: " in str(describe(model))
 

@@ -1,0 +1,176 @@
+"""The cells of the law: whatever divides a batch, training ends where one clone on all of it ends.
+
+A cell is a way to train, a feature, a model and a kind of variables.  `covering` chooses so many of
+them that every two of these meet that can.
+"""
+
+import dataclasses
+import itertools
+import zlib
+
+from tests import devices
+from tests.goldens import GOLDENS
+from tests.keras_layers.models import MODELS as KERAS
+from tests.rewrites.batch_norm.norms import MODELS as NORMS
+from tests.staged import MODELS as STAGED
+
+# What each way sets; every process has two clones.
+_SERVERS = {"num_ps_tasks": 2}
+WAYS = {
+    "together": {},
+    "on servers": _SERVERS,
+    "each clone": {"asynchronous": True},
+    "replicas": {**_SERVERS, "num_replicas": 2, "replicas_to_aggregate": 2},
+    "each replica": {**_SERVERS, "num_replicas": 2},
+    "all-reduce": {"all_reduce": True},
+    "replicas by all-reduce": {"all_reduce": True, "num_replicas": 2},
+}
+# In these each update is made of one part of the batch, and parts take turns.
+IN_TURN = ("each clone", "each replica")
+# In these the averages of batch norms follow all clones of all replicas.
+MEANS = ("replicas", "all-reduce", "replicas by all-reduce")
+
+
+@dataclasses.dataclass(frozen=True)
+class Feature:
+    """What is asked for beside a way.
+
+    Attributes:
+      settings: of the configuration, or of `deploy`.
+      of_one: those that one clone on the whole batch gets, too.
+      tolerance: how far values may be off, of the largest one of their variable.
+      losses: how far losses may be off, of themselves.
+    """
+
+    settings: dict
+    of_one: tuple[str, ...] = ()
+    tolerance: float = 1e-6
+    losses: float = 2e-6
+
+    @property
+    def is_rounded(self):
+        """Whether 16 bits are all that is left of some values."""
+        return self.tolerance > 1e-4
+
+
+# Distances of neighbours near 1.
+_BFLOAT16, _FLOAT16 = 2.0**-7, 2.0**-10
+_ON_CPU = {"clone_on_cpu": not devices.on_gpus()}
+FEATURES = {
+    "plain": Feature({}),
+    "copied": Feature({"copy_clones": True}),
+    "parts": Feature({"accumulate_steps": 2}),
+    "copied parts": Feature({"copy_clones": True, "accumulate_steps": 3}),
+    "clipped": Feature({"clip_norm": 0.005}, ("clip_norm",)),
+    "clipped parts": Feature({"clip_norm": 0.005, "accumulate_steps": 2}, ("clip_norm",)),
+    "bfloat16": Feature({"precision": "bfloat16"}, ("precision",), _BFLOAT16, 4 * _BFLOAT16),
+    "float16": Feature({"precision": "float16"}, ("precision",), _FLOAT16, 4 * _FLOAT16),
+    "loss scale": Feature({"loss_scale": 1024}),
+    "common norms": Feature({"sync_batch_norm": True}, (), 2e-5, 1e-5),
+    "channels first": Feature({"data_format": "NCHW", **_ON_CPU}, (), 1e-5, 1e-5),
+    "compiled": Feature({"xla": True}, (), 1e-5, 1e-5),
+    "compiled copies in parts": Feature(
+        {"xla": True, "copy_clones": True, "accumulate_steps": 2}, (), 1e-5, 1e-5
+    ),
+    # Each gradient and weight that travels is rounded to 8 digits.
+    "16 bits between": Feature({"wire_precision": "bfloat16"}, (), 8 * 2.0**-8, 8 * 2.0**-8),
+    "stages": Feature({"devices_per_clone": 2, **_ON_CPU}),
+    "stages in parts": Feature({"devices_per_clone": 2, "accumulate_steps": 2, **_ON_CPU}),
+    "copied stages": Feature({"devices_per_clone": 2, "copy_clones": True, **_ON_CPU}),
+    "compiled stages": Feature({"devices_per_clone": 2, "xla": True, **_ON_CPU}, (), 1e-5, 1e-5),
+}
+
+MODELS = {
+    **GOLDENS,
+    **{f"staged {name}": model for name, model in STAGED.items()},
+    **{f"norms of {name}": model for name, model in NORMS.items()},
+    **{
+        name: KERAS[name]
+        for name in (
+            "mlp keras inside",
+            "mlp tf_keras before",
+            "recurrent keras before",
+            "recurrent tf_keras inside",
+            "residual keras inside",
+            "residual tf_keras before",
+            "subclassed keras before",
+            "subclassed tf_keras inside",
+        )
+    },
+}
+_IMAGES = tuple(name for name in MODELS if name.startswith(("convolution", "residual")))
+_WITH_NORMS = tuple(
+    name for name in MODELS if name.startswith(("norms of", "residual", "batch_norm"))
+)
+
+
+def _needs_another_model(feature, name):
+    """Why nothing of a feature shows on a model."""
+    settings = FEATURES[feature].settings
+    if ("devices_per_clone" in settings) != name.startswith("staged"):
+        return "stages are a matter of models that have them"
+    if "data_format" in settings and name not in _IMAGES:
+        return "there are no channels"
+    if "sync_batch_norm" in settings and name not in _WITH_NORMS:
+        return "there is no batch norm"
+    if name.startswith("norms of") and "sync_batch_norm" not in settings:
+        return "`batch_norm` and the residual networks stand for these models"
+    return None
+
+
+def _excludes(way, feature):
+    """Why a feature cannot be had in a way."""
+    settings = FEATURES[feature].settings
+    if WAYS[way].get("all_reduce") and {"copy_clones", "devices_per_clone"} & settings.keys():
+        return "all-reduce neither copies clones nor has stages"
+    if way == "each clone" and "sync_batch_norm" in settings:
+        return "clones that go each at its own pace have no common batch"
+    if way == "each clone" and "copy_clones" in settings:
+        return "asynchronous clones are not copied"
+    if way == "replicas" and "sync_batch_norm" in settings:
+        return "replicas on parameter servers have no common batch"
+    between = "num_ps_tasks" in WAYS[way] or "num_replicas" in WAYS[way]
+    if "wire_precision" in settings and not between:
+        return "nothing crosses a border"
+    return None
+
+
+def why_not(way, feature, name, kind):
+    """Why a cell is not there; None for one that is."""
+    if name.startswith("recurrent tf_keras") and kind == "reference":
+        return "tf-keras makes loops of TensorFlow 1 in nothing but programs of TensorFlow 1"
+    settings = FEATURES[feature].settings
+    if reason := _needs_another_model(feature, name) or _excludes(way, feature):
+        return reason
+    if name == "norms of keras" and WAYS[way].get("all_reduce"):
+        return "Keras 3 keeps one set of variables for all clones"
+    if name.startswith("subclassed") and way in MEANS:
+        return "its running mean, which it computes with, is of another batch"
+    by_parts = way == "each replica" or (way in IN_TURN and "accumulate_steps" in settings)
+    if by_parts and not MODELS[name].batch_law and "sync_batch_norm" not in settings:
+        return "clones and parts normalize each by itself"
+    return None
+
+
+def covering(factors, is_allowed):
+    """Tuples of a value of each factor, so that every two values meet which may meet at all.
+
+    Those that make most pairs meet are taken first; the order among them is one of check sums.
+    """
+    cells = sorted(
+        filter(lambda cell: is_allowed(*cell), itertools.product(*factors)),
+        key=lambda cell: zlib.crc32(repr(cell).encode()),
+    )
+    met, chosen = set(), []
+    num_pairs = len(factors) * (len(factors) - 1) // 2
+    for least in range(num_pairs, 0, -1):
+        for cell in cells:
+            pairs = set(itertools.combinations(enumerate(cell), 2))
+            if len(pairs - met) >= least:
+                met |= pairs
+                chosen.append(cell)
+    return chosen
+
+
+KINDS = ("resource", "reference")
+CELLS = covering([WAYS, FEATURES, MODELS, KINDS], lambda *cell: why_not(*cell) is None)

@@ -1,0 +1,42 @@
+"""Memory of the test process: what tests leave behind is freed before it is much.
+
+A graph and its session are cycles of Python objects, which live until the garbage collector finds
+them; what a session has allocated lives as long.
+"""
+
+import ctypes
+import gc
+import os
+import warnings
+
+# Small beside what a process takes, and large enough to be rare.
+_GROWTH_BYTES = 150 << 20
+_freed_at = 0
+
+
+def in_use():
+    """Bytes of memory that the process holds; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def free_what_is_done():
+    """Collects graphs and sessions, if the process has grown."""
+    global _freed_at  # noqa: PLW0603 - of the process, as its memory is
+    if in_use() - _freed_at < _GROWTH_BYTES:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of files and sockets, about which their own tests care
+        gc.collect()
+    _give_back()
+    _freed_at = in_use()
+
+
+def _give_back():
+    """Returns freed memory to the system, as far as the C library can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
