@@ -171,7 +171,7 @@ def test_update_ops_run_with_every_update(variable_kind):
         return tf.assign_add(counter, 1, use_locking=True)
 
     def model_fn():
-        tf.losses.add_loss(tf.get_variable("weight", []))
+        tf.losses.add_loss(1.0 * tf.get_variable("weight", []))
         with tf.variable_scope("", reuse=tf.AUTO_REUSE):
             tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, count("op"))
 
