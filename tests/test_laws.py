@@ -250,7 +250,7 @@ def test_linear_model_by_hand(variable_kind):
         weight = tf.get_variable("weight", [], initializer=tf.zeros_initializer())
         tf.losses.mean_squared_error(y, weight * x)
 
-    optimizer = tf.train.GradientDescentOptimizer(1 / 64)
+    optimizer = harness.sgd(1 / 64)
     model = deploy(LogicalDevices(num_clones=2), model_fn, optimizer=optimizer)
     with tf.Session(config=cpu_config()) as session:
         session.run(tf.global_variables_initializer())

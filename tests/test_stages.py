@@ -37,11 +37,7 @@ def test_gradients_are_beside_their_ops(copy, variable_kind):
     graph = _built(MODELS["embedding"], copy).graph
     for clone in (0, 1):
         scope = f"clone_{clone}"
-        ops = {
-            "first": 2 * clone,
-            "logits/BiasAdd": 2 * clone + 1,
-            "logits/MatMul": 2 * clone + 1,
-        }
+        ops = {"first": 2 * clone, "logits/BiasAdd": 2 * clone + 1, "logits/MatMul": 2 * clone + 1}
         for name, device in ops.items():
             assert graph.get_operation_by_name(f"{scope}/{name}").device == f"/device:CPU:{device}"
             prefix = f"{scope}/gradients/{scope}/{name}_grad/"

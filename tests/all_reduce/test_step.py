@@ -288,11 +288,7 @@ def test_one_clone_alone_needs_no_exchange():
 
 def test_training_and_evaluation_in_one_graph():
     """An evaluation in the training's graph sees the trained variables."""
-    model = deploy(
-        _config(2),
-        feed_clones(GOLDENS["slim_mlp"], 2),
-        optimizer=harness.sgd(),
-    )
+    model = deploy(_config(2), feed_clones(GOLDENS["slim_mlp"], 2), optimizer=harness.sgd())
     with tf.variable_scope(tf.get_variable_scope(), reuse=True):
         one = deploy(LogicalDevices(), feed_clones(GOLDENS["slim_mlp"], 1))
         two = deploy(_config(2), feed_clones(GOLDENS["slim_mlp"], 2))

@@ -4,22 +4,10 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import (
-    DeploymentConfig,
-    create_clones,
-    current_clone,
-    deploy,
-    random_by_step,
-)
+from model_deploy import DeploymentConfig, create_clones, current_clone, deploy, random_by_step
 from tests import harness
 from tests.goldens import GOLDENS, NUM_CLASSES, LogicalDevices, cpu_config, feed_clones, formula
-from tests.keras_layers.models import (
-    KERASES,
-    MODELS,
-    averages_activity,
-    mlp,
-    subclassed,
-)
+from tests.keras_layers.models import KERASES, MODELS, averages_activity, mlp, subclassed
 
 BOTH = pytest.mark.parametrize("library", KERASES.values(), ids=KERASES)
 SGD = tf.train.GradientDescentOptimizer

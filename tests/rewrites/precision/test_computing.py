@@ -189,7 +189,7 @@ def test_gradients_in_a_model():
         tf.losses.add_loss(tf.reduce_mean(tf.square(slope)))
 
     config = LogicalDevices(num_clones=2, precision="bfloat16")
-    model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+    model = deploy(config, model_fn, optimizer=harness.sgd())
     losses, _ = harness.run_steps(model, steps=4)
     assert losses[-1] < losses[0]
 
@@ -205,7 +205,7 @@ def test_models_of_keras(library):
 
     with tf.variable_scope(""):
         config = LogicalDevices(precision="bfloat16")
-        model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.01))
+        model = deploy(config, model_fn, optimizer=harness.sgd(0.01))
     assert "bfloat16" in _types()["Conv2D"]
     assert "float32" not in _types()["Conv2D"]
     losses, _ = harness.run_steps(model, steps=4)
