@@ -40,6 +40,19 @@ def adam():
     return tf.train.AdamOptimizer(0.02, epsilon=1e-2)
 
 
+class Spy(tf.train.GradientDescentOptimizer):
+    """Plain steps; `seen` has the gradients that it has got, each with its variable."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.seen = []
+
+    def apply_gradients(self, grads_and_vars, *args, **kwargs):
+        """Notes the gradients."""
+        self.seen.extend(grads_and_vars)
+        return super().apply_gradients(grads_and_vars, *args, **kwargs)
+
+
 def run_hooks(session, hooks=None):
     """Calls the hooks of a graph as `train` does for each new session; returns the coordinator."""
     coordinator = tf.train.Coordinator()

@@ -188,13 +188,6 @@ def test_copies_are_on_their_clones_devices(variable_kind):
 @pytest.mark.slow
 def test_sparse_gradients_stay_sparse(variable_kind):
     """Rows of different number, or none, reach each clone's optimizer as rows."""
-    seen = []
-
-    class Spy(tf.train.GradientDescentOptimizer):
-        def apply_gradients(self, grads_and_vars, *args, **kwargs):
-            seen.extend(gradient for gradient, _ in grads_and_vars)
-            return super().apply_gradients(grads_and_vars, *args, **kwargs)
-
     batches = iter([[3, 3, 1], [], None, [0]])
 
     def model_fn():
@@ -204,8 +197,9 @@ def test_sparse_gradients_stay_sparse(variable_kind):
         words = 0.0 if rows is None else tf.nn.embedding_lookup(table, tf.constant(rows, tf.int32))
         tf.losses.add_loss(4 * (bias + tf.reduce_sum(words)))
 
-    model = deploy(_config(4), model_fn, optimizer=Spy(1.0))
-    assert sum(isinstance(gradient, tf.IndexedSlices) for gradient in seen) == 4
+    spy = harness.Spy(1.0)
+    model = deploy(_config(4), model_fn, optimizer=spy)
+    assert sum(isinstance(gradient, tf.IndexedSlices) for gradient, _ in spy.seen) == 4
     fetches = [*tf.trainable_variables(), model.copies_difference]
     _, [table, bias, difference] = harness.run_steps(model, fetches)
     assert difference == 0

@@ -290,24 +290,6 @@ def test_asynchronous_clones_update_with_each_step_of_theirs(library):
             np.testing.assert_allclose(session.run(mean), expected, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-@BOTH
-def test_16_bits(library, precision):
-    """A model computes in 16 bits, with averages and weights in 32, near what 32 give."""
-    name = f"residual {'keras' if library is KERASES['keras'] else 'tf_keras'} inside"
-    run, exact = (
-        harness.Replica(LogicalDevices(num_clones=2, **fields), MODELS[name], harness.adam)()
-        for fields in ({"precision": precision}, {})
-    )
-    assert all(value.dtype != np.float16 for value in run.values.values())
-    np.testing.assert_allclose(run.losses, exact.losses, rtol=0.02)
-    norms = [key for key in exact.values if "moving" in key]
-    assert len(norms) == 4
-    for key in norms:
-        np.testing.assert_allclose(run.values[key], exact.values[key], rtol=0.05, atol=0.02)
-
-
 @BOTH
 @pytest.mark.parametrize("copy", [False, True])
 def test_stages(library, copy):

@@ -145,23 +145,6 @@ def test_own_regularization_of_each_clone():
     assert run.losses == [1 + 10 + 100, 2 + 10 + 200]
 
 
-def test_sparse_gradients_stay_sparse(variable_kind):
-    """Each clone's gradient of an embedding reaches the optimizer as rows."""
-    kinds = []
-
-    class Spy(tf.train.GradientDescentOptimizer):
-        def apply_gradients(self, grads_and_vars, *args, **kwargs):
-            kinds.extend(
-                isinstance(gradient, tf.IndexedSlices)
-                for gradient, variable in grads_and_vars
-                if variable.op.name == "table"
-            )
-            return super().apply_gradients(grads_and_vars, *args, **kwargs)
-
-    _replica("embedding", 2, lambda: Spy(0.1))
-    assert kinds == [True, True]
-
-
 @pytest.mark.gpu
 def test_update_ops_run_with_every_update(variable_kind):
     """Ops, and functions that make ops, are part of each clone's update."""
