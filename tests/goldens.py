@@ -168,11 +168,7 @@ GOLDENS = {
         Golden("linear", _numbers(NUM_EXAMPLES, 2), _numbers(NUM_EXAMPLES, 1), _linear),
         Golden("slim_mlp", _numbers(NUM_EXAMPLES, 6), _CLASSES, _slim_mlp, regularized=True),
         Golden(
-            "convolution",
-            _numbers(NUM_EXAMPLES, 4, 4, 2),
-            _CLASSES,
-            _convolution,
-            regularized=True,
+            "convolution", _numbers(NUM_EXAMPLES, 4, 4, 2), _CLASSES, _convolution, regularized=True
         ),
         Golden("embedding", _WORDS, _CLASSES, _embedding, sparse=("table",)),
         Golden("tied_embedding", _WORDS, np.arange(NUM_EXAMPLES) % VOCABULARY, _tied_embedding),
@@ -192,11 +188,7 @@ BATCH_LAW_GOLDENS = [name for name, golden in GOLDENS.items() if golden.batch_la
 def feed_clones(golden: Golden, num_clones: int) -> Callable[[], Any]:
     """A `model_fn` without arguments that gives clone i the i-th part of the examples."""
     parts = iter(
-        zip(
-            np.split(golden.features, num_clones),
-            np.split(golden.labels, num_clones),
-            strict=True,
-        )
+        zip(np.split(golden.features, num_clones), np.split(golden.labels, num_clones), strict=True)
     )
 
     def model_fn():

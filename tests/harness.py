@@ -40,6 +40,19 @@ def adam():
     return tf.train.AdamOptimizer(0.02, epsilon=1e-2)
 
 
+class Spy(tf.train.GradientDescentOptimizer):
+    """Plain steps; `seen` has the gradients that it has got, each with its variable."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.seen = []
+
+    def apply_gradients(self, grads_and_vars, *args, **kwargs):
+        """Notes the gradients."""
+        self.seen.extend(grads_and_vars)
+        return super().apply_gradients(grads_and_vars, *args, **kwargs)
+
+
 def run_hooks(session, hooks=None):
     """Calls the hooks of a graph as `train` does for each new session; returns the coordinator."""
     coordinator = tf.train.Coordinator()
@@ -241,12 +254,12 @@ def parameter_servers(num_workers, num_ps=2):
 
 
 def new_workers(num_workers):
-    """Targets of workers with two devices, by all-reduce."""
+    """Targets of workers with two devices, by all-reduce; new ones, as no shape is known to them.
+
+    Servers keep the types and shapes of all collective ops.
+    """
     config = LogicalDevices(num_clones=2, num_replicas=num_workers, all_reduce=True)
     return start_workers(num_workers, training.session_config(config, base=cpu_config(2)))
-
-
-all_reduce_workers = functools.cache(new_workers)
 
 
 def reset(targets):
@@ -312,9 +325,7 @@ def train_replicas(config, model, make_optimizer=sgd, *, steps=STEPS, turns=TURN
     """Trains all replicas, in the way that the configuration has; returns them."""
     replicas = replicas_of(config, model, make_optimizer, **options)
     if config.all_reduce:
-        # Servers keep the types of collective ops.
-        make = all_reduce_workers if config.wire_precision == "float32" else new_workers
-        return train_together(replicas, make(config.num_replicas), steps)
+        return train_together(replicas, new_workers(config.num_replicas), steps)
     targets = parameter_servers(config.num_replicas, config.num_ps_tasks)
     reset(targets)
     if config.replicas_to_aggregate is None:

@@ -77,6 +77,9 @@ FEATURES = {
     "stages": Feature({"devices_per_clone": 2, **_ON_CPU}),
     "stages in parts": Feature({"devices_per_clone": 2, "accumulate_steps": 2, **_ON_CPU}),
     "copied stages": Feature({"devices_per_clone": 2, "copy_clones": True, **_ON_CPU}),
+    "common norms in stages": Feature(
+        {"devices_per_clone": 2, "sync_batch_norm": True, **_ON_CPU}, (), 2e-5, 1e-5
+    ),
     "compiled stages": Feature({"devices_per_clone": 2, "xla": True, **_ON_CPU}, (), 1e-5, 1e-5),
 }
 
@@ -100,7 +103,9 @@ MODELS = {
 }
 _IMAGES = tuple(name for name in MODELS if name.startswith(("convolution", "residual")))
 _WITH_NORMS = tuple(
-    name for name in MODELS if name.startswith(("norms of", "residual", "batch_norm"))
+    name
+    for name in MODELS
+    if name.startswith(("norms of", "residual", "batch_norm", "staged loop"))
 )
 
 

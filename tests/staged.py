@@ -58,11 +58,7 @@ MODELS = {
     golden.name: golden
     for golden in (
         Golden(
-            "embedding",
-            _WORDS.features,
-            _WORDS.labels,
-            None,
-            prepare=_staged(_embedding_and_layer),
+            "embedding", _WORDS.features, _WORDS.labels, None, prepare=_staged(_embedding_and_layer)
         ),
         Golden(
             "loop",

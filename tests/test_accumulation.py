@@ -124,7 +124,12 @@ def _peak_bytes(rows, parts, copy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
+@pytest.mark.one_mode
+@pytest.mark.parametrize(
+    ("copy", "variable_kind"),
+    [(False, "reference"), (True, "resource")],
+    indirect=["variable_kind"],
+)
 def test_memory_is_that_of_one_part(copy, variable_kind):
     """Four batches need about the memory of one, not four times as much."""
     one = _peak_bytes(4096, 1, copy)

@@ -39,8 +39,7 @@ def test_rejects(shapes, num_clones, message):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "message"),
-    [((5, 5), "a multiple of num_clones=2"), ((4, 6), "the same batch size")],
+    ("sizes", "message"), [((5, 5), "a multiple of num_clones=2"), ((4, 6), "the same batch size")]
 )
 def test_rejects_when_the_size_is_known_late(sizes, message):
     """A batch size that only the run knows is checked there, in the same words."""

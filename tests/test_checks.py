@@ -5,6 +5,8 @@ import pytest
 
 from model_deploy.checks import check_at_least, check_choice, check_whole
 
+pytestmark = pytest.mark.one_mode
+
 
 @pytest.mark.parametrize("value", [1, 2.5, None], ids=["least", "more", "not given"])
 def test_at_least_accepts(value):

@@ -72,11 +72,7 @@ def test_devices_named_in_model_fn_are_kept(variable_kind):
             )
 
     (clone,) = create_clones(DeploymentConfig(), model_fn)
-    assert [v.device for v in clone.outputs] == [
-        "/device:CPU:1",
-        "/device:GPU:1",
-        "/device:GPU:1",
-    ]
+    assert [v.device for v in clone.outputs] == ["/device:CPU:1", "/device:GPU:1", "/device:GPU:1"]
 
 
 def test_replicas_name_their_task():

@@ -23,6 +23,7 @@ from model_deploy import (
     train,
     training,
 )
+from tests import harness
 
 DOCUMENT = (Path(__file__).parents[1] / "docs" / "collections.md").read_text()
 NAMES = {key: name for name, key in vars(tf.GraphKeys).items() if name.isupper() and name[0] != "_"}
@@ -87,7 +88,7 @@ def _traced(monkeypatch, read, added):
 
 
 def _deploy(config=TWO, **options):
-    optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
+    optimizer = harness.momentum()
     return deploy(config, _model_fn, optimizer=optimizer, **options)
 
 
@@ -108,7 +109,7 @@ CASES = [
     (
         "`optimize_clones`",
         lambda: create_clones(TWO, _model_fn),
-        lambda clones: optimize_clones(clones, tf.train.GradientDescentOptimizer(0.1)),
+        lambda clones: optimize_clones(clones, harness.sgd()),
     ),
     ("`deploy`", None, lambda _: _deploy()),
     (
@@ -116,11 +117,7 @@ CASES = [
         lambda: (_model_fn(), tf.train.get_or_create_global_step())[1],
         lambda step: training.moving_average_update(0.9, step)(),
     ),
-    (
-        "`training.variables_to_train`",
-        _model_fn,
-        lambda _: training.variables_to_train(None),
-    ),
+    ("`training.variables_to_train`", _model_fn, lambda _: training.variables_to_train(None)),
     (
         "`training.add_classification_losses`",
         None,

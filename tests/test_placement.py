@@ -9,8 +9,7 @@ from model_deploy import DeploymentConfig, placement, slim
 
 
 @pytest.mark.parametrize(
-    ("strategy", "tasks"),
-    [("round_robin", [0, 1, 2, 0, 1]), ("balanced", [0, 1, 2, 1, 1])],
+    ("strategy", "tasks"), [("round_robin", [0, 1, 2, 0, 1]), ("balanced", [0, 1, 2, 1, 1])]
 )
 def test_strategies(strategy, tasks, variable_kind):
     """Round robin takes turns; balanced takes the task with the fewest bytes.

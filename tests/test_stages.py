@@ -12,13 +12,13 @@ from tests import copies, devices, harness
 from tests.staged import MODELS
 
 
-def _deploy(golden, copy=False):
+def _built(golden, copy=False):
     """Two clones of two stages use the four devices of `cpu_config`."""
     devices.need(4)
     config = DeploymentConfig(
         num_clones=2, clone_on_cpu=not devices.on_gpus(), devices_per_clone=2, copy_clones=copy
     )
-    return harness.Replica(config, golden).graph
+    return harness.Replica(config, golden)
 
 
 @pytest.mark.parametrize("name", list(MODELS))
@@ -26,7 +26,7 @@ def test_copied_stages_are_what_calls_build(name, variable_kind):
     """Copies have the ops of calls, each on the device of its clone and stage."""
     graphs = []
     for copy in (False, True):
-        graph = _deploy(MODELS[name], copy)
+        graph = _built(MODELS[name], copy).graph
         graphs.append((copies.nodes(graph), copies.collections(graph)))
     assert graphs[0] == graphs[1]
 
@@ -34,14 +34,10 @@ def test_copied_stages_are_what_calls_build(name, variable_kind):
 @pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
 def test_gradients_are_beside_their_ops(copy, variable_kind):
     """The gradient of an op has its device: clone i has the CPUs 2 i and 2 i + 1."""
-    graph = _deploy(MODELS["embedding"], copy)
+    graph = _built(MODELS["embedding"], copy).graph
     for clone in (0, 1):
         scope = f"clone_{clone}"
-        ops = {
-            "first": 2 * clone,
-            "logits/BiasAdd": 2 * clone + 1,
-            "logits/MatMul": 2 * clone + 1,
-        }
+        ops = {"first": 2 * clone, "logits/BiasAdd": 2 * clone + 1, "logits/MatMul": 2 * clone + 1}
         for name, device in ops.items():
             assert graph.get_operation_by_name(f"{scope}/{name}").device == f"/device:CPU:{device}"
             prefix = f"{scope}/gradients/{scope}/{name}_grad/"
@@ -85,8 +81,8 @@ def test_get_variable_keeps_to_the_config(variable_kind):
 @pytest.mark.parametrize("whole_graph", [True, False], ids=["graph", "model"])
 def test_describe_shows_the_stages(whole_graph):
     """The report names clone and stage beside each of their devices."""
-    model = _deploy(MODELS["embedding"], 2, 2)
-    report = describe(tf.get_default_graph() if whole_graph else model)
+    run = _built(MODELS["embedding"])
+    report = describe(run.graph if whole_graph else run.model)
     stages = {row.device: row.stages for row in report.devices}
     assert {device: words for device, words in stages.items() if words} == {
         "/device:CPU:0": "clone 0 stage 0",

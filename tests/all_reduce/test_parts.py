@@ -132,4 +132,4 @@ def test_updates_that_cannot_wait(kind, message):
 
     config = _config(global_parts=1)
     with tf.Graph().as_default(), pytest.raises(ValueError, match=message):
-        deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+        deploy(config, model_fn, optimizer=harness.sgd())

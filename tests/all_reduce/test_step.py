@@ -89,7 +89,7 @@ def test_the_chief_gives_the_start_values():
         replica.start()
         return before, session.run(variables[i])
 
-    with harness.opened(replicas, harness.all_reduce_workers(2)):
+    with harness.opened(replicas, harness.new_workers(2)):
         (chief_before, chief), (other_before, other) = harness.together(train, replicas)
     assert not np.array_equal(chief_before[1], other_before[1])
     for before, first, second in zip(chief_before, chief, other, strict=True):
@@ -115,7 +115,7 @@ def test_monitored_sessions():
             while not session.should_stop():
                 replica.losses.append(session.run(replica.model.train_op))
 
-    harness.together(train, replicas, harness.all_reduce_workers(2))
+    harness.together(train, replicas, harness.new_workers(2))
     for replica in replicas:
         np.testing.assert_allclose(replica.losses, harness.one_clone(golden).losses, rtol=2e-6)
 
@@ -188,13 +188,6 @@ def test_copies_are_on_their_clones_devices(variable_kind):
 @pytest.mark.slow
 def test_sparse_gradients_stay_sparse(variable_kind):
     """Rows of different number, or none, reach each clone's optimizer as rows."""
-    seen = []
-
-    class Spy(tf.train.GradientDescentOptimizer):
-        def apply_gradients(self, grads_and_vars, *args, **kwargs):
-            seen.extend(gradient for gradient, _ in grads_and_vars)
-            return super().apply_gradients(grads_and_vars, *args, **kwargs)
-
     batches = iter([[3, 3, 1], [], None, [0]])
 
     def model_fn():
@@ -204,8 +197,9 @@ def test_sparse_gradients_stay_sparse(variable_kind):
         words = 0.0 if rows is None else tf.nn.embedding_lookup(table, tf.constant(rows, tf.int32))
         tf.losses.add_loss(4 * (bias + tf.reduce_sum(words)))
 
-    model = deploy(_config(4), model_fn, optimizer=Spy(1.0))
-    assert sum(isinstance(gradient, tf.IndexedSlices) for gradient in seen) == 4
+    spy = harness.Spy(1.0)
+    model = deploy(_config(4), model_fn, optimizer=spy)
+    assert sum(isinstance(gradient, tf.IndexedSlices) for gradient, _ in spy.seen) == 4
     fetches = [*tf.trainable_variables(), model.copies_difference]
     _, [table, bias, difference] = harness.run_steps(model, fetches)
     assert difference == 0
@@ -288,11 +282,7 @@ def test_one_clone_alone_needs_no_exchange():
 
 def test_training_and_evaluation_in_one_graph():
     """An evaluation in the training's graph sees the trained variables."""
-    model = deploy(
-        _config(2),
-        feed_clones(GOLDENS["slim_mlp"], 2),
-        optimizer=harness.sgd(),
-    )
+    model = deploy(_config(2), feed_clones(GOLDENS["slim_mlp"], 2), optimizer=harness.sgd())
     with tf.variable_scope(tf.get_variable_scope(), reuse=True):
         one = deploy(LogicalDevices(), feed_clones(GOLDENS["slim_mlp"], 1))
         two = deploy(_config(2), feed_clones(GOLDENS["slim_mlp"], 2))

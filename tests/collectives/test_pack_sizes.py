@@ -4,6 +4,8 @@ import pytest
 
 from model_deploy.collectives import LEAST_BYTES, MOST_BYTES, packs_of
 
+pytestmark = pytest.mark.one_mode
+
 MIB = 1 << 20
 
 

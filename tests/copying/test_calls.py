@@ -6,6 +6,7 @@ import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
 from model_deploy import create_clones, optimize_clones
+from tests import harness
 from tests.goldens import LogicalDevices, cpu_config
 
 IMAGES = np.cos(np.arange(2 * 3 * 4 * 4 * 4)).reshape(2, 3, 4, 4, 4).astype(np.float32)
@@ -28,7 +29,7 @@ def _gradient(copy_clones):
         batches = iter([tf.constant(each) for each in IMAGES])
         config = LogicalDevices(2, copy_clones=copy_clones)
         clones = create_clones(config, model_fn, [batches])
-        _, [[gradient, _]] = optimize_clones(clones, tf.train.GradientDescentOptimizer(1.0))
+        _, [[gradient, _]] = optimize_clones(clones, harness.sgd(1.0))
         session.run(tf.global_variables_initializer())
         return session.run(gradient)
 

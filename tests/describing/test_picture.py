@@ -17,6 +17,7 @@ from model_deploy import (
     describe,
     draw_deployment,
 )
+from tests import harness
 
 CPU, GPU0, GPU1 = "/device:CPU:0", "/device:GPU:0", "/device:GPU:1"
 DOCS = Path(__file__).parents[2] / "docs"
@@ -46,7 +47,7 @@ def _model(**settings):
         weights = tf.get_variable("weights", [5, 3], initializer=tf.zeros_initializer())
         tf.losses.add_loss(tf.reduce_sum(tf.matmul(images.get_next(), weights)))
 
-    return deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+    return deploy(config, model_fn, optimizer=harness.sgd())
 
 
 def test_report_says_what_lies_where():

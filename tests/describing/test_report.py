@@ -4,6 +4,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, DeviceRow, TransferRow, deploy, describe
+from tests import harness
 from tests.goldens import LogicalDevices
 
 CPU, GPU0, GPU1 = "/device:CPU:0", "/device:GPU:0", "/device:GPU:1"
@@ -20,9 +21,7 @@ def test_devices_and_transfers(variable_kind):
         weights = tf.get_variable("weights", [2, 3], initializer=tf.zeros_initializer())
         tf.losses.add_loss(tf.reduce_sum(tf.matmul(tf.ones([4, 2]), tf.identity(weights))))
 
-    model = deploy(
-        DeploymentConfig(num_clones=2), model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1)
-    )
+    model = deploy(DeploymentConfig(num_clones=2), model_fn, optimizer=harness.sgd())
     report = describe(model)
     rows = {row.device: row for row in report.devices}
     assert {CPU, GPU0, GPU1} <= rows.keys()
@@ -61,7 +60,7 @@ def test_report_agrees_with_the_run():
         weights = tf.get_variable("weights", [2, 3], initializer=tf.zeros_initializer())
         tf.losses.add_loss(tf.reduce_sum(tf.matmul(tf.ones([4, 2]), weights)))
 
-    optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
+    optimizer = harness.momentum()
     model = deploy(LogicalDevices(num_clones=3), model_fn, optimizer=optimizer)
     counted = {row.device: row.ops for row in describe(model).devices if row.device != "(any)"}
     config = tf.ConfigProto(device_count={"CPU": 3}, allow_soft_placement=False)

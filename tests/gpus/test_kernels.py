@@ -91,7 +91,7 @@ def test_ops_without_a_kernel_go_to_the_cpu(way, graph):
 
     config = DeploymentConfig(num_clones=2, **WAYS[way])
     batches = (tf.constant([1.0, 2.0]) for _ in range(config.batches_per_step))
-    deploy(config, model_fn, [batches], optimizer=tf.train.GradientDescentOptimizer(0.1))
+    deploy(config, model_fn, [batches], optimizer=harness.sgd())
     for i in range(2):
         scope = config.part_scope(i, 0)
         devices = {

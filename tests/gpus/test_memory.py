@@ -5,6 +5,9 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy, gpus, train
 from model_deploy.commands import Options, run_command
+from tests import harness
+
+pytestmark = pytest.mark.one_mode
 
 # What `nvidia-smi` answers on a machine with two GPUs, the second of which two processes hold.
 TOOL = """#!/bin/sh
@@ -78,7 +81,6 @@ def test_out_of_memory_says_what_to_try():
 
 
 @pytest.mark.slow
-@pytest.mark.one_mode
 def test_tensorflow_says_so_when_memory_is_used_up():
     """More than any machine has is what TensorFlow calls so; it tries for 10 seconds."""
     too_much = tf.fill(tf.placeholder_with_default([1 << 45], [1]), 1.0)
@@ -133,7 +135,7 @@ def test_training_says_what_to_try(tmp_path):
         weight = tf.get_variable("weight", [], initializer=tf.ones_initializer())
         tf.losses.add_loss(tf.identity(weight))
 
-    model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+    model = deploy(config, model_fn, optimizer=harness.sgd())
     with pytest.raises(MemoryError, match="a batch of 4 for each clone does not fit into memory"):
         train(model, tmp_path, max_steps=2, images_per_step=24, hooks=[Full()])
 

@@ -6,6 +6,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy
 from nets import nets_factory
+from tests import harness
 from tests.goldens import LogicalDevices, cpu_config
 from tests.nets import graphs, reference
 
@@ -33,7 +34,7 @@ def _step(name, config):
 
     with tf.Graph().as_default():
         tf.set_random_seed(1)
-        model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(1e-3))
+        model = deploy(config, model_fn, optimizer=harness.sgd(1e-3))
         gradients = tf.gradients(model.total_loss, tf.trainable_variables())
         norms = [tf.norm(each) for each in gradients if each is not None]
         with tf.Session(config=cpu_config(1)) as session:

@@ -9,6 +9,8 @@ from model_deploy import DeploymentConfig, all_reduce, gpus, training
 from model_deploy import cluster as cluster_lib
 from model_deploy.cluster import Cluster
 
+pytestmark = pytest.mark.one_mode
+
 # What sessions of clones on GPUs have, in the text format of `ConfigProto`.
 SOFT = "allow_soft_placement: true"
 GROWS = "gpu_options { allow_growth: true force_gpu_compatible: true }"
@@ -28,10 +30,7 @@ WAYS = [
     pytest.param({"tf32": True}, [SOFT, GROWS], id="TF32, which is of the process"),
     pytest.param(
         {"gpu_memory_fraction": 0.25},
-        [
-            SOFT,
-            "gpu_options { per_process_gpu_memory_fraction: 0.25 force_gpu_compatible: true }",
-        ],
+        [SOFT, "gpu_options { per_process_gpu_memory_fraction: 0.25 force_gpu_compatible: true }"],
         id="a share of the memory",
     ),
     pytest.param(
@@ -47,11 +46,7 @@ WAYS = [
     pytest.param({"clone_on_cpu": True}, [SOFT, NO_GPU], id="on the CPU"),
     pytest.param(
         {"clone_on_cpu": True, "data_format": "NCHW"},
-        [
-            SOFT,
-            NO_GPU,
-            "graph_options { rewrite_options { cpu_layout_conversion: NCHW_TO_NHWC } }",
-        ],
+        [SOFT, NO_GPU, "graph_options { rewrite_options { cpu_layout_conversion: NCHW_TO_NHWC } }"],
         id="channels first on the CPU",
     ),
     pytest.param(

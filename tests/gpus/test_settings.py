@@ -17,7 +17,7 @@ from tests.goldens import BATCH_LAW_GOLDENS, GOLDENS
 from tests.launch.programs import program
 
 RULES = [
-    ({"aggregate_on": "tpu"}, "aggregate_on must be one of cpu, gpu, all_reduce, None, got 'tpu'"),
+    ({"aggregate_on": "tpu"}, "aggregate_on must be one of cpu, gpu, all_reduce.*, got 'tpu'"),
     (
         {"aggregate_on": "gpu", "clone_on_cpu": True},
         "aggregate_on must be cpu or all_reduce with clone_on_cpu=True, got 'gpu'",
@@ -68,12 +68,7 @@ def test_asynchronous_clones_sum_nothing():
 
 def test_flags_are_those_of_the_config():
     """Each setting of GPUs has a flag of its name, which reaches the config."""
-    given = {
-        "aggregate_on": "gpu",
-        "gpu_memory_fraction": 0.5,
-        "tf32": True,
-        "data_format": "NHWC",
-    }
+    given = {"aggregate_on": "gpu", "gpu_memory_fraction": 0.5, "tf32": True, "data_format": "NHWC"}
     config = training.deployment_config(training.DeploymentOptions(**given), num_gpus=2)
     assert {name: getattr(config, name) for name in given} == given
 
@@ -157,10 +152,7 @@ def test_gpus_of_the_machine(tmp_path, monkeypatch):
     [
         pytest.param(1, ["0", "1"], {"worker 0": None, "ps 0": "-1"}, id="one worker has all"),
         pytest.param(
-            2,
-            ["4", "5", "6"],
-            {"worker 0": "4", "worker 1": "5", "ps 0": "-1"},
-            id="equal shares",
+            2, ["4", "5", "6"], {"worker 0": "4", "worker 1": "5", "ps 0": "-1"}, id="equal shares"
         ),
         pytest.param(
             2, ["7"], {"worker 0": "7", "worker 1": "7", "ps 0": "-1"}, id="one GPU for two"

@@ -19,6 +19,8 @@ from tf_keras.src.engine import base_layer_v1
 
 from model_deploy import internals
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = Path(__file__).parents[2]
 # What "Wraps `Operation._update_input`" in a docstring stands for.
 _OWNERS = {

@@ -6,6 +6,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy
 from nets import keras_networks, nets_factory
+from tests import harness
 from tests.goldens import LogicalDevices, cpu_config
 
 # The least size of their images.
@@ -50,7 +51,7 @@ def test_a_step_on_two_clones(name):
         logits, _ = network_fn(next(batches))
         tf.losses.sparse_softmax_cross_entropy(tf.constant([1, 3]), logits)
 
-    model = deploy(config, model_fn, [batches], optimizer=tf.train.GradientDescentOptimizer(0.01))
+    model = deploy(config, model_fn, [batches], optimizer=harness.sgd(0.01))
     network = keras_networks.built_model()
     variables = [variable.value for variable in network.weights]
     assert {v.op.name for v in variables} < {v.op.name for v in tf.global_variables()}

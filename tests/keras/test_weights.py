@@ -150,9 +150,7 @@ def test_other_numbers(tmp_path):
         later = _model(3, 2)
     assert {weight.path for weight in later.weights}.isdisjoint(w.path for w in first.weights)
     for one, other in zip(
-        keras_lib.read_checkpoint(first, path),
-        keras_lib.read_checkpoint(later, path),
-        strict=True,
+        keras_lib.read_checkpoint(first, path), keras_lib.read_checkpoint(later, path), strict=True
     ):
         np.testing.assert_array_equal(one, other)
 

@@ -28,10 +28,7 @@ def _cases(*more, is_allowed=lambda *cell: True):
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "steps", "by_step"),
-    _cases([1, 2], [False, True]),
-)
+@pytest.mark.parametrize(("name", "steps", "by_step"), _cases([1, 2], [False, True]))
 def test_copies_train_as_calls_do(name, steps, by_step):
     """Copied clones give what called ones give, dropout of Keras 3 included."""
     called, copied = (
@@ -59,8 +56,7 @@ def _draws_again(form, library, made, options, by_step):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "by_step"),
-    _cases([*_OPTIONS], [False, True], is_allowed=_draws_again),
+    ("name", "options", "by_step"), _cases([*_OPTIONS], [False, True], is_allowed=_draws_again)
 )
 def test_a_run_that_goes_on_ends_as_one_that_was_not_stopped(name, options, by_step, tmp_path):
     """Steps before and after a checkpoint are those without one, to the last bit."""

@@ -4,22 +4,10 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import (
-    DeploymentConfig,
-    create_clones,
-    current_clone,
-    deploy,
-    random_by_step,
-)
+from model_deploy import DeploymentConfig, create_clones, current_clone, deploy, random_by_step
 from tests import harness
 from tests.goldens import GOLDENS, NUM_CLASSES, LogicalDevices, cpu_config, feed_clones, formula
-from tests.keras_layers.models import (
-    KERASES,
-    MODELS,
-    averages_activity,
-    mlp,
-    subclassed,
-)
+from tests.keras_layers.models import KERASES, MODELS, averages_activity, mlp, subclassed
 
 BOTH = pytest.mark.parametrize("library", KERASES.values(), ids=KERASES)
 SGD = tf.train.GradientDescentOptimizer
@@ -300,24 +288,6 @@ def test_asynchronous_clones_update_with_each_step_of_theirs(library):
             session.run(model.clone_updates[i].train_op)
             expected = 0.5 * expected + 0.5 * batches[i].mean(axis=0)
             np.testing.assert_allclose(session.run(mean), expected, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-@BOTH
-def test_16_bits(library, precision):
-    """A model computes in 16 bits, with averages and weights in 32, near what 32 give."""
-    name = f"residual {'keras' if library is KERASES['keras'] else 'tf_keras'} inside"
-    run, exact = (
-        harness.Replica(LogicalDevices(num_clones=2, **fields), MODELS[name], harness.adam)()
-        for fields in ({"precision": precision}, {})
-    )
-    assert all(value.dtype != np.float16 for value in run.values.values())
-    np.testing.assert_allclose(run.losses, exact.losses, rtol=0.02)
-    norms = [key for key in exact.values if "moving" in key]
-    assert len(norms) == 4
-    for key in norms:
-        np.testing.assert_allclose(run.values[key], exact.values[key], rtol=0.05, atol=0.02)
 
 
 @BOTH

@@ -21,20 +21,14 @@ FIRST_STEPS = {
     ),
     # The moments, corrected for their start at 0, are the gradient and its square;
     # epsilon is added before the correction (end of section 2 of the paper).
-    "adam": (
-        {"opt_epsilon": 0.01},
-        1 - RATE * GRADIENT / (GRADIENT + 0.01 / math.sqrt(1 - 0.999)),
-    ),
+    "adam": ({"opt_epsilon": 0.01}, 1 - RATE * GRADIENT / (GRADIENT + 0.01 / math.sqrt(1 - 0.999))),
     # Updates start at 0: sqrt(epsilon) / sqrt(0.05 * 4 + epsilon).
     "adadelta": (
         {"opt_epsilon": 0.01},
         1 - RATE * GRADIENT * math.sqrt(0.01) / math.sqrt(0.05 * GRADIENT**2 + 0.01),
     ),
     # z = g - (sqrt(4.1) - sqrt(0.1)) / rate * w; the new weight is -z / (sqrt(4.1) / rate).
-    "ftrl": (
-        {},
-        -(GRADIENT - (math.sqrt(4.1) - math.sqrt(0.1)) / RATE) / (math.sqrt(4.1) / RATE),
-    ),
+    "ftrl": ({}, -(GRADIENT - (math.sqrt(4.1) - math.sqrt(0.1)) / RATE) / (math.sqrt(4.1) / RATE)),
 }
 
 

@@ -92,10 +92,7 @@ def test_pieces_change_between_two_steps():
 def test_exponential_with_a_warm_up_that_has_a_start():
     """The existing schedules rise from the given start, too: 0.4 + 0.4 * (step + 1) / 10."""
     options = _options(
-        "exponential",
-        learning_rate_decay_factor=0.5,
-        warmup_epochs=1.0,
-        warmup_learning_rate=0.4,
+        "exponential", learning_rate_decay_factor=0.5, warmup_epochs=1.0, warmup_learning_rate=0.4
     )
     assert _rates(options, [0, 4, 9, 20]) == pytest.approx([0.44, 0.6, 0.8, 0.4])
 
@@ -239,10 +236,7 @@ def test_rejects(options, message):
         ),
         (
             _options(
-                "fixed",
-                warmup_epochs=1.0,
-                warmup_learning_rate=0.5,
-                learning_rate_scaling="linear",
+                "fixed", warmup_epochs=1.0, warmup_learning_rate=0.5, learning_rate_scaling="linear"
             ),
             {"update_batch_size": 128},
             "warmup_learning_rate must be at most the learning rate, 0.4, got 0.5",

@@ -85,11 +85,7 @@ def _train(cluster, parts, settings, **options):
 def _one_machine(settings, **options):
     """All variables after the same steps of all shares in one process."""
     config = DeploymentConfig(
-        clone_on_cpu=True,
-        all_reduce=True,
-        accumulate_steps=SHARES,
-        global_parts=SHARES,
-        **settings,
+        clone_on_cpu=True, all_reduce=True, accumulate_steps=SHARES, global_parts=SHARES, **settings
     )
     return _replica(config, **options)(steps=STEPS).values
 
@@ -154,7 +150,7 @@ def test_updates_that_are_refused(kind, message):
             tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, update)
 
     with pytest.raises(ValueError, match=message):
-        deploy(CONFIG, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+        deploy(CONFIG, model_fn, optimizer=harness.sgd())
 
 
 @pytest.mark.parametrize(("num_ps", "is_elastic", "repeats"), [(1, 1, 1), (2, 1, 0), (2, 0, 1)])

@@ -8,8 +8,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, graph_walk, slim
 from model_deploy.training import moving_average_update
-from tests import harness
-from tests.goldens import GOLDENS, NUM_CLASSES, NUM_EXAMPLES, LogicalDevices, formula
+from tests import copies, harness
+from tests.goldens import GOLDENS, NUM_CLASSES, LogicalDevices, formula
 
 SGD = tf.train.GradientDescentOptimizer
 HALVING = SGD(0.5)
@@ -203,36 +203,18 @@ def test_uses_on_the_parameter_server_stay_there(variable_kind):
 @pytest.mark.parametrize("copy_clones", [False, True], ids=["called", "copied"])
 def test_evaluation_beside_training(copy_clones, variable_kind):
     """A second deployment in the graph reads for itself, and gives the loss of the new weights."""
-    name = GOLDENS["slim_mlp"]
+    golden = GOLDENS["slim_mlp"]
     config = LogicalDevices(num_clones=2, num_ps_tasks=1, copy_clones=copy_clones)
-    per_clone = NUM_EXAMPLES // 2
-    parts = [
-        tf.data.Dataset.from_tensors((name.features[:per_clone], name.labels[:per_clone])).repeat()
-        for _ in range(2)
-    ]
 
-    def model_fn(iterator):
-        name.model_fn(*next(iterator))
+    def build(optimizer=None):
+        batches = copies.batches_of(golden, 2)
+        model_fn = lambda batches: golden.model_fn(*next(batches))  # noqa: E731
+        return deploy(config, model_fn, [batches], optimizer=optimizer)
 
-    iterators = [tf.data.make_initializable_iterator(part) for part in parts]
     with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        model = deploy(config, model_fn, [_Items(iterators[0])], optimizer=SGD(0.1))
-        evaluation = deploy(config, model_fn, [_Items(iterators[1])])
+        model, evaluation = build(SGD(0.1)), build()
     with tf.Session(_target()) as session:
-        session.run([tf.global_variables_initializer(), [each.initializer for each in iterators]])
+        harness.start(session)
         first = session.run(evaluation.total_loss)
         assert session.run(model.train_op) == pytest.approx(first, rel=1e-5)
         assert session.run(evaluation.total_loss) < first
-
-
-class _Items:
-    """An iterator as `model_fn` gets it."""
-
-    def __init__(self, iterator):
-        self._iterator = iterator
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        return self._iterator.get_next()

@@ -26,10 +26,7 @@ def cluster(request):
 
 def _replicas(num_ps, model, aggregate=2, make_optimizer=harness.sgd, *, parts=1, **options):
     config = LogicalDevices(
-        num_replicas=2,
-        num_ps_tasks=num_ps,
-        replicas_to_aggregate=aggregate,
-        accumulate_steps=parts,
+        num_replicas=2, num_ps_tasks=num_ps, replicas_to_aggregate=aggregate, accumulate_steps=parts
     )
     return harness.replicas_of(config, model, make_optimizer, **options)
 

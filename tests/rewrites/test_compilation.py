@@ -102,7 +102,7 @@ def test_random_numbers(copy, by_step):
                 config,
                 random_by_step(model_fn) if by_step else model_fn,
                 [iter([tf.ones([64]), tf.ones([64])])],
-                optimizer=tf.train.GradientDescentOptimizer(0.1),
+                optimizer=harness.sgd(),
             )
             outputs = [clone.outputs for clone in model.clones]
             with tf.Session(config=cpu_config()) as session:
@@ -175,11 +175,7 @@ def test_report():
         loops = tf.while_loop(lambda x: tf.reduce_sum(x) < 10, lambda x: [x + 1.0], [numbers])
         tf.losses.add_loss(tf.reduce_mean(tf.random.uniform([4]) * loops))
 
-    model = deploy(
-        LogicalDevices(num_clones=2, xla=True),
-        model_fn,
-        optimizer=tf.train.GradientDescentOptimizer(0.1),
-    )
+    model = deploy(LogicalDevices(num_clones=2, xla=True), model_fn, optimizer=harness.sgd())
     report = describe(model)
     counts, types = re.fullmatch(
         r"xla: (\d+ of \d+) ops of the clones are compiled, not (.*)", report.compilation

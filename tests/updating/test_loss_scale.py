@@ -104,7 +104,7 @@ def _tiny_gradients(precision, scale):
         product = tf.matmul(tf.constant([[1.0]]), weight)
         tf.losses.add_loss(1e-8 * tf.reduce_sum(product))
 
-    model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(1.0))
+    model = deploy(config, model_fn, optimizer=harness.sgd(1.0))
     _, [weight] = harness.run_steps(model, tf.trainable_variables())
     return -float(weight[0, 0])
 
@@ -185,7 +185,7 @@ def test_a_run_goes_on_and_says_what_it_left_out(tmp_path):
 
     config = DeploymentConfig(clone_on_cpu=True, loss_scale="dynamic")
     taken = batches_taken(config)
-    model = deploy(config, model_fn, optimizer=tf.train.GradientDescentOptimizer(0.1))
+    model = deploy(config, model_fn, optimizer=harness.sgd())
     train(model, str(tmp_path), max_steps=4, log_every_n_steps=1)
     last = read_metrics(str(tmp_path))[-1]
     assert (last["step"], last["loss_scale"], last["left_out"]) == (4, 2.0**13, 2)

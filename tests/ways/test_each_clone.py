@@ -50,7 +50,7 @@ def test_no_clone_waits_for_another(variable_kind):
     The slow clone starts with the weight 0 and ends after 4 updates of the other.
     """
     model_fn, queues = _waiting_model()
-    optimizer = tf.train.GradientDescentOptimizer(1 / 8)
+    optimizer = harness.sgd(1 / 8)
     model = deploy(LogicalDevices(num_clones=2), model_fn, optimizer=optimizer, asynchronous=True)
     slow, fast = model.clone_updates
     give = [queue.enqueue(1.0) for queue in queues]
@@ -145,35 +145,18 @@ def test_own_regularization_of_each_clone():
     assert run.losses == [1 + 10 + 100, 2 + 10 + 200]
 
 
-def test_sparse_gradients_stay_sparse(variable_kind):
-    """Each clone's gradient of an embedding reaches the optimizer as rows."""
-    kinds = []
-
-    class Spy(tf.train.GradientDescentOptimizer):
-        def apply_gradients(self, grads_and_vars, *args, **kwargs):
-            kinds.extend(
-                isinstance(gradient, tf.IndexedSlices)
-                for gradient, variable in grads_and_vars
-                if variable.op.name == "table"
-            )
-            return super().apply_gradients(grads_and_vars, *args, **kwargs)
-
-    _replica("embedding", 2, lambda: Spy(0.1))
-    assert kinds == [True, True]
-
-
 @pytest.mark.gpu
 def test_update_ops_run_with_every_update(variable_kind):
     """Ops, and functions that make ops, are part of each clone's update."""
 
     def count(name):
-        counter = tf.get_variable(name, [], tf.int32, tf.zeros_initializer(), trainable=False)
+        with tf.variable_scope("", reuse=tf.AUTO_REUSE):
+            counter = tf.get_variable(name, [], tf.int32, tf.zeros_initializer(), trainable=False)
         return tf.assign_add(counter, 1, use_locking=True)
 
     def model_fn():
-        tf.losses.add_loss(tf.get_variable("weight", []))
-        with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-            tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, count("op"))
+        tf.losses.add_loss(1.0 * tf.get_variable("weight", []))
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, count("op"))
 
     config = LogicalDevices(num_clones=2, asynchronous=True)
     run = harness.Replica(config, model_fn, update_ops=[lambda: count("function")])

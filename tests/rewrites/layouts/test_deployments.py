@@ -39,7 +39,7 @@ def _train(model_fn, **settings):
         tf.set_random_seed(3)
         batch = tf.constant(IMAGES), tf.constant(LABELS)
         parts = iter(split_batch(batch, config.batches_per_step))
-        optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
+        optimizer = harness.momentum()
         model = deploy(config, lambda it: model_fn(*next(it)), args=[parts], optimizer=optimizer)
         report = str(describe(model))
         proto = training.session_config(config, base=cpu_config(config.num_clones))

@@ -64,11 +64,7 @@ WITH_LAYOUT = [
     ("AvgPool", lambda x: tf.nn.avg_pool2d(x, [2, 3], [2, 1], "SAME"), SHAPE),
     ("FusedBatchNormV3", _of_batch, SHAPE),
     ("FusedBatchNormV3", _moments_of_one, SHAPE),
-    (
-        "Conv3D",
-        lambda x: tf.nn.conv3d(x, _filters(2, 3, 2, 3, 4), [1, 1, 2, 1, 1], "SAME"),
-        VIDEOS,
-    ),
+    ("Conv3D", lambda x: tf.nn.conv3d(x, _filters(2, 3, 2, 3, 4), [1, 1, 2, 1, 1], "SAME"), VIDEOS),
     ("MaxPool3D", lambda x: tf.nn.max_pool3d(x, [1, 3, 2], [1, 1, 2], "SAME"), VIDEOS),
     ("AvgPool3D", lambda x: tf.nn.avg_pool3d(x, [3, 2, 1], [2, 1, 1], "VALID"), VIDEOS),
 ]
