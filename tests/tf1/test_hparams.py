@@ -120,7 +120,7 @@ def test_names():
         lambda: hparams.override_from_dict({"depth": 1}),
     ):
         with pytest.raises(KeyError, match="depth"):
-            call("depth", 1)
+            call()
     assert (hparams.get("rate"), hparams.get("rate", 3.0), hparams.get("depth", 7)) == (0.1, 0.1, 7)
     assert hparams.get("sizes", [1]) == [64, 32]
     hparams.add_hparam("depth", 1)
