@@ -29,7 +29,9 @@ def _result(goals=(), absent=None, **rates):
 
 
 def test_contenders_take_turns():
-    """In each round every contender is measured once, in the same order."""
+    """In each round every contender is measured once, in the same order; what was started is ended
+    after the last.
+    """
     measured = []
 
     def contender(name):
@@ -39,41 +41,26 @@ def test_contenders_take_turns():
 
         return measure
 
-    result = frame.run(_benchmark({name: contender(name) for name in ("ours", "its")}), 3)
-    assert measured == ["ours", "its"] * 3
+    def start(stack):
+        stack.callback(measured.append, "end")
+        return {name: contender(name) for name in ("ours", "its")}
+
+    result = frame.run(frame.Benchmark("Title", "", ("steps/s",), "ours", start), 3)
+    assert measured == [*["ours", "its"] * 3, "end"]
     assert result.values == {"ours": {"steps/s": [1, 3, 5]}, "its": {"steps/s": [2, 4, 6]}}
 
 
-def test_what_was_started_is_ended():
-    """The exit stack of the contenders is closed after the last round."""
-    ended = []
-
-    def start(stack):
-        stack.callback(ended.append, "ours")
-        return {"ours": lambda: {"steps/s": float(not ended)}}
-
-    result = frame.run(frame.Benchmark("Title", "", ("steps/s",), "ours", start), 2)
-    assert ended == ["ours"]
-    assert result.values["ours"]["steps/s"] == [1.0, 1.0]
-
-
-def test_ratio_is_taken_within_rounds():
-    """A machine that is ten times slower in one round does not change the ratio."""
+def test_ratios():
+    """They are medians of those within rounds: a machine that is ten times slower in one round does
+    not change them. There is none to a contender that is absent or whose value is 0.
+    """
     result = _result(ours=[30.0, 3.0, 36.0], its=[10.0, 1.0, 12.0])
     assert result.ratio("steps/s", "ours", "its") == 3.0
     assert result.ratio("steps/s", "its", "ours") == pytest.approx(1 / 3)
-
-
-def test_ratio_is_the_median():
-    """Of the ratios 2, 5 and 3 of three rounds it is 3."""
-    result = _result(ours=[2.0, 5.0, 3.0], its=[1.0, 1.0, 1.0])
+    result = _result(ours=[2.0, 5.0, 3.0], its=[1.0, 1.0, 1.0], zero=[0.0, 0.0, 0.0])
     assert result.ratio("steps/s", "ours", "its") == 3.0
-
-
-@pytest.mark.parametrize("other", ["absent", "zero"])
-def test_no_ratio(other):
-    """There is no ratio to a contender that is absent or whose value is 0."""
-    assert _result(ours=[1.0], zero=[0.0]).ratio("steps/s", "ours", other) is None
+    for other in ("absent", "zero"):
+        assert result.ratio("steps/s", "ours", other) is None
 
 
 @pytest.mark.parametrize(
@@ -122,30 +109,22 @@ def test_text():
 
 
 def test_absent_contender():
-    """A contender that cannot be measured does not stop the others."""
+    """A contender that cannot be measured does not stop the others; a measurement without a
+    quantity of its benchmark is an error that names both.
+    """
     start = {"ours": lambda: {"steps/s": 1.0}, "torch": frame.Absent("it is not installed")}
     result = frame.run(_benchmark(start), 2)
     assert result.values == {"ours": {"steps/s": [1.0, 1.0]}}
     assert result.absent == {"torch": "it is not installed"}
-
-
-def test_missing_quantity():
-    """A measurement without a quantity of its benchmark is an error that names both."""
     start = {"ours": lambda: {"images/s": 1.0}}
     with pytest.raises(ValueError, match=r"of ours must have steps/s, got \['images/s'\]"):
         frame.run(_benchmark(start), 1)
 
 
-def test_settings():
-    """A quick run makes one round of the smaller amount; rounds must be positive."""
-    assert frame.Settings(quick=True).amount(2000, quick=40) == 40
-    assert frame.Settings().amount(2000, quick=40) == 2000
-    with pytest.raises(ValueError, match="rounds must be at least 1, got 0"):
-        frame.Settings(rounds=0)
-
-
 def test_command(capsys):
-    """The command of a file prints the tables of its benchmarks, with the rounds asked for."""
+    """The command of a file prints the tables of its benchmarks, with the rounds asked for; a quick
+    run makes one round of the smaller amount; rounds must be positive.
+    """
     given = []
 
     def describe(settings):
@@ -154,11 +133,12 @@ def test_command(capsys):
 
     frame.run_command(describe, "Help.", ["--rounds=2", "--data_dir=photos"])
     frame.run_command(describe, "Help.", ["--quick"])
-    assert given == [
-        frame.Settings(rounds=2, data_dir="photos"),
-        frame.Settings(rounds=1, quick=True),
-    ]
+    long, quick = frame.Settings(rounds=2, data_dir="photos"), frame.Settings(rounds=1, quick=True)
+    assert given == [long, quick]
     assert capsys.readouterr().out.count("## Title") == 2
+    assert [each.amount(2000, quick=40) for each in given] == [2000, 40]
+    with pytest.raises(ValueError, match="rounds must be at least 1, got 0"):
+        frame.Settings(rounds=0)
 
 
 def serve_counts(requests, start):
@@ -174,7 +154,10 @@ def serve_failure(requests):
 
 
 def test_children_take_turns():
-    """Children answer when they are asked, keep their state, and may print."""
+    """Children answer when they are asked, keep their state, and may print; start-up is measured
+    from outside, peak memory from inside. One that ends before its answer is an error with its last
+    words.
+    """
     with contextlib.ExitStack() as stack:
         low, high = (
             child_lib.start_child(stack, "tests.test_benchmarks", "serve_counts", start=start)
@@ -182,18 +165,10 @@ def test_children_take_turns():
         )
         asked = [low(), high(), low(), high()]
     assert [each["count"] for each in asked] == [0, 50, 1, 51]
-
-
-def test_ready_child_tells_time_and_memory():
-    """Start-up is measured from outside, peak memory from inside."""
     with child_lib.Child("tests.test_benchmarks", "serve_counts", start=0) as child:
         ready = child.wait_until_ready()
     assert ready["seconds"] > 0
     assert ready["peak MB"] > 5
-
-
-def test_failed_child():
-    """A child that ends before its answer is an error with its last words."""
     with (
         child_lib.Child("tests.test_benchmarks", "serve_failure") as child,
         pytest.raises(RuntimeError, match=r"serve_failure(.|\n)*rank must be at least 0, got -1"),
@@ -269,7 +244,9 @@ def test_benchmarks_describe_themselves(name):
 
 
 def test_results_replace_older_ones():
-    """What was written by hand stays, what was measured before goes."""
+    """What was written by hand stays, what was measured before goes; a document that has no place
+    for results is not written.
+    """
     document = f"# By hand\n\n{all_benchmarks.MARK}\n\nold\n"
     results = [_result(ours=[1.0])]
     written = all_benchmarks.replace_results(document, results, "- cores: 2", rounds=1)
@@ -277,10 +254,6 @@ def test_results_replace_older_ones():
     assert "old" not in written
     assert written.endswith("1.00 |\n")
     assert all_benchmarks.replace_results(written, results, "- cores: 2", rounds=1) == written
-
-
-def test_document_without_mark():
-    """A document that has no place for results is not written."""
     with pytest.raises(ValueError, match=r"must have the line .* once, got 0"):
         all_benchmarks.replace_results("# By hand\n", [], "", rounds=1)
 

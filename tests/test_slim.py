@@ -101,16 +101,14 @@ def test_all_of_slim_is_there():
     assert set(names) <= set(dir(slim))
 
 
-def test_an_unknown_name_is_an_attribute_error():
-    """A name that slim has not is an error, as in any module."""
-    with pytest.raises(AttributeError, match="no_such_layer"):
-        slim.no_such_layer  # noqa: B018 - reading it is the test
-
-
-def test_tensorflow_is_left_alone():
-    """The names that tf-slim misses are given to tf-slim only."""
+def test_names():
+    """A name that slim has not is an error, as in any module; those that tf-slim misses are given
+    to tf-slim only.
+    """
     from tensorflow.python.framework import ops  # noqa: PLC0415 - not public
 
+    with pytest.raises(AttributeError, match="no_such_layer"):
+        slim.no_such_layer  # noqa: B018 - reading it is the test
     seen_by_slim = sys.modules["tf_slim.layers.layers"].ops
     assert seen_by_slim.Tensor is tf.Tensor
     assert "Tensor" not in vars(ops)
@@ -118,6 +116,7 @@ def test_tensorflow_is_left_alone():
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     "imports",
     [
@@ -140,6 +139,7 @@ def test_imports(imports):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_slims_own_tests():
     """At least 780 of the 849 tests of tf-slim pass; the rest use NumPy 1.
 

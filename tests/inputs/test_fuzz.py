@@ -93,11 +93,6 @@ def read_idx(path):
     assert mnist.read_idx(str(path), (28, 28)).shape[1:] == (28, 28)
 
 
-def read_gzip(path):
-    """A compressed IDX file."""
-    read_idx(path.rename(path.with_suffix(".gz")))
-
-
 def read_cifar(path):
     """A CIFAR-10 file of two records."""
     images, labels = cifar10.read_binary(str(path), 2, Tolerance())
@@ -127,7 +122,7 @@ READERS = {
     "tfrecord": read_tfrecord,
     "example": read_example,
     "idx": read_idx,
-    "gzip": read_gzip,
+    "gzip": lambda path: read_idx(path.rename(path.with_suffix(".gz"))),
     "cifar": read_cifar,
     "tar": read_tar,
 }

@@ -44,13 +44,19 @@ def read_nothing(monkeypatch):
 
 
 def test_index_is_kept_and_read(path, monkeypatch):
-    """With its index, a file is opened without a look at its records."""
+    """With its index, a file is opened without a look at its records: it has where each record's
+    data are, as lengths of 8 bytes each, after a header with their CRC-32.
+    """
     first = tfrecords.index_file(str(path), Tolerance())
     read_nothing(monkeypatch)
     again = tfrecords.index_file(str(path), Tolerance())
     np.testing.assert_array_equal(again.offsets, first.offsets)
+    assert first.offsets.tolist() == [12 + 4016 * number for number in range(40)]
     assert again.lengths.tolist() == [4000] * 40
     assert again.read(39) == files.noise([4000], 39).tobytes()
+    content = index_of(path).read_bytes()
+    assert content[-320:] == np.full([40], 4000, "<i8").tobytes()
+    assert zlib.crc32(content[-320:]).to_bytes(4, "little") == content[-324:-320]
 
 
 def test_stale_index_is_made_anew(path):
@@ -122,14 +128,6 @@ def test_command_reports_mistakes(path, arguments, words, capsys):
     with pytest.raises(SystemExit):
         index.main([each.format(path.parent) for each in arguments])
     assert words in capsys.readouterr().err
-
-
-def test_checksum_of_an_index_is_that_of_its_lengths(path):
-    """The lengths in an index are 8 bytes each, after a header with their CRC-32."""
-    lengths(path)
-    content = index_of(path).read_bytes()
-    assert content[-320:] == np.full([40], 4000, "<i8").tobytes()
-    assert zlib.crc32(content[-320:]).to_bytes(4, "little") == content[-324:-320]
 
 
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])

@@ -104,24 +104,25 @@ def test_quality_is_that_of_the_jpeg(tmp_path):
     """A lower quality takes fewer bytes; without one it is 95."""
     noisy = np.clip(files.smooth(200, 200).astype(int) + files.noise([200, 200, 3]) // 4, 0, 255)
     dataset = folder_of(tmp_path / "in", [files.encode(noisy.astype(np.uint8))])
-    by_quality = {}
-    for quality in (None, 95, 40):
-        folder = tmp_path / f"out_{quality}"
-        (found,) = converted(dataset, folder, max_side=100, quality=quality)
-        by_quality[quality] = found["image/encoded"][0]
-    assert by_quality[None] == by_quality[95]
-    assert len(by_quality[40]) < len(by_quality[95]) / 2
+    default, good, poor = (
+        converted(dataset, tmp_path / str(each), max_side=100, quality=each)[0]["image/encoded"][0]
+        for each in (None, 95, 40)
+    )
+    assert default == good
+    assert len(poor) < len(good) / 2
 
 
-def test_images_in_memory_are_reduced(tmp_path):
+@pytest.mark.parametrize(
+    ("side", "kind", "shape"), [(8, b"png", (8, 8, 3)), (4, b"jpeg", (4, 4, 3))]
+)
+def test_images_in_memory_are_reduced(side, kind, shape, tmp_path):
     """A dataset of arrays gives JPEGs where they are too large, and PNGs where they are not."""
     dataset = inputs.get_dataset("synthetic", "train", num_examples=3, image_size=8)
-    small = converted(dataset, tmp_path / "small", max_side=8)
-    assert [each["image/format"] for each in small] == [[b"png"]] * 3
-    reduced = converted(dataset, tmp_path / "reduced", max_side=4)
-    assert [each["image/format"] for each in reduced] == [[b"jpeg"]] * 3
-    assert [pixels(each).shape for each in reduced] == [(4, 4, 3)] * 3
-    labels = [each["image/class/label"][0] for each in reduced]
+    found = converted(dataset, tmp_path, max_side=side)
+    assert [(each["image/format"], pixels(each).shape) for each in found] == [
+        ([kind], (side, side, 3))
+    ] * 3
+    labels = [each["image/class/label"][0] for each in found]
     assert labels == dataset.source.arrays[1].tolist()
 
 

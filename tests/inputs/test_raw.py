@@ -1,7 +1,5 @@
 """Raw images in TFRecords: read without decoding, like others in all else."""
 
-import contextlib
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,6 +8,7 @@ from model_deploy import inputs, slim
 from model_deploy.inputs import decoding, raw, records, tfrecords
 from model_deploy.inputs.corruption import Tolerance
 from tests.inputs import files, sessions
+from tests.tf1.test_datasets import read_all
 
 pytestmark = pytest.mark.one_mode
 
@@ -229,36 +228,23 @@ def test_find_shape_reads_no_more_than_it_may(tmp_path):
 def test_slim_reads_raw_images(tmp_path):
     """`slim.dataset_data_provider` with TF-Slim's own decoder gives the images and labels."""
     encoded, _ = both(tmp_path)
-    found = []
-    with tf.Graph().as_default(), tf1.Session() as session:
-        kinds = {
-            "image/encoded": tf1.FixedLenFeature([], tf.string, default_value=""),
-            "image/format": tf1.FixedLenFeature([], tf.string, default_value="jpeg"),
-            "image/class/label": tf1.FixedLenFeature([], tf.int64),
-        }
-        handlers = {
-            "image": slim.tfexample_decoder.Image(shape=[12, 10, 3]),
-            "label": slim.tfexample_decoder.Tensor("image/class/label"),
-        }
-        dataset = slim.dataset.Dataset(
-            data_sources=str(tmp_path / "raw" / "mine_train*"),
-            reader=tf1.TFRecordReader,
-            decoder=slim.tfexample_decoder.TFExampleDecoder(kinds, handlers),
-            num_samples=11,
-            items_to_descriptions={},
-        )
-        provider = slim.dataset_data_provider.DatasetDataProvider(
-            dataset, num_epochs=1, num_readers=1, shuffle=False
-        )
-        tensors = provider.get(["image", "label"])
-        session.run(tf1.local_variables_initializer())
-        coordinator = tf1.train.Coordinator()
-        threads = tf1.train.start_queue_runners(session, coordinator)
-        with contextlib.suppress(tf.errors.OutOfRangeError):
-            while True:
-                found.append(session.run(tensors))
-        coordinator.request_stop()
-        coordinator.join(threads, stop_grace_period_secs=30)
+    kinds = {
+        "image/encoded": tf1.FixedLenFeature([], tf.string, default_value=""),
+        "image/format": tf1.FixedLenFeature([], tf.string, default_value="jpeg"),
+        "image/class/label": tf1.FixedLenFeature([], tf.int64),
+    }
+    handlers = {
+        "image": slim.tfexample_decoder.Image(shape=[12, 10, 3]),
+        "label": slim.tfexample_decoder.Tensor("image/class/label"),
+    }
+    dataset = slim.dataset.Dataset(
+        data_sources=str(tmp_path / "raw" / "mine_train*"),
+        reader=tf1.TFRecordReader,
+        decoder=slim.tfexample_decoder.TFExampleDecoder(kinds, handlers),
+        num_samples=11,
+        items_to_descriptions={},
+    )
+    found = read_all(dataset, num_readers=1)
     decode = decoding.Decoder(3)
     expected = [encoded.source.read(index) for index in range(11)]
     assert {(image.tobytes(), int(label)) for image, label in found} == {

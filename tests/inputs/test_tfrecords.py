@@ -7,8 +7,7 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import inputs
-from model_deploy.inputs import checksums, sources, tfrecords
-from model_deploy.inputs.corruption import Tolerance
+from model_deploy.inputs import checksums, sources
 from tests.inputs import files, sessions
 
 pytestmark = pytest.mark.one_mode
@@ -87,23 +86,21 @@ def test_epoch_over_files_shows_each_example_once(num_clones, num_shards, tmp_pa
     assert set(counts.values()) == {1}
 
 
-def test_other_name_patterns(tmp_path):
-    """Files may also be called `<split>-00000-of-00001`, and prefixes tell datasets apart."""
+def test_other_names_and_labels(tmp_path):
+    """Files may also be called `<split>-00000-of-00001`, and prefixes tell datasets apart. Without
+    labels.txt, the number of classes is an option; labels may start above 0.
+    """
     files.write_examples(tmp_path, [2], name="one")
     files.write_examples(tmp_path, [3], name="two")
-    files.write_records(tmp_path / "validation-00000-of-00001", [files.example(b"", 0)] * 5)
+    png = files.encode(files.noise([4, 4, 3]))
+    records = [files.example(png, 1)] * 5
+    files.write_records(tmp_path / "validation-00000-of-00001", records)
     assert get(tmp_path, file_prefix="one").num_examples == 2
     assert get(tmp_path).num_examples == 5
-    assert get(tmp_path, "validation").num_examples == 5
-
-
-def test_class_count_and_offset_can_be_given(tmp_path):
-    """Without labels.txt, the number of classes is an option; labels may start above 0."""
-    image = files.encode(files.noise([4, 4, 3]))
-    files.write_records(tmp_path / "x_train.tfrecord", [files.example(image, 1)])
-    dataset = get(tmp_path, num_classes=1, label_offset=1, image_size=4)
+    (tmp_path / "labels.txt").unlink()
+    dataset = get(tmp_path, "validation", num_classes=1, label_offset=1, image_size=4)
     assert dataset.class_names == ("class_0",)
-    assert dataset.source.arrays[1].tolist() == [0]
+    assert dataset.source.arrays[1].tolist() == [0] * 5
 
 
 @pytest.mark.parametrize(
@@ -199,12 +196,3 @@ def test_flowers_and_imagenet_read_records(tmp_path):
     imagenet = inputs.get_dataset("imagenet", "train", tmp_path)
     assert (imagenet.num_examples, imagenet.num_classes) == (1, 1001)
     assert imagenet.source.read(0) == (b"", 1000)
-
-
-def test_index_is_made_without_reading_data(tmp_path):
-    """The index has where each record's data are."""
-    path = files.write_records(tmp_path / "file", [b"abc", b"", b"defgh"])
-    index = tfrecords.index_file(str(path), Tolerance())
-    assert index.offsets.tolist() == [12, 31, 47]
-    assert index.lengths.tolist() == [3, 0, 5]
-    assert [index.read(number) for number in range(3)] == [b"abc", b"", b"defgh"]

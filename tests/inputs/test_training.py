@@ -43,13 +43,16 @@ def test_epoch_shows_each_example_once(num_clones, num_shards):
 
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_remainder_rotates(shuffle):
-    """Each of 10 examples is left out exactly 3 times in 10 epochs of 7."""
+    """Each of 10 examples is left out exactly 3 times in 10 epochs of 7; without shuffling they
+    come as they are in the dataset.
+    """
     steps = sessions.train_indices(
         synthetic(num_examples=10), batch_size=7, num_epochs=10, shuffle=shuffle
     )
     counts = collections.Counter(index for step in steps for index in step)
     assert len(steps) == 10
     assert counts == dict.fromkeys(range(10), 7)
+    assert (steps[0] == [*range(7)]) is not shuffle
 
 
 @pytest.mark.slow
@@ -63,14 +66,6 @@ def test_order_depends_on_seed_and_epoch():
     orders = [tuple(step) for step in first + other]
     assert len(set(orders)) == 4
     assert all(sorted(order) == list(range(32)) for order in orders)
-
-
-def test_without_shuffle_keeps_the_order():
-    """Without shuffling, the examples come as they are in the dataset."""
-    steps = sessions.train_indices(
-        synthetic(num_examples=6), batch_size=2, num_epochs=1, shuffle=False
-    )
-    assert steps == [[0, 1], [2, 3], [4, 5]]
 
 
 def test_images_and_labels_belong_together():
@@ -217,23 +212,22 @@ def test_own_position_counts_the_steps_of_its_shard():
         assert session.run(batches.position) == 4
 
 
-def test_two_pipelines_in_one_graph():
-    """Each training pipeline in a graph has a position of its own."""
-    with tf.Graph().as_default():
-        for _ in range(2):
-            inputs.train_batches(synthetic(num_examples=4), batch_size=2, preprocessing="lenet")
-        names = [variable.op.name for variable in tf1.global_variables()]
-    assert names == ["train_batches/position", "train_batches_1/position"]
-
-
-def test_clones_share_the_images():
-    """The graph has one copy of the images, whatever the number of clones."""
+def test_graphs():
+    """Each training pipeline in a graph has a position of its own, and one copy of the images,
+    whatever the number of clones; there is one batch for each clone, and no other.
+    """
+    options = {"batch_size": 2, "num_clones": 4, "preprocessing": "lenet"}
     with tf.Graph().as_default() as graph:
-        inputs.train_batches(
-            synthetic(num_examples=8), batch_size=2, num_clones=4, preprocessing="lenet"
-        )
+        for _ in range(2):
+            batches = inputs.train_batches(synthetic(num_examples=8), **options)
+        names = [variable.op.name for variable in tf1.global_variables()]
         ops = [op for op in graph.get_operations() if op.type == "PyFunc"]
-    assert [op.outputs[0].shape.as_list() for op in ops] == [[8, 4, 4, 3], [8]]
+        for _ in range(4):
+            next(batches)
+        with pytest.raises(ValueError, match=r"number of calls of next\(\), got 4 and one"):
+            next(batches)
+    assert names == ["train_batches/position", "train_batches_1/position"]
+    assert [op.outputs[0].shape.as_list() for op in ops] == 2 * [[8, 4, 4, 3], [8]]
 
 
 def test_wait_secs_is_a_short_time():
@@ -294,14 +288,3 @@ def test_train_batches_rejects(options, message):
     options = {"batch_size": 4, "preprocessing": "lenet"} | options
     with tf.Graph().as_default(), pytest.raises(ValueError, match=message):
         inputs.train_batches(synthetic(num_examples=10), **options)
-
-
-def test_next_rejects_more_calls_than_clones():
-    """There is one batch per clone; asking for another is an error."""
-    with tf.Graph().as_default():
-        batches = inputs.train_batches(
-            synthetic(num_examples=4), batch_size=2, preprocessing="lenet"
-        )
-        next(batches)
-        with pytest.raises(ValueError, match=r"number of calls of next\(\), got 1 and one"):
-            next(batches)

@@ -63,7 +63,7 @@ class Network:
       structure: what the graph held after the first time.
       op_names: of the logits and end points of the first time.
       values: what ran: `logits`, `end_points`, and `small`, the logits of a small image.
-      small_variables: how many variables there were when those were built.
+      small_variables: how many variables those have.
     """
 
     def __init__(self, name: str) -> None:
@@ -80,8 +80,8 @@ class Network:
             self.op_names = graphs.op_names(logits, end_points)
             fetches = {"logits": logits, "end_points": end_points}
         if self.small and name not in TWINS:
-            fetches["small"], _ = self.build("", self.small)
-        self.small_variables = len(self._graph.get_collection(tf.GraphKeys.GLOBAL_VARIABLES))
+            fetches["small"], _, sizes = self.build("", self.small)
+            self.small_variables = len(sizes)
         with self._entered(), graphs.session(self._graph) as sess:
             graphs.load_weights(sess)
             self.values = sess.run(fetches, {images: reference.images(self.full)})
@@ -94,16 +94,11 @@ class Network:
         ):
             yield
 
-    def build(self, scope, shape, custom_getter=None, **keywords):
-        """Builds the network once more, for the reference input of a shape, in a name scope."""
-        with self._entered(custom_getter), contextlib.ExitStack() as stack:
-            if scope:
-                stack.enter_context(tf.name_scope(scope))
-            images = tf.constant(reference.images(shape))
-            return graphs.build(self.name, images, **{**self._small_keywords, **keywords})
+    def build(self, scope, shape, **keywords):
+        """Builds the network once more, for the reference input of a shape, in a name scope.
 
-    def build_features(self):
-        """Returns the features, their end points, and the sizes of the variables asked for."""
+        Returns what the network does, and the sizes of the variables that it asked for.
+        """
         asked = {}
 
         def note(getter, name, *arguments, **keywords):
@@ -111,12 +106,17 @@ class Network:
             asked[name] = variable.shape.num_elements()
             return variable
 
+        keywords = {**({} if shape == self.full else self._small_keywords), **keywords}
+        with self._entered(note), contextlib.ExitStack() as stack:
+            if scope:
+                stack.enter_context(tf.name_scope(scope))
+            images = tf.constant(reference.images(shape))
+            return *graphs.build(self.name, images, **keywords), asked
+
+    def build_features(self):
+        """Returns the features, their end points, and the sizes of the variables asked for."""
         keywords = {"reuse": True} if "reuse" in self.keywords else {}
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(pytest.MonkeyPatch.context()).setattr(self, "_small_keywords", {})
-            features, end_points = self.build(
-                "features", self.full, note, num_classes=0, **keywords
-            )
+        features, end_points, asked = self.build("features", self.full, num_classes=0, **keywords)
         without = {key.removeprefix("features/"): value for key, value in end_points.items()}
         return features, without, asked
 
@@ -225,7 +225,7 @@ def test_pooling_and_dropout_in_training(network):
     shape = (network.small or network.full).copy()
     if "global_pool" in keywords:
         shape[1:3] = [shape[1] + 64, shape[2] + 32]
-    logits, _ = network.build("training", shape, is_training=True, **keywords)
+    logits, _, _ = network.build("training", shape, is_training=True, **keywords)
     assert logits.shape.as_list() == ([2, 1, 1, 10] if "spatial_squeeze" in keywords else [2, 10])
     wanted = network.expected["dropout_training"]
     assert network.dropouts() == sorted(scope for scope, keep in wanted if keep < 1)

@@ -80,26 +80,24 @@ def test_larger_images_have_several_rows_of_logits():
     assert features.shape.as_list() == [1, 2, 2, 256]
 
 
-def test_prediction_fn():
-    """Predictions are what `prediction_fn` makes of the logits; without one there are none."""
+def test_predictions_and_reuse():
+    """Predictions are what `prediction_fn` makes of the logits; without one there are none. All
+    variables are in `scope`, and a second network with `reuse` adds none.
+    """
     inputs = images(1, 16, 16, 3)
-    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        logits, end_points = mobilenet_v1(
-            inputs, prediction_fn=lambda logits, scope: tf.identity(2 * logits, scope), **SMALL
-        )
-        _, without = mobilenet_v1(inputs, prediction_fn=None, **SMALL)
-    assert list(without)[-1] == "Logits"
-    logits, predictions = evaluate([logits, end_points["Predictions"]])
-    np.testing.assert_allclose(predictions, 2 * logits, rtol=1e-6)
-
-
-def test_scope_and_reuse():
-    """All variables are in `scope`, and a second network with `reuse` adds none."""
-    mobilenet_v1(images(1, 16, 16, 3), scope="mine", **SMALL)
+    logits, end_points = mobilenet_v1(
+        inputs,
+        prediction_fn=lambda logits, scope: tf.identity(2 * logits, scope),
+        scope="mine",
+        **SMALL,
+    )
     names = variable_names()
     assert all(name.startswith("mine/") for name in names)
-    mobilenet_v1(images(1, 16, 16, 3), scope="mine", reuse=True, **SMALL)
+    _, without = mobilenet_v1(inputs, prediction_fn=None, scope="mine", reuse=True, **SMALL)
+    assert list(without)[-1] == "Logits"
     assert variable_names() == names
+    logits, predictions = evaluate([logits, end_points["Predictions"]])
+    np.testing.assert_allclose(predictions, 2 * logits, rtol=1e-6)
 
 
 def build_base(**scope_keywords):
@@ -162,16 +160,13 @@ def test_initial_weights_have_the_deviation_asked_for():
     [
         ({"depth_multiplier": 0}, "depth_multiplier must .*, got 0"),
         ({"min_depth": 0}, "min_depth must .*, got 0"),
+        (
+            {"final_endpoint": "Conv2d_14"},
+            "final_endpoint must be one of Conv2d_0, Conv2d_1_depthwise, .*, got 'Conv2d_14'",
+        ),
     ],
 )
 def test_bad_arguments(keywords, message):
-    """A bad depth is named."""
+    """A bad depth is named, and an end point that the layers do not have."""
     with pytest.raises(ValueError, match=f"^{message}"):
-        mobilenet_v1(images(1, 16, 16, 3), **{**SMALL, **keywords})
-
-
-def test_bad_base_arguments():
-    """An end point that the layers do not have is named with those that they have."""
-    message = r"^final_endpoint must be one of Conv2d_0, Conv2d_1_depthwise, .*, got 'Conv2d_14'"
-    with pytest.raises(ValueError, match=message):
-        mobilenet_v1_base(images(1, 16, 16, 3), final_endpoint="Conv2d_14")
+        mobilenet_v1_base(images(1, 16, 16, 3), **keywords)

@@ -47,24 +47,20 @@ def test_default_image_size():
         assert network_fn.default_image_size == reference.load(name)["default_image_size"]
 
 
-def test_function_carries_num_classes():
-    """The function knows for how many classes it was made."""
-    assert nets_factory.get_network_fn("lenet", 7).num_classes == 7
+def test_settings_of_the_function():
+    """The function knows for how many classes it was made. Weight decay adds L2 losses, of which
+    there are none by default, and training mode adds dropout.
+    """
     assert nets_factory.get_network_fn("lenet", None).num_classes is None
-
-
-def test_weight_decay_and_training_mode():
-    """Weight decay adds L2 losses, and training mode adds dropout."""
-    network_fn = nets_factory.get_network_fn("lenet", 10, weight_decay=0.5, is_training=True)
+    network_fn = nets_factory.get_network_fn("lenet", 7)
+    assert network_fn.num_classes == 7
     network_fn(graphs.sample("lenet"))
-    assert len(tf.losses.get_regularization_losses()) == 4
-    assert any("dropout3/" in op.name for op in tf.get_default_graph().get_operations())
-
-
-def test_no_weight_decay_by_default():
-    """Without weight decay there is no L2 loss."""
-    nets_factory.get_network_fn("lenet", 10)(graphs.sample("lenet"))
     assert tf.losses.get_regularization_losses() == []
+    network_fn = nets_factory.get_network_fn("lenet", 10, weight_decay=0.5, is_training=True)
+    with tf.Graph().as_default() as graph:
+        network_fn(graphs.sample("lenet"))
+        assert len(tf.losses.get_regularization_losses()) == 4
+        assert any("dropout3/" in op.name for op in graph.get_operations())
 
 
 def test_unknown_name():

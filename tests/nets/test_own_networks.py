@@ -6,6 +6,7 @@ import tensorflow.compat.v1 as tf
 
 from nets import mnist_mlp, nets_factory, resnet_9, text_lstm
 from tests.nets import graphs, reference
+from tests.nets.values import evaluate_initial
 
 TOKENS = np.array([[3, 1, 4, 1, 5], [2, 6, 5, 3, 0], [5, 5, 5, 5, 5]])
 SMALL = {"vocabulary_size": 7, "embedding_size": 3, "hidden_size": 4}
@@ -219,12 +220,15 @@ def test_text_lstm_gradient_is_the_slope():
     np.testing.assert_allclose(expected, slopes, atol=2e-4)
 
 
-def test_text_lstm_forget_gate_starts_open():
-    """The forget gate's bias starts at 1, the other gates' at 0."""
-    graphs.build("text_lstm", tf.constant(TOKENS), **SMALL)
-    with tf.Session() as sess:
-        sess.run(tf.global_variables_initializer())
-        biases = sess.run(tf.trainable_variables("text_lstm/lstm/biases")[0])
+def test_text_lstm_without_classes():
+    """Without classes the network returns the last output. The forget gate's bias starts at 1, the
+    other gates' at 0.
+    """
+    network_fn = nets_factory.get_network_fn("text_lstm", None)
+    features, end_points = network_fn(tf.constant(TOKENS), **SMALL)
+    assert features is end_points["last_output"]
+    assert features.shape.as_list() == [3, 4]
+    biases = evaluate_initial(tf.trainable_variables("text_lstm/lstm/biases")[0])
     np.testing.assert_array_equal(biases.reshape(4, 4), np.outer([0, 0, 1, 0], np.ones(4)))
 
 
@@ -235,11 +239,3 @@ def test_text_lstm_rejects_sizes(field, value):
     message = f"^{field} must be a whole number of at least 1, got {value}"
     with pytest.raises(ValueError, match=message):
         text_lstm.text_lstm(tf.constant(TOKENS), **{field: value})
-
-
-def test_text_lstm_features():
-    """Without classes the network returns the last output."""
-    network_fn = nets_factory.get_network_fn("text_lstm", None)
-    features, end_points = network_fn(tf.constant(TOKENS), **SMALL)
-    assert features is end_points["last_output"]
-    assert features.shape.as_list() == [3, 4]

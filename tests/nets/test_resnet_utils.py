@@ -207,23 +207,18 @@ def test_unreachable_output_stride(output_stride):
 
 @both_versions
 @pytest.mark.parametrize("is_training", [False, True])
-def test_is_training_of_the_arg_scope(version, is_training):
-    """With `is_training=None` normalization does what the arg scope says."""
+def test_scopes(version, is_training):
+    """With `is_training=None` normalization does what the arg scope says; networks without a scope
+    get one each.
+    """
     network = getattr(VERSIONS[version], f"resnet_v{version}")
     with (
         slim.arg_scope(resnet_utils.resnet_arg_scope()),
         slim.arg_scope([slim.batch_norm], is_training=is_training),
     ):
-        network(images(1, 32, 32, 3), small_blocks(version)[:1], is_training=None)
+        for _ in range(2):
+            network(images(1, 32, 32, 3), small_blocks(version)[:1], is_training=None)
     assert bool(tf.get_collection(tf.GraphKeys.UPDATE_OPS)) is is_training
-
-
-@both_versions
-def test_networks_without_a_scope(version):
-    """Networks without a scope get one each."""
-    network = getattr(VERSIONS[version], f"resnet_v{version}")
-    for _ in range(2):
-        network(images(1, 8, 8, 3), [], include_root_block=False, num_classes=2)
     scopes = {v.op.name.partition("/")[0] for v in tf.global_variables()}
     assert scopes == {f"resnet_v{version}", f"resnet_v{version}_1"}
 

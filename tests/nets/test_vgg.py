@@ -7,23 +7,17 @@ from nets import vgg
 from tests.nets import graphs
 
 
-def test_same_padding_takes_small_images():
-    """With `fc_conv_padding='SAME'` there are logits for every 32 x 32 pixels."""
+def test_padding_of_the_first_dense_layer():
+    """With `fc_conv_padding='SAME'` there are logits for every 32 x 32 pixels, which the poolings
+    need still; another padding is named.
+    """
     logits, _ = graphs.build(
         "vgg_a", tf.zeros([1, 64, 96, 3]), fc_conv_padding="SAME", spatial_squeeze=False
     )
     assert logits.shape.as_list() == [1, 2, 3, 10]
-
-
-def test_same_padding_has_a_least_size():
-    """With `fc_conv_padding='SAME'` the poolings still need 32 pixels."""
     message = r"^inputs must be at least 32 pixels high and wide, got shape \(1, 31, 32, 3\)"
     with pytest.raises(ValueError, match=message):
         vgg.vgg_16(tf.zeros([1, 31, 32, 3]), fc_conv_padding="SAME")
-
-
-def test_unknown_padding():
-    """Another padding is named."""
     with pytest.raises(ValueError, match=r"^fc_conv_padding must be one of VALID, SAME, got 'X'"):
         vgg.vgg_16(tf.zeros([1, 224, 224, 3]), fc_conv_padding="X")
 

@@ -110,7 +110,7 @@ STARTS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("time", "gating"), zip(STARTS, [*STARTS][::-1], strict=True))
+@pytest.mark.parametrize(("time", "gating"), [*zip(STARTS, [*STARTS][::-1], strict=True)])
 def test_where_time_and_gating_start(time, gating):
     """Layers look along time, and have self gating, from the ones asked for on."""
     build_s3dg(images(1, 8, 32, 32, 3), temporal_conv_startat=time, gating_startat=gating)

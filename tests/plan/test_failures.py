@@ -12,13 +12,11 @@ pytestmark = pytest.mark.one_mode
 HOUR = 3600.0
 
 
-def test_short_saves_follow_young():
-    """For saves that are short against failures it is sqrt(2 d M): here sqrt(2 * 1 * 10^6)."""
+def test_best_interval():
+    """For saves that are short against failures it is sqrt(2 d M): here sqrt(2 * 1 * 10^6). From
+    saves of twice the time between failures on, Daly's interval is that time.
+    """
     assert best_save_interval(1.0, 1e6) == pytest.approx(math.sqrt(2e6), rel=1e-3)
-
-
-def test_saves_longer_than_machines_live():
-    """From saves of twice the time between failures on, Daly's interval is that time."""
     assert best_save_interval(20.0, 10.0) == 10.0
 
 

@@ -57,13 +57,11 @@ def test_clones_share_a_link():
         assert sent[key] == pytest.approx(alone, rel=0.01)
 
 
-def test_rows_are_of_the_grid():
-    """What is kept was measured by rows that the benchmark has."""
-    assert {row.group for row in ROWS} <= set(GRID)
-
-
 def test_a_row_takes_the_place_of_an_earlier_one(tmp_path):
-    """A row that is measured again is kept once, with its date; another one beside it."""
+    """A row that is measured again is kept once, with its date; another one beside it. What is kept
+    was measured by rows that the benchmark has.
+    """
+    assert {row.group for row in ROWS} <= set(GRID)
     path = tmp_path / "rows.json"
     first = dataclasses.replace(ROWS[0], seconds=(1.0,))
     again = dataclasses.replace(first, seconds=(2.0,))
@@ -74,15 +72,13 @@ def test_a_row_takes_the_place_of_an_earlier_one(tmp_path):
     assert path.read_text().count('"date": "20') == 2
 
 
-def test_names_of_rows():
-    """A name says way, numbers, size, and what is not as usual."""
+def test_names_and_typical_times_of_rows():
+    """A name says way, numbers, size, and what is not as usual. The typical time is the least of
+    the rounds, but the mean where workers do not wait for each other.
+    """
     assert Group("all_reduce", 4, 0, 40).name == "all_reduce-4w-40MB"
     assert Group("synchronous", 4, 2, 40, clones=2).name == "synchronous-4w-2ps-40MB-2clones"
     assert Group("all_reduce", 2, 0, 4, layers=50).name == "all_reduce-2w-4MB-50layers"
-
-
-def test_typical_times():
-    """The least of the rounds, but the mean where workers do not wait for each other."""
     row = dataclasses.replace(ROWS[0], seconds=(1.0, 3.0))
     assert isinstance(row, Measured)
     assert dataclasses.replace(row, way="all_reduce", ps=0).typical == 1.0

@@ -18,7 +18,7 @@ from model_deploy.tf1.datasets import (
 )
 from tests.inputs import files
 from tests.inputs.test_download import serve, sha256, tar
-from tests.tf1.test_datasets import _assert_same, _read
+from tests.tf1.test_datasets import _assert_same, read_all
 
 pytestmark = pytest.mark.one_mode
 
@@ -169,7 +169,7 @@ def test_mnist_becomes_records(tmp_path, monkeypatch):
     ]
     dataset = dataset_factory.get_dataset("mnist", "train", str(folder))
     assert dataset.labels_to_names[6] == "six"
-    found = _read(dataset)
+    found = read_all(dataset)
     assert [int(label) for _, label in found] == labels.tolist()
     np.testing.assert_array_equal([image[..., 0] for image, _ in found], images)
 
@@ -192,7 +192,7 @@ def test_cifar10_becomes_records(tmp_path, monkeypatch):
     assert (tmp_path / "cifar10_train.tfrecord").read_bytes() == b"mine"
     dataset = dataset_factory.get_dataset("cifar10", "test", str(tmp_path))
     assert dataset.labels_to_names[9] == "truck"
-    _assert_same(_read(dataset), images[[1, 0, 2]], np.array([1, 4, 8]))
+    _assert_same(read_all(dataset), images[[1, 0, 2]], np.array([1, 4, 8]))
 
 
 def test_flowers_become_records(tmp_path, monkeypatch):
@@ -214,7 +214,7 @@ def test_flowers_become_records(tmp_path, monkeypatch):
     for split, count in (("train", 10), ("validation", 6)):
         dataset = dataset_factory.get_dataset("flowers", split, str(tmp_path))
         assert dataset.labels_to_names == {0: "daisy", 1: "roses"}
-        read = _read(dataset)
+        read = read_all(dataset)
         assert len(read) == count
         found |= {image.tobytes(): int(label) for image, label in read}
     expected = {

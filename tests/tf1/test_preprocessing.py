@@ -65,14 +65,9 @@ def test_images_of_unknown_shape_and_sizes_of_old_shapes(name, is_training):
     function = get_preprocessing(name, is_training=is_training, **options)
     if name == "inception" and not is_training:
         image = tf.ensure_shape(image, [None, None, 3])
-    result = run_in_default_graph(function(image, size, size))
-    assert result.shape == (20, 20, 3)
-
-
-def run_in_default_graph(tensor):
-    """The value of a tensor of the test's own graph."""
     with tf.Session() as session:
-        return session.run(tensor)
+        result = session.run(function(image, size, size))
+    assert result.shape == (20, 20, 3)
 
 
 @pytest.mark.parametrize(

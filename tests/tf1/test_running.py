@@ -170,32 +170,25 @@ def test_what_cannot_run_is_told_in_one_line(kind, is_imported, run, write):
 
 def test_programs_may_catch_what_is_gone(run, write):
     """`except ImportError` and `hasattr` work as programs expect."""
-    folder = write(
-        {
-            "careful.py": (
-                "import tensorflow as tf\n"
-                "try:\n  from tensorflow.contrib.seq2seq import BasicDecoder\n"
-                "except ImportError:\n  BasicDecoder = None\n"
-                "print(BasicDecoder, hasattr(tf, 'mul'), tf.__version__)\n"
-            )
-        }
+    code = (
+        "import tensorflow as tf\n"
+        "try:\n  from tensorflow.contrib.seq2seq import BasicDecoder\n"
+        "except ImportError:\n  BasicDecoder = None\n"
+        "print(BasicDecoder, hasattr(tf, 'mul'), tf.__version__)\n"
     )
+    folder = write({"careful.py": code})
     assert run(folder / "careful.py")[1] == f"None False {tf.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["missing.py"], "error: program must be a file of Python, got 'missing.py'"),
-        (["-m", "missing"], "error: module must be one that can be imported, got 'missing'"),
-    ],
-)
-def test_no_program(arguments, message, run, folder, monkeypatch):
+def test_no_program(run, folder, monkeypatch):
     """A program that is not there is an error in one line."""
     monkeypatch.chdir(folder)
-    status, _, err = run(*arguments)
-    assert status == 1
-    assert err.splitlines()[-1] == message
+    for arguments, message in (
+        (["missing.py"], "program must be a file of Python, got 'missing.py'"),
+        (["-m", "missing"], "module must be one that can be imported, got 'missing'"),
+    ):
+        status, _, err = run(*arguments)
+        assert (status, err.splitlines()[-1]) == (1, f"error: {message}")
 
 
 @pytest.mark.slow

@@ -35,16 +35,13 @@ def test_depth_multiplier(multiplier, keywords, depth):
     assert layer.params == {"num_outputs": 40, "stride": 2}
 
 
-def test_depth_multiplier_of_a_layer_without_outputs():
-    """A pooling stays as it is."""
+def test_other_layers_and_roundings():
+    """A pooling stays as it is; a rounding that cannot be done is named with its value."""
     assert scaled(mobilenet.op(slim.avg_pool2d, stride=1), 0.5) == {"stride": 1}
-
-
-@pytest.mark.parametrize("name", ["divisible_by", "min_depth"])
-def test_bad_rounding(name):
-    """A rounding that cannot be done is named with its value."""
-    with pytest.raises(ValueError, match=f"^{name} must be a whole number of at least 1, got 0"):
-        mobilenet.depth_multiplier({"num_outputs": 8}, 0.5, **{name: 0})
+    for name in ("divisible_by", "min_depth"):
+        message = f"^{name} must be a whole number of at least 1, got 0"
+        with pytest.raises(ValueError, match=message):
+            mobilenet.depth_multiplier({"num_outputs": 8}, 0.5, **{name: 0})
 
 
 @pytest.mark.parametrize("keyword", ["multiplier_func", "multiplier_transform"])

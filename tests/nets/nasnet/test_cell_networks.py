@@ -145,7 +145,7 @@ def test_own_steps(name):
     """Without a global step one is made, in the first cell; with `current_step` and in evaluation
     none is.
     """
-    cell = {"settings": DROPS, "final_endpoint": "Cell_0"}
+    cell = {"settings": DROPS} | ({} if name == "nasnet_cifar" else {"final_endpoint": "Cell_0"})
     build(name, **cell)
     assert tf.train.get_global_step() is None
     with tf.Graph().as_default():

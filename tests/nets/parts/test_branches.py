@@ -5,6 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from nets.parts import branches
+from tests.nets.values import evaluate_initial as evaluate
 
 
 def double(net):
@@ -17,24 +18,15 @@ def increment(net):
     return net + 1
 
 
-def evaluate(tensor):
-    """Returns the value of a tensor, with freshly initialized variables."""
-    with tf.Session() as sess:
-        sess.run(tf.global_variables_initializer())
-        return sess.run(tensor)
-
-
-def test_chain_applies_layers_in_order():
-    """The second layer of a chain gets what the first one made."""
+def test_chain_and_concat():
+    """The second layer of a chain gets what the first one made. Layers side by side get the same
+    input, and their channels follow one another; they may be in front of height and width.
+    """
     assert evaluate(branches.chain(double, increment)(tf.constant(3.0))) == 7.0
-
-
-def test_concat_puts_channels_side_by_side():
-    """Each layer gets the same input; their channels follow one another."""
-    net = tf.constant([[[[1.0, 2.0]]]])
-    np.testing.assert_array_equal(
-        evaluate(branches.concat(double, increment)(net)), [[[[2.0, 4.0, 2.0, 3.0]]]]
-    )
+    net = branches.concat(double, increment)(tf.constant([[[[1.0, 2.0]]]]))
+    np.testing.assert_array_equal(evaluate(net), [[[[2.0, 4.0, 2.0, 3.0]]]])
+    net = branches.branches(double, increment, axis=1)(tf.constant([[[[1.0]], [[2.0]]]]))
+    np.testing.assert_array_equal(evaluate(net)[0, :, 0, 0], [2, 4, 2, 3])
 
 
 def test_scopes_are_derived_from_branch_place_and_kernel():
@@ -67,22 +59,12 @@ def test_max_pool_over_other_sides():
     np.testing.assert_array_equal(evaluate(net)[0, :, :, 0], [[5, 7], [13, 15]])
 
 
-def test_concat_along_another_axis():
-    """Channels may be in front of height and width."""
-    net = branches.branches(double, increment, axis=1)(tf.constant([[[[1.0]], [[2.0]]]]))
-    np.testing.assert_array_equal(evaluate(net)[0, :, 0, 0], [2, 4, 2, 3])
-
-
 def test_steps_up_to_an_end_point():
-    """Steps are applied in order, up to and with the one asked for."""
+    """Steps are applied in order, up to and with the one asked for, which is one of them."""
     steps = {"first": double, "second": increment, "third": double}
     net, end_points = branches.run_steps(tf.constant(3.0), steps, "second")
     assert list(end_points) == ["first", "second"]
     assert evaluate([net, end_points["first"]]) == [7.0, 6.0]
-
-
-def test_unknown_step():
-    """A step that there is not is named with those that there are."""
-    message = "^final_endpoint must be one of first, second, got 'third'"
+    message = "^final_endpoint must be one of first, second, third, got 'fourth'"
     with pytest.raises(ValueError, match=message):
-        branches.run_steps(tf.constant(3.0), {"first": double, "second": increment}, "third")
+        branches.run_steps(tf.constant(3.0), steps, "fourth")

@@ -17,18 +17,16 @@ pytestmark = pytest.mark.parametrize("name", LARGER)
 
 
 def test_logits_for_each_position(name):
-    """Without squeezing, a larger image has logits for each position of the dense layers."""
+    """Without squeezing, a larger image has logits for each position of the dense layers; squeezing
+    them fails with what to do about it.
+    """
     logits, end_points = graphs.build(name, tf.zeros(LARGER[name]), spatial_squeeze=False)
     assert logits.shape.as_list() == [1, 1, 2, 10]
     assert end_points[f"{name}/fc8"] is logits
     assert logits.op.name == f"{name}/fc8/BiasAdd"
     assert "global_pool" not in end_points
-
-
-def test_squeezing_several_positions(name):
-    """Squeezing the logits of a larger image fails with what to do about it."""
     message = r"^spatial_squeeze needs logits of 1 x 1 pixel, got shape \(1, 1, 2, 10\)"
-    with pytest.raises(ValueError, match=message):
+    with tf.Graph().as_default(), pytest.raises(ValueError, match=message):
         graphs.build(name, tf.zeros(LARGER[name]))
 
 

@@ -15,20 +15,12 @@ def test_make_divisible(value, divisor):
     assert result % divisor == 0
     assert result >= max(divisor, 0.9 * value)
     assert result - value <= divisor
+    assert make_divisible(result, divisor) == result
 
 
-def test_make_divisible_of_a_multiple_is_the_same():
-    """A value that is a multiple already stays."""
-    assert [make_divisible(value) for value in (8, 16, 96)] == [8, 16, 96]
-
-
-def test_make_divisible_keeps_the_least_value():
-    """The result is never below the least value."""
+def test_least_widths():
+    """A width is multiplied and rounded, but stays at the least value."""
     assert make_divisible(3, divisor=4, min_value=20) == 20
-
-
-def test_scaled_rounds_down_to_no_less_than_the_minimum():
-    """A width is multiplied and rounded down, but stays at the minimum."""
     assert scaled(30, 0.35, min_depth=8) == 10
     assert scaled(30, 0.2, min_depth=8) == 8
 

@@ -20,21 +20,15 @@ def colourful(images):
     return images
 
 
-def test_checked_function_keeps_its_face():
-    """The decorator keeps name, documentation and signature, and adds the size."""
+def test_checked_function():
+    """The decorator keeps name, documentation and signature, and adds the size. What the rules
+    allow arrives as it was given; a height or width that is unknown yet is not judged.
+    """
     assert tiny.__name__ == "tiny"
     assert tiny.default_image_size == 8
     assert list(inspect.signature(tiny).parameters) == ["images", "num_classes", "pool"]
-
-
-def test_good_arguments_pass():
-    """What the rules allow arrives as it was given."""
     images = tf.zeros([1, 2, 5, 3])
     assert tiny(images, 7) == (images, 7, False)
-
-
-def test_unknown_sizes_pass():
-    """A height or width that is unknown until the graph runs is not judged."""
     images = tf.placeholder(tf.float32, [None, None, None, 1])
     assert tiny(images)[0] is images
 

@@ -21,7 +21,6 @@ flags.DEFINE_integer('train_steps', 40, 'Number of (global) training steps')
 flags.DEFINE_integer('batch_size', 8, 'Training batch size')
 flags.DEFINE_integer('validation_size', 0, 'Images that are not trained on')
 flags.DEFINE_float('learning_rate', 0.01, 'Learning rate')
-flags.DEFINE_boolean('sync_replicas', False, 'Use the sync_replicas mode')
 flags.DEFINE_string('ps_hosts', 'localhost:2222', 'Comma-separated list of hostname:port')
 flags.DEFINE_string('worker_hosts', 'localhost:2223,localhost:2224', 'The same of workers')
 flags.DEFINE_string('job_name', None, 'job name: worker or ps')
@@ -39,7 +38,6 @@ def main(unused_argv):
   print('task index = %d' % FLAGS.task_index)
   ps_spec = FLAGS.ps_hosts.split(',')
   worker_spec = FLAGS.worker_hosts.split(',')
-  num_workers = len(worker_spec)
   cluster = tf.train.ClusterSpec({'ps': ps_spec, 'worker': worker_spec})
   server = tf.train.Server(cluster, job_name=FLAGS.job_name, task_index=FLAGS.task_index)
   if FLAGS.job_name == 'ps':
@@ -66,29 +64,13 @@ def main(unused_argv):
     y = tf.nn.softmax(tf.nn.xw_plus_b(hid, sm_w, sm_b))
     cross_entropy = -tf.reduce_sum(y_ * tf.log(tf.clip_by_value(y, 1e-10, 1.0)))
     opt = tf.train.AdamOptimizer(FLAGS.learning_rate)
-    if FLAGS.sync_replicas:
-      opt = tf.train.SyncReplicasOptimizer(
-          opt, replicas_to_aggregate=num_workers, total_num_replicas=num_workers,
-          name='mnist_sync_replicas')
     train_step = opt.minimize(cross_entropy, global_step=global_step)
-    if FLAGS.sync_replicas:
-      local_init_op = opt.chief_init_op if is_chief else opt.local_step_init_op
-      ready_for_local_init_op = opt.ready_for_local_init_op
-      chief_queue_runner = opt.get_chief_queue_runner()
-      sync_init_op = opt.get_init_tokens_op()
 
   init_op = tf.global_variables_initializer()
   train_dir = FLAGS.train_dir or tempfile.mkdtemp()
-  if FLAGS.sync_replicas:
-    sv = tf.train.Supervisor(
-        is_chief=is_chief, logdir=train_dir, init_op=init_op,
-        local_init_op=local_init_op,
-        ready_for_local_init_op=ready_for_local_init_op,
-        recovery_wait_secs=1, global_step=global_step)
-  else:
-    sv = tf.train.Supervisor(
-        is_chief=is_chief, logdir=train_dir, init_op=init_op,
-        recovery_wait_secs=1, global_step=global_step)
+  sv = tf.train.Supervisor(
+      is_chief=is_chief, logdir=train_dir, init_op=init_op,
+      recovery_wait_secs=1, global_step=global_step)
   sess_config = tf.ConfigProto(
       allow_soft_placement=True, log_device_placement=False,
       device_filters=['/job:ps', '/job:worker/task:%d' % FLAGS.task_index])
@@ -98,9 +80,6 @@ def main(unused_argv):
     print('Worker %d: Waiting for session to be initialized...' % FLAGS.task_index)
   sess = sv.prepare_or_wait_for_session(server.target, config=sess_config)
   print('Worker %d: Session initialization complete.' % FLAGS.task_index)
-  if FLAGS.sync_replicas and is_chief:
-    sess.run(sync_init_op)
-    sv.start_queue_runners(sess, [chief_queue_runner])
 
   time_begin = time.time()
   local_step = 0

@@ -105,9 +105,6 @@ def main(_):
     def clone_fn(batch_queue):
       images, labels = batch_queue.dequeue()
       logits, end_points = network_fn(images)
-      if 'AuxLogits' in end_points:
-        slim.losses.softmax_cross_entropy(
-            end_points['AuxLogits'], labels, weights=0.4, scope='aux_loss')
       tf.losses.softmax_cross_entropy(
           logits=logits, onehot_labels=labels, label_smoothing=0.0, weights=1.0)
       return end_points
