@@ -1,10 +1,4 @@
-"""`computing_in_layout`: convolutions, and what lies between them, with the channels in front.
-
-Each op is decided upon when it is made.  One with channels first takes its images transposed, and a
-transposition back stands for it, under its name and of its shape: so `model_fn` sees the channels
-last everywhere.  The next such op takes what is before that transposition; if all do, nobody runs
-it.
-"""
+"""`computing_in_layout`: convolutions, and the ops between them, with the channels in front."""
 
 import contextlib
 from collections.abc import Iterator
@@ -15,7 +9,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy import internals
 from model_deploy.internals import NewOp
 from model_deploy.rewrites.layouts.axes import to_first, to_last
-from model_deploy.rewrites.layouts.op_types import Plan, plan, plan_between
+from model_deploy.rewrites.layouts.op_types import form_between, form_of
+from model_deploy.rewrites.making import Form, Rewrite
 
 
 @contextlib.contextmanager
@@ -37,51 +32,32 @@ def computing_in_layout(data_format: str) -> Iterator[None]:
         yield
 
 
-class _ChannelsFirst:
+class _ChannelsFirst(Rewrite):
     """Makes ops with channels first that were about to be made with channels last."""
+
+    name = "channels_first"
 
     def __init__(self) -> None:
         # By the reference of a tensor with channels last: the one that it is a transposition of.
         self._first: dict[Any, Any] = {}
 
-    def make(self, new: NewOp) -> Any:
-        """The op that takes the place of a new one; None if that is to stay as it is."""
-        planned = plan(new)
-        if planned is None:
-            planned = plan_between(new)
-            if planned is None or not any(self._is_known(new.inputs[i]) for i in planned.images):
-                return None
-        if internals.tape_records():
+    def form_of(self, new: NewOp) -> Form | None:
+        form = form_of(new)
+        if form is not None:
+            return form
+        form = form_between(new)
+        if form is None or all(self.known(new.inputs[i]) is None for i in form.converted):
             return None
-        inputs = list(new.inputs)
-        with tf.name_scope(f"{new.name}/"):
-            for place in planned.images:
-                inputs[place] = self._with_channels_first(inputs[place], planned.rank)
-            for place, replace in planned.inputs.items():
-                inputs[place] = replace(inputs[place])
-        if not planned.num_images:
-            return new.make(new.name, inputs, {**new.attrs, **planned.attrs})
-        op = new.make(f"{new.name}/channels_first", inputs, {**new.attrs, **planned.attrs})
-        return self._standing_for(op, new, planned)
+        return form
 
-    def _is_known(self, tensor: Any) -> bool:
-        return tensor.ref() in self._first
+    def known(self, tensor: Any) -> Any:
+        return self._first.get(tensor.ref())
 
-    def _with_channels_first(self, tensor: Any, rank: int) -> Any:
-        known = self._first.get(tensor.ref())
-        return tf.transpose(tensor, to_first(rank)) if known is None else known
+    def converted(self, tensor: Any, form: Form) -> Any:
+        return tf.transpose(tensor, to_first(form.rank))
 
-    def _standing_for(self, op: Any, new: NewOp, planned: Plan) -> Any:
-        """An op under the name of the new one, whose images have their channels last."""
-        outputs = list(op.outputs)
-        back = to_last(planned.rank)
-        if len(outputs) == 1:
-            result = tf.transpose(outputs[0], back, name=f"{new.name}/")
-            self._first[result.ref()] = outputs[0]
-            return result.op
-        with tf.name_scope(f"{new.name}/"):
-            images = [tf.transpose(each, back) for each in outputs[: planned.num_images]]
-        results = tf.identity_n([*images, *outputs[planned.num_images :]], name=f"{new.name}/")
-        for result, first in zip(results, outputs[: planned.num_images], strict=False):
-            self._first[result.ref()] = first
-        return results[0].op
+    def brought_back(self, tensor: Any, form: Form, name: str | None = None) -> Any:
+        return tf.transpose(tensor, to_last(form.rank), name=name)
+
+    def note(self, result: Any, tensor: Any) -> None:
+        self._first[result.ref()] = tensor

@@ -1,7 +1,7 @@
 """Which types of ops compute with the channels in front, and what changes in each for that."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow.compat.v1 as tf
 
@@ -15,30 +15,12 @@ from model_deploy.rewrites.layouts.axes import (
     permuted,
     to_first,
 )
-
-
-class Plan(NamedTuple):
-    """How an op is made with channels first.
-
-    Attributes:
-      rank: that of its images, 4, or of videos, 5.
-      images: places of the inputs that are images.
-      inputs: what replaces other inputs, by place.
-      attrs: what replaces attributes.
-      num_images: how many of its first outputs are images.
-    """
-
-    rank: int
-    images: Sequence[int]
-    inputs: Mapping[int, Callable[[Any], Any]]
-    attrs: Mapping[str, Any]
-    num_images: int = 1
-
+from model_deploy.rewrites.making import Form
 
 _LISTS = ("strides", "dilations", "ksize")
 
 
-def plan(new: NewOp) -> Plan | None:
+def form_of(new: NewOp) -> Form | None:
     """How an op that is about to be made is made with channels first; None if it is not."""
     if new.type in _WITH_LAYOUT:
         return _with_layout(new, _WITH_LAYOUT[new.type])
@@ -50,13 +32,13 @@ def has_layout(op_type: str) -> bool:
     return op_type in _WITH_LAYOUT
 
 
-def plan_between(new: NewOp) -> Plan | None:
+def form_between(new: NewOp) -> Form | None:
     """The same for one that only follows: it is so if what it takes is."""
-    make_plan = _BETWEEN.get(new.type)
-    return make_plan(new) if make_plan is not None else None
+    make_form = _BETWEEN.get(new.type)
+    return make_form(new) if make_form is not None else None
 
 
-def _with_layout(new: NewOp, place: int) -> Plan | None:
+def _with_layout(new: NewOp, place: int) -> Form | None:
     """An op that has a `data_format`."""
     first = FIRST.get(new.attrs["data_format"].s)
     if first is None:
@@ -71,7 +53,7 @@ def _with_layout(new: NewOp, place: int) -> Plan | None:
         attrs["explicit_paddings"] = _integers([number for pair in sides for number in pair])
     # What has a gradient's shape has it as its first input.
     sizes = {0: _in_order_of_first(len(first))} if "BackpropInput" in new.type else {}
-    return Plan(len(first), [place], sizes, attrs)
+    return Form([place], attrs, sizes, 1, len(first))
 
 
 # By type: which input are the images.
@@ -91,13 +73,14 @@ _WITH_LAYOUT = {
 }
 
 
-def _bias(new: NewOp) -> Plan | None:
+def _bias(new: NewOp) -> Form | None:
     if new.attrs["data_format"].s != b"NHWC" or new.inputs[0].shape.rank not in RANKS:
         return None
-    return Plan(new.inputs[0].shape.rank, [0], {}, {"data_format": tf.AttrValue(s=b"NCHW")})
+    attrs = {"data_format": tf.AttrValue(s=b"NCHW")}
+    return Form([0], attrs, {}, 1, new.inputs[0].shape.rank)
 
 
-def _elementwise(new: NewOp) -> Plan | None:
+def _elementwise(new: NewOp) -> Form | None:
     """One that takes images, and else scalars or a number per channel."""
     ranks = [each.shape.rank for each in new.inputs]
     if None in ranks or max(ranks) not in RANKS or any(1 < r < max(ranks) for r in ranks):
@@ -105,10 +88,11 @@ def _elementwise(new: NewOp) -> Plan | None:
     rank = max(ranks)
     images = [place for place, each in enumerate(ranks) if each == rank]
     others = [place for place, each in enumerate(ranks) if each < rank]
-    return Plan(rank, images, dict.fromkeys(others, lambda x: broadcast_first(x, rank)), {})
+    broadcast = dict.fromkeys(others, lambda x: broadcast_first(x, rank))
+    return Form(images, {}, broadcast, 1, rank)
 
 
-def _reduction(new: NewOp) -> Plan | None:
+def _reduction(new: NewOp) -> Form | None:
     axes = tf.get_static_value(new.inputs[1])
     rank = new.inputs[0].shape.rank
     if axes is None or rank not in RANKS:
@@ -118,31 +102,32 @@ def _reduction(new: NewOp) -> Plan | None:
         return None
     there = [moved(int(axis), rank) for axis in axes.reshape(-1)]
     other = {1: lambda old: tf.constant(there, old.dtype)}
-    return Plan(rank, [0], other, {}, num_images=1 if keeps else 0)
+    return Form([0], {}, other, 1 if keeps else 0, rank)
 
 
-def _squeeze(new: NewOp) -> Plan | None:
+def _squeeze(new: NewOp) -> Form | None:
     axes = list(new.attrs["squeeze_dims"].list.i)
     rank = new.inputs[0].shape.rank
     if not axes or rank not in RANKS or not keep_order(axes, rank):
         return None
     there = _integers([moved(axis, rank) for axis in axes])
-    return Plan(rank, [0], {}, {"squeeze_dims": there}, num_images=0)
+    return Form([0], {"squeeze_dims": there}, {}, 0, rank)
 
 
-def _concat(new: NewOp) -> Plan | None:
+def _concat(new: NewOp) -> Form | None:
     axis = tf.get_static_value(new.inputs[-1])
     rank = new.inputs[0].shape.rank
     if axis is None or rank not in RANKS:
         return None
     last = len(new.inputs) - 1
     there = moved(int(axis), rank)
-    return Plan(rank, range(last), {last: lambda old: tf.constant(there, old.dtype)}, {})
+    axis = {last: lambda old: tf.constant(there, old.dtype)}
+    return Form(range(last), {}, axis, 1, rank)
 
 
-def _padding(new: NewOp) -> Plan | None:
+def _padding(new: NewOp) -> Form | None:
     rank = new.inputs[0].shape.rank
-    return Plan(rank, [0], {1: _in_order_of_first(rank)}, {}) if rank in RANKS else None
+    return Form([0], {}, {1: _in_order_of_first(rank)}, 1, rank) if rank in RANKS else None
 
 
 def _in_order_of_first(rank: int) -> Callable[[Any], Any]:
@@ -166,7 +151,7 @@ _ELEMENTWISE = """
     Relu Relu6 Rsqrt SelectV2 Selu Sigmoid Softplus Softsign Sqrt Square SquaredDifference
     StopGradient Sub Tanh
     """.split()  # noqa: SIM905 - not one a line
-_BETWEEN: Mapping[str, Callable[[NewOp], Plan | None]] = {
+_BETWEEN: Mapping[str, Callable[[NewOp], Form | None]] = {
     **dict.fromkeys(_ELEMENTWISE, _elementwise),
     **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _reduction),
     **dict.fromkeys(("MirrorPad", "Pad", "PadV2"), _padding),

@@ -1,10 +1,4 @@
-"""`computing_in`: convolutions, matrix products and what lies between them are made in 16 bits.
-
-Each op is decided upon when it is made, also in loops and conditions.  One in 16 bits takes casts
-of its inputs, and a cast back stands for it, under its name and with its type: so `model_fn` sees
-float32 everywhere.  The next op in 16 bits takes what is before that cast; if all do, nobody runs
-it.
-"""
+"""`computing_in`: convolutions, matrix products and the ops between them are made in 16 bits."""
 
 import contextlib
 from collections.abc import Iterator
@@ -14,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 from model_deploy.internals import NewOp
+from model_deploy.rewrites.making import Form, Rewrite
 from model_deploy.rewrites.precision.gradients import overrides
 from model_deploy.rewrites.precision.op_types import (
     BETWEEN,
@@ -52,7 +47,7 @@ def computing_in(precision: str, device: str = "") -> Iterator[None]:
         yield
 
 
-class _Casting:
+class _Casting(Rewrite):
     """Makes ops in 16 bits that were about to be made in 32.
 
     Args:
@@ -61,48 +56,45 @@ class _Casting:
     """
 
     def __init__(self, dtype: Any, on_gpu: bool) -> None:
+        self.name = dtype.name
         self._dtype = dtype
         self._on_gpu = on_gpu
         in_float16_on_cpu = dtype == tf.float16 and not on_gpu
         self._between = BETWEEN - SLOW_IN_FLOAT16 if in_float16_on_cpu else BETWEEN
         self._gradients = overrides(dtype)
 
-    def make(self, new: NewOp) -> Any:
-        """The op that takes the place of a new one; None if that is to stay as it is."""
+    def form_of(self, new: NewOp) -> Form | None:
         if new.type not in COMPUTE and new.type not in self._between:
             return None
         if "T" not in new.attrs or new.attrs["T"].type != tf.float32.as_datatype_enum:
-            return None
-        if internals.tape_records():
             return None
         places = _places_of_type(new)
         if new.type in self._between and not self._lies_between([new.inputs[i] for i in places]):
             return None
         if not self._on_gpu and self._is_slow(new):
             return None
-        inputs = list(new.inputs)
-        attrs = {**new.attrs, "T": tf.AttrValue(type=self._dtype.as_datatype_enum)}
-        with tf.name_scope(f"{new.name}/"):
-            for i in places:
-                inputs[i] = self._before_cast(inputs[i])
-                if inputs[i] is None:
-                    inputs[i] = tf.cast(new.inputs[i], self._dtype)
-            with tf.get_default_graph().gradient_override_map(self._gradients):
-                op = new.make(f"{new.name}/{self._dtype.name}", inputs, attrs)
-        return _in_32_bits(op, new)
+        return Form(places, {"T": tf.AttrValue(type=self._dtype.as_datatype_enum)})
+
+    def converted(self, tensor: Any, form: Form) -> Any:
+        return tf.cast(tensor, self._dtype)
+
+    def brought_back(self, tensor: Any, form: Form, name: str | None = None) -> Any:
+        return tf.cast(tensor, tf.float32, name=name)
+
+    def around_op(self) -> Any:
+        return tf.get_default_graph().gradient_override_map(self._gradients)
 
     def _is_slow(self, new: NewOp) -> bool:
         if self._dtype == tf.float16 and lacks_float16_on_cpus(new):
             return True
         is_norm = new.type == "FusedBatchNormV3"
-        return is_slow_on_cpus(new) and (is_norm or self._before_cast(new.inputs[0]) is None)
+        return is_slow_on_cpus(new) and (is_norm or self.known(new.inputs[0]) is None)
 
     def _lies_between(self, inputs: list[Any]) -> bool:
         computed = [tensor for tensor in inputs if not _is_parameter(tensor)]
-        return bool(computed) and all(self._before_cast(each) is not None for each in computed)
+        return bool(computed) and all(self.known(each) is not None for each in computed)
 
-    def _before_cast(self, tensor: Any) -> Any:
-        """The value in 16 bits that `tensor` was cast from, of its shape; None if it was not."""
+    def known(self, tensor: Any) -> Any:
         op = tensor.op
         while op.type == "IdentityN":
             tensor = op.inputs[tensor.value_index]
@@ -110,16 +102,6 @@ class _Casting:
         if op.type == "Cast" and op.inputs[0].dtype == self._dtype and tensor.dtype == tf.float32:
             return op.inputs[0]
         return None
-
-
-def _in_32_bits(op: Any, new: NewOp) -> Any:
-    """An op under the name of the new one, with the outputs of `op` as float32."""
-    outputs = list(op.outputs)
-    if len(outputs) == 1:
-        return tf.cast(outputs[0], tf.float32, name=f"{new.name}/").op
-    with tf.name_scope(f"{new.name}/"):
-        outputs = [tf.cast(each, tf.float32) for each in outputs]
-    return tf.identity_n(outputs, name=f"{new.name}/")[0].op
 
 
 def _places_of_type(new: NewOp) -> list[int]:
