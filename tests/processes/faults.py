@@ -18,8 +18,7 @@ from tests.processes.harness import LAUNCH, Processes
 from tests.processes.training import undisturbed
 
 STEPS, SAVE_STEPS, WORKERS = 60, 20, 2
-MODULE = "tests.processes.training"
-PROGRAM = [sys.executable, "-m", MODULE]
+PROGRAM = [sys.executable, "-m", "tests.processes.training"]
 # No run with one fault may take longer, on a machine that does other things, too.
 TIME_BOUND_SECS = 120.0
 # Nobody may take longer to end after SIGTERM.
@@ -297,5 +296,7 @@ class _Cluster:
             f"--hold_at={hold_at if holds else 0}",
             f"--gate={self._gate}",
         ]
-        self._running[name] = self._processes.fork(name.replace(" ", "-"), MODULE, arguments)
+        self._running[name] = self._processes.start(
+            name.replace(" ", "-"), [*PROGRAM, *arguments]
+        )
         return self._running[name]

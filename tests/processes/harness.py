@@ -19,12 +19,10 @@ import uuid
 from pathlib import Path
 
 from model_deploy.launch import guard
-from tests.processes.forking import ROOT, fork
+from tests.processes.forking import MARK, MAX_NAME_BYTES, ROOT, can_be_forked, fork
 
 LAUNCH = [sys.executable, "-m", "model_deploy.launch"]
 
-# All processes of one `Processes`, and all that they start, have its value in their environment.
-_MARK = "MODEL_DEPLOY_TEST_RUN"
 _POLL_SECS = 0.02
 _PATIENCE_SECS = 120.0
 
@@ -128,57 +126,51 @@ class Processes:
         self.log_dir = Path(log_dir)
         self._mark = uuid.uuid4().hex
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        own = {_MARK: self._mark, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+        own = {MARK: self._mark, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
         self._env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **own, **env}
-        self._started, self._forked = [], []
+        self._started = []
 
-    def start(self, name, command, guarded=True, **env):
+    def start(self, name, command, guarded=True, forked=True, **env):
         """Starts a process; again under the same name it goes on in the same log.
 
         Args:
           name: of its log.
           command: program and arguments.
           guarded: whether a guard kills what is left of it when it ends. A test of what a
-            process leaves behind cannot have one.
+            process leaves behind cannot have one, and what is forked has none.
+          forked: whether a Python program, and what it launches, is spared its imports.
           **env: additional environment variables.
         """
+        forked = forked and can_be_forked(command)
+        guarded = guarded and not forked
         guarding = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid())]
+        env = {**self._env, **env}
 
         def start(log):
+            if forked:
+                return fork(command, env, log)
             return subprocess.Popen(
                 [*guarding, *command] if guarded else command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**self._env, **env},
+                env=env,
                 cwd=ROOT,
             )
 
-        return self._note(Process(name, self._path(name), start, guarded))
-
-    def fork(self, name, module, arguments, **env):
-        """Starts `python -m module arguments...` as `start` does, without its imports."""
-        process = Process(
-            name, self._path(name), lambda log: fork(module, arguments, {**self._env, **env}, log)
-        )
-        # Its environment is not what /proc shows of it.
-        self._forked.append(process)
-        return self._note(process)
-
-    def _path(self, name):
-        return self.log_dir / f"{name}.log"
-
-    def _note(self, process):
+        process = Process(name, self.log_dir / f"{name}.log", start, guarded)
         self._started.append(process)
         return process
 
     def living(self):
         """Ids of the processes that were started here, or by those, and live."""
-        found = [process.pid for process in self._forked if process.is_running]
+        found = []
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                marked = f"{_MARK}={self._mark}".encode() in (path / "environ").read_bytes()
-                if marked and "State:\tZ" not in (path / "status").read_text():
+                status = (path / "status").read_text()
+                marked = f"{MARK}={self._mark}".encode() in (path / "environ").read_bytes()
+                marked |= status.startswith(f"Name:\t{self._mark[:MAX_NAME_BYTES]}\n")
+                if marked and "State:\tZ" not in status:
                     found.append(int(path.name))
         return found
 

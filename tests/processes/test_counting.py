@@ -19,7 +19,7 @@ def test_cluster_starts_counts_and_ends(tmp_path):
     program = [sys.executable, "-m", "tests.processes.counting", f"--max_number_of_steps={TARGET}"]
     command = [*LAUNCH, "--num_workers=2", "--num_ps=2", f"--log_dir={tmp_path}", "--", *program]
     with Processes(tmp_path) as processes:
-        launch = processes.start("launch", command, guarded=False)
+        launch = processes.start("launch", command, guarded=False, forked=False)
         last = [launch.wait_for_line(rf"^worker {i}\| last step (\d+) at (\S+)") for i in (0, 1)]
         assert launch.wait() == 0
         ended = time.monotonic()

@@ -16,8 +16,7 @@ from model_deploy.launch import ReservedPorts
 from tests.processes.elastic import undisturbed
 from tests.processes.harness import LAUNCH, Processes
 
-MODULE = "tests.processes.elastic"
-PROGRAM = [sys.executable, "-m", MODULE]
+PROGRAM = [sys.executable, "-m", "tests.processes.elastic"]
 # Flags of the launcher for each way to train.
 WAYS = {"all-reduce": (), "ps": ("--elastic", "--num_ps=1"), "2 ps": ("--elastic", "--num_ps=2")}
 # What users are promised is 10 s; this machine may do other things, too.
@@ -199,7 +198,7 @@ def test_lost_at_the_start(victim, fails, waits, tmp_path):
             flags = [f"--waits={waits[of]}", f"--gate={gates[of]}", "--step_secs=0"]
             flags.append(f"--fails={fails and i == victim}")
             arguments = [*flags_of_run(tmp_path, steps), *flags]
-            workers.append(processes.fork(f"worker-{i}", MODULE, arguments, **{WORKER: str(i)}))
+            workers.append(processes.start(f"worker-{i}", [*PROGRAM, *arguments], **{WORKER: str(i)}))
         for i, worker in enumerate(workers):
             if waits[int(i != victim)]:
                 worker.wait_for_line("^waiting for the gate")

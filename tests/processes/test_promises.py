@@ -18,8 +18,7 @@ STEPS = 60
 JOIN_SECS, END_SECS = 6.0, 10.0
 SCRIPT = [sys.executable, str(ROOT / "train_image_classifier.py")]
 OPTIONS = ["--num_clones=1", "--batch_size=8", "--log_every_n_steps=1"]
-MODULE = "tests.processes.training"
-PROGRAM = [sys.executable, "-m", MODULE]
+PROGRAM = [sys.executable, "-m", "tests.processes.training"]
 TASKS = {"ps": ("ps", 0), "chief": ("worker", 0), "worker": ("worker", 1)}
 
 
@@ -121,7 +120,7 @@ def test_all_reduce_without_one_at_the_start(victim, others_wait, tmp_path):
             gate = f"--start_gate={gates[i != victim]}"
             flags = [*training_flags(tmp_path, "all_reduce"), gate]
             flags += cluster_flags(f"worker {i}", ports.addresses, [])
-            workers.append(processes.fork(f"worker-{i}", MODULE, flags))
+            workers.append(processes.start(f"worker-{i}", [*PROGRAM, *flags]))
         if not others_wait:
             gates[1].touch()
         for worker in workers:

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from model_deploy.launch import ReservedPorts
-from tests.processes.faults import END_SECS, MODULE, cluster_flags, training_flags
+from tests.processes.faults import END_SECS, PROGRAM, cluster_flags, training_flags
 from tests.processes.harness import Processes
 
 
@@ -27,7 +27,7 @@ class _Tasks:
             flags = cluster_flags(name, hosts[:2], hosts[2:])
             arguments = [*training_flags(self._folder, "synchronous"), *flags, *self._flags]
             log = name.replace(" ", "-")
-            self._running[name] = self._processes.fork(log, MODULE, arguments)
+            self._running[name] = self._processes.start(log, [*PROGRAM, *arguments])
 
     def kill(self, name):
         """Kills one that has made steps, or that serves those that do."""
