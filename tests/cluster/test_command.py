@@ -9,6 +9,8 @@ from model_deploy.cluster import network
 from model_deploy.cluster.__main__ import main
 from model_deploy.launch import ReservedPorts
 
+pytestmark = pytest.mark.one_mode
+
 
 @pytest.fixture
 def addresses():

@@ -10,6 +10,8 @@ from model_deploy.cluster import Cluster, network, session_config, start_server
 from model_deploy.launch import ReservedPorts
 from tests.cluster.test_network import UNREACHED_SECS
 
+pytestmark = pytest.mark.one_mode
+
 HOSTS = {"worker_hosts": ["a:1", "b:1"], "ps_hosts": ["c:1"]}
 
 

@@ -14,6 +14,8 @@ from model_deploy.cluster.sources import (
 )
 from model_deploy.processes import Cluster
 
+pytestmark = pytest.mark.one_mode
+
 FLAGS = {"worker_hosts": "a:1, b:1", "ps_hosts": "c:1"}
 
 

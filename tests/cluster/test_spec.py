@@ -4,6 +4,8 @@ import pytest
 
 from model_deploy.processes import Cluster, Task
 
+pytestmark = pytest.mark.one_mode
+
 WORKERS = ("a:2222", "b:2222")
 
 

@@ -13,6 +13,8 @@ from model_deploy.cluster import (
     write_world,
 )
 
+pytestmark = pytest.mark.one_mode
+
 
 def test_written_and_read(tmp_path):
     """A world comes out of its file as it went in, its workers in the order of their numbers."""

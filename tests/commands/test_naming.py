@@ -8,6 +8,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy.commands import make_folder, named_as
 from model_deploy.commands.naming import message_of
 
+pytestmark = pytest.mark.one_mode
+
 FLAGS = {"data_dir": "dataset_dir", "num_replicas": "worker_replicas", "size must": "side must"}
 
 

@@ -12,6 +12,8 @@ import pytest
 from model_deploy.importing import lazy_imports
 from model_deploy.inputs import get_dataset
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = Path(__file__).parents[1]
 _NOT_NEEDED = ("keras", "tf_keras", "sklearn", "matplotlib", "pooch", "scipy", "h5py")
 

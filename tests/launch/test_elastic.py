@@ -13,6 +13,8 @@ from model_deploy.launch import __main__ as launch_command
 from tests.launch.programs import program
 from tests.processes.harness import LAUNCH, Processes
 
+pytestmark = pytest.mark.one_mode
+
 # What a worker of an elastic run does, without the training: it looks at the worlds.
 WORKER = """
 number = os.environ["MODEL_DEPLOY_WORKER"]

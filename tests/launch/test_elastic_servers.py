@@ -8,6 +8,8 @@ from model_deploy.cluster import read_world
 from model_deploy.launch import ElasticServersLauncher, LaunchOptions, ReservedPorts
 from tests.launch.programs import program
 
+pytestmark = pytest.mark.one_mode
+
 # A task knows its address; parameter servers end when a worker says so.
 TASK = """
 number = os.environ.get("MODEL_DEPLOY_WORKER")

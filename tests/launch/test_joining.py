@@ -9,6 +9,8 @@ import pytest
 from model_deploy.launch import JoiningLauncher, LaunchOptions, ReservedPorts
 from tests.launch.programs import program
 
+pytestmark = pytest.mark.one_mode
+
 # Each says that it is there; the chief lets the parameter server go when it ends.
 TASK = """
 kind, index = task["type"], task["index"]

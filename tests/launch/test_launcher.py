@@ -12,6 +12,8 @@ from model_deploy.launch.launcher import Launcher, LaunchOptions
 from tests.launch.programs import program
 from tests.processes.harness import LAUNCH, Processes
 
+pytestmark = pytest.mark.one_mode
+
 WORKER_1 = 'task["type"] == "worker"'  # the chief is of another type
 RESTART = "launch| worker 1 failed with exit status 3: starting {} again, {} restarts left"
 

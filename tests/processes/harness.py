@@ -24,6 +24,7 @@ from tests.processes.forking import MARK, MAX_NAME_BYTES, ROOT, can_be_forked, f
 LAUNCH = [sys.executable, "-m", "model_deploy.launch"]
 
 _POLL_SECS = 0.02
+_IDLE_SECS = 0.5  # without any processor time
 _PATIENCE_SECS = 120.0
 
 
@@ -86,6 +87,10 @@ class Process:
                 f"{self.name} did not print {pattern!r} in {timeout} s:\n{self.log}"
             )
             time.sleep(_POLL_SECS)
+
+    def signal_task(self, name, number=signal.SIGKILL):
+        """Sends a signal to the first process of a task that this launcher has started."""
+        os.kill(int(self.wait_for_line(rf"^{name}\| process (\d+)$")[1]), number)
 
     def signal(self, number):
         """Sends a signal to the process itself, as somebody outside would."""
@@ -162,6 +167,11 @@ class Processes:
         self._started.append(process)
         return process
 
+    def launch(self, flags, program, name="launch", **settings):
+        """Starts a launcher of a program; its logs and those of its tasks are in one folder."""
+        flags = [*flags, f"--log_dir={self.log_dir}"]
+        return self.start(name, [*LAUNCH, *flags, "--", *program], guarded=False, **settings)
+
     def living(self):
         """Ids of the processes that were started here, or by those, and live."""
         found = []
@@ -198,6 +208,15 @@ class Processes:
             assert time.monotonic() < deadline, message()
             time.sleep(_POLL_SECS)
 
+    def wait_until_idle(self, *waiting):
+        """Waits until processes do nothing any more but wait."""
+        before, since = None, time.monotonic()
+        while time.monotonic() < since + _IDLE_SECS:
+            used = [Path(f"/proc/{each.pid}/stat").read_text().split()[13:15] for each in waiting]
+            if used != before:
+                before, since = used, time.monotonic()
+            time.sleep(_POLL_SECS)
+
     def __enter__(self):
         return self
 
@@ -207,6 +226,36 @@ class Processes:
         for pid in self.living():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+class Tasks(dict):
+    """Tasks of a cluster by their names, such as `worker 1`, to be started one by one.
+
+    Args:
+      processes: starts them.
+      addresses: `host:port` of the workers, then of the parameter servers.
+      num_ps: how many of these there are.
+      program: the command of all, with its flags; it gets those of its place, too.
+    """
+
+    def __init__(self, processes, addresses, num_ps, program):
+        super().__init__()
+        count = len(addresses) - num_ps
+        hosts = {"worker": addresses[:count], "ps": addresses[count:]}
+        self.address_of = {f"{job} {i}": at for job in hosts for i, at in enumerate(hosts[job])}
+        flags = [f"--{job}_hosts={','.join(hosts[job])}" for job in hosts]
+        self._processes, self._command = processes, [*program, *flags]
+
+    def start(self, name, *flags):
+        """Starts one, or starts it again; returns its `Process`."""
+        job, task = name.split()
+        command = [*self._command, f"--job_name={job}", f"--task_id={task}", *flags]
+        self[name] = self._processes.start(name.replace(" ", "-"), command)
+        return self[name]
+
+    def wait(self):
+        """Waits for the end of all; their exit statuses."""
+        return [process.wait() for process in self.values()]
 
 
 def _command(pid):

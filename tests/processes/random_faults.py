@@ -20,7 +20,7 @@ from model_deploy.cluster import WORKER, WORLD_FILE, World, ready_file, write_wo
 from model_deploy.launch import ReservedPorts
 from model_deploy.launch.task import task_configs
 from tests.processes import test_elastic
-from tests.processes.harness import LAUNCH, Processes
+from tests.processes.harness import Processes
 
 WORKERS = 4
 # A worker that is stopped goes on after at most so long.
@@ -257,8 +257,7 @@ class AsynchronousByLauncher:
         self._folder, self._steps = folder, steps
         flags = [f"--num_ps={num_ps}", "--num_workers=2", f"--max_workers={WORKERS}"]
         program = asynchronous_program(folder, steps, step_secs)
-        command = [*LAUNCH, *flags, f"--log_dir={folder}", "--", *program]
-        self._launch = processes.start("launch", command, guarded=False)
+        self._launch = processes.launch(flags, program)
 
     @property
     def is_running(self):

@@ -17,6 +17,8 @@ from tests.processes.test_elastic import (
     flags_of_run,
 )
 
+pytestmark = pytest.mark.one_mode
+
 SAVES = "--save_interval_steps=10"
 
 
@@ -63,18 +65,6 @@ def test_refused_step(way, worlds, tmp_path):
             launch.process.wait_for_line("world 2: worker 0, worker 1, worker 2")
         launch.end()
         assert launch.process.log.count("launch| world") == worlds
-    processes.assert_no_orphan()
-
-
-@pytest.mark.slow
-def test_lost_server_without_a_restart(tmp_path):
-    """The launch ends with its error."""
-    with Processes(tmp_path) as processes:
-        launch = ElasticLaunch(tmp_path, processes, 2, 1000, way=WAYS["ps"])
-        launch.wait_for_step("worker 1", 1)
-        launch.kill("ps 0")
-        assert launch.process.wait() == 128 + signal.SIGKILL
-        assert "ps 0 was ended by SIGKILL; its last lines:" in launch.process.log
     processes.assert_no_orphan()
 
 

@@ -21,6 +21,8 @@ from model_deploy.runs import (
 from model_deploy.runs import __main__ as command
 from model_deploy.training import metrics as training_metrics
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = Path(__file__).parents[2]
 TRAINING = (ROOT / "docs" / "training.md").read_text()
 
