@@ -170,20 +170,17 @@ def test_another_type(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param(
+        (
             {"trainable_scopes": "a,,b"},
             "trainable_scopes must be scopes with commas between, got 'a,,b'",
-            id="empty scope",
         ),
-        pytest.param(
+        (
             {"checkpoint_exclude_scopes": "a"},
             "checkpoint_exclude_scopes must come with a checkpoint_path, got 'a' without",
-            id="exclude alone",
         ),
-        pytest.param(
+        (
             {"ignore_missing_vars": True},
             "ignore_missing_vars must come with a checkpoint_path, got True without",
-            id="ignore alone",
         ),
     ],
 )

@@ -78,18 +78,12 @@ def test_server_on_all_addresses(caplog):
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(
-            ("localhost", "192.0.2.77", {}, "which is not one of them"),
-            id="service",
-        ),
-        pytest.param(
-            (
-                "LOCALHOST",
-                "127.0.1.1",
-                {"ps_hosts": ["10.0.0.5:1"]},
-                "where other machines do not reach it",
-            ),
-            id="own-name-is-loopback",
+        ("localhost", "192.0.2.77", {}, "which is not one of them"),
+        (
+            "LOCALHOST",
+            "127.0.1.1",
+            {"ps_hosts": ["10.0.0.5:1"]},
+            "where other machines do not reach it",
         ),
     ],
 )

@@ -81,11 +81,7 @@ class ElasticLaunch:
 
 
 def flags_of_run(folder, steps):
-    return [
-        f"--train_dir={folder / 'train'}",
-        f"--max_steps={steps}",
-        f"--fast={folder / 'fast'}",
-    ]
+    return [f"--train_dir={folder / 'train'}", f"--max_steps={steps}", f"--fast={folder / 'fast'}"]
 
 
 def check_run(folder, shares, steps, logs):

@@ -9,13 +9,7 @@ from model_deploy.cluster import WORKER, WORLD_FILE, World, write_world
 from model_deploy.launch import ReservedPorts
 from model_deploy.launch.task import task_configs
 from tests.processes.harness import Processes
-from tests.processes.test_elastic import (
-    PROGRAM,
-    WAYS,
-    ElasticLaunch,
-    check_weights,
-    flags_of_run,
-)
+from tests.processes.test_elastic import PROGRAM, WAYS, ElasticLaunch, check_weights, flags_of_run
 
 pytestmark = pytest.mark.one_mode
 
@@ -73,10 +67,7 @@ def test_refused_step(way, worlds, tmp_path):
 def test_who_wakes_up_late(stopped, tmp_path):
     """A worker that was stopped, and taken out of the world, changes nothing when it goes on."""
     steps, path = 120, tmp_path / "world.json"
-    with (
-        Processes(tmp_path, **{WORLD_FILE: str(path)}) as processes,
-        ReservedPorts(4) as ports,
-    ):
+    with Processes(tmp_path, **{WORLD_FILE: str(path)}) as processes, ReservedPorts(4) as ports:
         configs = dict(task_configs(3, ports.addresses))
         write_world(path, World(1, 3, dict(enumerate(ports.addresses[:3]))))
 

@@ -39,9 +39,7 @@ def _choose():
     steps = iter(generator.sample(range(5, 40), NUM_CASES))
     return [
         dataclasses.replace(
-            case,
-            moment=next(steps) if isinstance(case.moment, int) else case.moment,
-            stop_secs=3.0,
+            case, moment=next(steps) if isinstance(case.moment, int) else case.moment, stop_secs=3.0
         )
         for case in chosen
     ]

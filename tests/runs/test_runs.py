@@ -10,14 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from model_deploy.runs import (
-    Run,
-    differing_options,
-    draw_runs,
-    find_runs,
-    read_metrics,
-    runs_table,
-)
+from model_deploy.runs import Run, differing_options, draw_runs, find_runs, read_metrics, runs_table
 from model_deploy.runs import __main__ as command
 from model_deploy.training import metrics as training_metrics
 

@@ -136,10 +136,7 @@ def test_stop_at_metric(tmp_path, capsys):
             {"eval_every_n_steps": 2},
             "eval_every_n_steps must go with a function `evaluate`, got 2 without",
         ),
-        (
-            {"stop_at_metric": 0.5},
-            "stop_at_metric must go with eval_every_n_steps, got 0.5 alone",
-        ),
+        ({"stop_at_metric": 0.5}, "stop_at_metric must go with eval_every_n_steps, got 0.5 alone"),
         (
             {"eval_every_n_steps": 1, "evaluate": lambda _: {"loss": 1.0}},
             "metric must be one of loss, got 'accuracy'",
