@@ -22,6 +22,8 @@ from model_deploy.updating import note_replica_counts
 from tests.processes.harness import Processes
 from tests.training.halving import run_halving
 
+pytestmark = pytest.mark.one_mode
+
 
 @pytest.fixture
 def session():

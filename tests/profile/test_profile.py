@@ -15,6 +15,8 @@ from model_deploy.profile.traces import OpTime
 from tests import clusters
 from tests.training.halving import run_halving, square
 
+pytestmark = pytest.mark.one_mode
+
 
 def _op(type_, begin, usec, step=1, device="d"):
     return OpTime(step, device, f"name_{begin}", type_, begin, usec)
