@@ -47,8 +47,10 @@ MAX_NAME_BYTES = 15
 
 
 def can_be_forked(command):
-    """Whether a command is `python -m module`, or that of a file, with arguments."""
-    return command[0] == sys.executable and (command[1] == "-m" or command[1].endswith(".py"))
+    """Whether a command is Python's, with a module or a file that may find TensorFlow imported."""
+    if command[0] != sys.executable:
+        return False
+    return command[1].endswith(".py") or (command[1] == "-m" and command[2] != "model_deploy.tf1")
 
 
 class Forked:
@@ -235,8 +237,11 @@ def _run(command, env):
     sys.argv = command[1 + (command[1] == "-m") :]
     if sys.argv[0] == "model_deploy.launch":
         subprocess.Popen = _PopenOfGuards
-    run = runpy.run_module if command[1] == "-m" else runpy.run_path
-    run(sys.argv[0], run_name="__main__", **({"alter_sys": True} if command[1] == "-m" else {}))
+    if command[1] == "-m":
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[0])))
+        runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def _main(descriptor):
