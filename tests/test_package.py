@@ -12,6 +12,8 @@ import pytest
 
 import model_deploy
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = Path(__file__).parents[1]
 
 

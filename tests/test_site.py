@@ -11,6 +11,8 @@ import yaml
 
 import train_image_classifier
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]

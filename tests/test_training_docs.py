@@ -12,6 +12,8 @@ import export_image_classifier
 import train_image_classifier
 from model_deploy.runs import __main__ as runs
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = Path(__file__).parents[1]
 DOCUMENT = (ROOT / "docs" / "training.md").read_text()
 COMMANDS = {

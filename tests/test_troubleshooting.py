@@ -1,6 +1,5 @@
 """The messages of docs/troubleshooting.md are those that are printed: "troubleshooting.md"."""
 
-import os
 import re
 import shlex
 import signal
@@ -17,7 +16,9 @@ import export_image_classifier
 import train_image_classifier
 from model_deploy.launch import ReservedPorts
 from tests import devices
-from tests.processes.harness import LAUNCH, Processes
+from tests.processes.harness import Processes, Tasks
+
+pytestmark = pytest.mark.one_mode
 
 PAGE = (Path(__file__).parents[1] / "docs" / "troubleshooting.md").read_text()
 COMMANDS = {
@@ -153,19 +154,16 @@ def _lines_after(heading):
 @pytest.mark.slow
 def test_lost_parameter_server(tmp_path):
     """A worker without its parameter server waits, and then gives up."""
-    program = [sys.executable, "-m", "train_image_classifier"]
-    own = ["--task_id=0", f"--train_dir={tmp_path}/run", "--max_number_of_steps=100000"]
+    program = [sys.executable, "-m", "train_image_classifier", f"--train_dir={tmp_path}/run"]
+    program += ["--max_number_of_steps=100000", "--stall_timeout=8"]
     with ReservedPorts(2) as ports, Processes(tmp_path) as processes:
-        ps_port, worker_port = ports.numbers
-        program += [f"--ps_hosts=127.0.0.1:{ps_port}", f"--worker_hosts=127.0.0.1:{worker_port}"]
-        server = processes.start("ps", [*program, "--job_name=ps", "--task_id=0"])
-        worker = processes.start(
-            "worker", [*program, "--job_name=worker", *own, "--stall_timeout=8"]
-        )
+        tasks = Tasks(processes, ports.addresses, 1, program)
+        server, worker = tasks.start("ps 0"), tasks.start("worker 0")
         worker.wait_for_line(r"step 10/")
         server.signal(signal.SIGKILL)
         assert worker.wait() == 1
-        shown = _lines_after("A parameter server that is lost").replace("2222", str(ps_port))
+        shown = _lines_after("A parameter server that is lost")
+        shown = shown.replace("127.0.0.1:2222", ports.addresses[1])
         assert_printed(re.sub(r"step \d+", "step ...", shown), worker.log)
 
 
@@ -175,10 +173,8 @@ def test_killed_worker(tmp_path):
     program = [sys.executable, "-m", "train_image_classifier", "--all_reduce"]
     program += [f"--train_dir={tmp_path}/run", "--max_number_of_steps=100000"]
     with Processes(tmp_path) as processes:
-        flags = ["--num_workers=2", f"--log_dir={tmp_path}"]
-        launch = processes.start("launch", [*LAUNCH, *flags, "--", *program], guarded=False)
+        launch = processes.launch(["--num_workers=2"], program)
         launch.wait_for_line(r"worker 0\| step 10/")
-        victim = int(launch.wait_for_line(r"worker 1\| process (\d+)")[1])
-        os.kill(victim, signal.SIGKILL)
+        launch.signal_task("worker 1")
         assert launch.wait() == 128 + signal.SIGKILL
         assert_printed(_lines_after("A worker that is killed"), launch.log)

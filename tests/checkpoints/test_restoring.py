@@ -64,14 +64,6 @@ def test_restores_by_name(tmp_path, write_version, variable_kind):
     np.testing.assert_array_equal(values[1], np.full([4, 2], 2))
 
 
-def test_a_folder_means_its_newest(tmp_path):
-    """Of a folder's checkpoints the newest is taken; a name may carry its suffix."""
-    for step in (1, 2):
-        path = _save(tmp_path / f"model.ckpt-{step}", w=[1])
-    assert find_checkpoint(str(tmp_path)) == path
-    assert find_checkpoint(f"{path}.index") == path
-
-
 def test_excluded_scopes_start_anew(tmp_path):
     """An excluded variable keeps its own shape; `net/fc` does not hold `net/fc4`."""
     path = _save(tmp_path / "m.ckpt", net__fc__weights=[3, 4], net__fc4__weights=[4, 5])
@@ -170,20 +162,17 @@ def test_another_type(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param(
+        (
             {"trainable_scopes": "a,,b"},
             "trainable_scopes must be scopes with commas between, got 'a,,b'",
-            id="empty scope",
         ),
-        pytest.param(
+        (
             {"checkpoint_exclude_scopes": "a"},
             "checkpoint_exclude_scopes must come with a checkpoint_path, got 'a' without",
-            id="exclude alone",
         ),
-        pytest.param(
+        (
             {"ignore_missing_vars": True},
             "ignore_missing_vars must come with a checkpoint_path, got True without",
-            id="ignore alone",
         ),
     ],
 )

@@ -4,10 +4,8 @@ import json
 import re
 import resource
 import signal
-import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -21,9 +19,10 @@ from model_deploy.checkpoints.files import (
 )
 from model_deploy.checkpoints.saving import BestCheckpoint, CheckpointWriter, report_unfinished
 from model_deploy.updating import note_replica_counts
+from tests.processes.harness import Processes
 from tests.training.halving import run_halving
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.one_mode
 
 
 @pytest.fixture
@@ -127,22 +126,15 @@ KILLED_WHILE_SAVING = """
 @pytest.mark.slow
 def test_killed_while_saving(tmp_path, capsys):
     """kill -9 in the middle of a save leaves the previous checkpoint the newest, and whole."""
-    program = textwrap.dedent(KILLED_WHILE_SAVING)
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=ROOT,
-    )
-    try:
-        assert process.stdout.readline() == b"saving\n"
-        while not list(tmp_path.glob("model.ckpt-2*")) and process.poll() is None:
+    (tmp_path / "program.py").write_text(textwrap.dedent(KILLED_WHILE_SAVING))
+    command = [sys.executable, str(tmp_path / "program.py"), str(tmp_path)]
+    with Processes(tmp_path) as processes:
+        process = processes.start("program", command)
+        process.wait_for_line("^saving$")
+        while not list(tmp_path.glob("model.ckpt-2*")) and process.is_running:
             pass
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-    assert process.returncode == -signal.SIGKILL
+        process.signal(signal.SIGKILL)
+        assert process.wait() == 128 + signal.SIGKILL
     newest = tf.train.latest_checkpoint(str(tmp_path))
     assert newest == str(tmp_path / "model.ckpt-1")
     reader = tf.train.load_checkpoint(newest)

@@ -16,6 +16,8 @@ from model_deploy.training import (
     mark_end,
 )
 
+pytestmark = pytest.mark.one_mode
+
 
 class Run:
     """A run that saves checkpoints when it is told to, and a clock that moves when it waits."""

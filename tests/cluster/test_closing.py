@@ -9,6 +9,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import close_session, end_process, run_until_closed
 
+pytestmark = pytest.mark.one_mode
+
 
 class Closing:
     """Stands for a session of a server that is closed once `answer` is set."""

@@ -11,6 +11,8 @@ from model_deploy.cluster import network
 from model_deploy.cluster.binding import restrict_to
 from model_deploy.processes import Task
 
+pytestmark = pytest.mark.one_mode
+
 # Packets for another address are dropped: an attempt ends with this time, however long.
 UNREACHED_SECS = 0.2
 

@@ -5,6 +5,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster.refusals import is_refusal, run_unless_refused
 
+pytestmark = pytest.mark.one_mode
+
 # As TensorFlow words it.
 REFUSAL = (
     "From /job:ps/replica:0/task:0:\nThe same RunGraph (Worker) request was received twice. "

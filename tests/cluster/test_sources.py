@@ -14,6 +14,8 @@ from model_deploy.cluster.sources import (
 )
 from model_deploy.processes import Cluster
 
+pytestmark = pytest.mark.one_mode
+
 FLAGS = {"worker_hosts": "a:1, b:1", "ps_hosts": "c:1"}
 
 
@@ -55,30 +57,22 @@ def test_flags_reject_two_tasks():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param(
+        (
             _tf_config("chief", 0, chief=["a:1"], worker=["b:1"], ps=["c:1"]),
             Cluster(("a:1", "b:1"), ("c:1",), "worker", 0),
-            id="chief",
         ),
-        pytest.param(
+        (
             _tf_config("worker", 1, chief=["a:1"], worker=["b:1", "d:1"]),
             Cluster(("a:1", "b:1", "d:1"), (), "worker", 2),
-            id="workers-follow-the-chief",
         ),
-        pytest.param(
-            _tf_config("worker", 1, worker=["b:1", "d:1"]),
-            Cluster(("b:1", "d:1"), (), "worker", 1),
-            id="no-chief",
-        ),
-        pytest.param(
+        (_tf_config("worker", 1, worker=["b:1", "d:1"]), Cluster(("b:1", "d:1"), (), "worker", 1)),
+        (
             _tf_config("master", 0, master=["a:1"], ps=["c:1"]),
             Cluster(("a:1",), ("c:1",), "worker", 0),
-            id="old-name-of-the-chief",
         ),
-        pytest.param(
+        (
             _tf_config("ps", "1", chief=["a:1"], ps=["c:1", "d:1"]),
             Cluster(("a:1",), ("c:1", "d:1"), "ps", 1),
-            id="index-as-text",
         ),
     ],
 )
@@ -92,23 +86,15 @@ def test_tf_config(text, expected):
     [
         pytest.param("{", r"TF_CONFIG must be JSON \(.*\), got '{'", id="not-json"),
         pytest.param("[]", r"TF_CONFIG must be a JSON object, got '\[\]'", id="not-an-object"),
-        pytest.param(
-            '{"cluster": 3}', "TF_CONFIG cluster must be a JSON object, got 3", id="cluster"
-        ),
-        pytest.param(
-            '{"cluster": {"worker": ["a:1"]}}',
-            "TF_CONFIG task must be a JSON object, got None",
-            id="no-task",
-        ),
-        pytest.param(
+        ('{"cluster": 3}', "TF_CONFIG cluster must be a JSON object, got 3"),
+        ('{"cluster": {"worker": ["a:1"]}}', "TF_CONFIG task must be a JSON object, got None"),
+        (
             _tf_config(worker={"1": "a:1"}),
             r"cluster.worker must be a list of host:port, got {'1': 'a:1'}",
-            id="not-a-list",
         ),
-        pytest.param(
+        (
             _tf_config(chief=["a:1"], worker=["b"]),
             r"TF_CONFIG cluster.worker\[0\] must be host:port.*got 'b'",
-            id="address",
         ),
         pytest.param(
             _tf_config(chief=["a:1", "b:1"]), "cluster.chief must be one address, got a:1, b:1"
@@ -116,22 +102,18 @@ def test_tf_config(text, expected):
         pytest.param(
             _tf_config("ps", ps=["c:1"]), "must have a chief or a worker, got the types ps"
         ),
-        pytest.param(
+        (
             _tf_config("evaluator", worker=["a:1"]),
             "task.type must be one of the types in its cluster, worker .*got 'evaluator'",
-            id="evaluator",
         ),
         pytest.param(_tf_config("chief", worker=["a:1"]), "got 'chief'", id="chief-not-there"),
-        pytest.param(
+        (
             _tf_config("worker", 1, chief=["a:1"], worker=["b:1"]),
             "TF_CONFIG task.index must be at least 0 and less than the 1 tasks of cluster.worker, "
             "got 1",
-            id="out-of-range",
         ),
         pytest.param(_tf_config(index="x", worker=["a:1"]), "index must be an integer, got 'x'"),
-        pytest.param(
-            _tf_config(worker=["a:1", "a:1"]), r"worker_hosts\[1\] must differ", id="duplicate"
-        ),
+        (_tf_config(worker=["a:1", "a:1"]), r"worker_hosts\[1\] must differ"),
     ],
 )
 def test_tf_config_rejects(text, message):
@@ -143,23 +125,16 @@ def test_tf_config_rejects(text, message):
 @pytest.mark.parametrize(
     ("environ", "num_ps", "expected"),
     [
-        pytest.param(
-            _slurm(0, "n[1-2]", "2(x2)", 4),
-            0,
-            Cluster(("n1:8888", "n1:8889", "n2:8888", "n2:8889")),
-            id="workers",
-        ),
-        pytest.param(
+        (_slurm(0, "n[1-2]", "2(x2)", 4), 0, Cluster(("n1:8888", "n1:8889", "n2:8888", "n2:8889"))),
+        (
             _slurm(0, "n[1-2]", "2(x2)", 4),
             1,
             Cluster(("n1:8889", "n2:8888", "n2:8889"), ("n1:8888",), "ps", 0),
-            id="first-is-ps",
         ),
-        pytest.param(
+        (
             _slurm(2, "n[2,10],a", "1(x3)", 3, SLURMD_NODENAME="a"),
             1,
             Cluster(("n10:8888", "a:8888"), ("n2:8888",), "worker", 1),
-            id="order-of-slurm",
         ),
         pytest.param(
             _slurm(2, "n[1-2]", "2,1", 3),
@@ -180,18 +155,16 @@ def test_slurm(environ, num_ps, expected):
     [
         pytest.param({}, 0, "SLURM must have started this process by srun, got 'SLURM_STEP_NUM_"),
         pytest.param({"SLURM_STEP_NUM_TASKS": "2"}, 0, "by srun, got SLURM_PROCID not found"),
-        pytest.param(
+        (
             _slurm(0, "n1", "2", 2),
             2,
             "num_ps_tasks must be at least 0 and leave a worker of the 2 SLURM tasks, got 2",
-            id="no-worker",
         ),
         pytest.param(_slurm(0, "n1", "2", 2), -1, "must be at least 0 .* got -1", id="negative"),
-        pytest.param(
+        (
             _slurm(1, "n[1-2]", "2(x2)", 4, SLURMD_NODENAME="n2"),
             0,
             r"machine by machine \(.*=block\), got task 1 on 'n2' in place of 'n1'",
-            id="cyclic",
         ),
         pytest.param(_slurm(0, "n[", "1(x2)", 2), 0, "Invalid hostlist format", id="hostlist"),
     ],
@@ -212,41 +185,28 @@ SLURM = _slurm(0, "s[1-2]", "1(x2)", 2)
         pytest.param({}, {}, None, "no cluster: one process", id="nothing"),
         pytest.param({}, {"TF_CONFIG": ""}, None, "no cluster: one process", id="empty"),
         pytest.param({}, {"TF_CONFIG": "{}"}, None, "no cluster: one process", id="no-cluster"),
-        pytest.param(
-            {}, {"SLURM_STEP_NUM_TASKS": "1"}, None, "no cluster: one process", id="srun-of-one"
-        ),
+        ({}, {"SLURM_STEP_NUM_TASKS": "1"}, None, "no cluster: one process"),
         pytest.param(FLAGS, {}, "a:1", "cluster from --worker_hosts", id="flags"),
-        pytest.param(
+        (
             FLAGS,
             {**TF_CONFIG, **SLURM},
             "a:1",
             "cluster from --worker_hosts; ignored: TF_CONFIG, SLURM",
-            id="flags-win",
         ),
-        pytest.param(
-            FLAGS,
-            {"TF_CONFIG": "{"},
-            "a:1",
-            "cluster from --worker_hosts; ignored: TF_CONFIG",
-            id="broken-but-ignored",
-        ),
-        pytest.param(
-            {}, {**TF_CONFIG, **SLURM}, "t:1", "cluster from TF_CONFIG; ignored: SLURM", id="tf"
-        ),
+        (FLAGS, {"TF_CONFIG": "{"}, "a:1", "cluster from --worker_hosts; ignored: TF_CONFIG"),
+        ({}, {**TF_CONFIG, **SLURM}, "t:1", "cluster from TF_CONFIG; ignored: SLURM"),
         pytest.param({}, SLURM, "s1:8888", "cluster from SLURM", id="slurm"),
-        pytest.param(
+        (
             {"cluster_source": "slurm", "slurm_port": 7000},
             {**TF_CONFIG, **SLURM},
             "s1:7000",
             "cluster from SLURM; ignored: TF_CONFIG",
-            id="chosen",
         ),
-        pytest.param(
+        (
             {"cluster_source": "none"},
             TF_CONFIG,
             None,
             "no cluster: one process; ignored: TF_CONFIG",
-            id="none",
         ),
     ],
 )
@@ -267,11 +227,10 @@ def test_resolve_master():
 @pytest.mark.parametrize(
     ("fields", "environ", "message"),
     [
-        pytest.param(
+        (
             {"cluster_source": "tf_config"},
             {},
             "cluster_source must be one that describes .*, got 'tf_config' without TF_CONFIG",
-            id="not-there",
         ),
         pytest.param(
             {"job_name": "ps"}, TF_CONFIG, "worker_hosts must be given with job_name='ps', got ''"

@@ -8,6 +8,8 @@ from model_deploy.cluster.waiting import tasks_needed, wait_for_tasks
 from model_deploy.launch import ReservedPorts
 from model_deploy.processes import Cluster, Task
 
+pytestmark = pytest.mark.one_mode
+
 WORKERS = ("a:1", "b:1", "c:1")
 
 

@@ -4,14 +4,9 @@ import json
 
 import pytest
 
-from model_deploy.cluster import (
-    Cluster,
-    World,
-    begun_file,
-    read_world,
-    ready_file,
-    write_world,
-)
+from model_deploy.cluster import Cluster, World, begun_file, read_world, ready_file, write_world
+
+pytestmark = pytest.mark.one_mode
 
 
 def test_written_and_read(tmp_path):

@@ -17,6 +17,8 @@ from model_deploy.commands.command_line import (
 )
 from model_deploy.commands.options import Options, option
 
+pytestmark = pytest.mark.one_mode
+
 
 @dataclasses.dataclass(frozen=True)
 class Sample(Options):

@@ -8,6 +8,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy.commands import make_folder, named_as
 from model_deploy.commands.naming import message_of
 
+pytestmark = pytest.mark.one_mode
+
 FLAGS = {"data_dir": "dataset_dir", "num_replicas": "worker_replicas", "size must": "side must"}
 
 
@@ -16,10 +18,9 @@ FLAGS = {"data_dir": "dataset_dir", "num_replicas": "worker_replicas", "size mus
     [
         pytest.param("data_dir must be 1, got 2", "dataset_dir must be 1, got 2", id="begins"),
         pytest.param("data_dir of x must be", "dataset_dir of x must be", id="of"),
-        pytest.param(
+        (
             "data_dir must go with num_replicas=2, got data_dir",
             "dataset_dir must go with worker_replicas=2, got data_dir",
-            id="setting",
         ),
         pytest.param("size must be 1", "side must be 1", id="words"),
         pytest.param("size has 1", "size has 1", id="other-words"),

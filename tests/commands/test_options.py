@@ -7,6 +7,8 @@ from absl import flags
 
 from model_deploy.commands.options import Options, define_flags, option
 
+pytestmark = pytest.mark.one_mode
+
 
 @dataclasses.dataclass(frozen=True)
 class Sample(Options):

@@ -10,6 +10,8 @@ from model_deploy.elastic import servers_of
 from model_deploy.elastic.keeping import KeptInMemory, KeptOnServers, kept_on
 from model_deploy.elastic.member import deployment_in
 
+pytestmark = pytest.mark.one_mode
+
 SERVERS = Cluster(("a:1", "b:1", "c:1"), ("d:1", "e:1"), task_id=2)
 
 

@@ -11,6 +11,8 @@ from model_deploy.cluster import World, begun_file, write_world
 from model_deploy.elastic import ElasticModel, Member, train_elastic
 from model_deploy.launch import ReservedPorts
 
+pytestmark = pytest.mark.one_mode
+
 CONFIG = DeploymentConfig(clone_on_cpu=True)
 # Of whom nobody listens: no world of theirs comes to a step.
 ABSENT = {0: "127.0.0.1:1", 1: "127.0.0.1:2"}

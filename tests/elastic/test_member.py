@@ -7,6 +7,8 @@ from model_deploy.cluster import WORKER, WORLD_FILE, Cluster, World, ready_file,
 from model_deploy.elastic import Member, train_elastic
 from model_deploy.elastic.member import deployment_in
 
+pytestmark = pytest.mark.one_mode
+
 
 @pytest.mark.parametrize(
     ("environ", "message"),

@@ -9,6 +9,8 @@ from model_deploy.cluster import World
 from model_deploy.elastic import WorldChanged, WorldWatch
 from tests.processes.harness import Processes
 
+pytestmark = pytest.mark.one_mode
+
 FIRST = World(1, 2, {0: "127.0.0.1:1", 1: "127.0.0.1:2"})
 SECOND = World(2, 2, {0: "127.0.0.1:3"})
 

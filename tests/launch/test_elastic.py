@@ -1,6 +1,5 @@
 """The launcher of elastic runs keeps the file of the world as it should be."""
 
-import io
 import json
 import re
 import signal
@@ -10,35 +9,16 @@ import pytest
 from model_deploy.cluster import read_world
 from model_deploy.launch import ElasticLauncher, LaunchOptions
 from model_deploy.launch import __main__ as launch_command
-from tests.launch.programs import program
-from tests.processes.harness import LAUNCH, Processes
+from tests.launch.programs import WORKER, launch, program
+from tests.processes.harness import Processes
 
-# What a worker of an elastic run does, without the training: it looks at the worlds.
-WORKER = """
-number = os.environ["MODEL_DEPLOY_WORKER"]
-def worlds():
-    try:
-        with open(os.environ["MODEL_DEPLOY_WORLD"]) as file:
-            return json.load(file)
-    except OSError:
-        return {"workers": {}}
-def wait_for_world(*numbers):
-    while sorted(worlds()["workers"]) != sorted(numbers):
-        time.sleep(0.01)
-def ready():
-    open(os.environ["MODEL_DEPLOY_WORLD"] + ".ready-" + number, "w").close()
-assert "TF_CONFIG" not in os.environ
-"""
+pytestmark = pytest.mark.one_mode
 
 
 def _launch(log_dir, source, **options):
-    """Exit status and the launcher's lines."""
-    terminal = io.BytesIO()
-    given = LaunchOptions(**{"max_workers": 2, "grace_secs": 2.0, **options})
-    launcher = ElasticLauncher(given, [], program(WORKER + source), log_dir, terminal)
-    status = launcher.run()
-    lines = terminal.getvalue().decode().splitlines()
-    return status, [line.removeprefix("launch| ") for line in lines if line.startswith("launch|")]
+    options = {"max_workers": 2, "grace_secs": 2.0, **options}
+    source = f'assert "TF_CONFIG" not in os.environ\n{WORKER}{source}'
+    return launch(ElasticLauncher, log_dir, source, **options)
 
 
 def test_lost_worker(tmp_path):
@@ -46,9 +26,9 @@ def test_lost_worker(tmp_path):
     source = """
 if number == "1":
     sys.exit(3)
-first = worlds()["workers"]["0"]
+first = world()["workers"]["0"]
 wait_for_world("0")
-assert worlds()["workers"]["0"] != first or worlds()["generation"] == 2
+assert world()["workers"]["0"] != first or world()["generation"] == 2
 """
     status, lines = _launch(tmp_path, source)
     assert status == 0
@@ -154,16 +134,15 @@ wait_for("go")
 """
     command = program(WORKER + f"os.chdir({str(tmp_path)!r})\n" + source)
     with Processes(tmp_path) as processes:
-        flags = ["--max_workers=2", f"--log_dir={tmp_path}"]
-        launch = processes.start("launch", [*LAUNCH, *flags, "--", *command], guarded=False)
-        launch.wait_for_line("world 2: worker 0$")
-        launch.signal(signal.SIGUSR1)
-        launch.wait_for_line("starting worker 2$")
-        launch.wait_for_line("world 3: worker 0, worker 2$")
-        launch.signal(signal.SIGUSR1)
-        launch.wait_for_line("no worker is started: all 2 of max_workers are there$")
+        launched = processes.launch(["--max_workers=2"], command)
+        launched.wait_for_line("world 2: worker 0$")
+        launched.signal(signal.SIGUSR1)
+        launched.wait_for_line("starting worker 2$")
+        launched.wait_for_line("world 3: worker 0, worker 2$")
+        launched.signal(signal.SIGUSR1)
+        launched.wait_for_line("no worker is started: all 2 of max_workers are there$")
         (tmp_path / "go").touch()
-        assert launch.wait() == 0
+        assert launched.wait() == 0
         processes.assert_no_orphan()
     assert json.loads((tmp_path / "world.json").read_text())["generation"] == 3
 
@@ -172,14 +151,16 @@ wait_for("go")
     ("options", "message"),
     [
         ({"min_workers": 2}, "min_workers must go with max_workers, got 2 without"),
-        (
-            {"min_workers": 3, "max_workers": 2},
-            "min_workers must be at most max_workers=2, got 3",
-        ),
+        ({"min_workers": 3, "max_workers": 2}, "min_workers must be at most max_workers=2, got 3"),
         ({"max_workers": 2, "num_workers": 2}, "num_workers must be 1 with max_workers.* got 2"),
         (
             {"max_workers": 2, "num_workers": 3, "num_ps": 1},
             "num_workers must be at most max_workers=2, got 3",
+        ),
+        ({"elastic": True}, "elastic must go with max_workers, got True without"),
+        (
+            {"elastic": True, "num_ps": 1, "max_workers": 2, "num_workers": 2},
+            "num_workers must be 1 with max_workers in an elastic run, .* got 2",
         ),
         ({"max_workers": 2, "restart": "all"}, "restart must be auto or task .* got 'all'"),
     ],

@@ -1,54 +1,31 @@
 """The launcher of elastic runs with parameter servers: fixed addresses, and servers that stay."""
 
-import io
-
 import pytest
 
 from model_deploy.cluster import read_world
-from model_deploy.launch import ElasticServersLauncher, LaunchOptions, ReservedPorts
-from tests.launch.programs import program
+from model_deploy.launch import ElasticServersLauncher
+from tests.launch.programs import WORKER, launch
+
+pytestmark = pytest.mark.one_mode
 
 # A task knows its address; parameter servers end when a worker says so.
-TASK = """
-number = os.environ.get("MODEL_DEPLOY_WORKER")
+TASK = (
+    WORKER
+    + """
 cluster = json.loads(os.environ["TF_CONFIG"])["cluster"]
 workers = cluster["chief"] + cluster.get("worker", [])
 own = workers[task["index"] + (task["type"] == "worker")]
-def world():
-    with open(os.environ["MODEL_DEPLOY_WORLD"]) as file:
-        return json.load(file)
-def wait_for_world(*numbers):
-    while sorted(world()["workers"]) != sorted(numbers):
-        time.sleep(0.01)
-def ready():
-    open(os.environ["MODEL_DEPLOY_WORLD"] + ".ready-" + number, "w").close()
 def end():
     open("end", "w").close()
 """
+)
 
 
-@pytest.fixture(autouse=True)
-def _in_the_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-def _launch(folder, source, **options):
+def _launch(folder, source, server='    wait_for("end")', **options):
     """Exit status and the launcher's lines, of two workers and a server."""
-    terminal = io.BytesIO()
-    given = {"num_ps": 1, "max_workers": 2, "elastic": True, "grace_secs": 5.0, **options}
-    source = TASK + f'if task["type"] == "ps":\n{_of_server(options)}\n    sys.exit(0)\n' + source
-    options = {k: v for k, v in given.items() if k != "server"}
-    with ReservedPorts(3) as ports:
-        launcher = ElasticServersLauncher(
-            LaunchOptions(**options), ports.addresses, program(source), folder, terminal
-        )
-        status = launcher.run()
-    lines = terminal.getvalue().decode().splitlines()
-    return status, [line.removeprefix("launch| ") for line in lines if line.startswith("launch|")]
-
-
-def _of_server(options):
-    return options.get("server", '    wait_for("end")')
+    options = {"num_ps": 1, "max_workers": 2, "elastic": True, "grace_secs": 5.0, **options}
+    source = f'{TASK}if task["type"] == "ps":\n{server}\n    sys.exit(0)\n{source}'
+    return launch(ElasticServersLauncher, folder, source, **options)
 
 
 def test_places_are_filled_again(tmp_path):
@@ -129,19 +106,3 @@ def test_all_workers_are_lost(tmp_path):
     status, lines = _launch(tmp_path, "sys.exit(4)")
     assert status == 4
     assert any("failed with exit status 4; its last lines:" in line for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"elastic": True}, "elastic must go with max_workers, got True without"),
-        (
-            {"elastic": True, "num_ps": 1, "max_workers": 2, "num_workers": 2},
-            "num_workers must be 1 with max_workers in an elastic run, .* got 2",
-        ),
-    ],
-)
-def test_options(options, message):
-    """Options that do not go together are refused by name."""
-    with pytest.raises(ValueError, match=message):
-        LaunchOptions(**options)

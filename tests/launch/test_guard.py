@@ -11,6 +11,8 @@ from model_deploy.launch import guard
 from tests.launch.programs import program
 from tests.processes.harness import Processes
 
+pytestmark = pytest.mark.one_mode
+
 # Starts one process in its own group and one that leaves it, and says when it is ready.
 FAMILY = """
 for leaves in (False, True):

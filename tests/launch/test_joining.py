@@ -1,13 +1,14 @@
 """Workers of parameter servers that come and go, with programs that do nothing else."""
 
-import io
 import os
 import signal
 
 import pytest
 
-from model_deploy.launch import JoiningLauncher, LaunchOptions, ReservedPorts
-from tests.launch.programs import program
+from model_deploy.launch import JoiningLauncher
+from tests.launch.programs import launch
+
+pytestmark = pytest.mark.one_mode
 
 # Each says that it is there; the chief lets the parameter server go when it ends.
 TASK = """
@@ -23,19 +24,9 @@ def ask_for_one():
 
 def _launch(folder, source, **options):
     """Exit status and the launcher's lines; tasks that wait end with a file `end`."""
-    terminal = io.BytesIO()
-    given = LaunchOptions(**{"num_ps": 1, "max_workers": 3, "grace_secs": 5.0, **options})
     (folder / "launcher").write_text(str(os.getpid()))
-    with ReservedPorts(4) as ports:
-        launcher = JoiningLauncher(given, ports.addresses, program(TASK + source), folder, terminal)
-        status = launcher.run()
-    lines = terminal.getvalue().decode().splitlines()
-    return status, [line.removeprefix("launch| ") for line in lines if line.startswith("launch|")]
-
-
-@pytest.fixture(autouse=True)
-def _in_the_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+    options = {"num_ps": 1, "max_workers": 3, "grace_secs": 5.0, **options}
+    return launch(JoiningLauncher, folder, TASK + source, **options)
 
 
 def test_workers_join(tmp_path):
@@ -78,10 +69,7 @@ wait_for("end")
 """
     status, lines = _launch(tmp_path, source, num_workers=3)
     assert status == 0
-    assert lines == [
-        "worker 1 was ended by SIGKILL: going on with 2 workers",
-        "starting worker 1",
-    ]
+    assert lines == ["worker 1 was ended by SIGKILL: going on with 2 workers", "starting worker 1"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from model_deploy.launch.launcher import Launcher, LaunchOptions
 from tests.launch.programs import program
 from tests.processes.harness import LAUNCH, Processes
 
+pytestmark = pytest.mark.one_mode
+
 WORKER_1 = 'task["type"] == "worker"'  # the chief is of another type
 RESTART = "launch| worker 1 failed with exit status 3: starting {} again, {} restarts left"
 
@@ -187,11 +189,7 @@ print("ready")
 signal.pause()
 """
     with Processes(tmp_path) as processes:
-        launch = processes.start(
-            "launch",
-            [*LAUNCH, "--num_ps=1", f"--log_dir={tmp_path}", "--", *program(source)],
-            guarded=False,
-        )
+        launch = processes.launch(["--num_ps=1"], program(source))
         for name in ("worker 0", "ps 0"):
             launch.wait_for_line(f"^{name}. ready")
         launch.signal(number)
@@ -210,8 +208,7 @@ print("ready")
 signal.pause()
 """
     with Processes(tmp_path) as processes:
-        command = [*LAUNCH, "--num_workers=2", f"--log_dir={tmp_path}", "--", *program(source)]
-        launch = processes.start("launch", command, guarded=False)
+        launch = processes.launch(["--num_workers=2"], program(source))
         for i in range(2):
             launch.wait_for_line(f"^worker {i}. ready")
         assert len(processes.living()) == 1 + 2 * 3  # of each worker: guard, task, child

@@ -6,6 +6,8 @@ import pytest
 
 from model_deploy.launch.output import TAIL_LINES, TaskOutput
 
+pytestmark = pytest.mark.one_mode
+
 
 @pytest.mark.parametrize(
     ("pieces", "terminal", "log"),

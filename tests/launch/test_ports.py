@@ -7,6 +7,8 @@ import pytest
 from model_deploy.cluster.network import is_port_taken
 from model_deploy.launch import ReservedPorts
 
+pytestmark = pytest.mark.one_mode
+
 
 def test_ports_are_reserved():
     """Two launches at the same time get different ports; others cannot bind them."""

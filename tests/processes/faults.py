@@ -14,12 +14,11 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import Task, connection_error
 from model_deploy.launch import ReservedPorts
-from tests.processes.harness import LAUNCH, Processes
+from tests.processes.harness import Processes, Tasks
 from tests.processes.training import undisturbed
 
 STEPS, SAVE_STEPS, WORKERS = 60, 20, 2
-MODULE = "tests.processes.training"
-PROGRAM = [sys.executable, "-m", MODULE]
+PROGRAM = [sys.executable, "-m", "tests.processes.training"]
 # No run with one fault may take longer, on a machine that does other things, too.
 TIME_BOUND_SECS = 120.0
 # Nobody may take longer to end after SIGTERM.
@@ -132,17 +131,6 @@ def training_flags(folder, mode):
     ]
 
 
-def cluster_flags(name, worker_hosts, ps_hosts):
-    """Flags that give a process its place, that of the task `name`."""
-    job, task = name.split()
-    return [
-        f"--worker_hosts={','.join(worker_hosts)}",
-        f"--ps_hosts={','.join(ps_hosts)}",
-        f"--job_name={job}",
-        f"--task_id={task}",
-    ]
-
-
 def _stop_flags(case, folder):
     """Flags that let the watched task stop itself at the moment of the case."""
     if case.moment not in ("save", "end"):
@@ -186,9 +174,8 @@ def _let_go_on(pid):
 
 def _run_launched(case, folder, processes):
     """All-reduce: everyone stops, and the launcher starts all again."""
-    flags = [f"--num_workers={case.num_workers}", "--max_restarts=1", f"--log_dir={folder}"]
     program = [*PROGRAM, *training_flags(folder, case.mode), *_stop_flags(case, folder)]
-    launch = processes.start("launch", [*LAUNCH, *flags, "--", *program], guarded=False)
+    launch = processes.launch([f"--num_workers={case.num_workers}", "--max_restarts=1"], program)
 
     def pid(name):
         return int(launch.wait_for_line(rf"^{name}\| process (\d+)$").group(1))
@@ -211,8 +198,10 @@ class _Cluster:
     def __init__(self, case, folder, processes):
         self._case, self._folder, self._processes = case, folder, processes
         self._gate = folder / "gate"
-        self._running = {}
         self._ports = ReservedPorts(case.num_workers + case.num_ps)
+        flags = [*training_flags(folder, case.mode), *_stop_flags(case, folder)]
+        addresses = self._ports.addresses
+        self._running = Tasks(processes, addresses, case.num_ps, [*PROGRAM, *flags])
         self._workers = [f"worker {i}" for i in range(case.num_workers)]
         self._names = [*(f"ps {i}" for i in range(case.num_ps)), *self._workers]
 
@@ -259,7 +248,7 @@ class _Cluster:
         restarted = self._start(case.victim)
         if case.waits_for_restart:
             index = int(case.victim.split()[1])
-            task = Task("ps", index, self._ports.addresses[case.num_workers + index])
+            task = Task("ps", index, self._running.address_of[case.victim])
             self._processes.wait_until(lambda: connection_error(task, 1.0) is None)
             _let_go_on(self._running[case.watched].pid)
         if case.victim == "worker 0" and case.moment != "start":
@@ -289,13 +278,5 @@ class _Cluster:
         hold_at = SAVE_STEPS + 1 if loses else STEPS - 8
         holds = case.mode == "asynchronous" or name == "worker 2"
         holds = holds and case.moment != "end" and name not in self._running
-        hosts = self._ports.addresses
-        arguments = [
-            *training_flags(self._folder, case.mode),
-            *cluster_flags(name, hosts[: case.num_workers], hosts[case.num_workers :]),
-            *_stop_flags(case, self._folder),
-            f"--hold_at={hold_at if holds else 0}",
-            f"--gate={self._gate}",
-        ]
-        self._running[name] = self._processes.fork(name.replace(" ", "-"), MODULE, arguments)
-        return self._running[name]
+        hold_at = hold_at if holds else 0
+        return self._running.start(name, f"--hold_at={hold_at}", f"--gate={self._gate}")

@@ -2,7 +2,8 @@
 
 TensorFlow takes seconds of processor time to import. So a process imports it once, makes
 no session and no server, and forks a child for each program, which gets arguments,
-environment, log and process group of its own and ends as any program does. Linux only.
+environment, log and process group of its own and ends as any program does. A launcher that is
+forked forks its tasks, too, each from a guard of its own. Linux only.
 """
 
 import atexit
@@ -20,8 +21,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import traceback
 import warnings
 from pathlib import Path
+
+from model_deploy.launch import guard
 
 ROOT = Path(__file__).parents[2]
 # What the programs import, and what training imports on its way.
@@ -29,11 +34,23 @@ _IMPORTS = (
     "model_deploy.training",
     "model_deploy.cluster",
     "model_deploy.commands",
+    "model_deploy.elastic",
+    "train_image_classifier",
     "matplotlib.figure",
     "matplotlib.backends.backend_agg",
 )
-_SET_DEATH_SIGNAL = 1  # <linux/prctl.h>
+_SET_DEATH_SIGNAL, _SET_NAME = 1, 15  # <linux/prctl.h>
 _MAX_REQUEST_BYTES = 1 << 17
+# Of the environment: all that a test starts has its value there, or the first bytes as its name.
+MARK = "MODEL_DEPLOY_TEST_RUN"
+MAX_NAME_BYTES = 15
+
+
+def can_be_forked(command):
+    """Whether a command is Python's, with a module or a file that may find TensorFlow imported."""
+    if command[0] != sys.executable:
+        return False
+    return command[1].endswith(".py") or (command[1] == "-m" and command[2] != "model_deploy.tf1")
 
 
 class Forked:
@@ -74,19 +91,18 @@ class Forked:
             os.kill(self.pid, number)
 
 
-def fork(module, arguments, env, log):
-    """Runs `python -m module arguments...` in a child of the forking process.
+def fork(command, env, log):
+    """Runs a command in a child of the forking process.
 
     Args:
-      module: name of the module.
-      arguments: its command line.
+      command: one that can be forked.
       env: its whole environment.
       log: a file open for writing, for what it prints.
 
     Returns:
       A `Forked`.
     """
-    request = json.dumps({"module": module, "arguments": arguments, "env": env}).encode()
+    request = json.dumps({"command": command, "env": env}).encode()
     reader, writer = os.pipe()
     try:
         socket.send_fds(_requests(), [request], [log.fileno(), writer])
@@ -176,6 +192,58 @@ class _ForkingProcess:
         os.close(answer)
 
 
+class _PopenOfGuards(subprocess.Popen):
+    """Starts guards of programs that can be forked as forks of this process."""
+
+    def __init__(self, command, *, env=None, **options):
+        if command[3:4] == [guard.__file__] and can_be_forked(command[5:]):
+            options["preexec_fn"] = lambda: _guard(int(command[4]), command[5:], env)
+        super().__init__(command, env=env, **options)
+
+
+def _guard(parent, command, env):
+    """Turns a new fork into a guard, and a fork of that into its command; does not return."""
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # with which `Popen` takes it for started
+    os.execvp = lambda _, command: _end_with(lambda: _run(command, env))
+    _end_with(lambda: sys.exit(guard.main(parent, command)))
+
+
+def _end_with(function):
+    """Calls what ends with `sys.exit` or an error, and ends this process as Python does."""
+    code = 0
+    try:
+        function()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def _run(command, env):
+    """Runs a command in this process, a fork."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_DFL)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = command[1 + (command[1] == "-m") :]
+    if sys.argv[0] == "model_deploy.launch":
+        subprocess.Popen = _PopenOfGuards
+    if command[1] == "-m":
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[0])))
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
 def _main(descriptor):
     for name in _IMPORTS:
         importlib.import_module(name)
@@ -187,10 +255,9 @@ def _main(descriptor):
         request = _ForkingProcess(requests).run()
     if request is None:
         return
-    os.environ.clear()
-    os.environ.update(request["env"])
-    sys.argv = [request["module"], *request["arguments"]]
-    runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+    name = request["env"][MARK].encode()[:MAX_NAME_BYTES]
+    ctypes.CDLL(None).prctl(_SET_NAME, name, 0, 0, 0)
+    _run(request["command"], request["env"])
 
 
 if __name__ == "__main__":

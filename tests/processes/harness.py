@@ -19,13 +19,12 @@ import uuid
 from pathlib import Path
 
 from model_deploy.launch import guard
-from tests.processes.forking import ROOT, fork
+from tests.processes.forking import MARK, MAX_NAME_BYTES, ROOT, can_be_forked, fork
 
 LAUNCH = [sys.executable, "-m", "model_deploy.launch"]
 
-# All processes of one `Processes`, and all that they start, have its value in their environment.
-_MARK = "MODEL_DEPLOY_TEST_RUN"
 _POLL_SECS = 0.02
+_IDLE_SECS = 0.5  # without any processor time
 _PATIENCE_SECS = 120.0
 
 
@@ -89,6 +88,10 @@ class Process:
             )
             time.sleep(_POLL_SECS)
 
+    def signal_task(self, name, number=signal.SIGKILL):
+        """Sends a signal to the first process of a task that this launcher has started."""
+        os.kill(int(self.wait_for_line(rf"^{name}\| process (\d+)$")[1]), number)
+
     def signal(self, number):
         """Sends a signal to the process itself, as somebody outside would."""
         os.kill(self.pid, number)
@@ -128,57 +131,56 @@ class Processes:
         self.log_dir = Path(log_dir)
         self._mark = uuid.uuid4().hex
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        own = {_MARK: self._mark, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+        own = {MARK: self._mark, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
         self._env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **own, **env}
-        self._started, self._forked = [], []
+        self._started = []
 
-    def start(self, name, command, guarded=True, **env):
+    def start(self, name, command, guarded=True, forked=True, **env):
         """Starts a process; again under the same name it goes on in the same log.
 
         Args:
           name: of its log.
           command: program and arguments.
           guarded: whether a guard kills what is left of it when it ends. A test of what a
-            process leaves behind cannot have one.
+            process leaves behind cannot have one, and what is forked has none.
+          forked: whether a Python program, and what it launches, is spared its imports.
           **env: additional environment variables.
         """
+        forked = forked and can_be_forked(command)
+        guarded = guarded and not forked
         guarding = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid())]
+        env = {**self._env, **env}
 
         def start(log):
+            if forked:
+                return fork(command, env, log)
             return subprocess.Popen(
                 [*guarding, *command] if guarded else command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**self._env, **env},
+                env=env,
                 cwd=ROOT,
             )
 
-        return self._note(Process(name, self._path(name), start, guarded))
-
-    def fork(self, name, module, arguments, **env):
-        """Starts `python -m module arguments...` as `start` does, without its imports."""
-        process = Process(
-            name, self._path(name), lambda log: fork(module, arguments, {**self._env, **env}, log)
-        )
-        # Its environment is not what /proc shows of it.
-        self._forked.append(process)
-        return self._note(process)
-
-    def _path(self, name):
-        return self.log_dir / f"{name}.log"
-
-    def _note(self, process):
+        process = Process(name, self.log_dir / f"{name}.log", start, guarded)
         self._started.append(process)
         return process
 
+    def launch(self, flags, program, name="launch", **settings):
+        """Starts a launcher of a program; its logs and those of its tasks are in one folder."""
+        flags = [*flags, f"--log_dir={self.log_dir}"]
+        return self.start(name, [*LAUNCH, *flags, "--", *program], guarded=False, **settings)
+
     def living(self):
         """Ids of the processes that were started here, or by those, and live."""
-        found = [process.pid for process in self._forked if process.is_running]
+        found = []
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                marked = f"{_MARK}={self._mark}".encode() in (path / "environ").read_bytes()
-                if marked and "State:\tZ" not in (path / "status").read_text():
+                status = (path / "status").read_text()
+                marked = f"{MARK}={self._mark}".encode() in (path / "environ").read_bytes()
+                marked |= status.startswith(f"Name:\t{self._mark[:MAX_NAME_BYTES]}\n")
+                if marked and "State:\tZ" not in status:
                     found.append(int(path.name))
         return found
 
@@ -206,6 +208,15 @@ class Processes:
             assert time.monotonic() < deadline, message()
             time.sleep(_POLL_SECS)
 
+    def wait_until_idle(self, *waiting):
+        """Waits until processes do nothing any more but wait."""
+        before, since = None, time.monotonic()
+        while time.monotonic() < since + _IDLE_SECS:
+            used = [Path(f"/proc/{each.pid}/stat").read_text().split()[13:15] for each in waiting]
+            if used != before:
+                before, since = used, time.monotonic()
+            time.sleep(_POLL_SECS)
+
     def __enter__(self):
         return self
 
@@ -215,6 +226,36 @@ class Processes:
         for pid in self.living():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+class Tasks(dict):
+    """Tasks of a cluster by their names, such as `worker 1`, to be started one by one.
+
+    Args:
+      processes: starts them.
+      addresses: `host:port` of the workers, then of the parameter servers.
+      num_ps: how many of these there are.
+      program: the command of all, with its flags; it gets those of its place, too.
+    """
+
+    def __init__(self, processes, addresses, num_ps, program):
+        super().__init__()
+        count = len(addresses) - num_ps
+        hosts = {"worker": addresses[:count], "ps": addresses[count:]}
+        self.address_of = {f"{job} {i}": at for job in hosts for i, at in enumerate(hosts[job])}
+        flags = [f"--{job}_hosts={','.join(hosts[job])}" for job in hosts]
+        self._processes, self._command = processes, [*program, *flags]
+
+    def start(self, name, *flags):
+        """Starts one, or starts it again; returns its `Process`."""
+        job, task = name.split()
+        command = [*self._command, f"--job_name={job}", f"--task_id={task}", *flags]
+        self[name] = self._processes.start(name.replace(" ", "-"), command)
+        return self[name]
+
+    def wait(self):
+        """Waits for the end of all; their exit statuses."""
+        return [process.wait() for process in self.values()]
 
 
 def _command(pid):

@@ -10,6 +10,8 @@ import pytest
 from model_deploy.launch import ReservedPorts
 from tests.processes.harness import LAUNCH, ROOT, Processes
 
+pytestmark = pytest.mark.one_mode
+
 DOCUMENT = (ROOT / "docs" / "cluster.md").read_text()
 # Each command, with the output that is shown before the next.
 COMMANDS = [

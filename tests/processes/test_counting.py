@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.processes.harness import LAUNCH, Processes
+from tests.processes.harness import Processes
 
 TARGET = 300
 # Seconds from the last step to the end of all; half of it where nothing else takes the processors.
@@ -17,9 +17,8 @@ END_SECS = 10
 def test_cluster_starts_counts_and_ends(tmp_path):
     """Launched tasks find each other; every one, ps included, ends with 0 soon after."""
     program = [sys.executable, "-m", "tests.processes.counting", f"--max_number_of_steps={TARGET}"]
-    command = [*LAUNCH, "--num_workers=2", "--num_ps=2", f"--log_dir={tmp_path}", "--", *program]
     with Processes(tmp_path) as processes:
-        launch = processes.start("launch", command, guarded=False)
+        launch = processes.launch(["--num_workers=2", "--num_ps=2"], program, forked=False)
         last = [launch.wait_for_line(rf"^worker {i}\| last step (\d+) at (\S+)") for i in (0, 1)]
         assert launch.wait() == 0
         ended = time.monotonic()

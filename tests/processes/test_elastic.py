@@ -1,7 +1,6 @@
 """Elastic runs of real processes: workers are lost, others come, the weights are the same."""
 
 import itertools
-import os
 import re
 import signal
 import sys
@@ -14,10 +13,9 @@ import tensorflow.compat.v1 as tf
 from model_deploy.cluster import WORKER, WORLD_FILE, World, write_world
 from model_deploy.launch import ReservedPorts
 from tests.processes.elastic import undisturbed
-from tests.processes.harness import LAUNCH, Processes
+from tests.processes.harness import Processes
 
-MODULE = "tests.processes.elastic"
-PROGRAM = [sys.executable, "-m", MODULE]
+PROGRAM = [sys.executable, "-m", "tests.processes.elastic"]
 # Flags of the launcher for each way to train.
 WAYS = {"all-reduce": (), "ps": ("--elastic", "--num_ps=1"), "2 ps": ("--elastic", "--num_ps=2")}
 # What users are promised is 10 s; this machine may do other things, too.
@@ -39,17 +37,14 @@ class ElasticLaunch:
 
     def __init__(self, folder, processes, shares, steps, *, step_secs=0.1, way=(), more=()):
         self._folder, self._shares, self._steps = folder, shares, steps
-        flags = ["--min_workers=1", f"--max_workers={shares}", f"--log_dir={folder}", *way]
+        flags = ["--min_workers=1", f"--max_workers={shares}", *way]
         program = [*PROGRAM, *flags_of_run(folder, steps), f"--step_secs={step_secs}", *more]
-        self.process = processes.start("launch", [*LAUNCH, *flags, "--", *program], guarded=False)
+        self.process = processes.launch(flags, program)
+        self.signal = self.process.signal_task
 
     def kill(self, name):
         """Kills a task, such as `worker 1`."""
-        self.signal(name, signal.SIGKILL)
-
-    def signal(self, name, signum):
-        """Sends a signal to a task."""
-        os.kill(int(self.process.wait_for_line(rf"^{name}\| process (\d+)$").group(1)), signum)
+        self.signal(name)
 
     def add(self):
         """Asks for one more."""
@@ -86,11 +81,7 @@ class ElasticLaunch:
 
 
 def flags_of_run(folder, steps):
-    return [
-        f"--train_dir={folder / 'train'}",
-        f"--max_steps={steps}",
-        f"--fast={folder / 'fast'}",
-    ]
+    return [f"--train_dir={folder / 'train'}", f"--max_steps={steps}", f"--fast={folder / 'fast'}"]
 
 
 def check_run(folder, shares, steps, logs):
@@ -148,8 +139,9 @@ def test_workers_are_lost_and_come(way, tmp_path):
     assert pause < GO_ON_SECS
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
-@pytest.mark.parametrize(("first_lost", "num_clones"), [(0, 1), (1, 1), (0, 2)])
+@pytest.mark.parametrize(("first_lost", "num_clones"), [(1, 1), (0, 2)])
 def test_world_file_by_hand(first_lost, num_clones, tmp_path):
     """A worker that is lost is taken out of the file by hand, and the other one goes on alone."""
     steps, path = 60, tmp_path / "world.json"
@@ -175,6 +167,7 @@ def test_world_file_by_hand(first_lost, num_clones, tmp_path):
 BEFORE, WITHIN = ("start", "start"), ("start", "")
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("victim", "fails", "waits"),
@@ -199,13 +192,15 @@ def test_lost_at_the_start(victim, fails, waits, tmp_path):
             flags = [f"--waits={waits[of]}", f"--gate={gates[of]}", "--step_secs=0"]
             flags.append(f"--fails={fails and i == victim}")
             arguments = [*flags_of_run(tmp_path, steps), *flags]
-            workers.append(processes.fork(f"worker-{i}", MODULE, arguments, **{WORKER: str(i)}))
+            workers.append(
+                processes.start(f"worker-{i}", [*PROGRAM, *arguments], **{WORKER: str(i)})
+            )
         for i, worker in enumerate(workers):
             if waits[int(i != victim)]:
                 worker.wait_for_line("^waiting for the gate")
         lost = workers.pop(victim)
         if not all(waits):  # the others come to where they wait
-            time.sleep(2.0)
+            processes.wait_until_idle(*workers)
         if fails:
             gates[0].touch()
         else:
@@ -213,7 +208,7 @@ def test_lost_at_the_start(victim, fails, waits, tmp_path):
         assert lost.wait() == (1 if fails else 128 + signal.SIGKILL)
         gates[1].touch()
         left = [i for i in range(3) if i != victim]
-        time.sleep(0.3)  # they come to the session that is over
+        processes.wait_until_idle(*workers)  # they come to the session that is over
         write_world(path, World(2, 3, dict(zip(left, ports.addresses[3:], strict=True))))
         began = time.time()
         for worker in workers:
@@ -225,6 +220,7 @@ def test_lost_at_the_start(victim, fails, waits, tmp_path):
     assert pause < GO_ON_SECS
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_stopped_while_a_worker_is_gone(tmp_path):
     """A chief that waits for a lost worker and is asked to stop saves its last step, and ends."""
@@ -248,17 +244,17 @@ def test_stopped_while_a_worker_is_gone(tmp_path):
     check_weights(tmp_path, 3, steps)
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [WAYS["all-reduce"], WAYS["ps"]], ids=["all-reduce", "ps"])
 def test_folder_of_another_run(way, tmp_path):
     """With `--resume=never` no worker goes on from there, nor does one that is started later."""
-    flags = ["--min_workers=1", "--max_workers=2", "--max_restarts=1", f"--log_dir={tmp_path}"]
-    flags += way
+    flags = ["--min_workers=1", "--max_workers=2", "--max_restarts=1", *way]
     with Processes(tmp_path) as processes:
 
         def launch(name, steps, *more):
             program = [*PROGRAM, *flags_of_run(tmp_path, steps), "--step_secs=0", *more]
-            return processes.start(name, [*LAUNCH, *flags, "--", *program], guarded=False)
+            return processes.launch(flags, program, name)
 
         assert launch("first", 20).wait() == 0
         second = launch("second", 40, "--resume=never")

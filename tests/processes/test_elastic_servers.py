@@ -9,13 +9,9 @@ from model_deploy.cluster import WORKER, WORLD_FILE, World, write_world
 from model_deploy.launch import ReservedPorts
 from model_deploy.launch.task import task_configs
 from tests.processes.harness import Processes
-from tests.processes.test_elastic import (
-    PROGRAM,
-    WAYS,
-    ElasticLaunch,
-    check_weights,
-    flags_of_run,
-)
+from tests.processes.test_elastic import PROGRAM, WAYS, ElasticLaunch, check_weights, flags_of_run
+
+pytestmark = pytest.mark.one_mode
 
 SAVES = "--save_interval_steps=10"
 
@@ -67,26 +63,11 @@ def test_refused_step(way, worlds, tmp_path):
 
 
 @pytest.mark.slow
-def test_lost_server_without_a_restart(tmp_path):
-    """The launch ends with its error."""
-    with Processes(tmp_path) as processes:
-        launch = ElasticLaunch(tmp_path, processes, 2, 1000, way=WAYS["ps"])
-        launch.wait_for_step("worker 1", 1)
-        launch.kill("ps 0")
-        assert launch.process.wait() == 128 + signal.SIGKILL
-        assert "ps 0 was ended by SIGKILL; its last lines:" in launch.process.log
-    processes.assert_no_orphan()
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("stopped", [0, 1], ids=["chief", "another one"])
 def test_who_wakes_up_late(stopped, tmp_path):
     """A worker that was stopped, and taken out of the world, changes nothing when it goes on."""
     steps, path = 120, tmp_path / "world.json"
-    with (
-        Processes(tmp_path, **{WORLD_FILE: str(path)}) as processes,
-        ReservedPorts(4) as ports,
-    ):
+    with Processes(tmp_path, **{WORLD_FILE: str(path)}) as processes, ReservedPorts(4) as ports:
         configs = dict(task_configs(3, ports.addresses))
         write_world(path, World(1, 3, dict(enumerate(ports.addresses[:3]))))
 

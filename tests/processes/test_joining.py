@@ -1,6 +1,5 @@
 """Workers join and leave asynchronous parameter servers while others train."""
 
-import os
 import re
 import signal
 import sys
@@ -8,7 +7,9 @@ import sys
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tests.processes.harness import LAUNCH, Processes
+from tests.processes.harness import Processes
+
+pytestmark = pytest.mark.one_mode
 
 STEPS = 1000
 
@@ -22,14 +23,14 @@ def test_workers_join_and_leave(tmp_path):
         *(f"--train_dir={tmp_path / 'run'}", f"--max_number_of_steps={STEPS}"),
         *(f"--gate={gate}", "--step_secs=0.3"),
     ]
-    flags = ["--num_ps=1", "--num_workers=1", "--max_workers=3", f"--log_dir={tmp_path}"]
+    flags = ["--num_ps=1", "--num_workers=1", "--max_workers=3"]
     with Processes(tmp_path) as processes:
-        launch = processes.start("launch", [*LAUNCH, *flags, "--", *training], guarded=False)
+        launch = processes.launch(flags, training)
         launch.wait_for_line(r"^worker 0\| step \d+/")
         for joining in ("worker 1", "worker 2"):
             launch.signal(signal.SIGUSR1)
             launch.wait_for_line(rf"^{joining}\| step \d+/")
-        os.kill(int(launch.wait_for_line(r"^worker 1\| process (\d+)$").group(1)), signal.SIGKILL)
+        launch.signal_task("worker 1")
         launch.wait_for_line("^launch\\| worker 1 was ended by SIGKILL: going on with 2 workers$")
         launch.signal(signal.SIGUSR1)
         Processes.wait_until(

@@ -6,7 +6,9 @@ import sys
 import pytest
 import tensorflow.compat.v1 as tf
 
-from tests.processes.harness import LAUNCH, Processes
+from tests.processes.harness import Processes
+
+pytestmark = pytest.mark.one_mode
 
 NUM_WORKERS, NUM_PS, STEPS = 16, 8, 200
 # A machine of 2 cores needs a minute, and this one may do other things, too.
@@ -21,13 +23,9 @@ PROGRAM = [
 @pytest.mark.slow
 def test_24_processes(tmp_path):
     """All end well, at the last step and not after it, and nothing is left of them."""
-    flags = [f"--num_workers={NUM_WORKERS}", f"--num_ps={NUM_PS}", f"--log_dir={tmp_path}"]
+    flags = [f"--num_workers={NUM_WORKERS}", f"--num_ps={NUM_PS}"]
     with Processes(tmp_path) as processes:
-        launch = processes.start(
-            "launch",
-            [*LAUNCH, *flags, "--", *PROGRAM, f"--train_dir={tmp_path}/run"],
-            guarded=False,
-        )
+        launch = processes.launch(flags, [*PROGRAM, f"--train_dir={tmp_path}/run"])
         assert launch.wait(MOST_SECS) == 0, launch.log
         processes.assert_no_orphan()
     log = launch.log

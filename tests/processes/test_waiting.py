@@ -5,35 +5,23 @@ import signal
 import pytest
 
 from model_deploy.launch import ReservedPorts
-from tests.processes.faults import END_SECS, MODULE, cluster_flags, training_flags
-from tests.processes.harness import Processes
+from tests.processes.faults import END_SECS, PROGRAM, training_flags
+from tests.processes.harness import Processes, Tasks
+
+pytestmark = pytest.mark.one_mode
 
 
-class _Tasks:
-    """Tasks of a cluster of two synchronous workers and a parameter server, by name."""
+def _tasks(processes, ports, folder, *flags):
+    """Two synchronous workers and a parameter server, not yet started."""
+    program = [*PROGRAM, *training_flags(folder, "synchronous"), *flags]
+    return Tasks(processes, ports.addresses, 1, program)
 
-    def __init__(self, processes, folder, ports, *flags):
-        self._processes, self._folder, self._ports = processes, folder, ports
-        self._flags = flags
-        self._running = {}
 
-    def __getitem__(self, name):
-        return self._running[name]
-
-    def start(self, *names):
-        """Starts them."""
-        hosts = self._ports.addresses
-        for name in names:
-            flags = cluster_flags(name, hosts[:2], hosts[2:])
-            arguments = [*training_flags(self._folder, "synchronous"), *flags, *self._flags]
-            log = name.replace(" ", "-")
-            self._running[name] = self._processes.fork(log, MODULE, arguments)
-
-    def kill(self, name):
-        """Kills one that has made steps, or that serves those that do."""
-        self["worker 0"].wait_for_line("^step 1/")
-        self[name].signal(signal.SIGKILL)
-        self[name].wait()
+def _kill(tasks, name):
+    """Kills one that has made steps, or that serves those that do."""
+    tasks["worker 0"].wait_for_line("^step 1/")
+    tasks[name].signal(signal.SIGKILL)
+    tasks[name].wait()
 
 
 @pytest.mark.slow
@@ -49,10 +37,11 @@ class _Tasks:
 def test_a_signal_ends_a_wait(started, killed, line, tmp_path):
     """SIGTERM ends a worker that waits for a task which does not come, with 143, soon."""
     with ReservedPorts(3) as ports, Processes(tmp_path) as processes:
-        tasks = _Tasks(processes, tmp_path, ports, "--hold_at=0")
-        tasks.start(*started)
+        tasks = _tasks(processes, ports, tmp_path)
+        for name in started:
+            tasks.start(name)
         if killed is not None:
-            tasks.kill(killed)
+            _kill(tasks, killed)
         waiting = tasks[next(name for name in started if name.startswith("worker"))]
         waiting.wait_for_line(line)
         waiting.signal(signal.SIGTERM)
@@ -71,10 +60,11 @@ def test_a_signal_ends_a_wait(started, killed, line, tmp_path):
 def test_who_never_comes_back_is_an_error(killed, rule, tmp_path):
     """After `stall_timeout` without a task the others end, with an error that names it."""
     with ReservedPorts(3) as ports, Processes(tmp_path) as processes:
-        tasks = _Tasks(processes, tmp_path, ports, "--stall_timeout=2")
-        tasks.start("ps 0", "worker 0", "worker 1")
-        tasks.kill(killed)
-        address = dict(zip(("worker 1", "ps 0"), ports.addresses[1:], strict=True))[killed]
+        tasks = _tasks(processes, ports, tmp_path, "--stall_timeout=2")
+        for name in ("ps 0", "worker 0", "worker 1"):
+            tasks.start(name)
+        _kill(tasks, killed)
         assert tasks["worker 0"].wait() == 1
+        address = tasks.address_of[killed]
         message = f"stall_timeout must be {rule}, got 2 s without {killed} at {address}"
         assert message in tasks["worker 0"].log

@@ -15,33 +15,31 @@ from model_deploy.profile.traces import OpTime
 from tests import clusters
 from tests.training.halving import run_halving, square
 
+pytestmark = pytest.mark.one_mode
+
 
 def _op(type_, begin, usec, step=1, device="d"):
     return OpTime(step, device, f"name_{begin}", type_, begin, usec)
 
 
-def _traced(train_dir):
-    return json.loads((train_dir / "profile/steps_3_5.trace.json").read_text())["traceEvents"]
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory):
+    """The folder of a run of 8 steps of which 3 to 5 were profiled."""
+    folder = tmp_path_factory.mktemp("profiled")
+    # The loss is that without a profile: (2^-7)^2 / 2.
+    assert run_halving(folder, 8, profile_steps="3,5").total_loss == 2.0**-15
+    return folder
 
 
-def test_steps_are_recorded(tmp_path):
+def test_steps_are_recorded(profiled):
     """Exactly the steps that were asked for are in the trace, each with its update."""
-    run_halving(tmp_path, 8, profile_steps="3,5")
-    events = [each for each in _traced(tmp_path) if each["ph"] == "X"]
+    trace = json.loads((profiled / "profile/steps_3_5.trace.json").read_text())
+    events = [each for each in trace["traceEvents"] if each["ph"] == "X"]
     assert {each["args"]["step"] for each in events} == {3, 4, 5}
     updates = [each["args"]["step"] for each in events if each["cat"] == "update"]
     assert set(updates) == {3, 4, 5}
     assert all(each["dur"] >= 1 for each in events)
-    assert list(tmp_path.glob("plugins/profile/*/*.xplane.pb"))
-
-
-def test_training_is_that_without_a_profile(tmp_path):
-    """The loss of the last step is (2^-7)^2 / 2 with and without."""
-    results = [
-        run_halving(tmp_path / str(i), 8, **options)
-        for i, options in enumerate([{}, {"profile_steps": "3,5"}])
-    ]
-    assert [each.total_loss for each in results] == [2.0**-15] * 2
+    assert list(profiled.glob("plugins/profile/*/*.xplane.pb"))
 
 
 def test_a_run_that_ends_earlier_writes_what_it_has(tmp_path):
@@ -130,18 +128,16 @@ def test_lanes_hold_one_op_at_a_time():
     assert [lane for _, lane in traces.in_lanes(ops)] == [0, 1, 0, 2]
 
 
-def test_command_prints_and_draws(tmp_path, capsys):
+def test_command_prints_and_draws(profiled, capsys):
     """The table has a row for the device whose shares add up to the step; the picture is a PNG."""
-    run_halving(tmp_path, 6, profile_steps="3,5")
-    capsys.readouterr()
-    command.main([str(tmp_path)])
+    command.main([str(profiled)])
     text = capsys.readouterr().out
     assert text.startswith("steps 3 to 5, ")
     [row] = [line for line in text.splitlines() if "CPU:0" in line]
     shares = [int(each) for each in re.findall(r"\(\s*(\d+)%\)", row)]
     assert len(shares) == 5
     assert abs(sum(shares) - 100) <= 3  # each is rounded
-    assert (tmp_path / "profile/steps_3_5.png").read_bytes().startswith(b"\x89PNG")
+    assert (profiled / "profile/steps_3_5.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

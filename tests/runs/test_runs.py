@@ -10,16 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from model_deploy.runs import (
-    Run,
-    differing_options,
-    draw_runs,
-    find_runs,
-    read_metrics,
-    runs_table,
-)
+from model_deploy.runs import Run, differing_options, draw_runs, find_runs, read_metrics, runs_table
 from model_deploy.runs import __main__ as command
 from model_deploy.training import metrics as training_metrics
+
+pytestmark = pytest.mark.one_mode
 
 ROOT = Path(__file__).parents[2]
 TRAINING = (ROOT / "docs" / "training.md").read_text()

@@ -8,6 +8,8 @@ from model_deploy.training import board as board_lib
 from model_deploy.training.board import Board
 from tests.training.halving import run_halving
 
+pytestmark = pytest.mark.one_mode
+
 
 def _events(folder):
     [path] = folder.glob("events.out.tfevents.*")

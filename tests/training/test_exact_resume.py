@@ -6,7 +6,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tensorflow.python.framework import config
 
 import train_image_classifier as script
 from tests import devices
+from tests.processes.harness import Processes
 
 ROOT = Path(__file__).parents[2]
 NUM_STEPS = 14
@@ -30,6 +30,22 @@ RUNS = {
     "cifarnet on made-up images": [*CIFARNET, "--dataset_name=synthetic"],
     "cifarnet on CIFAR-10": [*CIFARNET, "--dataset_name=cifar10", f"--dataset_dir={CIFAR10}"],
 }
+
+
+# Each kind of run, and one clone as well as several. Its ops are the same with `--v1`.
+CASES = [
+    ("lenet on digits", 4),
+    *(
+        pytest.param(*case, marks=pytest.mark.one_mode)
+        for case in (
+            ("lenet on digits", 1),
+            ("lenet by deterministic ops", 4),
+            ("lenet compiled by XLA", 1),
+            ("cifarnet on made-up images", 4),
+            ("cifarnet on CIFAR-10", 1),
+        )
+    ),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -67,23 +83,12 @@ def run_to_the_end(train_dir, run, num_clones):
 
 def kill_at_step(train_dir, run, num_clones, step):
     """Runs the command in a process of its own, which is killed when it shows a step."""
-    process = subprocess.Popen(
-        [sys.executable, "train_image_classifier.py", *flags(train_dir, run, num_clones)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
-    try:
-        for line in process.stderr:
-            if re.match(rf"step {step}/", line):
-                break
-        process.kill()
-        process.communicate(timeout=120)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode == -signal.SIGKILL
+    command = [sys.executable, "-m", "train_image_classifier", *flags(train_dir, run, num_clones)]
+    with Processes(train_dir.parent) as processes:
+        process = processes.start("killed", command, guarded=False)
+        process.wait_for_line(rf"^step {step}/")
+        process.signal(signal.SIGKILL)
+        assert process.wait() == 128 + signal.SIGKILL
 
 
 def _need_gpus(number):
@@ -117,8 +122,7 @@ def stop_at_step(train_dir, run, num_clones, step):
 
 @pytest.mark.gpu
 @pytest.mark.slow
-@pytest.mark.parametrize("num_clones", [1, 4])
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(("run", "num_clones"), CASES)
 def test_killed_and_stopped(tmp_path, monkeypatch, run, num_clones):
     """After kill -9 and SIGTERM all values are those of a run that was never stopped."""
     _need_gpus(num_clones)
@@ -141,6 +145,7 @@ def test_killed_and_stopped(tmp_path, monkeypatch, run, num_clones):
 
 
 @pytest.mark.gpu
+@pytest.mark.one_mode
 @pytest.mark.slow
 @pytest.mark.parametrize("num_clones", [1, 2])
 def test_deterministic_ops_twice(tmp_path, num_clones):

@@ -8,6 +8,8 @@ import pytest
 from model_deploy.training.progress import Progress
 from model_deploy.training.step import StepReport
 
+pytestmark = pytest.mark.one_mode
+
 NAN = math.nan
 
 

@@ -16,6 +16,8 @@ from model_deploy.training.shared_variables import check_are_shared
 from model_deploy.training.stalls import StallWatch, unreachable
 from tests.training.halving import run_halving
 
+pytestmark = pytest.mark.one_mode
+
 
 class Session:
     """Stands for a session whose step ends when it is closed."""

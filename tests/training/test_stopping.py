@@ -3,11 +3,9 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -16,9 +14,8 @@ from model_deploy.runs import read_metrics
 from model_deploy.training.metrics import MetricsLog
 from model_deploy.training.plots import plot_training
 from model_deploy.training.timing import Every
+from tests.processes.harness import Processes
 from tests.training.halving import run_halving
-
-ROOT = Path(__file__).parents[2]
 
 
 class SignalAt(tf.train.SessionRunHook):
@@ -78,24 +75,16 @@ LONG_STEP = """
 @pytest.mark.slow
 def test_a_second_signal(tmp_path):
     """A second SIGTERM ends a process that is in the middle of a step."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(LONG_STEP), str(tmp_path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
-    try:
-        assert process.stdout.readline() == "in the step\n"
-        process.terminate()
-        while not process.stderr.readline().startswith("SIGTERM: finishing the step"):
-            assert process.poll() is None
-        process.terminate()
-        _, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 143
-    assert "SIGTERM again: exiting without saving" in err
+    (tmp_path / "program.py").write_text(textwrap.dedent(LONG_STEP))
+    command = [sys.executable, str(tmp_path / "program.py"), str(tmp_path)]
+    with Processes(tmp_path) as processes:
+        process = processes.start("program", command)
+        process.wait_for_line("^in the step$")
+        process.signal(signal.SIGTERM)
+        process.wait_for_line("^SIGTERM: finishing the step")
+        process.signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+        assert "SIGTERM again: exiting without saving" in process.log
 
 
 def evaluation(accuracies):
@@ -136,10 +125,7 @@ def test_stop_at_metric(tmp_path, capsys):
             {"eval_every_n_steps": 2},
             "eval_every_n_steps must go with a function `evaluate`, got 2 without",
         ),
-        (
-            {"stop_at_metric": 0.5},
-            "stop_at_metric must go with eval_every_n_steps, got 0.5 alone",
-        ),
+        ({"stop_at_metric": 0.5}, "stop_at_metric must go with eval_every_n_steps, got 0.5 alone"),
         (
             {"eval_every_n_steps": 1, "evaluate": lambda _: {"loss": 1.0}},
             "metric must be one of loss, got 'accuracy'",
