@@ -44,7 +44,7 @@ def _part(text):
 def pytest_configure(config):
     """Turns TensorFlow 1's behavior on before any test is imported."""
     config.addinivalue_line("markers", "not_v1(reason): tests the new behavior itself")
-    config.addinivalue_line("markers", "one_mode: the same with --v1, which leaves it out")
+    config.addinivalue_line("markers", "one_mode: what it tests is the same code with --v1")
     config.addinivalue_line("markers", "gpu: runs with --gpu too, its clones on GPUs")
     config.addinivalue_line("markers", "needs_gpu: runs with --gpu only")
     modes.set_for_programs(config.getoption("--v1"))
@@ -54,10 +54,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Keeps the part of the slow tests that is asked for; with `--v1` skips `not_v1`."""
+    """Keeps the part of the slow tests that is asked for; `--v1`: no `one_mode`, skips `not_v1`."""
     kept = [item for item in items if _is_wanted(item, *config.getoption("--slow"))]
     if config.getoption("--v1"):
-        kept = [item for item in kept if item.get_closest_marker("one_mode") is None]
+        kept = [item for item in kept if not item.get_closest_marker("one_mode")]
     _choose_devices(config, kept)
     if config.getoption("--gpu"):
         kept = [item for item in kept if _uses_gpus(item)]

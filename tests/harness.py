@@ -151,7 +151,7 @@ class Replica:
         proto = training.session_config(config, base=cpu_config(num_devices))
         if config.all_reduce:
             proto.isolate_session_state = True  # servers keep variables of earlier sessions
-        elif config.num_replicas > 1:
+        elif config.num_ps_tasks:
             task = config.replica_id if config.worker_task is None else config.worker_task
             proto.device_filters.extend(["/job:ps", f"/job:worker/task:{task}"])
         return proto
@@ -247,17 +247,28 @@ def clones_in_turn(config, model, make_optimizer=sgd, **options):
     return replica
 
 
-@functools.cache
-def parameter_servers(num_workers, num_ps=2):
-    """Targets of the workers of a cluster that stays to the end of the process."""
-    return start_cluster(num_workers=num_workers, num_ps=num_ps, devices_per_worker=4)
+def parameter_servers(num_workers):
+    """Targets of so many workers of a cluster with two parameter servers, for all tests.
 
-
-def new_workers(num_workers):
-    """Targets of workers with two devices, by all-reduce; new ones, as no shape is known to them.
-
-    Servers keep the types and shapes of all collective ops.
+    A server takes 40 MB and lives until the process ends, so that there are two clusters only: of
+    one worker, which then is any op's, and of three.
     """
+    return _cluster(1 if num_workers == 1 else 3)[:num_workers]
+
+
+@functools.cache
+def _cluster(num_workers):
+    return start_cluster(num_workers, num_ps=2, devices_per_worker=4)
+
+
+@functools.cache
+def all_reduce_workers(num_workers, kind=""):
+    """Targets of workers with two devices, by all-reduce.
+
+    Servers keep the types and shapes of all collective ops: a model whose gradients have another
+    number of rows needs servers of another kind.
+    """
+    del kind
     config = LogicalDevices(num_clones=2, num_replicas=num_workers, all_reduce=True)
     return start_workers(num_workers, training.session_config(config, base=cpu_config(2)))
 
@@ -321,12 +332,15 @@ def replicas_of(config, model, make_optimizer=sgd, **options):
     ]
 
 
-def train_replicas(config, model, make_optimizer=sgd, *, steps=STEPS, turns=TURNS, **options):
+def train_replicas(
+    config, model, make_optimizer=sgd, *, steps=STEPS, turns=TURNS, kind="", **options
+):
     """Trains all replicas, in the way that the configuration has; returns them."""
     replicas = replicas_of(config, model, make_optimizer, **options)
     if config.all_reduce:
-        return train_together(replicas, new_workers(config.num_replicas), steps)
-    targets = parameter_servers(config.num_replicas, config.num_ps_tasks)
+        targets = all_reduce_workers(config.num_replicas, f"{config.wire_precision} {kind}")
+        return train_together(replicas, targets, steps)
+    targets = parameter_servers(config.num_replicas)
     reset(targets)
     if config.replicas_to_aggregate is None:
         return train_in_turn(replicas, targets, turns)

@@ -27,7 +27,7 @@ def _rounded(values):
     return np.asarray(values, tf.bfloat16.as_numpy_dtype).astype(np.float32)
 
 
-def _train(way, precision, model_fns, *, steps=STEPS, rate=0.5, **fields):
+def _train(way, precision, model_fns, *, steps=STEPS, rate=0.5, kind="", **fields):
     """The replicas, one for each model function, after their training."""
     count = len(model_fns)
     fields.update(_FIELDS[way], num_replicas=count, wire_precision=precision)
@@ -39,6 +39,7 @@ def _train(way, precision, model_fns, *, steps=STEPS, rate=0.5, **fields):
         lambda: SGD(rate),
         steps=steps,
         turns=[*range(count)] * steps,
+        kind=kind,
     )
 
 
@@ -77,9 +78,10 @@ CLONES = {
 
 
 def _has_copies(way, clones, kind):
-    """Neither all-reduce nor asynchronous clones copy."""
+    """Neither all-reduce nor asynchronous clones copy; each number of clones needs new servers."""
     del kind
-    return clones != "copied" or way in ("asynchronous", "synchronous")
+    kept = ("called",) if way == "all_reduce" else CLONES
+    return clones in kept and (clones != "copied" or way in ("asynchronous", "synchronous"))
 
 
 @pytest.mark.slow
@@ -92,7 +94,8 @@ def test_values_of_few_digits_train_to_the_same_bits(way, clones, variable_kind)
     """What 16 bits can hold is not changed: losses and variables are those of 32 bits."""
     model_fns = [_towards_targets(row) for row in (1, 2)]
     exact, narrow = (
-        _train(way, precision, model_fns, **CLONES[clones]) for precision in ("float32", "bfloat16")
+        _train(way, precision, model_fns, kind=clones, **CLONES[clones])
+        for precision in ("float32", "bfloat16")
     )
     for run, expected in zip(narrow, exact, strict=True):
         harness.assert_equal(run, expected)
@@ -136,7 +139,7 @@ def test_each_gradient_is_rounded_once(way):
     By all-reduce their sum is rounded once more.  Nothing else is.
     """
     model_fns = [_slopes_model(0), _slopes_model(1)]
-    values = _train(way, "bfloat16", model_fns, steps=1, rate=1.0)[0].values
+    values = _train(way, "bfloat16", model_fns, steps=1, rate=1.0, kind="slopes")[0].values
     share = 1 if way == "asynchronous" else 0.5
     for name, shape in (("big", [200, 100]), ("small", [7]), ("other", [9])):
         slopes = [_slopes(seed, shape) for seed in (0, 1)]

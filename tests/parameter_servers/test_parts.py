@@ -18,7 +18,7 @@ DIVISIONS = {"even": [1, 1, 1], "uneven": [2, 1], "one": [3]}
 @pytest.fixture(scope="module", params=[1, 2], ids=["1 ps", "2 ps"])
 def cluster(request):
     """Targets of three workers, and the number of ps tasks."""
-    return harness.parameter_servers(3, request.param), request.param
+    return harness.parameter_servers(3), request.param
 
 
 def _model_fn(share):

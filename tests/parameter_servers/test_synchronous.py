@@ -19,7 +19,7 @@ from tests.goldens import GOLDENS, LogicalDevices, feed_clones
 @pytest.fixture(params=[1, 2], ids=["1 ps", "2 ps"])
 def cluster(request):
     """Targets of two workers without variables, and the number of ps tasks."""
-    targets = harness.parameter_servers(2, request.param)
+    targets = harness.parameter_servers(2)
     harness.reset(targets)
     return targets, request.param
 

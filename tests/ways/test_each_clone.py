@@ -91,7 +91,7 @@ def test_every_update_counts_once(threads, variable_kind):
 
 def test_clones_of_a_replica_with_a_parameter_server(variable_kind):
     """Asynchronous clones update variables on a ps task, and count on it."""
-    targets = harness.parameter_servers(1, 1)
+    targets = harness.parameter_servers(1)
     harness.reset(targets)
     config = LogicalDevices(num_clones=2, num_ps_tasks=1, asynchronous=True)
     run = harness.Replica(config, GOLDENS["embedding"])
