@@ -92,6 +92,7 @@ class Step:
 
     def __exit__(self, *exception: object) -> None:
         self._session.close()
+        del self._session  # whose variables are freed now, not when the graph is
 
     def run(
         self,

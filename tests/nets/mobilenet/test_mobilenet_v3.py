@@ -206,7 +206,7 @@ def test_group_normalization_everywhere():
     assert len([name for name in names if "GroupNorm/gamma" in name]) == 4
     assert tf.get_collection(tf.GraphKeys.UPDATE_OPS) == []
     assert end_points["Logits"].shape.as_list() == [1, 10]
-    with pytest.raises(ValueError, match="5"):
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="5"):
         first_convolution(groups=5)
 
 
