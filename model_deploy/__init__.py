@@ -1,6 +1,6 @@
 """Trains one TensorFlow model on many devices, with the API of TF-Slim's `model_deploy`.
 
-What is named here is imported when it is first used: programs of the package that need no
+A public name is imported when it is first used: programs of the package that need no
 TensorFlow, such as `python -m model_deploy.launch`, start without waiting for it.
 """
 

@@ -14,12 +14,12 @@ from model_deploy import graph_walk, internals, placement
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.parts import Clone
 
-# These compute nothing, or just what is there before the step.
+# Types of ops that compute nothing, or whose value is there before the step.
 _SOURCES = ("Const", "NoOp", "Placeholder", "PlaceholderWithDefault")
 
 
 class PartGradients(NamedTuple):
-    """What a part of a clone, or a loss that counts once, gives to the sum.
+    """The gradients of a part of a clone, or of a loss that counts once, to be added up.
 
     Attributes:
       clone: the part.
@@ -39,7 +39,7 @@ def accumulate(parts: Sequence[PartGradients]) -> list[GradientAndVariable]:
     """Lets parts run one after the other; returns the sums of their gradients.
 
     Args:
-      parts: those of one clone, at least one, with the same variables in the same order.
+      parts: the gradients of each part of one clone, with the same variables in the same order.
 
     Returns:
       Pairs as in `PartGradients`, each the sum over the parts: None where all are, an
@@ -89,7 +89,7 @@ class _RunningSum:
                 self.newest += [gradient.values.op, gradient.indices.op]
                 continue
             if self._dense[i] is not None:
-                # A sum of two can take the place of one of them; that of all keeps all until then.
+                # A sum of two takes the memory of one; a sum of all keeps all until then.
                 with tf.device(gradient.device), tf.name_scope(part.clone.scope):
                     name = f"{variable.op.name}/accumulated"
                     self._dense[i] = tf.add(self._dense[i], gradient, name=name)
@@ -110,8 +110,8 @@ class _RunningSum:
 def _begin_after(done: Any, part: PartGradients, before: set[Any]) -> None:
     """Lets the ops with which a part begins wait for `done`.
 
-    Those are the ops that get nothing from another op of the part.  What is no value, such as
-    a variable, a queue or a constant, waits for nothing: others than the step may need it.
+    A part begins with the ops that get nothing from another op of it.  A variable, a queue or a
+    constant waits for nothing: others than the step may need it.
     Ops in a loop of TensorFlow 1 get something from where the loop begins.
 
     Args:
@@ -136,7 +136,7 @@ def _begin_after(done: Any, part: PartGradients, before: set[Any]) -> None:
 
 
 def _taken_from(op: Any, ops: set[Any]) -> Iterable[Any]:
-    """Those of `ops` that an op waits for."""
+    """The ops among `ops` that an op waits for."""
     needed = [*(tensor.op for tensor in op.inputs), *op.control_inputs]
     return [each for each in needed if each in ops]
 

@@ -49,7 +49,7 @@ def build_clones(
       model_fn: builds the model and returns anything.
       args: positional arguments of `model_fn`.
       kwargs: keyword arguments of `model_fn`.
-      features: those of the deployment, the outermost first.
+      features: the features of the deployment, the outermost first.
 
     Returns:
       One `Clone` per clone, in order; where clones have parts one per part, those of the

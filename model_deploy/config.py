@@ -234,7 +234,7 @@ class DeploymentConfig(
         return f"{self.worker_device}/device:CPU:0"
 
     def input_arguments(self) -> dict[str, Any]:
-        """What `inputs.train_batches` needs to know of the deployment, as keyword arguments.
+        """Keyword arguments that tell `inputs.train_batches` of the deployment.
 
         For the pipeline each part of a clone counts as one, as each has a batch of its own.
 

@@ -1,4 +1,4 @@
-"""What is wrong with a `DeploymentConfig`: fields by themselves, and what does not go together."""
+"""Checks of a `DeploymentConfig`: fields by themselves, and settings that exclude each other."""
 
 import numbers
 import re

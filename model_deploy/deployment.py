@@ -20,7 +20,7 @@ from model_deploy.ways import CloneUpdate, Training, Update, Way, gradients_of_c
 
 
 class _Model(NamedTuple):
-    """What TF-Slim's `DeployedModel` holds, in its order."""
+    """The fields of TF-Slim's `DeployedModel`, in its order."""
 
     train_op: Any
     summary_op: Any
@@ -84,8 +84,8 @@ def create_clones(
     devices, is for ops only.  Summaries always go to the worker's CPU.  Losses
     belong into `tf.GraphKeys.LOSSES`, where slim and `tf.losses` put them.
 
-    What clones read of a variable on a parameter server comes to the worker once per
-    step, see `shared_reads.share_reads`.
+    A variable on a parameter server comes to the worker once per step for all clones, see
+    `shared_reads.share_reads`.
 
     Args:
       config: the deployment.

@@ -6,7 +6,7 @@ from typing import Any
 from model_deploy.config import DeploymentConfig
 from model_deploy.parts import Call, Clone, Part
 
-# Makes a call of `model_fn`; returns what it returned.
+# Makes a call of `model_fn`; gives its result.
 Build = Callable[[Call], Any]
 # Computes the gradients of one clone: of the clone and of the losses that count, scalars.
 ComputeGradients = Callable[[Clone, Sequence[Any]], Any]

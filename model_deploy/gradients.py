@@ -109,7 +109,7 @@ def clip_by_global_norm(
 
 
 def values_of(gradients: Sequence[GradientAndVariable]) -> list[Any]:
-    """The tensors that hold the values of gradients: those of the variables' shapes, or rows."""
+    """The tensors that hold the values of gradients, of the variables' shapes or of rows."""
     found = [g.values if isinstance(g, tf.IndexedSlices) else g for g, _ in gradients]
     return [value for value in found if value is not None]
 

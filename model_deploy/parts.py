@@ -19,7 +19,7 @@ class Call(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Part:
-    """One building of the model: that of a clone or, with `accumulate_steps`, of a part of one.
+    """One building of the model: a clone or, with `accumulate_steps`, a part of a clone.
 
     Attributes:
       config: the deployment.
@@ -55,7 +55,7 @@ class Part:
 
 
 class _Clone(NamedTuple):
-    """What TF-Slim's `Clone` holds, in its order."""
+    """The fields of TF-Slim's `Clone`, in its order."""
 
     outputs: Any
     scope: str
@@ -106,7 +106,7 @@ _PARTS = ("model_deploy", "parts")
 
 
 def note_part(part: Part) -> None:
-    """Notes a part in the default graph, so that another deployment can tell what it made."""
+    """Notes a part in the default graph, for other deployments: its items are not theirs."""
     tf.add_to_collection(_PARTS, part)
 
 

@@ -19,7 +19,7 @@ def average_state(
     Floats become the mean over all clones of all replicas, integers the largest value.
 
     Args:
-      collectives: those of the step, after which these come.
+      collectives: the collective ops of the step, after which the ones made here come.
       copies: the variables of each clone.
       done: for each clone ops that this comes after.
 

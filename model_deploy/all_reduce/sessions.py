@@ -1,4 +1,4 @@
-"""What sessions and servers need for collective ops, and by what these add up."""
+"""Options of sessions and servers for collective ops, and the library that adds up."""
 
 import copy
 from typing import Any

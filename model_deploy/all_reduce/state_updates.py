@@ -1,4 +1,4 @@
-"""Update ops of parts, such as those of batch-norm statistics, as one update of their mean.
+"""Update ops of parts, such as batch-norm statistics have, as one update by their mean.
 
 What each part adds to a variable, or assigns to it, is averaged over all parts, before the first
 variable is changed.
@@ -24,9 +24,9 @@ def mean_changes(
 
     Args:
       copies: the variables of each clone.
-      collectives: those of the step, after which these come.
+      collectives: the collective ops of the step, after which the ones made here come.
       parts: the update ops.
-      computed: losses and gradients, tensors of any shapes; what they need is no update.
+      computed: losses and gradients, tensors of any shapes; an op that they need is no update.
 
     Returns:
       For each clone the changes of its own variables: by the mean over all parts of floats, by

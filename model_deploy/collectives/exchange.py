@@ -25,14 +25,14 @@ def exchange_gradients(
 
     Dense gradients travel packed, and the loss with them.  Of sparse gradients, the
     number of rows is exchanged first, then indices and rows, filled up to the largest
-    number; what was filled in is taken out again.  They are never made dense.
+    number; rows that were filled in are taken out again.  They are never made dense.
 
     Args:
       collectives: the ops of this step.
       clone_gradients: for each clone of this process `(gradient, variable)` pairs of
         its own copies, in the same order.  A gradient is a `Tensor` of the variable's
         shape, an `IndexedSlices` over its rows, or None, which counts as zero.
-      total_loss: that of this replica, a scalar.
+      total_loss: the loss of this replica, a scalar.
       scale: what sums are multiplied with.
       wire_dtype: type in which gradients of float32 are sent.  The loss is not rounded: it
         then travels by itself, while gradients are computed.

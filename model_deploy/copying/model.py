@@ -22,7 +22,7 @@ _CONTEXTS = (tf.GraphKeys.WHILE_CONTEXT, tf.GraphKeys.COND_CONTEXT)
 class CopiedModel:
     """A model that is built by one call, and as copies of what that call built.
 
-    What belongs to a variable is shared: the variable, its initial value, regularizer
+    All that belongs to a variable is shared: the variable, its initial value, regularizer
     and reads that are made with it.  So is all that was there before.  All else that
     the call adds to the graph is copied.
 
@@ -51,7 +51,7 @@ class CopiedModel:
           scope: name scope of the part; ends with `/`.
 
         Returns:
-          What `model_fn` returned.
+          The outputs of `model_fn`.
 
         Raises:
           ValueError: if the model cannot be copied; the message says why.
@@ -147,7 +147,7 @@ class CopiedModel:
 
 
 def _made_with_variables(ops: Sequence[Any], scope: str) -> set[Any]:
-    """Variables, and what is named after them: initial values, reads, regularizers.
+    """Variables, and ops that are named after them: initial values, reads, regularizers.
 
     Raises:
       ValueError: for a variable in the scope of the clone, which each call would make anew.
@@ -200,7 +200,7 @@ def _added(before: Mapping[Any, list[Any]], after: Mapping[Any, list[Any]]) -> d
 
 
 def _leaves(value: Any, other: Any) -> list[tuple[Any, Any]]:
-    """Pairs of what is at the same place in two structures.
+    """Pairs of values at the same place in two structures.
 
     Raises:
       ValueError: if the structures differ.

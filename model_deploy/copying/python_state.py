@@ -1,4 +1,4 @@
-"""What a `model_fn` takes from Python: recorded iterators, and state that cannot be copied."""
+"""Python's side of a `model_fn`: iterators that it takes from, and state that has no copy."""
 
 import dataclasses
 import functools
@@ -24,7 +24,7 @@ _KERASES = ("keras", "tf_keras")
 
 @dataclasses.dataclass(frozen=True)
 class Taken:
-    """What one call of `next` gave to the first clone.
+    """One call of `next` that the first clone made on an iterator.
 
     Attributes:
       iterator: what was advanced.

@@ -105,7 +105,7 @@ class Prototype:
         return unique
 
     def _stays_in_place(self, op: Any, twins: Twins) -> bool:
-        """Whether an op keeps its device: a summary, or what is tied to a variable."""
+        """Whether an op keeps its device: a summary, or an op that is tied to a variable."""
         groups = self._groups.get(op.name, ())
         return op.type.endswith(_SUMMARY_OPS) or any(group not in twins.ops for group in groups)
 
@@ -140,13 +140,13 @@ class Prototype:
 
 
 def stamp_gradients(forward: Prototype, ops: Sequence[Any], copies: Sequence[Twins]) -> None:
-    """Stamps the ops of a gradient onto copies of what it is the gradient of.
+    """Stamps the ops of a gradient onto copies of the ops that it belongs to.
 
     The gradient of a loop adds outputs to the loop, in which the loop collects values for
     it, and inputs, with which these begin.
 
     Args:
-      forward: what is stamped already.
+      forward: the ops of the model, which are stamped already.
       ops: the ops of the gradient, in the order in which they were made.
       copies: the copies.
     """

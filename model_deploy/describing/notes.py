@@ -1,4 +1,4 @@
-"""What the settings of a deployment make of its step, in words."""
+"""The settings of a deployment that change a step, in words."""
 
 from collections.abc import Collection
 from typing import Any
@@ -13,7 +13,7 @@ def describe_settings(model: DeployedModel, ops: Collection[Any]) -> dict[str, s
 
     Args:
       model: what `deploy` returned.
-      ops: those of its step.
+      ops: the ops of its step.
     """
     lines = {"accumulation": _accumulation(model), "wire": _wire(model)}
     for feature in features_of(model.clones):

@@ -22,7 +22,7 @@ _COLLECTIVE_TYPES = re.compile(r"^Collective(Reduce|Gather|BcastSend)")
 
 @dataclasses.dataclass(frozen=True)
 class DeviceRow:
-    """What one device holds.
+    """The ops and variables of one device.
 
     Attributes:
       device: its name as the graph has it; `(any)` where TensorFlow chooses.
@@ -51,7 +51,7 @@ class DeviceRow:
 
 @dataclasses.dataclass(frozen=True)
 class TransferRow:
-    """What is sent from one device to another in one step.
+    """The tensors sent from one device to another in one step.
 
     Attributes:
       source: sending device.
@@ -74,12 +74,12 @@ class PlacementReport:
 
     Attributes:
       devices: what each holds.
-      transfers: what is sent.
+      transfers: the tensors sent between them.
       accumulation: in words, how many batches make a step, if clones take more than one; else ''.
-      compilation: in words, what of the clones XLA compiles, if it does; else ''.
+      compilation: in words, how many ops of the clones XLA compiles, if it does; else ''.
       batch_norm: in words, over how many clones batch norms take their moments, if that is more
         than one; else ''.
-      wire: in words, what is rounded between processes, if anything; else ''.
+      wire: in words, which values are rounded between processes, if any; else ''.
       precision: in words, how many ops of a model compute in 16 bits, if any do; else ''.
       layout: in words, how many ops of a model compute with channels first, if that is asked for;
         else ''.

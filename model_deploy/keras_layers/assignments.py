@@ -23,7 +23,7 @@ _COMBINED_BY = {"assign": None, "assign_add": tf.add, "assign_sub": tf.subtract}
 
 
 class _Assigned(NamedTuple):
-    """What is to become of a variable.
+    """A value that a layer has assigned to a variable.
 
     Attributes:
       handle: of the variable, a resource scalar.
@@ -151,7 +151,7 @@ class Assignments:
 
 
 def update_after(ops: Sequence[Any], loss: Any) -> Sequence[Any]:
-    """Lets the update ops of layers wait for a loss, so that what it needs sees no new value.
+    """Lets the update ops of layers wait for a loss, which then sees no new value.
 
     Args:
       ops: update ops, also others.
@@ -185,7 +185,7 @@ def _update_op(change: _Assigned) -> Any:
 
 
 def _outside(handle: Any) -> Any:
-    """What a function has from around it under the name `handle`, a resource scalar."""
+    """The handle outside of all functions that a function takes as `handle`, a resource scalar."""
     graph = handle.graph
     while graph.building_function:
         outer = [outside for outside, inside in graph.captures if inside is handle]

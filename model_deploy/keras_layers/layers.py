@@ -1,4 +1,4 @@
-"""`seeing_layers`: what Keras layers do while `model_fn` builds a clone is noted for the clone."""
+"""`seeing_layers`: variables, updates and losses of Keras layers are those of the clone."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ def seeing_layers(
 
 
 class _LayersOfClone:
-    """Is told what layers do; see `internals.LayerWatcher` and `seeing_layers`.
+    """Sees each call of a layer; see `internals.LayerWatcher` and `seeing_layers`.
 
     Args:
       config: the deployment.
@@ -118,7 +118,7 @@ class _LayersOfClone:
             self._losses.collect(list(self._layers.values()) if self._number == 0 else ())
             self._assignments.add_update_ops()
             for layer in self._layers.values():
-                _heed_settings(layer)
+                _apply_settings(layer)
 
     def _watch(self) -> None:
         """From the first layer on ops are looked at; without one building takes no more time."""
@@ -154,7 +154,7 @@ def _norms(is_symbolic: bool) -> Iterator[None]:
         yield
 
 
-def _heed_settings(layer: Any) -> None:
+def _apply_settings(layer: Any) -> None:
     """Lets optimizers apply constraints, and leave alone what the layer does not train."""
     trained = tf.get_collection_ref(tf.GraphKeys.TRAINABLE_VARIABLES)
     frozen = {id(internals.tf_variable(each)) for each in layer.non_trainable_variables}

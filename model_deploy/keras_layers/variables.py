@@ -38,7 +38,7 @@ def using_own_variables(own_of: Callable[[Any], Any]) -> Iterator[None]:
 
 
 def own_variable(variable: Any) -> Any:
-    """What the clone that is being built uses in place of a variable, or that variable."""
+    """The variable that the clone being built uses in place of another, or that variable."""
     own_of = _own.get()
     return variable if own_of is None else own_of(variable)
 

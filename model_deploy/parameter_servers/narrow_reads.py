@@ -1,4 +1,4 @@
-"""What a step reads of variables on parameter servers, in 16 bits on the way."""
+"""Reads of variables on parameter servers that travel in 16 bits."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ def narrow_reads(
       computed: losses and gradients of the step, tensors of any shapes.
 
     Returns:
-      Those of `shared` that come as before, for `pack_reads`.
+      The values of `shared` that travel as before, for `pack_reads`.
     """
     if config.num_ps_tasks == 0 or config.wire_dtype == tf.float32:
         return list(shared)
@@ -75,7 +75,7 @@ def narrow_reads(
 
 
 def _others(config: DeploymentConfig, ops: Iterable[Any]) -> Iterator[tuple[Any, tuple[int, Any]]]:
-    """What ops of the worker take from reads by themselves, and where they take it."""
+    """Values that ops of the worker take from reads by themselves, and where they take them."""
     for op in sorted(ops, key=lambda op: str(op.name)):
         for index, value in enumerate(op.inputs):
             if value.op.type in READS and not _is_on_ps(config, op):

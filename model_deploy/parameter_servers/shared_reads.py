@@ -201,7 +201,7 @@ def _reads_by_variable(ops: Iterable[Any]) -> dict[Any, list[Any]]:
 
 
 def _read_once(variable: Any, read: Any, device: str) -> Any:
-    """A read of its own, as those of a clone may be copied for others; on `device`."""
+    """A new read of a variable, on `device`: the reads of a clone may be copied for others."""
     graph = tf.get_default_graph()
     with tf.control_dependencies(None), tf.name_scope(f"{variable.name}/shared/"):
         with graph.colocate_with(variable, ignore_existing=True):

@@ -98,19 +98,19 @@ class SynchronousOptimizer(tf.train.Optimizer):
         self.token: Any = None
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
-        """Those of the optimizer that makes the updates, of the variables' shapes or as rows."""
+        """Gradients by the optimizer that makes the updates, of variables' shapes or as rows."""
         return self._optimizer.compute_gradients(*args, **kwargs)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """That of the optimizer that makes the updates, of the variable's shape."""
+        """The slot of the optimizer that makes the updates, of the variable's shape."""
         return self._optimizer.get_slot(*args, **kwargs)
 
     def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
-        """Those of the optimizer that makes the updates."""
+        """Names of the slots of the optimizer that makes the updates."""
         return self._optimizer.get_slot_names(*args, **kwargs)
 
     def variables(self) -> Any:
-        """Those of the optimizer that makes the updates: scalars, slots of variables' shapes."""
+        """Variables of the optimizer that makes the updates: scalars, or of variables' shapes."""
         return self._optimizer.variables()
 
     def apply_gradients(
@@ -185,7 +185,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
             return tf.assign(local_step, tokens[-1]).op
 
     def _names_of_the_world(self) -> Any:
-        """For a `with` block: what is made in it is of one world of an elastic run alone."""
+        """A `with` block whose resources belong to one world of an elastic run alone."""
         if self._fence is None:
             return contextlib.nullcontext()
         return tf.container(self._fence.container)
@@ -270,7 +270,7 @@ class _SynchronousHook(tf.train.SessionRunHook):
         session.run(self._start_anew)
 
     def leave(self, session: Any) -> None:
-        """When a world is over: drops what was added up in it from the parameter servers.
+        """When a world is over: drops the gradients that were added up in it on parameter servers.
 
         To remove it as a whole would end a server in which somebody, who was stopped, say, still
         waits for it.

@@ -1,4 +1,4 @@
-"""What a deployment can be asked for, in groups: frozen dataclasses of plain values, checked."""
+"""Settings of a deployment in groups: frozen dataclasses of plain values, each checked."""
 
 from model_deploy.settings.arithmetic import (
     DYNAMIC,

@@ -13,7 +13,7 @@ DATA_FORMATS = ("auto", "NHWC", "NCHW")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GpuSettings:
-    """What a deployment asks of its GPUs; the settings mean nothing where there are none.
+    """How a deployment uses its GPUs; without GPUs the settings mean nothing.
 
     Attributes:
       aggregate_on: where the gradients of a process's clones are summed: on its `cpu`; on the

@@ -1,4 +1,4 @@
-"""What changes a variable in a step, on which condition, and what comes after it."""
+"""Changes of variables in a step: by which ops, on which condition, and which ops come after."""
 
 from model_deploy.updating.after_update import ops_after
 from model_deploy.updating.applying import apply_changes, split_functions, with_functions

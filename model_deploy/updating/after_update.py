@@ -11,7 +11,7 @@ from model_deploy import graph_walk, internals
 def ops_after(updates: Sequence[Any], functions: Iterable[Callable[[], Any]]) -> list[Any]:
     """Calls functions for the ops that they make, which run after `updates`.
 
-    What they read of variables are the values after the updates.  For resource variables
+    They read the values of variables after the updates.  For resource variables
     TensorFlow sees to that.  Of a reference variable it gives everybody the one read that it
     made with the variable, which may run before the update; here such reads are made anew.
 
@@ -22,7 +22,7 @@ def ops_after(updates: Sequence[Any], functions: Iterable[Callable[[], Any]]) ->
       functions: called without arguments; each returns an op.
 
     Returns:
-      What the functions returned.
+      The ops that the functions returned.
     """
     with tf.control_dependencies(updates), graph_walk.new_ops() as ops:
         made = [make_op() for make_op in functions]

@@ -30,7 +30,7 @@ class PartUpdates(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a step does with one variable, other than by the rule of an optimizer.
+    """A change of one variable in a step, other than by the rule of an optimizer.
 
     Attributes:
       variable: the variable.
@@ -50,7 +50,7 @@ class Change(NamedTuple):
 
 
 class ChangeOfParts(NamedTuple):
-    """What the parts of this process do with one variable.
+    """The change of one variable by the parts of this process.
 
     Attributes:
       variable: the variable.
@@ -88,11 +88,11 @@ def part_updates(
 def changes_by_parts(
     parts: Sequence[PartUpdates], computed: Sequence[Any], originals: Mapping[str, Any]
 ) -> list[ChangeOfParts]:
-    """What update ops do, for each variable and method; the ops themselves are not to run.
+    """The changes that update ops make, by variable and method; the ops themselves are not to run.
 
     Args:
       parts: the update ops.
-      computed: losses and gradients, tensors of any shapes; what they need is no update.
+      computed: losses and gradients, tensors of any shapes; an op that they need is no update.
       originals: the variable that counts by the name of the op of each one that is changed.
 
     Raises:

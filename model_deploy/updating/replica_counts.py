@@ -19,7 +19,7 @@ def replica_counts() -> dict[str, Any]:
 
 
 def shared_out(counts: Any, num_replicas: int) -> Any:
-    """What replicas have done in all, as if so many others had done it, the first ones the rest.
+    """Counts with the same sum for another number of replicas, the first of which have one more.
 
     Args:
       counts: int64 [n], for any n; or a scalar, that of one.

@@ -74,8 +74,8 @@ class EachClone(Way):
 def clone_regularization(clones: Sequence[Clone], parts: Sequence[int]) -> list[Any]:
     """The regularization losses that count in one clone's update.
 
-    Those that this clone made, those made outside of `model_fn`, and those of shared
-    variables, which only the first clone made, when it made the variables.
+    They are the losses that this clone made, losses made outside of `model_fn`, and losses of
+    shared variables, which only the first clone made, when it made the variables.
 
     Reads the collection `REGULARIZATION_LOSSES`.
 

@@ -80,7 +80,7 @@ class Synchronous(Way):
         return [(scale_gradient(g, factor), variable) for g, variable in gradients]
 
     def _changes(self, training: Training, computed: Sequence[Any]) -> list[Change]:
-        """What this replica gives to the mean of what update ops do over all parts."""
+        """This replica's terms of the means, over all parts, of the changes by update ops."""
         originals = {variable.op.name: variable for variable in tf.global_variables()}
         changes = []
         parts = training.weighed_parts(self.config)

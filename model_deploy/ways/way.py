@@ -42,7 +42,7 @@ class CloneUpdate(NamedTuple):
 
 
 class Update(NamedTuple):
-    """What a way to train makes.
+    """The result of a way to train.
 
     Attributes:
       train_op: makes a step and returns the total loss, a scalar; None without an optimizer.
@@ -65,7 +65,7 @@ class Update(NamedTuple):
 
 
 class Training(NamedTuple):
-    """What there is to train.
+    """A model with its losses, an optimizer, and how gradients are taken and applied.
 
     Attributes:
       clones: the clones of the deployment.
@@ -130,7 +130,7 @@ class Training(NamedTuple):
         return split_functions(self.update_ops)[1]
 
     def ops_of_parts(self) -> list[list[Any]]:
-        """For each part the update ops that it made; those of Keras layers wait for the loss."""
+        """For each part the update ops that it made; update ops of Keras layers wait for the loss."""
         members = collect_members(tf.GraphKeys.UPDATE_OPS, self.clones)
         return [list(update_after(ops, self.total_loss)) for ops in members.clones]
 

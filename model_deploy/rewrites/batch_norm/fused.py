@@ -73,7 +73,7 @@ def _moved(old: Any, new: Any, share: float) -> Any:
 
 @tf.RegisterGradient(_FIRST_ALONE)
 def _gradient_of_first(op: Any, gradient: Any, *others: Any) -> list[Any]:
-    """As for the fused op: that of the normalized values."""
+    """The gradient of the normalized values alone, as the fused op has it."""
     del op
     return [gradient, *(None for _ in others)]
 
@@ -84,7 +84,7 @@ def _gradient_of_normalization(op: Any, gradient: Any, *others: Any) -> list[Any
 
     With s = scale / sqrt(variance + epsilon), and z for the normalized x, that of x is
     s (gradient - (sum(gradient) + z sum(gradient z)) / count), the sums being those of all clones.
-    What is subtracted is itself a normalization of x.
+    The subtracted term is itself a normalization of x.
     """
     del others
     x, scale, _, mean, variance = op.inputs

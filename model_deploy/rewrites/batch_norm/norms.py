@@ -1,4 +1,4 @@
-"""`BatchNorms`: makes the batch norms of clones, and joins what they sum over all clones."""
+"""`BatchNorms`: makes the batch norms of clones, and joins their sums over all clones."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -94,7 +94,7 @@ class BatchNorms(Feature):
         """Gives all that is summed the sum over the clones, as far as that was not done before.
 
         Parts of clones run one after the other, and so do collective ops: those of a part come
-        before those of the next one, gradients after what they are the gradients of.
+        before those of the next one, gradients after the sums of the forward pass.
 
         Args:
           collectives: the collective ops of the step, with all-reduce.

@@ -1,4 +1,4 @@
-"""What the batch norms of one clone, or of one part of it, take from the others: sums.
+"""The sums that batch norms of one clone, or of one part of it, take over all clones.
 
 While a clone is built the others are not there.  So a sum over clones is first the clone's own
 value, handed on by an op that gets the sum once all are built; see `norms.BatchNorms.join`.
@@ -22,7 +22,7 @@ class Norm:
     Attributes:
       name: of its op, or of the scope of its ops.
       channels: how many means it has; None if that is known only when the graph runs.
-      sums: the ops that hand on what is summed over clones to get the moments.
+      sums: the ops that hand on the values which are summed over clones to get the moments.
       mean: of the whole batch; it tells norms apart.  Of shape [channels], or of the rank of the
         values with 1 for what is reduced.
       count: over how many values, a scalar of the mean's type.

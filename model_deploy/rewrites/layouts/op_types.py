@@ -33,7 +33,7 @@ def has_layout(op_type: str) -> bool:
 
 
 def form_between(new: NewOp) -> Form | None:
-    """The same for one that only follows: it is so if what it takes is."""
+    """How an op between such ops is made: with channels first if the images that it takes are."""
     make_form = _BETWEEN.get(new.type)
     return make_form(new) if make_form is not None else None
 

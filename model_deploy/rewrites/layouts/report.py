@@ -1,4 +1,4 @@
-"""What computes with the channels in front, in words."""
+"""Which ops compute with the channels in front, in words."""
 
 from collections.abc import Collection
 from typing import Any
@@ -15,7 +15,7 @@ def describe_layout(ops: Collection[Any], data_format: str) -> str:
       data_format: of `settings.DATA_FORMATS`.
 
     Returns:
-      One line; '' for what is left to TensorFlow or to the model.
+      One line; '' where the layout is left to TensorFlow or to the model.
     """
     if data_format != "NCHW":
         return ""

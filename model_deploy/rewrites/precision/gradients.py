@@ -106,7 +106,7 @@ _OF_BIAS = "model_deploy/BiasAddIn16Bits"
 
 @tf.RegisterGradient(_BY_PRODUCTS)
 def _gradient_by_products(op: Any, gradient: Any) -> list[Any]:
-    """That of a convolution; on a CPU the filter's by products, where these are faster."""
+    """The gradient of a convolution; on a CPU the filter's by products, where these are faster."""
     images, filters = op.inputs
     of_filters = None
     if "GPU" not in op.device.upper():
@@ -118,7 +118,7 @@ def _gradient_by_products(op: Any, gradient: Any) -> list[Any]:
 
 @tf.RegisterGradient(_OF_BIAS)
 def _gradient_of_bias(op: Any, gradient: Any) -> list[Any]:
-    """That of `BiasAdd`; on a CPU, if it can be, a product with ones, which adds up in 32 bits."""
+    """The gradient of `BiasAdd`; on a CPU a product with ones, which adds up in 32 bits."""
     data_format = op.get_attr("data_format")
     if "GPU" in op.device.upper():
         return [gradient, tf.raw_ops.BiasAddGrad(out_backprop=gradient, data_format=data_format)]

@@ -1,4 +1,4 @@
-"""What computes in which type, in words."""
+"""Which ops compute in which type, in words."""
 
 from collections import Counter
 from collections.abc import Iterable
