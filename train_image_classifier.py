@@ -386,15 +386,18 @@ def train_model(
         tf.set_random_seed(options.seed)
         model, shown = build(options, run, classifier)
         if is_chief:
-            note_settings(options, run, options.resume)
+            training.fitting_checkpoint(options.train_dir, options.resume)
         announce(options, run, model)
+        init_fn = restore_fn(options) if is_chief else None
+        if is_chief:
+            note_settings(options, run)
         result = model_deploy.train(
             model,
             options.train_dir,
             max_steps=run.max_steps,
             is_chief=is_chief,
             place=place,
-            init_fn=restore_fn(options) if is_chief else None,
+            init_fn=init_fn,
             evaluate=None if evaluations is None else evaluations.scores,
             **shown,
             **options.part(training.LoopOptions),
@@ -404,21 +407,13 @@ def train_model(
         return result
 
 
-def note_settings(options: TrainOptions, run: Run, resume: str) -> None:
+def note_settings(options: TrainOptions, run: Run) -> None:
     """Writes the settings of the run into its folder, for other commands and for TensorBoard.
 
-    Not before it is known that the checkpoint is one of this model: the options of another run stay
-    as they are.  `train` looks for the checkpoint, too.
-
-    Args:
-      options: the settings.
-      run: what is trained.
-      resume: where the run goes on from, as `training.fitting_checkpoint` takes it.
-
-    Raises:
-      ValueError: as `training.fitting_checkpoint`.
+    To be called when nothing else can be refused: `training.fitting_checkpoint` has found that the
+    checkpoint in the folder is one of this model, and `restore_fn` that another one fits.  So the
+    settings of another run stay as they are, and a refused one leaves none.
     """
-    training.fitting_checkpoint(options.train_dir, resume)
     # With the step at which it will end: who watches the run wants to know.
     resolved = dataclasses.replace(options, max_number_of_steps=run.max_steps)
     write_options(resolved, options.train_dir)
@@ -476,10 +471,13 @@ def train_in_worlds(
             here = run._replace(config=config)
             model, arguments = build(options, here, classifier)
             if config.replica_id == 0:
-                if next(noted) == 0:  # a chief before may have been lost before it could
+                first_time = next(noted) == 0  # a chief before may have been lost before it could
+                if first_time:
                     resume = training.resume_under_way(options.train_dir, options.resume)
-                    note_settings(options, run, resume)
+                    training.fitting_checkpoint(options.train_dir, resume)
                 arguments["init_fn"] = restore_fn(options)
+                if first_time:
+                    note_settings(options, run)
             if next(built) == 0:
                 announce(options, here, model)
             return elastic.ElasticModel(model, arguments)
