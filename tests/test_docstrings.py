@@ -32,6 +32,7 @@ WITH_TENSORS = _table(
     cluster: EndOps
     evaluation: Evaluation Evaluator Predictions evaluate
     exporting: Serving Signature
+    image_training: Networks
     inputs: ArraySource Augmentation EvalBatches Order Preprocessing RecordDataset Texts
         TrainBatches eval_batches read_idx read_texts register_preprocessing train_batches
     internals: LayerWatcher NewOp add_loop_inputs add_outputs inline_callable is_reference
@@ -110,6 +111,7 @@ WITHOUT_TENSORS = _table(
         with_functions
     ways: Way way_for
     runs: METRICS_FILE Run differing_options draw_runs find_runs read_metrics runs_table
+    image_training: EvalOptions ExportOptions TrainOptions evaluate export train train_task
     training: Board LoopOptions Place TrainResult check_writable join join_cluster serve
         say session_config
     describing: DeviceRow PlacementReport TransferRow describe draw_deployment

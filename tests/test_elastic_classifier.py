@@ -7,10 +7,11 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.framework import config as tf_config
 
 import train_image_classifier as script
-from model_deploy import internals
+from model_deploy import elastic, internals
 from model_deploy.cluster import WORKER, WORLD_FILE, World, begun_file, write_world
 from model_deploy.commands import command_line
 from model_deploy.elastic.member import deployment_in
+from model_deploy.image_training.worlds import NOT_ELASTIC
 from model_deploy.training import TrainResult
 
 SMALL = ("--dataset_name=synthetic", "--clone_on_cpu", "--num_clones=1", "--batch_size=4")
@@ -36,7 +37,7 @@ def in_worlds(monkeypatch):
             visit(build, config)
             return TrainResult(0, None)
 
-        monkeypatch.setattr(script.elastic, "train_elastic", train_elastic)
+        monkeypatch.setattr(elastic, "train_elastic", train_elastic)
 
     use(lambda build, config: None)
     return use
@@ -94,7 +95,7 @@ def test_flags_that_are_refused(world_file, capsys, tmp_path, arguments, message
 def test_all_that_is_refused_has_a_case():
     """The table above has each of the fields."""
     flags = {flag[2:].partition("=")[0] for arguments, _ in REFUSED.values() for flag in arguments}
-    assert flags >= set(script.NOT_ELASTIC)
+    assert flags >= set(NOT_ELASTIC)
 
 
 def options(tmp_path, *arguments):

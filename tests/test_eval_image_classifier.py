@@ -18,6 +18,7 @@ import eval_image_classifier as script
 import train_image_classifier
 from model_deploy import inputs
 from model_deploy.commands import command_line
+from model_deploy.image_training.evaluating import evaluations, split_of
 
 ROOT = Path(__file__).parents[1]
 IMAGES = 360
@@ -175,12 +176,12 @@ def test_a_checkpoint_that_is_deleted_meanwhile(capsys):
         def evaluate(self, path):
             raise tf.errors.NotFoundError(None, None, f"no {path}")
 
-    assert list(script.evaluations(Gone(), ["gone-1", "gone-2"])) == []
+    assert list(evaluations(Gone(), ["gone-1", "gone-2"])) == []
     assert capsys.readouterr().out == (
         "not evaluated: gone-1 has been deleted\nnot evaluated: gone-2 has been deleted\n"
     )
     with pytest.raises(tf.errors.NotFoundError):
-        list(script.evaluations(Gone(), [__file__]))
+        list(evaluations(Gone(), [__file__]))
 
 
 @pytest.mark.slow
@@ -362,9 +363,9 @@ def test_the_split_if_none_is_named(splits):
     if splits == ("train",):
         message = "must be one of train, got 'test'; .* must be one of train, got 'validation'"
         with pytest.raises(ValueError, match=message):
-            script.split_of(options)
+            split_of(options)
     else:
-        assert script.split_of(options).split == splits[-1]
+        assert split_of(options).split == splits[-1]
 
 
 FLAGS_OF_SLIM = {

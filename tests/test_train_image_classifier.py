@@ -14,6 +14,8 @@ import train_image_classifier as script
 from model_deploy import training
 from model_deploy.commands import command_line
 from model_deploy.commands.help_text import TOPICS
+from model_deploy.image_training.banner import print_banner
+from model_deploy.image_training.run import plan
 
 ROOT = Path(__file__).parents[1]
 
@@ -439,9 +441,9 @@ def test_wire_precision(graph, capsys):
     cluster = ["train", "--worker_replicas=2", "--num_ps_tasks=1", "--clone_on_cpu"]
     for arguments, said in ((["--wire_precision=bfloat16"], True), ([], False)):
         options = parse([*cluster, *arguments])
-        run = script.plan(options)
+        run = plan(options)
         assert run.config.wire_precision == options.wire_precision
-        script.print_banner(options, run)
+        print_banner(options, run)
         out = capsys.readouterr().out
         assert ("bfloat16 between processes (wire_precision)\n" in out) == said
 
@@ -505,7 +507,7 @@ def test_update_counts_clones_and_synchronous_replicas(arguments, clones, way):
 )
 def test_plan_counts_accumulated_batches(arguments, batch_size, in_update, per_step):
     """Two clones with four batches each: an epoch of 1437 digits has fewer steps."""
-    run = script.plan(parse(["train", "--num_clones=2", "--accumulate_steps=4", *arguments]))
+    run = plan(parse(["train", "--num_clones=2", "--accumulate_steps=4", *arguments]))
     assert run.batch_size == batch_size
     assert run.batch_size * run.batches_in_update == in_update
     assert run.steps_per_epoch == 1437 // in_update
@@ -517,7 +519,7 @@ def test_global_batch_size_is_that_of_all_accumulated_batches():
     options = parse(["train", "--num_clones=2", "--accumulate_steps=4", "--global_batch_size=12"])
     message = "must be a multiple of num_clones=2 \\* accumulate_steps=4, got 12"
     with pytest.raises(ValueError, match=message):
-        script.plan(options)
+        plan(options)
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,14 @@ class ClassifierOptions(Options):
                     f"the rest itself, got {self.preprocessing_name!r}"
                 )
         check_gone(self)
+        self.check_network_name()
+
+    def check_network_name(self) -> None:
+        """Checks the name of the network where a subclass knows all names; else `Classifier` does.
+
+        Raises:
+          ValueError: in a subclass, for a network that there is not.
+        """
 
     @property
     def is_keras(self) -> bool:

@@ -13,6 +13,7 @@ from model_deploy.settings import (
     WIRE_PRECISIONS,
     check_loss_scale,
 )
+from model_deploy.ways import Way, way_for
 
 DEFAULT_BATCH_SIZE = 32
 # Clones where there is no GPU and no number is given.
@@ -45,7 +46,7 @@ class DeploymentOptions(Options):
         choices=PS_STRATEGIES,
     )
     copy_clones: bool = option(
-        True, "build one clone and copy it for the others, which is faster than to build them all"
+        False, "build one clone and copy it for the others, which is faster than to build them all"
     )
     sync_replicas: bool = option(
         False, "make each update of the gradients of several workers, with parameter servers"
@@ -180,6 +181,8 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
             num_replicas=options.worker_replicas,
             num_ps_tasks=options.num_ps_tasks,
             all_reduce=options.all_reduce,
+            asynchronous=options.asynchronous,
+            replicas_to_aggregate=options.num_aggregated,
             ps_strategy=options.ps_strategy,
             accumulate_steps=options.accumulate_steps,
             precision=options.precision,
@@ -198,25 +201,25 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
 
 def way_to_train(options: DeploymentOptions) -> str:
     """How the variables are updated, in a few words."""
-    if options.all_reduce:
-        return "all-reduce: each clone has its own copy of the variables"
-    if options.num_aggregated is not None:
-        backups = options.worker_replicas - options.num_aggregated
-        return f"synchronous: an update of {options.num_aggregated} replica(s), {backups} backup(s)"
-    if options.asynchronous:
-        return "asynchronous: an update of each clone"
-    if options.worker_replicas > 1:
-        return "asynchronous: an update of each replica"
-    return "an update of all clones"
+    return str(_way_of(options))
 
 
 def clones_in_update(options: DeploymentOptions, num_clones: int) -> int:
     """How many clones, of all replicas, contribute to one update of the variables."""
-    if options.asynchronous:
-        return 1
-    if options.all_reduce:
-        return num_clones * options.worker_replicas
-    return num_clones * (options.num_aggregated or 1)
+    return _way_of(options, num_clones).clones_in_update
+
+
+def _way_of(options: DeploymentOptions, num_clones: int = 1) -> Way:
+    """The way to train that the options ask for, on parameter servers wherever it can have them."""
+    config = DeploymentConfig(
+        num_clones=num_clones,
+        num_replicas=options.worker_replicas,
+        num_ps_tasks=0 if options.all_reduce else 1,
+        all_reduce=options.all_reduce,
+        asynchronous=options.asynchronous,
+        replicas_to_aggregate=options.num_aggregated,
+    )
+    return way_for(config)
 
 
 def clone_batch_size(options: DeploymentOptions, num_clones: int) -> int:

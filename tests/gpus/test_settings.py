@@ -9,6 +9,8 @@ import train_image_classifier as script
 from model_deploy import DeploymentConfig, training
 from model_deploy.cluster import Cluster, ClusterOptions, own_gpus
 from model_deploy.commands import parse_options
+from model_deploy.image_training.banner import print_banner
+from model_deploy.image_training.run import plan
 from model_deploy.launch.launcher import Launcher, LaunchOptions
 from model_deploy.launch.task import task_gpus
 from model_deploy.processes import visible_gpus
@@ -237,7 +239,7 @@ def test_banner_says_what_adds_up(capsys):
     options = parse_options(
         ["train", "--all_reduce", "--num_clones=2", "--clone_on_cpu"], script.TrainOptions
     )
-    script.print_banner(options, script.plan(options))
+    print_banner(options, plan(options))
     assert (
         "all-reduce: each clone has its own copy of the variables, added up by a ring in the "
         "memory of the CPU\n"

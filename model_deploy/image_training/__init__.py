@@ -1,0 +1,21 @@
+"""Image classifiers from settings alone: trained, in a cluster too, evaluated, exported."""
+
+from model_deploy.image_training.eval_options import EvalOptions
+from model_deploy.image_training.evaluating import evaluate
+from model_deploy.image_training.export_options import ExportOptions
+from model_deploy.image_training.exporting import export
+from model_deploy.image_training.networks import Networks
+from model_deploy.image_training.tasks import train_task
+from model_deploy.image_training.train_options import TrainOptions
+from model_deploy.image_training.training_run import train
+
+__all__ = [
+    "EvalOptions",
+    "ExportOptions",
+    "Networks",
+    "TrainOptions",
+    "evaluate",
+    "export",
+    "train",
+    "train_task",
+]

@@ -1,0 +1,105 @@
+"""The graph of a run: its batches, its optimizer, its clones."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import inputs, training
+from model_deploy.config import DeploymentConfig
+from model_deploy.deployment import DeployedModel, batches_taken, deploy
+from model_deploy.image_training.run import Run
+from model_deploy.image_training.train_options import TrainOptions
+from model_deploy.randomness import random_by_step
+from model_deploy.ways import way_for
+
+
+def build(
+    options: TrainOptions, run: Run, classifier: training.Classifier
+) -> tuple[DeployedModel, dict[str, Any]]:
+    """Builds inputs, optimizer and clones in the default graph.
+
+    Returns:
+      The model, and what `model_deploy.train` shows of its steps.
+    """
+    with tf.device(run.config.variables_device()):
+        global_step = tf.train.get_or_create_global_step()
+    batches, wait_secs = build_inputs(options, run, classifier)
+    with tf.device(run.config.optimizer_device()):
+        rate = training.build_learning_rate(
+            options,
+            global_step,
+            run.steps_per_epoch,
+            max_steps=run.max_steps,
+            update_batch_size=run.update_batch_size,
+        )
+        optimizer = training.build_optimizer(rate, options)
+        summaries = [tf.summary.scalar("learning_rate", rate, collections=[])]
+    update_ops = []
+    if options.moving_average_decay is not None:
+        update_ops = [training.moving_average_update(options.moving_average_decay, global_step)]
+    model = deploy(
+        run.config,
+        random_by_step(classifier.add_losses),
+        [batches],
+        optimizer=optimizer,
+        update_ops=update_ops,
+        summaries=summaries,
+        clip_norm=options.clip_norm,
+        variables_to_train=lambda: training.variables_to_train(options.trainable_scopes),
+    )
+    return model, {
+        "learning_rate": rate,
+        "wait_secs": wait_secs,
+        "images_per_step": run.images_per_step,
+    }
+
+
+def build_inputs(
+    options: TrainOptions, run: Run, classifier: training.Classifier
+) -> tuple[Iterator[Any], Any]:
+    """Builds the batches of all clones; for asynchronous ones a pipeline each.
+
+    Returns:
+      An iterator that `next` advances by a batch, and how long a step has waited: a tensor, or
+      one for each asynchronous clone.
+    """
+    parts = [run.config.input_arguments()]
+    if options.asynchronous:
+        parts = arguments_of_clones(run.config)
+    # Where all make the same steps, the batches follow from the step; else each counts its own.
+    is_alone = run.config.num_replicas == 1 and not run.config.asynchronous
+    follow_step = is_alone or way_for(run.config).is_synchronous
+    augmentation = inputs.Augmentation(**options.part(inputs.Augmentation))
+    pipelines = [
+        classifier.train_batches(
+            run.dataset,
+            batch_size=run.batch_size,
+            seed=options.seed,
+            shuffle_block=options.shuffle_block,
+            fast_decode=options.fast_decode,
+            augmentation=augmentation,
+            position=batches_taken(run.config) if follow_step else None,
+            **arguments,
+        )
+        for arguments in parts
+    ]
+    if not options.asynchronous:
+        return pipelines[0], pipelines[0].wait_secs
+    batches = (next(each) for each in pipelines for _ in range(run.config.accumulate_steps))
+    return batches, [each.wait_secs for each in pipelines]
+
+
+def arguments_of_clones(config: DeploymentConfig) -> list[dict[str, Any]]:
+    """What `train_batches` takes for each clone that goes at its own pace: a shard of its own."""
+    shared, count = config.input_arguments(), config.accumulate_steps
+    return [
+        shared
+        | {
+            "num_clones": count,
+            "num_shards": shared["num_shards"] * config.num_clones,
+            "shard_index": shared["shard_index"] * config.num_clones + clone,
+            "clone_devices": shared["clone_devices"][clone * count : (clone + 1) * count],
+        }
+        for clone in range(config.num_clones)
+    ]

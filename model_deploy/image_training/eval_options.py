@@ -1,0 +1,103 @@
+"""The settings of an evaluation."""
+
+import dataclasses
+from typing import ClassVar
+
+from model_deploy import training
+from model_deploy.commands import option
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalOptions(training.ClassifierOptions):
+    """All settings of an evaluation of an image classifier; each is a flag of the script.
+
+    Raises:
+      ValueError: as `Options`; if nothing is named to evaluate.
+    """
+
+    topic: ClassVar[str] = "evaluation"
+
+    # Those of a training run are about its own split, devices and start.
+    not_reused: ClassVar[tuple[str, ...]] = (
+        "batch_size",
+        "checkpoint_path",
+        "clone_on_cpu",
+        "dataset_split_name",
+        "debug",
+        "master",
+        "num_clones",
+    )
+
+    train_dir: str | None = option(
+        None, "folder of a run; its settings stand in for flags", topic="run"
+    )
+    checkpoint_path: str | None = option(
+        None, "checkpoint, or a folder for its newest one; default: train_dir", topic="run"
+    )
+    eval_dir: str | None = option(
+        None,
+        "folder for results and TensorBoard events; default: eval_<split> beside the checkpoint",
+        topic="run",
+    )
+    dataset_split_name: str | None = option(
+        None, "split to evaluate on; default: test, or else validation", topic="inputs"
+    )
+    eval_image_size: int | None = option(
+        None,
+        "height and width of the images; default: those of training",
+        minimum=1,
+        topic="inputs",
+    )
+    batch_size: int = option(
+        100, "images at a time, divided over the clones", minimum=1, topic="inputs"
+    )
+    max_num_batches: int | None = option(
+        None, "end after this many batches; default: all", minimum=1
+    )
+    num_clones: int | None = option(
+        None,
+        "clones; default: one for each visible GPU, or 1 on the CPU",
+        minimum=1,
+        topic="deployment",
+    )
+    clone_on_cpu: bool = option(
+        False, "put the clones on the CPU; by itself without a GPU", topic="deployment"
+    )
+    master: str = option(
+        "", "address of the TensorFlow server to use; default: this process", topic="cluster"
+    )
+    eval_interval_secs: float | None = option(
+        None,
+        "seconds between looks for new checkpoints; default: evaluate the newest one and end",
+        above=0,
+    )
+    eval_timeout_secs: float = option(
+        3600.0, "how many seconds to wait for the next checkpoint", minimum=0
+    )
+    max_number_of_steps: int | None = option(
+        None,
+        "step after which to look for no more checkpoints; default: that of the run",
+        minimum=1,
+    )
+    quantize: bool = training.gone("quantize")
+    debug: bool = option(False, "show where an error comes from", topic="other")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.source:
+            raise ValueError("train_dir or checkpoint_path must be given, got neither")
+
+    @property
+    def source(self) -> str:
+        """The checkpoint or folder to evaluate."""
+        return self.checkpoint_path or self.train_dir or ""
+
+    @property
+    def source_flag(self) -> str:
+        """The flag that names it."""
+        return "checkpoint_path" if self.checkpoint_path else "train_dir"
+
+    @property
+    def size_flag(self) -> str:
+        """The flag that says how large the images are."""
+        return "train_image_size" if self.eval_image_size is None else "eval_image_size"

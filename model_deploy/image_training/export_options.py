@@ -1,0 +1,88 @@
+"""The settings of an export."""
+
+import dataclasses
+from typing import ClassVar
+
+from model_deploy import training
+from model_deploy.commands import option
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportOptions(training.ClassifierOptions):
+    """All settings of an export of an image classifier; each is a flag of the script.
+
+    Raises:
+      ValueError: as `Options`; if no source, or no output, is named.
+    """
+
+    topic: ClassVar[str] = "export"
+
+    # Those of a training run are about where it started and how it was split up.
+    not_reused: ClassVar[tuple[str, ...]] = ("checkpoint_path", "batch_size")
+
+    train_dir: str | None = option(
+        None, "folder of a training run, for its options and its newest checkpoint", topic="run"
+    )
+    checkpoint_path: str | None = option(
+        None,
+        "checkpoint to export, or a folder, whose newest it is; default: train_dir's",
+        topic="run",
+    )
+    output_dir: str | None = option(None, "new folder for a SavedModel", topic="run")
+    output_file: str | None = option(None, "new file for a frozen graph", topic="run")
+    write_text_graphdef: bool = option(False, "write the frozen graph as text")
+    with_preprocessing: bool = option(
+        False, "take images as in files, 0 to 255 and of any size, and preprocess them"
+    )
+    image_size: int | None = option(
+        None, "height and width of the images; default: those of the training", minimum=1
+    )
+    batch_size: int | None = option(None, "images per request; default: any number", minimum=1)
+    dataset_split_name: str = option(
+        "train", "split of the dataset to read the classes of", topic="inputs"
+    )
+    num_classes: int | None = option(
+        None,
+        "classes of the dataset, if its files are not at hand; its images then have three "
+        "channels, and the network takes one with --use_grayscale",
+        minimum=1,
+    )
+    is_video_model: bool = option(False, "the network takes videos; known from --model_name")
+    num_frames: int | None = option(None, "frames of each video; default: any number", minimum=1)
+    is_training: bool = training.gone("is_training")
+    quantize: bool = training.gone("quantize")
+    debug: bool = option(False, "show where an error comes from", topic="other")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.train_dir or self.checkpoint_path):
+            raise ValueError("train_dir or checkpoint_path must be given, got neither")
+        if not (self.output_dir or self.output_file):
+            raise ValueError("output_dir or output_file must be given, got neither")
+        if self.write_text_graphdef and not self.output_file:
+            raise ValueError("write_text_graphdef must come with an output_file, got True without")
+
+    @property
+    def flags(self) -> dict[str, str]:
+        """The flags that were given, for the arguments that have the names of others."""
+        source = "checkpoint_path" if self.checkpoint_path else "train_dir"
+        size = "train_image_size" if self.image_size is None else "image_size"
+        return {
+            "checkpoint_path": source,
+            "train_image_size": size,
+            "image_size": size,
+            "preprocessing name": "preprocessing_name",
+            "preprocessing": "preprocessing_name",
+        }
+
+    def new_paths(self) -> dict[str, str]:
+        """The outputs that are wanted, by their fields; none of them may exist.
+
+        Raises:
+          ValueError: if one does.
+        """
+        wanted = {"output_dir": self.output_dir, "output_file": self.output_file}
+        paths = {field: path for field, path in wanted.items() if path}
+        for field, path in paths.items():
+            training.check_is_new(field, path)
+        return paths

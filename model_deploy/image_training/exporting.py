@@ -1,0 +1,102 @@
+"""`export`: a checkpoint as a SavedModel or a frozen graph, and what its signatures are."""
+
+import dataclasses
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import inputs, training
+from model_deploy.commands import named_as
+from model_deploy.image_training.export_options import ExportOptions
+from model_deploy.image_training.networks import Networks
+
+_COLOUR_CHANNELS = 3
+
+
+def export(options: ExportOptions, networks: Networks) -> None:
+    """Exports a checkpoint, and prints the signatures of what it has written.
+
+    Args:
+      options: the settings.
+      networks: those to choose from, by `options.model_name`.
+
+    Raises:
+      ValueError: for a setting that breaks a rule.
+      OSError: if the outputs cannot be written.
+    """
+    paths = options.new_paths()
+    with named_as(**options.flags):
+        checkpoint = training.find_checkpoint(options.checkpoint_path or options.train_dir or "")
+    serving = serving_of(options, networks)
+    with tf.Graph().as_default(), tf.Session() as session:
+        use_averages = options.moving_average_decay is not None
+        with named_as(**options.flags):
+            signatures = serving.signatures()
+            training.restore_to_export(session, checkpoint, use_averages)
+        if "output_dir" in paths:
+            training.write_saved_model(
+                session, signatures, paths["output_dir"], serving.class_names
+            )
+        if "output_file" in paths:
+            training.write_frozen_graph(
+                session, signatures, paths["output_file"], options.write_text_graphdef
+            )
+    averages = "moving averages of " if use_averages else ""
+    print(f"{options.model_name}: {averages}{checkpoint} -> {', '.join(paths.values())}")
+    for name, signature in signatures.items():
+        print(f"  {name}: {_shown(signature.inputs)} -> {_shown(signature.outputs)}")
+
+
+def serving_of(options: ExportOptions, networks: Networks) -> training.Serving:
+    """The classifier, as it is to be served.
+
+    Raises:
+      ValueError: if the dataset cannot be read and `num_classes` is not given, or
+        `labels_offset` leaves no class.
+    """
+    sized = options
+    if options.image_size is not None:
+        sized = dataclasses.replace(options, train_image_size=options.image_size)
+    channels: int | None = None
+    class_names: tuple[str, ...] = ()
+    if options.num_classes is not None:
+        classifier = _classifier_without_dataset(sized, networks, options.num_classes)
+    else:
+        dataset = _dataset(options)
+        classifier = training.Classifier.of(sized, dataset, networks.get_network_fn)
+        channels = dataset.image_shape[-1]
+        class_names = dataset.class_names[options.labels_offset :]
+    return training.Serving(
+        classifier,
+        channels=channels or _COLOUR_CHANNELS,
+        class_names=class_names,
+        batch_size=options.batch_size,
+        num_frames=options.num_frames,
+        is_video=options.is_video_model,
+        with_preprocessing=options.with_preprocessing,
+    )
+
+
+def _classifier_without_dataset(
+    options: ExportOptions, networks: Networks, num_classes: int
+) -> training.Classifier:
+    if options.labels_offset >= num_classes:
+        raise ValueError(
+            f"labels_offset must be less than num_classes={num_classes}, "
+            f"got {options.labels_offset}"
+        )
+    num_logits = num_classes - options.labels_offset
+    return training.Classifier(options, num_logits, networks.get_network_fn)
+
+
+def _dataset(options: ExportOptions) -> inputs.Dataset:
+    try:
+        return training.get_dataset(options, options.dataset_split_name)
+    except ValueError as error:
+        raise ValueError(f"{error}; without it, give --num_classes") from error
+
+
+def _shown(tensors: dict[str, tf.Tensor]) -> str:
+    return ", ".join(
+        f"{name} ({tensor.name}) {tensor.dtype.name} {tensor.shape.as_list()}"
+        for name, tensor in tensors.items()
+    )

@@ -1,0 +1,83 @@
+"""`Run`: what is trained on what, and for how long, as the settings and the machine have it."""
+
+from typing import NamedTuple
+
+import tensorflow
+import tensorflow.compat.v1 as tf
+
+from model_deploy import inputs, training
+from model_deploy.config import DeploymentConfig
+from model_deploy.image_training.networks import Networks
+from model_deploy.image_training.train_options import DEFAULT_EPOCHS, TrainOptions
+from model_deploy.ways import way_for
+
+
+class Run(NamedTuple):
+    """A run: what is trained on what, and for how long."""
+
+    config: DeploymentConfig
+    dataset: inputs.Dataset
+    batch_size: int
+    steps_per_epoch: int
+    max_steps: int
+    batches_in_update: int
+
+    @property
+    def held_out(self) -> str | None:
+        """The split to evaluate on; None where there is none."""
+        splits = [name for name in ("test", "validation") if name in self.dataset.splits]
+        return splits[0] if splits else None
+
+    @property
+    def update_batch_size(self) -> int:
+        """Images of one update of the variables, of all workers that take part in it."""
+        return self.batch_size * self.batches_in_update
+
+    @property
+    def images_per_step(self) -> int:
+        """Images of this worker in a step."""
+        return self.batch_size * min(self.batches_in_update, self.config.batches_per_step)
+
+
+def plan(options: TrainOptions) -> Run:
+    """Finds devices and dataset and checks the settings against them.
+
+    Raises:
+      ValueError: for a setting that breaks a rule.
+    """
+    num_gpus = len(tf.config.list_physical_devices("GPU"))
+    config = training.deployment_config(options, num_gpus)
+    batch_size = training.clone_batch_size(options, config.num_clones)
+    dataset = training.get_dataset(options, options.dataset_split_name)
+    batches = way_for(config).clones_in_update * config.accumulate_steps
+    # Checks, before anything is built, that the dataset is large enough for the pipelines.
+    inputs.Order(dataset.num_examples, batch_size * config.batches_per_step * config.num_replicas)
+    steps_per_epoch = dataset.num_examples // (batch_size * batches)
+    max_steps = options.max_number_of_steps or DEFAULT_EPOCHS * steps_per_epoch
+    return Run(config, dataset, batch_size, steps_per_epoch, max_steps, batches)
+
+
+def prepare(
+    options: TrainOptions, networks: Networks, *, checks_start: bool
+) -> tuple[Run, training.Classifier]:
+    """Makes ready what graphs are built of, and ops to be deterministic, if they are to be.
+
+    Args:
+      options: the settings.
+      networks: those to choose from.
+      checks_start: whether to look at the train_dir, as the process that begins to fill it.
+
+    Raises:
+      ValueError: for a setting that breaks a rule.
+      OSError: if the train_dir cannot be written.
+    """
+    if options.deterministic:
+        # Of the whole process, and read when ops are made: those of the evaluation, too.
+        tensorflow.config.experimental.enable_op_determinism()
+    run = plan(options)
+    classifier = training.Classifier.of(options, run.dataset, networks.get_network_fn)
+    if checks_start:
+        # `train` checks both, too, but only when the graph has been built.
+        training.check_start(options.train_dir, options.checkpoint_path, options.resume)
+        training.check_writable(options.train_dir)
+    return run, classifier

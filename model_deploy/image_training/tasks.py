@@ -1,0 +1,57 @@
+"""`train_task`: the part of this process in its cluster, which the environment may describe."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from model_deploy import elastic, training
+from model_deploy.cluster import WORLD_FILE
+from model_deploy.commands import named_as
+from model_deploy.image_training.networks import Networks
+from model_deploy.image_training.train_options import TrainOptions
+from model_deploy.image_training.training_run import train
+from model_deploy.image_training.worlds import train_in_worlds
+
+
+def train_task(
+    options: TrainOptions, networks: Networks, environ: Mapping[str, str]
+) -> float | None:
+    """Does the part of this process in its cluster; without one, trains by itself.
+
+    Args:
+      options: the settings.
+      networks: those to choose from.
+      environ: the environment, which says what `TF_CONFIG`, Slurm or the launcher have set.
+
+    Returns:
+      As `train`.
+
+    Raises:
+      ValueError: for a setting that breaks a rule.
+      OSError: if the train_dir cannot be written, or other tasks are missing.
+      SystemExit: in a parameter server, once the run has ended.
+    """
+    if environ.get(WORLD_FILE):
+        servers = elastic.servers_of(environ)
+        return train_in_worlds(options, networks, elastic.Member.of(environ), servers)
+    place = training.join_cluster(
+        environ,
+        options,
+        task=options.task,
+        master=options.master,
+        num_ps_tasks=options.num_ps_tasks,
+    )
+    if place.cluster is not None:
+        options = dataclasses.replace(
+            options,
+            task=place.cluster.task_id,
+            task_id=None,
+            job_name=None,
+            worker_replicas=len(place.cluster.workers),
+            num_ps_tasks=len(place.cluster.ps),
+        )
+    flags = {"num_replicas": "worker_replicas"}
+    if options.worker_hosts:
+        workers = {"num_replicas": "worker_hosts", "worker_replicas": "worker_hosts"}
+        flags = {"num_ps_tasks": "ps_hosts", **workers}
+    with named_as(**flags):
+        return train(options, networks, place)

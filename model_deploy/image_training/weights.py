@@ -1,0 +1,25 @@
+"""The weights that a run starts from, and the file of Keras that it ends with."""
+
+from collections.abc import Callable
+from typing import Any
+
+from model_deploy import keras, training
+from model_deploy.commands import named_as
+from model_deploy.image_training.networks import Networks
+from model_deploy.image_training.train_options import TrainOptions
+
+
+def restore_fn(options: TrainOptions, networks: Networks) -> Callable[[Any], None] | None:
+    """What restores the start of fine-tuning: from a checkpoint, or from a file of Keras."""
+    if keras.is_weights_file(options.checkpoint_path or ""):
+        with named_as(path="checkpoint_path"):
+            return keras.restore_fn(options, networks.keras_model())
+    return training.restore_fn(options)
+
+
+def export_keras(options: TrainOptions, networks: Networks, path: str) -> None:
+    """Writes the newest checkpoint, or its moving averages, as a file of Keras."""
+    averages = options.moving_average_decay is not None
+    model = networks.keras_model()
+    keras.export_checkpoint(model, options.train_dir, path, use_averages=averages)
+    print(f"{options.model_name}: {options.train_dir} -> {path}")

@@ -1,0 +1,149 @@
+"""A worker of an elastic run, whose others may be lost and get company."""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+from collections.abc import Collection
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import elastic, training
+from model_deploy.cluster import Cluster
+from model_deploy.commands import named_as
+from model_deploy.config import DeploymentConfig
+from model_deploy.image_training.banner import announce
+from model_deploy.image_training.building import build
+from model_deploy.image_training.held_out import evaluate_newest, evaluations_of
+from model_deploy.image_training.networks import Networks
+from model_deploy.image_training.noting import note_settings
+from model_deploy.image_training.run import prepare
+from model_deploy.image_training.train_options import TrainOptions
+from model_deploy.image_training.weights import restore_fn
+
+# What an elastic run has no use for: flags that name another cluster or another way to train, and
+# what it cannot do while workers come and go.
+NOT_ELASTIC = (
+    *("master", "cluster_source", "job_name", "task", "task_id", "ps_hosts", "worker_hosts"),
+    *("num_ps_tasks", "sync_replicas", "asynchronous", "accumulate_steps", "sync_batch_norm"),
+    *("wire_precision", "copies_check_every_n_steps", "export_keras", "replicas_to_aggregate"),
+)
+
+
+def train_in_worlds(
+    options: TrainOptions,
+    networks: Networks,
+    member: elastic.Member,
+    servers: Cluster | None = None,
+) -> float | None:
+    """Trains as a worker of an elastic run, whose others may be lost and get company.
+
+    Args:
+      options: the settings.
+      networks: those to choose from.
+      member: this worker.
+      servers: with parameter servers what `elastic.servers_of` gave.
+
+    Returns:
+      The test accuracy, of the chief of those that are there at the end; else None.
+
+    Raises:
+      ValueError: for a setting that breaks a rule.
+      OSError: if the train_dir cannot be written, or too few workers are there.
+    """
+    first = member.first_world(options.start_timeout)
+    options = of_all_workers(options, first.max_workers, servers)
+    with named_as(num_replicas="max_workers", worker_replicas="max_workers"):
+        # Those who do in `train_elastic`, as there is time for more errors before that.
+        run, classifier = prepare(
+            options, networks, checks_start=member.checks_start(first, servers)
+        )
+    built, noted = itertools.count(), itertools.count()
+    with contextlib.ExitStack() as stack:
+        # Whoever is the chief for the time being evaluates, so nobody builds one before.
+        evaluations = functools.cache(
+            lambda: stack.enter_context(evaluations_of(options, run, classifier))
+        )
+
+        def scores(checkpoint: str) -> dict[str, float]:
+            found = evaluations()
+            return {} if found is None else found.scores(checkpoint)
+
+        def build_for(config: DeploymentConfig) -> elastic.ElasticModel:
+            tf.set_random_seed(options.seed)
+            here = run._replace(config=config)
+            model, arguments = build(options, here, classifier)
+            if config.replica_id == 0:
+                first_time = next(noted) == 0  # a chief before may have been lost before it could
+                if first_time:
+                    resume = training.resume_under_way(options.train_dir, options.resume)
+                    training.fitting_checkpoint(options.train_dir, resume)
+                arguments["init_fn"] = restore_fn(options, networks)
+                if first_time:
+                    note_settings(options, run)
+            if next(built) == 0:
+                announce(options, here, model)
+            return elastic.ElasticModel(model, arguments)
+
+        result = elastic.train_elastic(
+            build_for,
+            dataclasses.replace(
+                run.config,
+                num_replicas=1,
+                num_ps_tasks=0,
+                all_reduce=False,
+                copy_clones=False,
+                replicas_to_aggregate=None,
+            ),
+            options.train_dir,
+            member=member,
+            servers=servers,
+            max_steps=run.max_steps,
+            start_timeout=options.start_timeout,
+            evaluate=None if run.held_out is None else scores,
+            **options.part(training.LoopOptions),
+        )
+        last = member.world()
+        if last is None or last.chief != member.worker:
+            return None
+        if result.total_loss is None:
+            print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")
+        found = evaluations()
+        return None if found is None else evaluate_newest(options, run, found)
+
+
+def of_all_workers(
+    options: TrainOptions, max_workers: int, servers: Cluster | None
+) -> TrainOptions:
+    """The settings of the whole: the batch, the rate and the epochs are those of all workers.
+
+    Args:
+      options: the settings as given; `options.yaml` of such a run has those of the whole.
+      max_workers: how many there may be.
+      servers: the cluster of the parameter servers; None for all-reduce.
+
+    Raises:
+      ValueError: naming a field that such a run has no use for, and its value.
+    """
+    num_ps_tasks = 0 if servers is None else len(servers.ps_hosts)
+    own: dict[str, Any] = {"worker_replicas": max_workers, "num_ps_tasks": num_ps_tasks}
+    if servers is not None:
+        own["sync_replicas"] = True
+    given = {name for name, value in own.items() if getattr(options, name) == value}
+    check_defaults(options, {*NOT_ELASTIC, "worker_replicas"} - given)
+    return dataclasses.replace(options, all_reduce=servers is None, **own)
+
+
+def check_defaults(options: TrainOptions, names: Collection[str]) -> None:
+    """Checks that fields which an elastic run has no use for have their defaults.
+
+    Raises:
+      ValueError: naming the first one that has not, its default and its value.
+    """
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        if field.name in names and value != field.default:
+            raise ValueError(
+                f"{field.name} must be {field.default!r} for an elastic run, got {value!r}"
+            )
