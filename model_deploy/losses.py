@@ -25,7 +25,7 @@ class Losses(NamedTuple):
     regularization: Any
 
     def terms_of_clone(self, index: int) -> list[Any]:
-        """The losses of which clone `index` computes gradients, scalars; the first has all shared."""
+        """The losses that clone `index` takes gradients of, scalars; the first has all shared."""
         once = [self.shared, self.regularization] if index == 0 else []
         return [term for term in (self.clones[index], *once) if term is not None]
 

@@ -57,7 +57,7 @@ class LossScale:
             return _copy(self._scale), _copy(self._left_out), _copy(self._in_a_row) < 0
 
     def scaling(self, optimizer: Any) -> "ScaledGradients":
-        """An object that computes gradients in place of `optimizer`, as a `tf.train.Optimizer` does."""
+        """The object that computes gradients in place of `optimizer`, a `tf.train.Optimizer`."""
         return ScaledGradients(optimizer, self.value, self._inverse)
 
     def condition(

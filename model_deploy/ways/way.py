@@ -130,7 +130,7 @@ class Training(NamedTuple):
         return split_functions(self.update_ops)[1]
 
     def ops_of_parts(self) -> list[list[Any]]:
-        """For each part the update ops that it made; update ops of Keras layers wait for the loss."""
+        """For each part its update ops, of which those of Keras layers wait for the loss."""
         members = collect_members(tf.GraphKeys.UPDATE_OPS, self.clones)
         return [list(update_after(ops, self.total_loss)) for ops in members.clones]
 
