@@ -253,6 +253,23 @@ class DeploymentConfig(
             "variables_device": self.variables_device(),
         }
 
+    def input_arguments_of_clones(self) -> list[dict[str, Any]]:
+        """The same for a pipeline of each clone, for clones that go each at its own pace.
+
+        Each has a shard of its own.
+        """
+        shared, count = self.input_arguments(), self.accumulate_steps
+        return [
+            shared
+            | {
+                "num_clones": count,
+                "num_shards": shared["num_shards"] * self.num_clones,
+                "shard_index": shared["shard_index"] * self.num_clones + clone,
+                "clone_devices": shared["clone_devices"][clone * count : (clone + 1) * count],
+            }
+            for clone in range(self.num_clones)
+        ]
+
     def variables_device(self) -> str | DeviceFunction:
         """Device of the variables, for `tf.device` and for slim variables.
 

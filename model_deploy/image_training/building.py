@@ -6,7 +6,6 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import inputs, training
-from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel, batches_taken, deploy
 from model_deploy.image_training.run import Run
 from model_deploy.image_training.train_options import TrainOptions
@@ -66,7 +65,7 @@ def build_inputs(
     """
     parts = [run.config.input_arguments()]
     if options.asynchronous:
-        parts = arguments_of_clones(run.config)
+        parts = run.config.input_arguments_of_clones()
     # Where all make the same steps, the batches follow from the step; else each counts its own.
     is_alone = run.config.num_replicas == 1 and not run.config.asynchronous
     follow_step = is_alone or way_for(run.config).is_synchronous
@@ -86,20 +85,8 @@ def build_inputs(
     ]
     if not options.asynchronous:
         return pipelines[0], pipelines[0].wait_secs
-    batches = (next(each) for each in pipelines for _ in range(run.config.accumulate_steps))
+    counts = [arguments["num_clones"] for arguments in parts]
+    batches = (
+        next(each) for each, count in zip(pipelines, counts, strict=True) for _ in range(count)
+    )
     return batches, [each.wait_secs for each in pipelines]
-
-
-def arguments_of_clones(config: DeploymentConfig) -> list[dict[str, Any]]:
-    """What `train_batches` takes for each clone that goes at its own pace: a shard of its own."""
-    shared, count = config.input_arguments(), config.accumulate_steps
-    return [
-        shared
-        | {
-            "num_clones": count,
-            "num_shards": shared["num_shards"] * config.num_clones,
-            "shard_index": shared["shard_index"] * config.num_clones + clone,
-            "clone_devices": shared["clone_devices"][clone * count : (clone + 1) * count],
-        }
-        for clone in range(config.num_clones)
-    ]
