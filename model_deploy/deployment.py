@@ -104,7 +104,7 @@ def create_clones(
         and a TensorFlow without XLA.
     """
     clones = build_clones(config, model_fn, args, kwargs, features=features_for(config))
-    join(clones, features_of(clones))
+    join(clones)
     return clones
 
 

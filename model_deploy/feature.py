@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from model_deploy.config import DeploymentConfig
-from model_deploy.parts import Call, Clone, Part
+from model_deploy.parts import Call, Clone, Part, features_of
 
 # Makes a call of `model_fn`; gives its result.
 Build = Callable[[Call], Any]
@@ -82,19 +82,22 @@ class Feature:
     def set_up_session(self, proto: Any) -> None:
         """Adds to a `tf.ConfigProto` the options that sessions need."""
 
-    def describe(self, ops: Collection[Any], is_trained: bool) -> dict[str, str]:
+    def describe(self, ops: Collection[Any]) -> dict[str, str]:
         """Lines for the placement report, by the attribute of `PlacementReport`.
 
         Args:
-          ops: those of one step.
-          is_trained: whether the step updates variables.
+          ops: the ops of one step.
         """
-        del ops, is_trained
+        del ops
         return {}
 
 
-def join(clones: Sequence[Clone], features: Sequence[Feature], collectives: Any = None) -> None:
-    """Lets features join all that clones share; what is joined already stays as it is."""
-    if clones:
-        for feature in features:
-            feature.join(collectives)
+def join(clones: Sequence[Clone], collectives: Any = None) -> None:
+    """Lets features join the values that clones share; a value that is joined already stays so.
+
+    Args:
+      clones: the clones of one deployment.
+      collectives: the `Collectives` of the step, with all-reduce; else None.
+    """
+    for feature in features_of(clones):
+        feature.join(collectives)

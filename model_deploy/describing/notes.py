@@ -17,7 +17,7 @@ def describe_settings(model: DeployedModel, ops: Collection[Any]) -> dict[str, s
     """
     lines = {"accumulation": _accumulation(model), "wire": _wire(model)}
     for feature in features_of(model.clones):
-        lines |= feature.describe(ops, model.train_op is not None)
+        lines |= feature.describe(ops)
     return lines
 
 

@@ -76,7 +76,7 @@ class Compilation(Feature):
         rewriting = proto.graph_options.rewrite_options
         rewriting.remapping = rewriting.OFF
 
-    def describe(self, ops: Collection[Any], is_trained: bool) -> dict[str, str]:
+    def describe(self, ops: Collection[Any]) -> dict[str, str]:
         return {"compilation": describe_compilation(ops)}
 
 

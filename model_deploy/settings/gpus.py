@@ -28,7 +28,7 @@ class GpuSettings:
       data_format: `auto` lets TensorFlow turn convolutions into the order of axes that the GPU is
         fast with, `NCHW` for float32 and `NHWC` for 16 bits on tensor cores.  `NHWC` leaves them
         as the model is built; with `NCHW` clones compute with the channels in front, whatever
-        `model_fn` says, see `layouts.computing_in_layout`.
+        `model_fn` says, see `rewrites.computing_in_layout`.
     """
 
     aggregate_on: str | None = None

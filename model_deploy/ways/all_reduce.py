@@ -25,7 +25,7 @@ from model_deploy.collectives import Collectives, collectives_of, exchange_gradi
 from model_deploy.config import DeploymentConfig
 from model_deploy.feature import join
 from model_deploy.gradients import GradientAndVariable
-from model_deploy.parts import features_of, parts_by_clone
+from model_deploy.parts import parts_by_clone
 from model_deploy.updating import (
     Change,
     Condition,
@@ -66,7 +66,7 @@ class AllReduce(Way):
         """
         gradients = self._gradients(training)
         collectives = collectives_of(self.config, "step")
-        join(training.clones, features_of(training.clones), collectives)
+        join(training.clones, collectives)
         summed, loss = self._exchanged(collectives, gradients, training.total_loss)
         if training.clip_norm is not None:
             summed = collectives.on_devices(lambda i: training.clip(summed[i]))

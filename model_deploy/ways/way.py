@@ -14,7 +14,7 @@ from model_deploy.feature import join
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.keras_layers import update_after
 from model_deploy.losses import Losses
-from model_deploy.parts import Clone, features_of, parts_by_clone
+from model_deploy.parts import Clone, parts_by_clone
 from model_deploy.updating import (
     Condition,
     LossScale,
@@ -214,7 +214,7 @@ def gradients_of_clones(
       ValueError: if no variable has a gradient.
     """
     clone_gradients = compute_clone_gradients(clones, losses, source, kwargs)
-    join(clones, features_of(clones))
+    join(clones)
     part = clones[0].part if clones else None
     devices = part.config.sum_devices() if part is not None else []
     device_of = placement.LeastBytes(devices) if devices else None

@@ -80,7 +80,7 @@ class BatchNorms(Feature):
 
         return computed
 
-    def describe(self, ops: Collection[Any], is_trained: bool) -> dict[str, str]:
+    def describe(self, ops: Collection[Any]) -> dict[str, str]:
         over = f"{self.config.batch_norm_clones} clones"
         if self.config.batch_norm_clones > self.config.num_clones:
             over += f" of {self.config.num_replicas} replicas"

@@ -21,5 +21,5 @@ class Layout(Feature):
         with computing_in_layout(self.config.data_format):
             return build(call)
 
-    def describe(self, ops: Collection[Any], is_trained: bool) -> dict[str, str]:
+    def describe(self, ops: Collection[Any]) -> dict[str, str]:
         return {"layout": describe_layout(ops, self.config.data_format)}

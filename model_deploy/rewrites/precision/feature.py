@@ -22,5 +22,5 @@ class Precision(Feature):
         with computing_in(self.config.precision, device):
             return build(call)
 
-    def describe(self, ops: Collection[Any], is_trained: bool) -> dict[str, str]:
+    def describe(self, ops: Collection[Any]) -> dict[str, str]:
         return {"precision": describe_types(ops, self.config.precision)}
