@@ -119,6 +119,7 @@ def parse_options(
     """
     values = flags.FlagValues()
     flags.DEFINE_boolean("help", False, "print this help", values, short_name="h")
+    flags.DEFINE_boolean("helpfull", False, "print the help with all flags", values)
     flags.DEFINE_string("config", None, "YAML file with these options", values)
     define_flags(options_class, values)
     try:
@@ -127,8 +128,8 @@ def parse_options(
         raise ValueError(str(error)) from error
     if rest:
         raise ValueError(f"arguments must be flags such as --train_dir=DIR, got {' '.join(rest)}")
-    if values.help:
-        print(help_text(options_class, text), end="")
+    if values.help or values.helpfull:
+        print(help_text(options_class, text, full=values.helpfull), end="")
         return None
     names = [field.name for field in dataclasses.fields(options_class)]
     given = {name: getattr(values, name) for name in names if values[name].present}

@@ -15,6 +15,7 @@ class EvalOptions(training.ClassifierOptions):
       ValueError: as `Options`; if nothing is named to evaluate.
     """
 
+    short_help: ClassVar[bool] = True
     topic: ClassVar[str] = "evaluation"
 
     # Those of a training run are about its own split, devices and start.
@@ -29,18 +30,22 @@ class EvalOptions(training.ClassifierOptions):
     )
 
     train_dir: str | None = option(
-        None, "folder of a run; its settings stand in for flags", topic="run"
+        None, "folder of a run; its settings stand in for flags", topic="run", common=True
     )
     checkpoint_path: str | None = option(
-        None, "checkpoint, or a folder for its newest one; default: train_dir", topic="run"
+        None,
+        "checkpoint, or a folder for its newest one; default: train_dir",
+        topic="run",
+        common=True,
     )
     eval_dir: str | None = option(
         None,
         "folder for results and TensorBoard events; default: eval_<split> beside the checkpoint",
         topic="run",
+        common=True,
     )
     dataset_split_name: str | None = option(
-        None, "split to evaluate on; default: test, or else validation", topic="inputs"
+        None, "split to evaluate on; default: test, or else validation", topic="inputs", common=True
     )
     eval_image_size: int | None = option(
         None,
@@ -49,7 +54,7 @@ class EvalOptions(training.ClassifierOptions):
         topic="inputs",
     )
     batch_size: int = option(
-        100, "images at a time, divided over the clones", minimum=1, topic="inputs"
+        100, "images at a time, divided over the clones", minimum=1, topic="inputs", common=True
     )
     max_num_batches: int | None = option(
         None, "end after this many batches; default: all", minimum=1
@@ -59,6 +64,7 @@ class EvalOptions(training.ClassifierOptions):
         "clones; default: one for each visible GPU, or 1 on the CPU",
         minimum=1,
         topic="deployment",
+        common=True,
     )
     clone_on_cpu: bool = option(
         False, "put the clones on the CPU; by itself without a GPU", topic="deployment"
@@ -70,6 +76,7 @@ class EvalOptions(training.ClassifierOptions):
         None,
         "seconds between looks for new checkpoints; default: evaluate the newest one and end",
         above=0,
+        common=True,
     )
     eval_timeout_secs: float = option(
         3600.0, "how many seconds to wait for the next checkpoint", minimum=0
