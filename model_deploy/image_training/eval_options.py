@@ -5,17 +5,17 @@ from typing import ClassVar
 
 from model_deploy import training
 from model_deploy.commands import option
+from model_deploy.image_training.of_run import OfRun
 
 
 @dataclasses.dataclass(frozen=True)
-class EvalOptions(training.ClassifierOptions):
+class EvalOptions(OfRun):
     """All settings of an evaluation of an image classifier; each is a flag of the script.
 
     Raises:
       ValueError: as `Options`; if nothing is named to evaluate.
     """
 
-    short_help: ClassVar[bool] = True
     topic: ClassVar[str] = "evaluation"
 
     # Those of a training run are about its own split, devices and start.

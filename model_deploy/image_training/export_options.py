@@ -5,17 +5,17 @@ from typing import ClassVar
 
 from model_deploy import training
 from model_deploy.commands import option
+from model_deploy.image_training.of_run import OfRun
 
 
 @dataclasses.dataclass(frozen=True)
-class ExportOptions(training.ClassifierOptions):
+class ExportOptions(OfRun):
     """All settings of an export of an image classifier; each is a flag of the script.
 
     Raises:
       ValueError: as `Options`; if no source, or no output, is named.
     """
 
-    short_help: ClassVar[bool] = True
     topic: ClassVar[str] = "export"
 
     # Those of a training run are about where it started and how it was split up.
