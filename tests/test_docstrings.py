@@ -71,7 +71,7 @@ WITHOUT_TENSORS = _table(
         resolve run_unless_refused run_until_closed serve_until_done session_config signal_done
         start_server tasks_needed unreachable wait_for_tasks wait_for_workers write_world
     commands: OPTIONS_FILE Options make_folder named_as option parse_options read_options
-        replaced_file run_command without_tensorflow_notices write_options
+        replaced_file run_command saved_options without_tensorflow_notices write_options
     copying: Copies
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
     evaluation: EvaluationWriter confusion_png

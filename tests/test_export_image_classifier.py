@@ -57,6 +57,8 @@ def _run_documented_commands(folder):
         for line in "".join(_blocks("bash")).splitlines():
             arguments = shlex.split(line)
             assert commands[arguments[0]](arguments) == 0
+        exec(compile(_blocks("python")[0], "export.md", "exec"), {})
+        assert os.path.exists("from_python/saved_model.pb")
 
 
 def _run(capsys, *arguments):
@@ -137,7 +139,7 @@ def exported(tmp_path_factory):
     saved = [str(folder) for folder in expected if (folder / "model").exists()]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, "-c", "".join([*_blocks("python"), LOAD]), *saved],
+        [sys.executable, "-c", "".join([*_blocks("python")[1:], LOAD]), *saved],
         check=False,
         capture_output=True,
         text=True,

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import tensorflow.compat.v1 as tf
 
+import eval_image_classifier
+import export_image_classifier
 import train_image_classifier as script
 from model_deploy import training
 from model_deploy.commands import command_line
@@ -390,13 +392,45 @@ def test_bad_flags_have_no_traceback():
     assert (code, out, err) == (2, "", "error: num_clones must be at least 1, got 0\n")
 
 
-def test_help(capsys):
-    """`--help` lists every flag once, under its topic, each topic with a line of its own."""
-    code, out, _ = _main(capsys, "--help")
+@pytest.mark.parametrize(
+    ("main", "flags"),
+    [
+        pytest.param(
+            script.main,
+            "train_dir num_clones precision dataset_name dataset_dir batch_size model_name "
+            "optimizer learning_rate max_number_of_steps checkpoint_path eval_every_n_steps",
+            id="train",
+        ),
+        pytest.param(
+            eval_image_classifier.main,
+            "train_dir checkpoint_path eval_dir num_clones dataset_name dataset_dir "
+            "dataset_split_name batch_size model_name eval_interval_secs",
+            id="eval",
+        ),
+        pytest.param(
+            export_image_classifier.main,
+            "train_dir checkpoint_path output_dir output_file dataset_name dataset_dir model_name "
+            "with_preprocessing image_size num_classes",
+            id="export",
+        ),
+    ],
+)
+def test_help_has_the_flags_of_most_runs(capsys, main, flags):
+    """`--help` lists a dozen flags, and its last line says what lists the others."""
+    assert main(["command", "--help"]) == 0
+    out = capsys.readouterr().out
+    shown = re.findall(r"^  --(?:\[no\])?(\w+)", out, re.MULTILINE)
+    assert shown == [*flags.split(), "config", "help", "helpfull"]
+    assert re.search(r"\n\nThese .* of most runs; --helpfull has all \d+ of them\.\n$", out)
+
+
+def test_helpfull(capsys):
+    """`--helpfull` lists every flag once, under its topic, each topic with a line of its own."""
+    code, out, _ = _main(capsys, "--helpfull")
     assert code == 0
     flags = re.findall(r"^  --(?:\[no\])?(\w+)", out, re.MULTILINE)
     fields = [field.name for field in dataclasses.fields(script.TrainOptions)]
-    assert sorted(flags) == sorted([*fields, "config", "help"])
+    assert sorted(flags) == sorted([*fields, "config", "help", "helpfull"])
     heads = re.findall(r"^([a-z ]+):\n  ([A-Z].+\.)$", out, re.MULTILINE)
     assert [topic for topic, _ in heads] == [topic for topic in TOPICS if topic != "export"]
     topics = dict(re.findall(r"^([a-z ]+):\n(.*?)(?=^\S|\Z)", out, re.MULTILINE | re.DOTALL))

@@ -32,7 +32,9 @@ class FineTuneOptions(Options):
     topic: ClassVar[str] = "checkpoints"
 
     checkpoint_path: str | None = option(
-        None, "checkpoint to start from, or a folder, whose newest it is; default: none"
+        None,
+        "checkpoint to start from, or a folder, whose newest it is; default: none",
+        common=True,
     )
     checkpoint_exclude_scopes: str | None = option(
         None,

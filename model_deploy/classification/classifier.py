@@ -47,11 +47,11 @@ class ClassifierOptions(Options):
 
     topic: ClassVar[str] = "network"
 
-    dataset_name: str = option("digits", "name of the dataset", topic="inputs")
+    dataset_name: str = option("digits", "name of the dataset", topic="inputs", common=True)
     dataset_dir: str | None = option(
-        None, "folder of the dataset's files; digits needs none", topic="inputs"
+        None, "folder of the dataset's files; digits needs none", topic="inputs", common=True
     )
-    model_name: str = option("lenet", "name of the network")
+    model_name: str = option("lenet", "name of the network", common=True)
     labels_offset: int = option(
         0,
         "subtracted from labels: 1 leaves out the background class of ImageNet",

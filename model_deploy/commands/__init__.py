@@ -5,6 +5,7 @@ from model_deploy.commands.command_line import (
     parse_options,
     read_options,
     run_command,
+    saved_options,
     write_options,
 )
 from model_deploy.commands.naming import make_folder, named_as
@@ -22,6 +23,7 @@ __all__ = [
     "read_options",
     "replaced_file",
     "run_command",
+    "saved_options",
     "without_tensorflow_notices",
     "write_options",
 ]

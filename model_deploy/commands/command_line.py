@@ -119,6 +119,7 @@ def parse_options(
     """
     values = flags.FlagValues()
     flags.DEFINE_boolean("help", False, "print this help", values, short_name="h")
+    flags.DEFINE_boolean("helpfull", False, "print the help with all flags", values)
     flags.DEFINE_string("config", None, "YAML file with these options", values)
     define_flags(options_class, values)
     try:
@@ -127,8 +128,8 @@ def parse_options(
         raise ValueError(str(error)) from error
     if rest:
         raise ValueError(f"arguments must be flags such as --train_dir=DIR, got {' '.join(rest)}")
-    if values.help:
-        print(help_text(options_class, text), end="")
+    if values.help or values.helpfull:
+        print(help_text(options_class, text, full=values.helpfull), end="")
         return None
     names = [field.name for field in dataclasses.fields(options_class)]
     given = {name: getattr(values, name) for name in names if values[name].present}
@@ -140,13 +141,8 @@ def parse_options(
         read = read_options(path)
         _check_names(values.config, read, names)
     elif saved_in is not None:
-        folder = getattr(values, saved_in)
-        path = os.path.join(folder, OPTIONS_FILE) if folder else ""
-        if path and file_systems.is_file(path):
-            reused = set(names) - set(options_class.not_reused)
-            with named_as(config=f"{saved_in}/{OPTIONS_FILE}"):
-                saved = read_options(path)
-            read = {name: value for name, value in saved.items() if name in reused}
+        with named_as(config=f"{saved_in}/{OPTIONS_FILE}"):
+            read = saved_options(options_class, getattr(values, saved_in))
     defaults = {name: getattr(values, name) for name in names}
     return options_class(**{**defaults, **read, **given})
 
@@ -189,6 +185,26 @@ def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"config must be a mapping of options, got {type(read).__name__} in {path}"
         )
     return read
+
+
+def saved_options(options_class: type[Any], folder: str | None) -> dict[str, Any]:
+    """What the `options.yaml` in a folder says of another command's options.
+
+    Args:
+      options_class: a subclass of `Options`; lines for fields that it lacks, or that are in its
+        `not_reused`, are left out.
+      folder: of a run; None, as one without the file, for no settings.
+
+    Raises:
+      ValueError: as `read_options`.
+      OSError: if the file cannot be read.
+    """
+    path = os.path.join(folder, OPTIONS_FILE) if folder else ""
+    if not (path and file_systems.is_file(path)):
+        return {}
+    names = {field.name for field in dataclasses.fields(options_class)}
+    reused = names - set(options_class.not_reused)
+    return {name: value for name, value in read_options(path).items() if name in reused}
 
 
 def write_options(options: Options, folder: str | os.PathLike[str]) -> str:

@@ -1,4 +1,4 @@
-"""What `--help` prints: the flags by topic."""
+"""What `--help` and `--helpfull` print: common flags, or all flags, by topic."""
 
 import argparse
 import dataclasses
@@ -30,18 +30,23 @@ _TEXT_COLUMN = 32
 _VALUES = {int: "N", float: "X", str: "TEXT"}
 
 
-def help_text(options_class: type[Options], text: str | None) -> str:
-    """The help of a command: its text, then its flags by topic, each with its default.
+def help_text(options_class: type[Options], text: str | None, *, full: bool = True) -> str:
+    """The help of a command: its text, then flags by topic, each with its default.
 
     Args:
       options_class: the options; each field is a flag, in the topic of `option`, or else in
         that of the class that has it.
       text: what comes first; None for nothing.
+      full: whether to show all flags; else only the common ones, where `short_help` says so.
     """
     width = min(_LARGEST_WIDTH, shutil.get_terminal_size((_LARGEST_WIDTH, 24)).columns)
     formatter = argparse.HelpFormatter("", max_help_position=_TEXT_COLUMN, width=width)
     groups: dict[str, list[argparse.Action]] = {topic: [] for topic in TOPICS}
-    for field in dataclasses.fields(options_class):
+    fields = dataclasses.fields(options_class)
+    shown = fields
+    if options_class.short_help and not full:
+        shown = tuple(field for field in fields if field.metadata["common"])
+    for field in shown:
         groups[_topic_of(options_class, field)].append(_flag(options_class, field))
     groups["other"] += [
         _action(
@@ -51,13 +56,20 @@ def help_text(options_class: type[Options], text: str | None) -> str:
         ),
         _action("--help", "print this help"),
     ]
+    if options_class.short_help:
+        groups["other"].append(_action("--helpfull", "print the help with all flags"))
     for topic, flags in groups.items():
         if flags:
             formatter.start_section(topic)
             formatter.add_text(TOPICS[topic])
             formatter.add_arguments(flags)
             formatter.end_section()
-    return f"{(text or '').rstrip()}\n\n{formatter.format_help()}".lstrip("\n")
+    printed = f"{(text or '').rstrip()}\n\n{formatter.format_help()}".lstrip("\n")
+    if len(shown) < len(fields):
+        printed += (
+            f"\nThese are the flags of most runs; --helpfull has all {len(fields)} of them.\n"
+        )
+    return printed
 
 
 def _topic_of(options_class: type[Options], field: "dataclasses.Field[Any]") -> str:

@@ -36,6 +36,7 @@ def option(
     maximum: float | None = None,
     below: float | None = None,
     topic: str | None = None,
+    common: bool = False,
 ) -> Any:
     """A dataclass field with its help text and its rule.
 
@@ -49,9 +50,11 @@ def option(
       below: the value must be less than this.
       topic: where `--help` lists the flag, one of `help_text.TOPICS`; by default that of the
         class.
+      common: whether most runs need the flag: `--help` then shows it where it shows no others,
+        see `Options.short_help`.
     """
     bounds = {"minimum": minimum, "above": above, "maximum": maximum, "below": below}
-    metadata = {"help": text, "choices": choices, "topic": topic, **bounds}
+    metadata = {"help": text, "choices": choices, "topic": topic, "common": common, **bounds}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -62,6 +65,7 @@ class Options:
     Attributes:
       topic: where `--help` lists the flags that a class defines, one of `help_text.TOPICS`; it is
         not inherited.
+      short_help: whether `--help` shows the common flags alone; `--helpfull` always shows all.
       not_reused: fields that another command's `options.yaml` has under the same name with
         another meaning, see `parse_options`.
 
@@ -70,6 +74,7 @@ class Options:
     """
 
     topic: typing.ClassVar[str] = "run"
+    short_help: typing.ClassVar[bool] = False
     not_reused: typing.ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:

@@ -5,10 +5,11 @@ from typing import ClassVar
 
 from model_deploy import training
 from model_deploy.commands import option
+from model_deploy.image_training.of_run import OfRun
 
 
 @dataclasses.dataclass(frozen=True)
-class EvalOptions(training.ClassifierOptions):
+class EvalOptions(OfRun):
     """All settings of an evaluation of an image classifier; each is a flag of the script.
 
     Raises:
@@ -29,18 +30,22 @@ class EvalOptions(training.ClassifierOptions):
     )
 
     train_dir: str | None = option(
-        None, "folder of a run; its settings stand in for flags", topic="run"
+        None, "folder of a run; its settings stand in for flags", topic="run", common=True
     )
     checkpoint_path: str | None = option(
-        None, "checkpoint, or a folder for its newest one; default: train_dir", topic="run"
+        None,
+        "checkpoint, or a folder for its newest one; default: train_dir",
+        topic="run",
+        common=True,
     )
     eval_dir: str | None = option(
         None,
         "folder for results and TensorBoard events; default: eval_<split> beside the checkpoint",
         topic="run",
+        common=True,
     )
     dataset_split_name: str | None = option(
-        None, "split to evaluate on; default: test, or else validation", topic="inputs"
+        None, "split to evaluate on; default: test, or else validation", topic="inputs", common=True
     )
     eval_image_size: int | None = option(
         None,
@@ -49,7 +54,7 @@ class EvalOptions(training.ClassifierOptions):
         topic="inputs",
     )
     batch_size: int = option(
-        100, "images at a time, divided over the clones", minimum=1, topic="inputs"
+        100, "images at a time, divided over the clones", minimum=1, topic="inputs", common=True
     )
     max_num_batches: int | None = option(
         None, "end after this many batches; default: all", minimum=1
@@ -59,6 +64,7 @@ class EvalOptions(training.ClassifierOptions):
         "clones; default: one for each visible GPU, or 1 on the CPU",
         minimum=1,
         topic="deployment",
+        common=True,
     )
     clone_on_cpu: bool = option(
         False, "put the clones on the CPU; by itself without a GPU", topic="deployment"
@@ -70,6 +76,7 @@ class EvalOptions(training.ClassifierOptions):
         None,
         "seconds between looks for new checkpoints; default: evaluate the newest one and end",
         above=0,
+        common=True,
     )
     eval_timeout_secs: float = option(
         3600.0, "how many seconds to wait for the next checkpoint", minimum=0

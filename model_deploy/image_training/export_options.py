@@ -5,10 +5,11 @@ from typing import ClassVar
 
 from model_deploy import training
 from model_deploy.commands import option
+from model_deploy.image_training.of_run import OfRun
 
 
 @dataclasses.dataclass(frozen=True)
-class ExportOptions(training.ClassifierOptions):
+class ExportOptions(OfRun):
     """All settings of an export of an image classifier; each is a flag of the script.
 
     Raises:
@@ -21,21 +22,28 @@ class ExportOptions(training.ClassifierOptions):
     not_reused: ClassVar[tuple[str, ...]] = ("checkpoint_path", "batch_size")
 
     train_dir: str | None = option(
-        None, "folder of a training run, for its options and its newest checkpoint", topic="run"
+        None,
+        "folder of a training run, for its options and its newest checkpoint",
+        topic="run",
+        common=True,
     )
     checkpoint_path: str | None = option(
         None,
         "checkpoint to export, or a folder, whose newest it is; default: train_dir's",
         topic="run",
+        common=True,
     )
-    output_dir: str | None = option(None, "new folder for a SavedModel", topic="run")
-    output_file: str | None = option(None, "new file for a frozen graph", topic="run")
+    output_dir: str | None = option(None, "new folder for a SavedModel", topic="run", common=True)
+    output_file: str | None = option(None, "new file for a frozen graph", topic="run", common=True)
     write_text_graphdef: bool = option(False, "write the frozen graph as text")
     with_preprocessing: bool = option(
-        False, "take images as in files, 0 to 255 and of any size, and preprocess them"
+        False, "take images as in files, 0 to 255 and of any size, and preprocess them", common=True
     )
     image_size: int | None = option(
-        None, "height and width of the images; default: those of the training", minimum=1
+        None,
+        "height and width of the images; default: those of the training",
+        minimum=1,
+        common=True,
     )
     batch_size: int | None = option(None, "images per request; default: any number", minimum=1)
     dataset_split_name: str = option(
@@ -46,6 +54,7 @@ class ExportOptions(training.ClassifierOptions):
         "classes of the dataset, if its files are not at hand; its images then have three "
         "channels, and the network takes one with --use_grayscale",
         minimum=1,
+        common=True,
     )
     is_video_model: bool = option(False, "the network takes videos; known from --model_name")
     num_frames: int | None = option(None, "frames of each video; default: any number", minimum=1)

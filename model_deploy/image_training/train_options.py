@@ -1,6 +1,7 @@
 """The settings of a training run."""
 
 import dataclasses
+from typing import ClassVar
 
 from model_deploy import inputs, keras, training
 from model_deploy.cluster import ClusterOptions
@@ -27,13 +28,18 @@ class TrainOptions(
       ValueError: as `Options`, and for settings that do not go together.
     """
 
-    train_dir: str = option("/tmp/tfmodel/", "folder for checkpoints and TensorBoard events")
+    short_help: ClassVar[bool] = True
+
+    train_dir: str = option(
+        "/tmp/tfmodel/", "folder for checkpoints and TensorBoard events", common=True
+    )
     dataset_split_name: str = option("train", "split to train on", topic="inputs")
     max_number_of_steps: int | None = option(
         None,
         f"number of the last step; default: that of epoch {DEFAULT_EPOCHS}",
         minimum=1,
         topic="loop",
+        common=True,
     )
     clip_norm: float | None = option(
         None,

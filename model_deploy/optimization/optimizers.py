@@ -41,6 +41,7 @@ class OptimizerOptions(Options):
             "rmsprop",
             "sgd",
         ),
+        common=True,
     )
     adadelta_rho: float = option(0.95, "decay rate of adadelta", minimum=0, maximum=1)
     adagrad_initial_accumulator_value: float = option(

@@ -22,7 +22,7 @@ class LearningRateOptions(Options):
 
     topic: ClassVar[str] = "learning rate"
 
-    learning_rate: float = option(0.01, "learning rate at the start", above=0)
+    learning_rate: float = option(0.01, "learning rate at the start", above=0, common=True)
     learning_rate_decay_type: str = option(
         "exponential",
         "how the learning rate falls",

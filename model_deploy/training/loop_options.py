@@ -37,6 +37,7 @@ class LoopOptions(Options):
         "steps between evaluations while training; default: none",
         minimum=1,
         topic="evaluation",
+        common=True,
     )
     stop_at_metric: float | None = option(
         None, "accuracy of an evaluation while training at which the run ends", topic="evaluation"

@@ -149,11 +149,14 @@ def test_a_bad_command_line(capsys):
 
 
 def test_help(capsys):
-    """`--help` prints the text and the flags, and nothing is called."""
-    assert run_command(["program", "--help"], Sample, fails_with(AssertionError()), "Does it.") == 0
-    printed = capsys.readouterr().out
-    assert printed.startswith("Does it.\n")
-    assert re.search(r"^  --count=N +a count", printed, re.MULTILINE)
+    """`--help` prints the text and the flags, and nothing is called; `--helpfull` the same."""
+    printed = []
+    for flag in ("--help", "--helpfull"):
+        assert run_command(["program", flag], Sample, fails_with(AssertionError()), "Does it.") == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    assert printed[0].startswith("Does it.\n")
+    assert re.search(r"^  --count=N +a count", printed[0], re.MULTILINE)
 
 
 @pytest.mark.slow
