@@ -54,7 +54,7 @@ def test_bad_flags(flag, message, capsys):
 
 def test_help_lists_the_flags_by_topic(capsys):
     """Settings of optimizers and of schedules stand under their topics, each with its help."""
-    assert train_image_classifier.main(["train_image_classifier", "--help"]) == 0
+    assert train_image_classifier.main(["train_image_classifier", "--helpfull"]) == 0
     out = capsys.readouterr().out
     topics = dict(re.findall(r"^([a-z ]+):\n(.*?)(?=^\S|\Z)", out, re.MULTILINE | re.DOTALL))
     for flag in ("optimizer_weight_decay", "no_weight_decay", "lars_coefficient", "adamw_epsilon"):
