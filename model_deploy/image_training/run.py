@@ -49,7 +49,7 @@ def plan(options: TrainOptions) -> Run:
     config = training.deployment_config(options, num_gpus)
     batch_size = training.clone_batch_size(options, config.num_clones)
     dataset = training.get_dataset(options, options.dataset_split_name)
-    batches = way_for(config).clones_in_update * config.accumulate_steps
+    batches = way_for(config).clones_in_update * options.accumulate_steps
     # Checks, before anything is built, that the dataset is large enough for the pipelines.
     inputs.Order(dataset.num_examples, batch_size * config.batches_per_step * config.num_replicas)
     steps_per_epoch = dataset.num_examples // (batch_size * batches)
