@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from model_deploy import slim
 
 if TYPE_CHECKING:
-    from model_deploy.batches import split_batch
     from model_deploy.clone_scopes import current_clone
     from model_deploy.config import DeploymentConfig
     from model_deploy.deployment import (
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
         draw_deployment,
     )
     from model_deploy.gradients import average_gradients
+    from model_deploy.inputs import split_batch
     from model_deploy.parts import Clone
     from model_deploy.randomness import random_by_step
     from model_deploy.training import train
@@ -71,7 +71,7 @@ _MODULES = {
     "draw_deployment": "describing",
     "optimize_clones": "deployment",
     "random_by_step": "randomness",
-    "split_batch": "batches",
+    "split_batch": "inputs",
     "train": "training",
 }
 

@@ -34,7 +34,8 @@ WITH_TENSORS = _table(
     exporting: Serving Signature
     image_training: Networks
     inputs: ArraySource Augmentation EvalBatches Order Preprocessing RecordDataset Texts
-        TrainBatches eval_batches read_idx read_texts register_preprocessing train_batches
+        TrainBatches eval_batches read_idx read_texts register_preprocessing split_batch
+        train_batches
     internals: LayerWatcher NewOp add_loop_inputs add_outputs inline_callable is_reference
         partitioned_variable regularizers replace_input restored_by set_slice_of slice_of
         taking_batch_moments_by uses_weight_decay
@@ -49,7 +50,6 @@ WITH_TENSORS = _table(
     ways: CloneUpdate Training Update gradients_of_clones
     training: train
     model_deploy: Clone DeployedModel average_gradients batches_taken deploy optimize_clones
-        split_batch
     """
 )
 
@@ -105,10 +105,8 @@ WITHOUT_TENSORS = _table(
     processes: JOB_NAMES NO_GPU check_address check_task_id listed share visible_gpus
     settings: AGGREGATE_ON ArithmeticSettings CloneSettings DATA_FORMATS DYNAMIC ElasticSettings
         GpuSettings PRECISIONS PS_STRATEGIES WIRE_PRECISIONS WaySettings check_loss_scale
-    updating: ASSIGNMENTS READS changes_rows changes_variable check_updates_wait gate_op
-        is_assignment note_gate note_replica_counts only_reads ops_after
-        replica_counts split_functions
-        with_functions
+    updating: check_updates_wait gate_op note_gate note_replica_counts ops_after replica_counts
+        split_functions with_functions
     ways: Way way_for
     runs: METRICS_FILE Run differing_options draw_runs find_runs read_metrics runs_table
     image_training: EvalOptions ExportOptions TrainOptions evaluate export train train_task

@@ -11,9 +11,9 @@ import tensorflow.compat.v1 as tf
 from model_deploy import graph_walk, internals, placement
 from model_deploy.deployment import DeployedModel
 from model_deploy.describing.notes import describe_settings
+from model_deploy.op_types import changes_variable
 from model_deploy.parts import noted_parts, parts_by_clone, stages_by_device
 from model_deploy.rewrites import describe_compilation
-from model_deploy.updating import changes_variable
 
 ANY_DEVICE = "(any)"
 _INPUT_TYPES = re.compile(r"Iterator|Dataset|QueueDequeue")

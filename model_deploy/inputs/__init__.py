@@ -17,6 +17,7 @@ from model_deploy.inputs import (  # noqa: F401 - all but one register themselve
 )
 from model_deploy.inputs.archives import extract as extract_archive
 from model_deploy.inputs.augmentation import Augmentation
+from model_deploy.inputs.batches import split_batch
 from model_deploy.inputs.conversion import convert as convert_dataset
 from model_deploy.inputs.corruption import CorruptRecordError
 from model_deploy.inputs.dataset import Dataset, dataset_names, get_dataset, register_dataset
@@ -65,5 +66,6 @@ __all__ = [
     "read_texts",
     "register_dataset",
     "register_preprocessing",
+    "split_batch",
     "train_batches",
 ]

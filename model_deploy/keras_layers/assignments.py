@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 from model_deploy.internals import NewOp
-from model_deploy.updating import ASSIGNMENTS, changes_rows, is_assignment
+from model_deploy.op_types import ASSIGNMENTS, changes_rows, is_assignment
 
 # Name scope of the update ops; `update_after` knows them by it.
 _SCOPE = "layer_updates"

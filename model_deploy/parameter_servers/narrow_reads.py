@@ -8,8 +8,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy import graph_walk, internals, placement
 from model_deploy.collectives import packing
 from model_deploy.config import DeploymentConfig
+from model_deploy.op_types import READS
 from model_deploy.parameter_servers.shared_reads import order_reads, uses_of
-from model_deploy.updating import READS
 
 
 class _Crossing(NamedTuple):

@@ -2,7 +2,7 @@
 
 import re
 
-from model_deploy.updating import changes_variable
+from model_deploy.op_types import changes_variable
 
 # In the order in which they count where several ops of a device run at the same time.
 KINDS = ("computation", "update", "transfer", "input")

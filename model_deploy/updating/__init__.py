@@ -12,19 +12,9 @@ from model_deploy.updating.changes import (
 from model_deploy.updating.conditions import Condition
 from model_deploy.updating.gates import check_updates_wait, gate_op, note_gate
 from model_deploy.updating.loss_scale import LossScale
-from model_deploy.updating.op_types import (
-    ASSIGNMENTS,
-    READS,
-    changes_rows,
-    changes_variable,
-    is_assignment,
-    only_reads,
-)
 from model_deploy.updating.replica_counts import note_replica_counts, replica_counts, shared_out
 
 __all__ = [
-    "ASSIGNMENTS",
-    "READS",
     "Change",
     "ChangeOfParts",
     "Condition",
@@ -32,14 +22,10 @@ __all__ = [
     "PartUpdates",
     "apply_changes",
     "changes_by_parts",
-    "changes_rows",
-    "changes_variable",
     "check_updates_wait",
     "gate_op",
-    "is_assignment",
     "note_gate",
     "note_replica_counts",
-    "only_reads",
     "ops_after",
     "part_updates",
     "replica_counts",

@@ -11,8 +11,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk
 from model_deploy.config import DeploymentConfig
+from model_deploy.op_types import ASSIGNMENTS, is_assignment
 from model_deploy.updating.conditions import may_change_state
-from model_deploy.updating.op_types import ASSIGNMENTS, is_assignment
 
 
 class PartUpdates(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
-from model_deploy.updating.op_types import only_reads
+from model_deploy.op_types import only_reads
 
 
 class Condition:

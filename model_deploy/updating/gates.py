@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk
-from model_deploy.updating.op_types import changes_variable
+from model_deploy.op_types import changes_variable
 
 # The graph's one gate.  Not a string, see `hooks.py`.
 _GATE = ("model_deploy", "gate")
