@@ -14,6 +14,7 @@ from model_deploy.inputs import chunks, decoding, holding, raw, reading, sources
 from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.augmentation import Augmentation
+from model_deploy.inputs.user_records import RecordBatching, RecordDataset
 
 Example = dict[str, Any]
 
@@ -341,14 +342,30 @@ class Batching:
         return result | ({"index": example["index"]} if self.include_index else {})
 
 
-def required_preprocessing(
+def batching_of(
+    dataset: dataset_lib.Dataset | RecordDataset,
+    batch_size: int,
+    *,
+    training: bool,
     preprocessing: preprocessing_lib.Preprocessing | str | None,
-) -> preprocessing_lib.Preprocessing | str:
-    """The preprocessing, which images need.
+    of_images: Mapping[str, Any],
+    **settings: Any,
+) -> Batching | RecordBatching:
+    """How the examples of a dataset, or records of a user's own, become batches.
+
+    Args:
+      dataset: images, or records.
+      batch_size: examples per batch.
+      training: whether it is for training.
+      preprocessing: what images need.
+      of_images: fields that `Batching` alone has.
+      **settings: fields that `Batching` and `RecordBatching` share.
 
     Raises:
-      ValueError: if it is None.
+      ValueError: for images without a preprocessing; as the two classes.
     """
+    if isinstance(dataset, RecordDataset):
+        return RecordBatching(dataset, batch_size, training, **settings)
     if preprocessing is None:
         raise ValueError("preprocessing must be given for a dataset of images, got None")
-    return preprocessing
+    return Batching(dataset, preprocessing, batch_size, training, **of_images, **settings)

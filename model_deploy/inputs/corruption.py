@@ -1,10 +1,14 @@
 """Records that cannot be read: how they are named, and how many are tolerated."""
 
 import threading
+from collections.abc import Callable
+from typing import TypeVar
 
 from absl import logging
 
 from model_deploy.checks import check_at_least
+
+_Example = TypeVar("_Example")
 
 
 class CorruptRecordError(ValueError):
@@ -41,6 +45,31 @@ class Tolerance:
     def skipped(self) -> tuple[str, ...]:
         """What was wrong with each record that was skipped."""
         return tuple(self._skipped.values())
+
+    def first_good(
+        self, read: Callable[[int], _Example], index: int, num_examples: int, *, replace: bool
+    ) -> tuple[_Example, int] | None:
+        """An example and its number; corrupt ones are skipped.
+
+        Args:
+          read: reads the example of a number.
+          index: the number of the example.
+          num_examples: how many there are; the first one follows the last one.
+          replace: whether the next good example takes the place of a corrupt one.
+
+        Returns:
+          None where the example is corrupt and is not replaced, or all are.
+
+        Raises:
+          CorruptRecordError: if one is corrupt, and that is one more than the limit.
+        """
+        for number in range(num_examples if replace else 1):
+            place = (index + number) % num_examples
+            try:
+                return read(place), place
+            except CorruptRecordError as error:
+                self.skip(error)
+        return None
 
     def skip(self, error: CorruptRecordError) -> None:
         """Reports the record and lets it be skipped; does so once for each.

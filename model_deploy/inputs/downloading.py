@@ -5,7 +5,6 @@ is right, where one is known.
 """
 
 import dataclasses
-import hashlib
 import os
 import pathlib
 import re
@@ -182,13 +181,10 @@ def download_file(
             fetch(url, str(part), None)
         except (requests.RequestException, OSError) as error:
             raise ValueError(f"download of {url} must succeed, got {error}") from error
-        with part.open("rb") as file:
-            digest = hashlib.sha256()
-            for block in iter(lambda: file.read(2**20), b""):
-                digest.update(block)
+        digest = pooch.file_hash(str(part), alg="sha256")
         part.replace(path)
     logging.warning(
         "%s: %d bytes from %s, not checked, as no sum of them is known; their SHA-256 is %s",
-        *(path, path.stat().st_size, url, digest.hexdigest()),
+        *(path, path.stat().st_size, url, digest),
     )
     return str(path)

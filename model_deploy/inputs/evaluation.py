@@ -81,22 +81,18 @@ def eval_batches(
     Raises:
       ValueError: for numbers out of their range, and examples that cannot be read.
     """
-    options: batching.Batching | RecordBatching
-    if isinstance(dataset, RecordDataset):
-        options = RecordBatching(
-            dataset, batch_size, False, num_readers=num_readers, include_index=include_index
-        )
-    else:
-        options = batching.Batching(
-            dataset=dataset,
-            preprocessing=batching.required_preprocessing(preprocessing),
-            batch_size=batch_size,
-            training=False,
-            image_size=image_size,
-            options=preprocessing_options or {},
-            num_readers=num_readers,
-            num_preprocessing_threads=num_preprocessing_threads,
-            include_index=include_index,
-        )
+    options = batching.batching_of(
+        dataset,
+        batch_size,
+        training=False,
+        preprocessing=preprocessing,
+        of_images={
+            "image_size": image_size,
+            "options": preprocessing_options or {},
+            "num_preprocessing_threads": num_preprocessing_threads,
+        },
+        num_readers=num_readers,
+        include_index=include_index,
+    )
     with tf.compat.v1.name_scope(name):
         return EvalBatches(options)

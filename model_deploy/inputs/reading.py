@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from model_deploy.inputs import decoding
-from model_deploy.inputs.corruption import CorruptRecordError
 from model_deploy.inputs.sources import EncodedSource
 
 
@@ -60,16 +59,15 @@ class Reader:
           CorruptRecordError: if a record is corrupt, and one more than is tolerated.
           ValueError: if all records are corrupt.
         """
-        for number in range(self.num_examples if self.replace else 1):
-            place = (int(index) + number) % self.num_examples
-            try:
-                image, label = decoding.read_image(
-                    self.source, place, self.decode, self.shape, seed
-                )
-            except CorruptRecordError as error:
-                self.source.tolerance.skip(error)
-            else:
-                return image, np.int64(label), np.int64(place), np.bool_(True)
+        found = self.source.tolerance.first_good(
+            lambda place: decoding.read_image(self.source, place, self.decode, self.shape, seed),
+            int(index),
+            self.num_examples,
+            replace=self.replace,
+        )
+        if found is not None:
+            (image, label), place = found
+            return image, np.int64(label), np.int64(place), np.bool_(True)
         if self.replace:
             raise ValueError(
                 f"dataset must have a good record, got {self.num_examples} corrupt ones"

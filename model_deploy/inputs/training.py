@@ -212,39 +212,27 @@ def train_batches(
         raise ValueError("position must be the global step with global_clones, got None")
     order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle, shuffle_block)
     check_at_least("num_epochs", num_epochs, 1)
-    options: batching.Batching | RecordBatching
     if augmentation.mixes and shard.global_batch_size == 1:
         raise ValueError("global batch must be at least 2 examples for mixup and cutmix, got 1")
-    if isinstance(dataset, RecordDataset):
-        if augmentation != Augmentation():
-            raise ValueError(
-                f"augmentation must be None for records of your own, got {augmentation}"
-            )
-        options = RecordBatching(
-            dataset,
-            batch_size,
-            training=True,
-            seed=seed,
-            num_readers=num_readers,
-            include_index=include_index,
-            in_windows=order.steps_per_window > 1,
-        )
-    else:
-        options = batching.Batching(
-            dataset=dataset,
-            preprocessing=batching.required_preprocessing(preprocessing),
-            batch_size=batch_size,
-            training=True,
-            image_size=image_size,
-            options=preprocessing_options or {},
-            seed=seed,
-            num_readers=num_readers,
-            num_preprocessing_threads=num_preprocessing_threads,
-            include_index=include_index,
-            in_windows=order.steps_per_window > 1,
-            fast_decode=fast_decode,
-            augmentation=augmentation,
-        )
+    if isinstance(dataset, RecordDataset) and augmentation != Augmentation():
+        raise ValueError(f"augmentation must be None for records of your own, got {augmentation}")
+    options = batching.batching_of(
+        dataset,
+        batch_size,
+        training=True,
+        preprocessing=preprocessing,
+        of_images={
+            "image_size": image_size,
+            "options": preprocessing_options or {},
+            "num_preprocessing_threads": num_preprocessing_threads,
+            "fast_decode": fast_decode,
+            "augmentation": augmentation,
+        },
+        seed=seed,
+        num_readers=num_readers,
+        include_index=include_index,
+        in_windows=order.steps_per_window > 1,
+    )
     with (
         tf.compat.v1.device(inputs_device),
         tf.compat.v1.device(variables_device),

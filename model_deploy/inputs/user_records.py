@@ -11,7 +11,7 @@ import tensorflow as tf
 from model_deploy import file_systems
 from model_deploy.checks import check_at_least
 from model_deploy.inputs import chunks, holding, records, sources, tfrecords
-from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.corruption import Tolerance
 
 _RECORDS_AT_ONCE = 32
 
@@ -69,12 +69,9 @@ class RecordDataset:
           CorruptRecordError: if it is corrupt, and one more than is tolerated.
           ValueError: if all records are corrupt.
         """
-        for number in range(self.num_examples if replace else 1):
-            place = (index + number) % self.num_examples
-            try:
-                return self._read(place), place
-            except CorruptRecordError as error:
-                self.tolerance.skip(error)
+        found = self.tolerance.first_good(self._read, index, self.num_examples, replace=replace)
+        if found is not None:
+            return found
         if replace:
             raise ValueError(f"paths must have a good record, got {self.num_examples} corrupt ones")
         return b"", -1

@@ -1,11 +1,9 @@
 """`training.png`: loss, learning rate, rate and accuracy of a run over its steps."""
 
 import os
-from collections.abc import Sequence
-from typing import Any
 
 from model_deploy.commands import replaced_file
-from model_deploy.runs import read_metrics
+from model_deploy.runs import Run, read_metrics
 
 PLOT_FILE = "training.png"
 # (key in metrics.jsonl, label of the axis)
@@ -27,8 +25,8 @@ def plot_training(train_dir: str | os.PathLike[str], unit: str = "images") -> st
     Returns:
       The path, or None if there is nothing to draw yet.
     """
-    records = read_metrics(train_dir)
-    panels = [(key, label, points) for key, label in _PANELS if (points := _points(records, key))]
+    run = Run(os.fspath(train_dir), metrics=read_metrics(train_dir))
+    panels = [(key, label, points) for key, label in _PANELS if (points := run.points(key))]
     if not panels:
         return None
     # Only here, since it takes half a second; no window and no state of pyplot.
@@ -50,9 +48,3 @@ def plot_training(train_dir: str | os.PathLike[str], unit: str = "images") -> st
     with replaced_file(path, "wb") as file:
         figure.savefig(file, format="png", dpi=110)
     return path
-
-
-def _points(records: Sequence[dict[str, Any]], key: str) -> list[tuple[int, float]]:
-    """`(step, value)` in the order of steps; of several values for a step the last one."""
-    found = {each["step"]: each[key] for each in records if isinstance(each.get(key), float)}
-    return sorted(found.items())
