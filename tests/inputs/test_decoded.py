@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from model_deploy import inputs
-from model_deploy.inputs import kept_files, memory
+from model_deploy.inputs.files import kept_files
+from model_deploy.inputs.reading import memory
 from tests.inputs import files
 
 pytestmark = pytest.mark.one_mode

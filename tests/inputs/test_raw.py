@@ -7,8 +7,9 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import inputs, slim
-from model_deploy.inputs import decoding, raw, records, tfrecords
-from model_deploy.inputs.corruption import Tolerance
+from model_deploy.inputs.files import raw, records, tfrecords
+from model_deploy.inputs.files.corruption import Tolerance
+from model_deploy.inputs.reading import decoding
 from tests.inputs import files, sessions
 
 pytestmark = pytest.mark.one_mode

@@ -7,8 +7,9 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import inputs
-from model_deploy.inputs import checksums, sources, tfrecords
-from model_deploy.inputs.corruption import Tolerance
+from model_deploy.inputs.files import checksums, tfrecords
+from model_deploy.inputs.files.corruption import Tolerance
+from model_deploy.inputs.reading import sources
 from tests.inputs import files, sessions
 
 pytestmark = pytest.mark.one_mode

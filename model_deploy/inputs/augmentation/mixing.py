@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from model_deploy.inputs.augmentation import boxes
-from model_deploy.inputs.randomness import salted, uniform_per_image
+from model_deploy.inputs.order.randomness import salted, uniform_per_image
 
 _SALT = 0x4D495845
 _BISECTIONS = 24  # as many bits as a float32 has

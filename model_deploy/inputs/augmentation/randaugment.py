@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from model_deploy.inputs.augmentation.operations import OPERATIONS, rounded
-from model_deploy.inputs.randomness import salted, uniform_per_image
+from model_deploy.inputs.order.randomness import salted, uniform_per_image
 
 LARGEST_MAGNITUDE = 10
 _SALT = 0x52414E44

@@ -11,8 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from model_deploy.inputs.order.randomness import uniform_per_image
 from model_deploy.inputs.preprocessing import families, images
-from model_deploy.inputs.randomness import uniform_per_image
 
 CENTRAL_FRACTION = 0.875
 _METHODS = ("bilinear", "nearest", "bicubic", "area")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from model_deploy.inputs import sources
+from model_deploy.inputs.reading import sources
 
 _MAX_BYTES = 2**22
 _REMOTE_READERS = 16

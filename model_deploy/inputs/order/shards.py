@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from model_deploy.checks import check_at_least
-from model_deploy.inputs.order import Order
+from model_deploy.inputs.order.epochs import Order
 
 _ENDLESS = 2**62
 

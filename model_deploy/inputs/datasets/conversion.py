@@ -20,8 +20,10 @@ from tqdm import tqdm
 
 from model_deploy import file_systems
 from model_deploy.commands import make_folder, replaced_file
-from model_deploy.inputs import chunks, preparation, slim_files, tfrecords
-from model_deploy.inputs import dataset as dataset_lib
+from model_deploy.inputs.datasets import dataset as dataset_lib
+from model_deploy.inputs.datasets import preparation
+from model_deploy.inputs.files import slim_files, tfrecords
+from model_deploy.inputs.reading import chunks
 
 _AHEAD = 64  # records that are made before their turn
 _EITHER_HEADER = 47  # for zlib: that of GZIP or of ZLIB, whichever is there

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from absl import logging
 
 from model_deploy.commands import make_folder
-from model_deploy.inputs import archives
+from model_deploy.inputs.files import archives
 
 _MNIST = "https://storage.googleapis.com/cvdf-datasets/mnist/"
 _FLOWERS = "https://storage.googleapis.com/download.tensorflow.org/example_images/"

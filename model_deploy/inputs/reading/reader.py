@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from model_deploy.inputs import decoding
-from model_deploy.inputs.sources import EncodedSource
+from model_deploy.inputs.reading import decoding
+from model_deploy.inputs.reading.sources import EncodedSource
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,8 @@ import os
 import numpy as np
 
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import dataset, sources
+from model_deploy.inputs.datasets import dataset
+from model_deploy.inputs.reading import sources
 
 _SPLIT_SEEDS = {"train": 0, "test": 1}
 

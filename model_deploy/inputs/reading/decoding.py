@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from model_deploy.inputs import raw
-from model_deploy.inputs.sources import EncodedSource
+from model_deploy.inputs.files import raw
+from model_deploy.inputs.reading.sources import EncodedSource
 
 tf1 = tf.compat.v1
 

@@ -18,17 +18,10 @@ from google.protobuf.message import DecodeError
 
 from model_deploy import file_systems
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import (
-    dataset,
-    decoded,
-    memory,
-    raw,
-    records,
-    slim_files,
-    sources,
-    tfrecords,
-)
-from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.datasets import dataset
+from model_deploy.inputs.files import raw, records, slim_files, tfrecords
+from model_deploy.inputs.files.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.reading import decoded, memory, sources
 
 
 class RecordSource:

@@ -7,7 +7,7 @@ from typing import Any
 
 from model_deploy import file_systems
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import sources
+from model_deploy.inputs.reading import sources
 
 Builder = Callable[..., "Dataset"]
 

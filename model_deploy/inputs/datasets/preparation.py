@@ -11,9 +11,9 @@ import numpy as np
 import tensorflow as tf
 
 from model_deploy.checks import check_whole
-from model_deploy.inputs import dataset as dataset_lib
-from model_deploy.inputs import decoding, sources
-from model_deploy.inputs import raw as raw_lib
+from model_deploy.inputs.datasets import dataset as dataset_lib
+from model_deploy.inputs.files import raw as raw_lib
+from model_deploy.inputs.reading import decoding, sources
 
 tf1 = tf.compat.v1
 

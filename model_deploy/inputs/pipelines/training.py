@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import batching, chunks, holding, staging, waiting
-from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.augmentation import Augmentation, Mixing
-from model_deploy.inputs.order import Order
-from model_deploy.inputs.shards import Shard, example_numbers
-from model_deploy.inputs.user_records import RecordBatching, RecordDataset
+from model_deploy.inputs.datasets import dataset as dataset_lib
+from model_deploy.inputs.order.epochs import Order
+from model_deploy.inputs.order.shards import Shard, example_numbers
+from model_deploy.inputs.pipelines import batching, holding, staging, waiting
+from model_deploy.inputs.pipelines.user_records import RecordBatching, RecordDataset
+from model_deploy.inputs.reading import chunks
 from model_deploy.updating import note_replica_counts
 
 

@@ -19,10 +19,10 @@ import numpy as np
 from tqdm import tqdm
 
 from model_deploy import file_systems
-from model_deploy.inputs import kept_files
-from model_deploy.inputs.checksums import masked_crc32c
-from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
-from model_deploy.inputs.records import FOOTER, HEADER, RecordFile
+from model_deploy.inputs.files import kept_files
+from model_deploy.inputs.files.checksums import masked_crc32c
+from model_deploy.inputs.files.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.files.records import FOOTER, HEADER, RecordFile
 
 _MAGIC = b"records1"
 # Magic, size and time of the file, number of records, checksum of their lengths.

@@ -10,8 +10,8 @@ import tensorflow as tf
 from absl import logging
 
 from model_deploy import file_systems
-from model_deploy.inputs import dataset
-from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.datasets import dataset
+from model_deploy.inputs.files.corruption import CorruptRecordError, Tolerance
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
 _SPLITS = ("train", "test")

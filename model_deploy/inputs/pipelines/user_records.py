@@ -10,8 +10,10 @@ import tensorflow as tf
 
 from model_deploy import file_systems
 from model_deploy.checks import check_at_least
-from model_deploy.inputs import chunks, holding, records, sources, tfrecords
-from model_deploy.inputs.corruption import Tolerance
+from model_deploy.inputs.files import records, tfrecords
+from model_deploy.inputs.files.corruption import Tolerance
+from model_deploy.inputs.pipelines import holding
+from model_deploy.inputs.reading import chunks, sources
 
 _RECORDS_AT_ONCE = 32
 

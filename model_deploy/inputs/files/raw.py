@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from model_deploy.inputs.records import RecordFile
+from model_deploy.inputs.files.records import RecordFile
 
 FORMAT = "raw"
 CHANNELS = (1, 3)

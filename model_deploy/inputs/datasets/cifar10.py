@@ -10,8 +10,9 @@ import os
 import numpy as np
 
 from model_deploy import file_systems
-from model_deploy.inputs import dataset, slim_records, sources
-from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.datasets import dataset, slim_records
+from model_deploy.inputs.files.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.reading import sources
 
 _CLASS_NAMES = (
     *("airplane", "automobile", "bird", "cat", "deer"),

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from model_deploy import file_systems
-from model_deploy.inputs import dataset, slim_records, sources
-from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.datasets import dataset, slim_records
+from model_deploy.inputs.files.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.reading import sources
 
 _SHAPE = (28, 28, 1)
 _PREFIXES = {"train": "train", "test": "t10k"}

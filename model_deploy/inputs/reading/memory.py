@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model_deploy.inputs import decoding, raw
-from model_deploy.inputs.corruption import CorruptRecordError
-from model_deploy.inputs.sources import EncodedSource
+from model_deploy.inputs.files import raw
+from model_deploy.inputs.files.corruption import CorruptRecordError
+from model_deploy.inputs.reading import decoding
+from model_deploy.inputs.reading.sources import EncodedSource
 
 MAX_BYTES = 2**30
 _DECODED_AT_ONCE = 512

@@ -5,10 +5,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from model_deploy.inputs import batching
-from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
-from model_deploy.inputs.user_records import RecordBatching, RecordDataset
+from model_deploy.inputs.datasets import dataset as dataset_lib
+from model_deploy.inputs.pipelines import batching
+from model_deploy.inputs.pipelines.user_records import RecordBatching, RecordDataset
 
 
 @tf.autograph.experimental.do_not_convert

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from model_deploy import file_systems
-from model_deploy.inputs import kept_files
+from model_deploy.inputs.files import kept_files
 
 SMALL_BYTES = 2**23  # of images: to decode these takes no longer than to look for a file
 _VERSION = 1

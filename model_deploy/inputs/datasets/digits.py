@@ -16,7 +16,8 @@ import pathlib
 
 import numpy as np
 
-from model_deploy.inputs import dataset, sources
+from model_deploy.inputs.datasets import dataset
+from model_deploy.inputs.reading import sources
 
 NUM_TRAIN = 1437
 _IMAGE_SIZE = 28

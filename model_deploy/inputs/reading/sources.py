@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.files.corruption import CorruptRecordError, Tolerance
 
 
 class ArraySource:

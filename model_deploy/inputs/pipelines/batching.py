@@ -10,11 +10,14 @@ import tensorflow as tf
 
 from model_deploy.checks import check_at_least
 from model_deploy.commands import named_as
-from model_deploy.inputs import chunks, decoding, holding, raw, reading, sources
-from model_deploy.inputs import dataset as dataset_lib
 from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.augmentation import Augmentation
-from model_deploy.inputs.user_records import RecordBatching, RecordDataset
+from model_deploy.inputs.datasets import dataset as dataset_lib
+from model_deploy.inputs.files import raw
+from model_deploy.inputs.pipelines import holding
+from model_deploy.inputs.pipelines.user_records import RecordBatching, RecordDataset
+from model_deploy.inputs.reading import chunks, decoding, sources
+from model_deploy.inputs.reading.reader import Reader
 
 Example = dict[str, Any]
 
@@ -254,7 +257,7 @@ class Batching:
         """A function from numbers and the number of parallel calls to decoded examples."""
         channels = self.dataset.image_shape[-1] or 0
         shape = (None, None, channels or None) if self._crop else self.dataset.image_shape
-        reader = reading.Reader(
+        reader = Reader(
             source=source,
             num_examples=self.dataset.num_examples,
             shape=(None, None, None) if self._crop else self.dataset.image_shape,

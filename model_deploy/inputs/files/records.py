@@ -15,8 +15,8 @@ import numpy as np
 import tensorflow as tf
 
 from model_deploy import file_systems
-from model_deploy.inputs.checksums import masked_crc32c
-from model_deploy.inputs.corruption import CorruptRecordError
+from model_deploy.inputs.files.checksums import masked_crc32c
+from model_deploy.inputs.files.corruption import CorruptRecordError
 
 HEADER = struct.Struct("<QI")
 FOOTER = struct.Struct("<I")

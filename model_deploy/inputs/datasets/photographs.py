@@ -3,7 +3,8 @@
 import os
 
 from model_deploy import file_systems
-from model_deploy.inputs import dataset, folder, slim_files, slim_records
+from model_deploy.inputs.datasets import dataset, folder, slim_records
+from model_deploy.inputs.files import slim_files
 
 _SPLITS = ("train", "validation")
 _FLOWERS = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
