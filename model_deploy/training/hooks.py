@@ -8,11 +8,11 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
-from model_deploy.training.board import Board
-from model_deploy.training.metrics import MetricsLog
-from model_deploy.training.plots import plot_training
-from model_deploy.training.progress import Progress
-from model_deploy.training.step import StepContext, StepReport
+from model_deploy.training.shown.board import Board
+from model_deploy.training.shown.metrics import MetricsLog
+from model_deploy.training.shown.plots import plot_training
+from model_deploy.training.shown.progress import Progress
+from model_deploy.training.steps.report import StepContext, StepReport
 from model_deploy.training.timing import Every
 
 # Seconds between two drawings of training.png, each of which takes a third of a second.

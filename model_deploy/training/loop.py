@@ -20,14 +20,14 @@ from model_deploy.cluster import Cluster
 from model_deploy.commands import replaced_file
 from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import session_hooks
-from model_deploy.training.joining import Place, started
 from model_deploy.training.loop_options import LoopOptions
-from model_deploy.training.numerics import NumericChecks
 from model_deploy.training.recovery import run_in_sessions
-from model_deploy.training.replicas import Replicas
+from model_deploy.training.replicas.joining import Place, started
+from model_deploy.training.replicas.replicas import Replicas
 from model_deploy.training.run import Run, TrainResult
 from model_deploy.training.session import SessionOpener, Start
-from model_deploy.training.step import clone_report_ops, report_op
+from model_deploy.training.steps.numerics import NumericChecks
+from model_deploy.training.steps.report import clone_report_ops, report_op
 from model_deploy.training.stopping import StopSignals
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.training.replicas import Replicas, StepWatch, say
+from model_deploy.training.replicas.replicas import Replicas, StepWatch, say
+from model_deploy.training.replicas.stalls import StallWatch
 from model_deploy.training.run import Run, TrainResult
 from model_deploy.training.session import SessionOpener
-from model_deploy.training.stalls import StallWatch
 from model_deploy.training.stopping import StopSignals
 
 # Sessions that may fail one after the other without a step in between: a parameter server

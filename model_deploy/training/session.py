@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import CheckpointWriter
 from model_deploy.cluster import close_session, run_unless_refused
-from model_deploy.training.shared_variables import SharedVariables
+from model_deploy.training.replicas.shared_variables import SharedVariables
 
 # Seconds between two looks at whether the chief has initialized the variables.
 _POLL_SECS = 0.2

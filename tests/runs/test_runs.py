@@ -19,7 +19,7 @@ from model_deploy.runs import (
     runs_table,
 )
 from model_deploy.runs import __main__ as command
-from model_deploy.training import metrics as training_metrics
+from model_deploy.training.shown import metrics as training_metrics
 
 ROOT = Path(__file__).parents[2]
 TRAINING = (ROOT / "docs" / "training.md").read_text()

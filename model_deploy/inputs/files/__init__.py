@@ -1,1 +1,1 @@
-"""Files of datasets: downloads, archives, TFRecords with random access, records that are corrupt."""
+"""Files of datasets: downloads, archives, TFRecords with random access, corrupt records."""

@@ -9,8 +9,13 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import run_unless_refused
-from model_deploy.training.step import StepContext, StepReport, checked_report, read_report
-from model_deploy.training.step_runner import HookCalls
+from model_deploy.training.steps.report import (
+    StepContext,
+    StepReport,
+    checked_report,
+    read_report,
+)
+from model_deploy.training.steps.runner import HookCalls
 
 
 class _Made(NamedTuple):

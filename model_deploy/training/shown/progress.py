@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from model_deploy.training.step import StepReport
+from model_deploy.training.steps.report import StepReport
 
 
 class Progress:

@@ -14,12 +14,12 @@ from model_deploy.checkpoints import is_lost_connection
 from model_deploy.cluster import Cluster, Task, names_of, unreachable
 from model_deploy.deployment import DeployedModel
 from model_deploy.parameter_servers import noted_fence, repeats_steps
-from model_deploy.training.shared_variables import (
+from model_deploy.training.replicas.shared_variables import (
     SharedVariables,
     VariablesOfWorld,
     check_are_shared,
 )
-from model_deploy.training.stalls import REPORT_SECS, StallWatch
+from model_deploy.training.replicas.stalls import REPORT_SECS, StallWatch
 from model_deploy.training.stopping import StopSignals
 
 # Seconds that a worker that is gone has to come back at the end of a run.

@@ -11,7 +11,7 @@ from model_deploy import cluster as cluster_lib
 from model_deploy import deployment
 from model_deploy.cluster import WORLD_FILE, Cluster, ClusterOptions
 from model_deploy.config import DeploymentConfig
-from model_deploy.training.replicas import StepWatch, say
+from model_deploy.training.replicas.replicas import StepWatch, say
 
 _START_TIMEOUT = 300.0
 

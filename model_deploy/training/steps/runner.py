@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import run_until_closed
-from model_deploy.training.step import StepContext, StepReport, checked_report
-from model_deploy.training.step_call import StepCall
+from model_deploy.training.steps.call import StepCall
+from model_deploy.training.steps.report import StepContext, StepReport, checked_report
 
 
 class HookCalls:

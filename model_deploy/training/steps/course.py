@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import is_refusal, run_unless_refused
-from model_deploy.training.clone_threads import CloneThreads
-from model_deploy.training.step import StepReport
-from model_deploy.training.step_runner import StepRunner
+from model_deploy.training.steps.clone_threads import CloneThreads
+from model_deploy.training.steps.report import StepReport
+from model_deploy.training.steps.runner import StepRunner
 from model_deploy.training.stopping import StopSignals
 
 
