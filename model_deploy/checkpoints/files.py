@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -207,5 +207,10 @@ def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:
             wrong.append(f"{name} is missing")
         elif shapes[name] != shape:
             wrong.append(f"{name} has shape {shapes[name]}, not {shape}")
-    more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-    return ", ".join(wrong[:_SHOWN]) + more
+    return few(wrong)
+
+
+def few(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -13,11 +13,15 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals, slim
-from model_deploy.checkpoints.files import checkpoint_to_resume, is_checkpoint, newest_checkpoint
+from model_deploy.checkpoints.files import (
+    checkpoint_to_resume,
+    few,
+    is_checkpoint,
+    newest_checkpoint,
+)
 from model_deploy.commands import Options, option
 
 RESTORED, SKIPPED, MISSING, MIS_SHAPED = "restored", "skipped", "missing", "mis-shaped"
-_SHOWN = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,12 +242,6 @@ def split_scopes(field: str, text: str | None) -> tuple[str, ...]:
     if not all(scopes):
         raise ValueError(f"{field} must be scopes with commas between, got {text!r}")
     return scopes
-
-
-def few(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 def excluded_names(options: FineTuneOptions, names: Iterable[str]) -> set[str]:

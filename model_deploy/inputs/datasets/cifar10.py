@@ -42,7 +42,7 @@ def cifar10(
       CorruptRecordError: if more records are corrupt than may be skipped.
     """
     splits = tuple(_FILES)
-    dataset.checked_split("cifar10", split, splits)
+    dataset.check_split("cifar10", split, splits)
     folder = dataset.required_folder("cifar10", data_dir)
     if file_systems.is_folder(os.path.join(folder, _SUBFOLDER)):
         folder = os.path.join(folder, _SUBFOLDER)

@@ -43,11 +43,7 @@ class Dataset:
     source: sources.Source = dataclasses.field(repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.split not in self.splits:
-            raise ValueError(
-                f"split of dataset {self.name!r} must be one of {', '.join(self.splits)}, "
-                f"got {self.split!r}"
-            )
+        check_split(self.name, self.split, self.splits)
         check_at_least(f"num_examples of dataset {self.name!r}", self.num_examples, 1)
         if len(self.class_names) != self.num_classes:
             raise ValueError(
@@ -124,14 +120,13 @@ def required_folder(name: str, data_dir: str | os.PathLike[str] | None) -> str:
     return folder
 
 
-def checked_split(name: str, split: str, splits: tuple[str, ...]) -> str:
-    """Returns `split`, before any file is looked for.
+def check_split(name: str, split: str, splits: tuple[str, ...]) -> None:
+    """Checks the split of a dataset, before any file is looked for.
 
     Raises:
-      ValueError: if it is not one of `splits`.
+      ValueError: if `split` is not one of `splits`.
     """
     if split not in splits:
         raise ValueError(
             f"split of dataset {name!r} must be one of {', '.join(splits)}, got {split!r}"
         )
-    return split

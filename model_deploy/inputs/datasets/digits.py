@@ -34,7 +34,7 @@ def digits(
     """1,437 train and 360 test images, uint8 [28, 28, 1], of the digits 0 to 9."""
     del data_dir, skip_corrupt_records  # scikit-learn carries the images
     splits = ("train", "test")
-    dataset.checked_split("digits", split, splits)
+    dataset.check_split("digits", split, splits)
     return dataset.Dataset(
         name="digits",
         split=split,

@@ -106,7 +106,7 @@ def folder_dataset(
     Raises:
       ValueError: as `folder`.
     """
-    dataset.checked_split(name, split, splits)
+    dataset.check_split(name, split, splits)
     if not 0 <= test_percent <= 100:
         raise ValueError(f"test_percent must be from 0 to 100, got {test_percent}")
     root = dataset.required_folder(name, data_dir)

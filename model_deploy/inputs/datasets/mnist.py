@@ -58,7 +58,7 @@ def _build(
       CorruptRecordError: if more records are corrupt than may be skipped.
     """
     splits = tuple(_PREFIXES)
-    dataset.checked_split(name, split, splits)
+    dataset.check_split(name, split, splits)
     folder = dataset.required_folder(name, data_dir)
     class_names = _CLASS_NAMES[name]
     image_path = _find(folder, f"{_PREFIXES[split]}-images-idx3-ubyte")

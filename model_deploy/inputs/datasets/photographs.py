@@ -26,7 +26,7 @@ def flowers(
       ValueError: if files are missing.
       CorruptRecordError: if more files are truncated than may be skipped.
     """
-    dataset.checked_split("flowers", split, _SPLITS)
+    dataset.check_split("flowers", split, _SPLITS)
     root = dataset.required_folder("flowers", data_dir)
     photographs = os.path.join(root, _FLOWER_FOLDER)
     if file_systems.is_folder(photographs):

@@ -221,7 +221,7 @@ def slim_dataset(
       ValueError: if files are missing, unreadable or hold no record.
       CorruptRecordError: if more records are corrupt than may be skipped.
     """
-    dataset.checked_split(name, split, splits)
+    dataset.check_split(name, split, splits)
     folder = dataset.required_folder(name, data_dir)
     tolerance = Tolerance(skip_corrupt_records)
     paths = slim_files.find_shards(folder, name, split)

@@ -33,7 +33,7 @@ def synthetic(
     """
     del data_dir, skip_corrupt_records  # there are no files
     splits = tuple(_SPLIT_SEEDS)
-    dataset.checked_split("synthetic", split, splits)
+    dataset.check_split("synthetic", split, splits)
     sizes = {"image_size": image_size, "channels": channels}
     sizes |= {"num_classes": num_classes, "num_examples": num_examples}
     for name, size in sizes.items():
