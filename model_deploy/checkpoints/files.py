@@ -81,7 +81,7 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
 
 
 def resume_under_way(train_dir: str, resume: str) -> str:
-    """What `resume` is where a run that has begun with it goes on: from its own newest checkpoint.
+    """The `resume` with which a run that has begun goes on: from its own newest checkpoint.
 
     Args:
       train_dir: the folder of the run.

@@ -83,7 +83,7 @@ class VariableRow(NamedTuple):
 def restore_fn(
     options: FineTuneOptions, show: Callable[[str], object] = print
 ) -> Callable[[Any], None] | None:
-    """What restores the model in the default graph, for `train(init_fn=...)`.
+    """A function that restores the model in the default graph, for `train(init_fn=...)`.
 
     Args:
       options: the settings.
@@ -245,7 +245,7 @@ def split_scopes(field: str, text: str | None) -> tuple[str, ...]:
 
 
 def excluded_names(options: FineTuneOptions, names: Iterable[str]) -> set[str]:
-    """Those of the names that are in `checkpoint_exclude_scopes`.
+    """The names that `checkpoint_exclude_scopes` holds.
 
     Raises:
       ValueError: if one of the scopes holds none.

@@ -77,7 +77,7 @@ class KeptOnServers:
         self._place: Place | None = None
 
     def prepare(self, world: World, config: DeploymentConfig) -> None:
-        """The global step, where it belongs, and what lets only this world's chief update it."""
+        """Makes the global step, and the fence that lets only this world's chief update it."""
         servers = self.servers.ps
         fence = Fence(world.generation, f"{servers[0].device}/device:CPU:0", len(servers))
         note_fence(fence)
@@ -85,7 +85,7 @@ class KeptOnServers:
             tf.train.get_or_create_global_step()
 
     def place(self, config: DeploymentConfig, cluster: Cluster) -> Place:
-        """With the one server of this process."""
+        """The place of this worker in a world, with the one server of this process."""
         if self._place is None:
             self._place = join(config, self.servers)
         return self._place._replace(cluster=cluster)
@@ -144,5 +144,5 @@ def servers_of(environ: Mapping[str, str]) -> Cluster | None:
 
 
 def kept_on(servers: Cluster | None) -> Kept:
-    """What a worker keeps, whose variables are on those servers, or with None in its memory."""
+    """The object that keeps a worker's variables: on the parameter servers, or in its memory."""
     return KeptInMemory() if servers is None else KeptOnServers(servers)

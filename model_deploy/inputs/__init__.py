@@ -26,7 +26,7 @@ from model_deploy.inputs.datasets.dataset import (
 from model_deploy.inputs.datasets.mnist import read_idx
 from model_deploy.inputs.datasets.texts import Corpus, Texts, read_texts
 from model_deploy.inputs.files.archives import extract as extract_archive
-from model_deploy.inputs.files.corruption import CorruptRecordError
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError
 from model_deploy.inputs.files.downloading import download_dataset, download_file
 from model_deploy.inputs.order.epochs import Order
 from model_deploy.inputs.pipelines.evaluation import EvalBatches, eval_batches

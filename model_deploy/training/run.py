@@ -17,7 +17,7 @@ from model_deploy.training.shown.plots import plot_training
 from model_deploy.training.shown.progress import Progress
 from model_deploy.training.steps.clone_threads import CloneThreads
 from model_deploy.training.steps.course import Course, Stretch
-from model_deploy.training.steps.numerics import NumericChecks
+from model_deploy.training.steps.numeric_checks import NumericChecks
 from model_deploy.training.steps.report import NonFiniteLoss, StepReport, describe_loss
 from model_deploy.training.steps.runner import StepRunner
 from model_deploy.training.stopping import StopSignals
@@ -37,8 +37,8 @@ class TrainResult(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
-    """What `train` was asked for.
+class TrainingRun:
+    """A run, as `train` was asked for it, apart from its session.
 
     Attributes:
       options: the settings.
@@ -132,7 +132,7 @@ class Run:
                 return
 
     def _stretches(self) -> Iterator[Stretch]:
-        """What there is to do, in order.
+        """The stretches of steps that are left to be made, in order.
 
         Where others make steps on their own, the chief makes the last few steps alone, so
         that the run ends at exactly `max_steps`.

@@ -150,7 +150,7 @@ class SessionOpener:
         return session
 
     def _save_first(self, shared: SharedVariables, session: Any) -> None:
-        """Saves values that are in no checkpoint, where the run may have to go back to them."""
+        """Saves the first values where the run may go back to them and has no checkpoint."""
         writer = self._start.writer
         if shared.goes_back and writer is not None and writer.newest is None:
             writer.save(session, int(session.run(tf.train.get_global_step())))

@@ -13,7 +13,7 @@ from model_deploy import inputs
 from model_deploy.inputs import convert
 from model_deploy.inputs.datasets import preparation
 from model_deploy.inputs.files import tfrecords
-from model_deploy.inputs.files.corruption import Tolerance
+from model_deploy.inputs.files.corrupt_records import Tolerance
 from tests.inputs import files
 
 pytestmark = pytest.mark.one_mode

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from model_deploy import inputs
 from model_deploy.inputs.files import checksums, tfrecords
-from model_deploy.inputs.files.corruption import Tolerance
+from model_deploy.inputs.files.corrupt_records import Tolerance
 from model_deploy.inputs.reading import sources
 from tests.inputs import files, sessions
 

@@ -91,7 +91,7 @@ class Mixing:
 
 
 def cut_boxes(shares: Any, draws: Any, height: Any, width: Any) -> tuple[Any, Any]:
-    """The boxes of cutmix: 1 - share of the image, but for what is outside of it.
+    """The boxes of cutmix, each 1 - share of its image, cut off at the edges of the image.
 
     Args:
       shares: float32 [n], what is to be left of each image.

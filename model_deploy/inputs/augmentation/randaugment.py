@@ -66,7 +66,7 @@ def _to_one(images: Any, chosen: Any, strengths: Any) -> Any:
 
 
 def _to_each(images: Any, chosen: Any, strengths: Any) -> Any:
-    """Each operation runs once, on the images of the batch that are to have it."""
+    """Runs each operation once, on the images of the batch that have drawn the operation."""
     count = tf.shape(images)[0]
     places = tf.dynamic_partition(tf.range(count), chosen, len(OPERATIONS))
     changed = [

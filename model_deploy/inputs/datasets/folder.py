@@ -11,7 +11,7 @@ from absl import logging
 
 from model_deploy import file_systems
 from model_deploy.inputs.datasets import dataset
-from model_deploy.inputs.files.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
 _SPLITS = ("train", "test")
@@ -101,7 +101,7 @@ def folder_dataset(
     skip_corrupt_records: int,
     splits: tuple[str, str] = _SPLITS,
 ) -> dataset.Dataset:
-    """See `folder`; `splits` are the names of the training and the other split.
+    """The dataset `folder` under any name; `splits` names the training and the other split.
 
     Raises:
       ValueError: as `folder`.

@@ -19,7 +19,7 @@ import numpy as np
 
 from model_deploy import file_systems
 from model_deploy.inputs.datasets import dataset, slim_records
-from model_deploy.inputs.files.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
 from model_deploy.inputs.reading import sources
 
 _SHAPE = (28, 28, 1)

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from model_deploy.checks import check_whole
 from model_deploy.inputs.datasets import dataset as dataset_lib
-from model_deploy.inputs.files import raw as raw_lib
+from model_deploy.inputs.files import raw_images
 from model_deploy.inputs.reading import decoding, sources
 
 tf1 = tf.compat.v1
@@ -98,7 +98,7 @@ class Preparation:
         return height, width
 
     def facts(self, dataset: dataset_lib.Dataset) -> dict[str, Any]:
-        """What tells a conversion of the dataset from others, as JSON has it."""
+        """The settings that decide what a conversion of the dataset writes, as JSON has them."""
         if self.raw:
             return {"raw": True, "image_size": list(self.size(dataset))}
         if self.max_side is not None:
@@ -135,7 +135,7 @@ def _originals(dataset: dataset_lib.Dataset, channels: int) -> Callable[[int], _
     if isinstance(source, sources.ArraySource):
         images, labels = source.arrays
         return lambda index: _Original(images[index], int(labels[index]), None, "")
-    raw_shape = raw_lib.shape_of(source)
+    raw_shape = raw_images.shape_of(source)
     decode = decoding.Decoder(channels, raw_shape=raw_shape)
 
     def read(index: int) -> _Original:
@@ -145,7 +145,7 @@ def _originals(dataset: dataset_lib.Dataset, channels: int) -> Callable[[int], _
         except ValueError as error:
             raise source.corrupt(index, str(error)) from error
         kind = "png" if contents.startswith(b"\x89PNG") else "jpeg"
-        return _Original(image, label, contents, raw_lib.FORMAT if raw_shape else kind)
+        return _Original(image, label, contents, raw_images.FORMAT if raw_shape else kind)
 
     return read
 
@@ -184,7 +184,7 @@ def _raw_writer(size: tuple[int, int]) -> Callable[[_Original], _Written]:
         image = _without_alpha(original.image)
         if image.shape[:2] != size:
             image = scale(_central_part(image, size), size)
-        return _Written(image.tobytes(), raw_lib.FORMAT, image.shape)
+        return _Written(image.tobytes(), raw_images.FORMAT, image.shape)
 
     return write
 
@@ -201,7 +201,7 @@ def _central_part(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 def _without_alpha(image: np.ndarray) -> np.ndarray:
     """Grey or colours, [h, w, 1 or 3], as decoders have it that are asked for as many channels."""
     channels = image.shape[-1]
-    return image if channels in raw_lib.CHANNELS else image[..., : channels - 1]
+    return image if channels in raw_images.CHANNELS else image[..., : channels - 1]
 
 
 def _encoder(encode: Callable[[Any], Any]) -> Callable[[np.ndarray], bytes]:
@@ -249,6 +249,6 @@ def _record(written: _Written, label: int) -> bytes:
         "image/height": numbers(written.shape[0]),
         "image/width": numbers(written.shape[1]),
     }
-    if written.kind == raw_lib.FORMAT:
+    if written.kind == raw_images.FORMAT:
         features["image/channels"] = numbers(written.shape[2])
     return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()

@@ -1,7 +1,8 @@
 """TFRecord datasets in the format of TF-Slim, and the generic dataset `tfrecord`.
 
 The files of a split are `<name>_<split>*.tfrecord` or `<split>-*-of-*`.  Each record is a
-`tf.train.Example` with `image/encoded` (JPEG or PNG; or bytes, see `raw`) and `image/class/label`.
+`tf.train.Example` with `image/encoded` (JPEG or PNG; or bytes, see `raw_images`) and
+`image/class/label`.
 A `labels.txt` beside them names the classes, one `label:name` per line.
 """
 
@@ -19,9 +20,13 @@ from google.protobuf.message import DecodeError
 from model_deploy import file_systems
 from model_deploy.checks import check_at_least
 from model_deploy.inputs.datasets import dataset
-from model_deploy.inputs.files import raw, records, slim_files, tfrecords
-from model_deploy.inputs.files.corruption import CorruptRecordError, Tolerance
-from model_deploy.inputs.reading import decoded, memory, sources
+from model_deploy.inputs.files import raw_images, records, slim_files, tfrecords
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
+from model_deploy.inputs.reading import (
+    decoded_files,
+    in_memory,
+    sources,
+)
 
 
 class RecordSource:
@@ -47,7 +52,7 @@ class RecordSource:
         self.tolerance = tolerance
         self._files = files
         self.is_local = all(file_systems.is_local(file.path) for file in files)
-        self.raw_shape = raw.find_shape(files, tolerance.limit + 1)
+        self.raw_shape = raw_images.find_shape(files, tolerance.limit + 1)
         self._ends = np.cumsum([len(file.offsets) for file in files])
         self._num_classes = num_classes
         self._label_offset = label_offset
@@ -81,7 +86,11 @@ class RecordSource:
 
     def _check_kind(self, index: int, features: Mapping[str, Any], num_bytes: int) -> None:
         try:
-            shape = raw.checked_shape(features, num_bytes) if raw.is_raw(features) else None
+            shape = (
+                raw_images.checked_shape(features, num_bytes)
+                if raw_images.is_raw(features)
+                else None
+            )
         except ValueError as error:
             raise self.corrupt(index, str(error)) from error
         if shape != self.raw_shape:
@@ -92,7 +101,7 @@ class RecordSource:
             raise self.corrupt(index, f"must be {wanted}, as the first good record, got {found}")
 
     def tables(self) -> Sequence[np.ndarray]:
-        """See `records.graph_tables`."""
+        """Where the records are, for the ops; see `records.graph_tables`."""
         return records.graph_tables(self._files)
 
     def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
@@ -100,11 +109,11 @@ class RecordSource:
         return records.read_in_graph(tables, index)
 
     def records_in_graph(self, tables: Sequence[Any], indices: Any) -> Any:
-        """See `records.records_in_graph`."""
+        """The records of some examples, as a `tf.data.Dataset` of strings []."""
         return records.records_in_graph(tables, indices)
 
     def runs_in_graph(self, tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
-        """See `records.runs_in_graph`."""
+        """Which of some examples are neighbours; see `records.runs_in_graph`."""
         return records.runs_in_graph(tables, indices)
 
     def read_run_in_graph(self, tables: Sequence[Any], first: Any, count: Any) -> Any:
@@ -118,11 +127,11 @@ class RecordSource:
             "image/encoded": tf.io.FixedLenFeature([], tf.string),
             "image/class/label": tf.io.FixedLenFeature([], tf.int64),
         }
-        kinds |= raw.features_in_graph() if self.raw_shape else {}
+        kinds |= raw_images.features_in_graph() if self.raw_shape else {}
         features = tf.io.parse_single_example(stored, kinds)
         label = features["image/class/label"] - self._label_offset
         if self.raw_shape:
-            label = tf.where(raw.is_good(features, self.raw_shape), label, -1)
+            label = tf.where(raw_images.is_good(features, self.raw_shape), label, -1)
         # One op that fails for labels out of their range.
         label = tf.gather(tf.range(self._num_classes, dtype=tf.int64), label)
         return features["image/encoded"], label
@@ -140,7 +149,7 @@ class RecordSource:
 
 @dataclasses.dataclass(frozen=True)
 class _Found:
-    """The files of a split, and what is known of what is in them; see `slim_dataset`."""
+    """The files of a split, and what their records have in common; see `slim_dataset`."""
 
     name: str
     paths: Sequence[str]
@@ -172,19 +181,19 @@ class _Found:
         kept = self._kept()
         arrays = kept.read() if kept else None
         if arrays is None:
-            shape = memory.fits(len(self.records), self.image_shape)
+            shape = in_memory.fits(len(self.records), self.image_shape)
             if shape is None:
                 return None
-            arrays = memory.decode_all(self.records, len(self.records), shape)
+            arrays = in_memory.decode_all(self.records, len(self.records), shape)
             # Who reads corrupt records is told so at each start.
             if kept and not self.tolerance.skipped:
                 kept.write(*arrays)
         return sources.ArraySource(lambda: arrays)
 
-    def _kept(self) -> decoded.DecodedFile | None:
+    def _kept(self) -> decoded_files.DecodedFile | None:
         settings = {"shape": self.image_shape, "label_offset": self.label_offset}
         with contextlib.suppress(OSError):  # which `records` will report
-            return decoded.DecodedFile(self.paths, num_classes=self.num_classes, **settings)
+            return decoded_files.DecodedFile(self.paths, num_classes=self.num_classes, **settings)
         return None
 
 
@@ -204,7 +213,7 @@ def slim_dataset(
 
     All files are indexed at once, so that truncated ones are found before training.
     If images have one small size, all are decoded and checked at once, too, and kept in a file
-    for the next start; see `decoded`.
+    for the next start; see `decoded_files`.
 
     Args:
       name: files may start with it.

@@ -1,4 +1,4 @@
-"""Extracts archives that nobody has to trust."""
+"""Extracts archives from sources that are not trusted."""
 
 import contextlib
 import os
@@ -74,7 +74,7 @@ def extract(
 
 @contextlib.contextmanager
 def _opened(archive: str | os.PathLike[str]) -> Iterator[list[_Member]]:
-    """What an archive has in it."""
+    """The members of an archive, while its file is open."""
     with open(archive, "rb") as file:
         is_zip = file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter of an empty one
     if is_zip:

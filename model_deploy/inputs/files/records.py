@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from model_deploy import file_systems
 from model_deploy.inputs.files.checksums import masked_crc32c
-from model_deploy.inputs.files.corruption import CorruptRecordError
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError
 
 HEADER = struct.Struct("<QI")
 FOOTER = struct.Struct("<I")
@@ -58,7 +58,7 @@ class RecordFile:
 
 
 def graph_tables(files: Sequence[RecordFile]) -> list[np.ndarray]:
-    """What `read_in_graph` needs to know of some files.
+    """Where the records of some files are, as arrays that `read_in_graph` and others look up.
 
     Returns:
       The paths, bytes [files]; and of each record, over all files, the number of its file,

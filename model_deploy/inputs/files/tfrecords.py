@@ -21,7 +21,7 @@ from tqdm import tqdm
 from model_deploy import file_systems
 from model_deploy.inputs.files import kept_files
 from model_deploy.inputs.files.checksums import masked_crc32c
-from model_deploy.inputs.files.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
 from model_deploy.inputs.files.records import FOOTER, HEADER, RecordFile
 
 _MAGIC = b"records1"

@@ -13,7 +13,7 @@ from model_deploy.commands import named_as
 from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.augmentation import Augmentation
 from model_deploy.inputs.datasets import dataset as dataset_lib
-from model_deploy.inputs.files import raw
+from model_deploy.inputs.files import raw_images
 from model_deploy.inputs.pipelines import holding
 from model_deploy.inputs.pipelines.user_records import RecordBatching, RecordDataset
 from model_deploy.inputs.reading import chunks, decoding, sources
@@ -187,7 +187,7 @@ class Batching:
         return batches
 
     def _fetch(self, source: sources.GraphSource, tables: Any) -> Callable[[Example], Any] | None:
-        """What reads the records of examples; None where decoding or a window reads them."""
+        """A function that reads records; None where decoding or a window reads them."""
         if not isinstance(source, sources.RunSource) or self.runs is not None:
             return None
         records_in_graph = source.records_in_graph
@@ -214,13 +214,13 @@ class Batching:
 
     @property
     def runs(self) -> sources.Runs | None:
-        """What reads neighbours together; None where each example is read by itself."""
+        """The source that reads neighbours together; None where each example is read by itself."""
         source = self.dataset.source
         return source if self.in_windows and isinstance(source, sources.RunSource) else None
 
     @property
     def work(self) -> holding.Work:
-        """What is being made at the same time."""
+        """The most examples that are being made at the same time."""
         source = self.dataset.source
         calls = self.num_preprocessing_threads or chunks.usable_cores()
         in_batches = calls * self.batch_size
@@ -246,7 +246,7 @@ class Batching:
             image = self._crop(contents, self._seeds(number["position"]), channels)
             image = tf.ensure_shape(image, [None, None, channels or None])
         else:
-            image = decoding.whole_image(channels, raw.shape_of(source))(contents)
+            image = decoding.whole_image(channels, raw_images.shape_of(source))(contents)
             image = tf.ensure_shape(image, self.dataset.image_shape)
         return {
             **{"image": image, "label": label},
@@ -261,7 +261,7 @@ class Batching:
             source=source,
             num_examples=self.dataset.num_examples,
             shape=(None, None, None) if self._crop else self.dataset.image_shape,
-            decode=decoding.Decoder(channels, self._crop, raw.shape_of(source)),
+            decode=decoding.Decoder(channels, self._crop, raw_images.shape_of(source)),
             replace=self.training,
         )
 
@@ -306,9 +306,9 @@ class Batching:
 
     @property
     def _crop(self) -> Callable[..., Any] | None:
-        """What crops while decoding, if that is possible."""
+        """A function that crops an image while it is decoded; None where that is not possible."""
         source = self.dataset.source
-        if isinstance(source, sources.ArraySource) or raw.shape_of(source):
+        if isinstance(source, sources.ArraySource) or raw_images.shape_of(source):
             return None  # there is nothing to decode
         wanted = self.training and self.options.get("crop_image", True)
         crop = self.family.crop_encoded if wanted else None

@@ -18,7 +18,7 @@ _HELD = ("model_deploy", "held")
 
 
 class Work(NamedTuple):
-    """What may be on its way from files or arrays into batches at the same time.
+    """The most examples that are on their way from files or arrays into batches at the same time.
 
     Attributes:
       examples: how many, in chunks or in batches that are being preprocessed.
@@ -31,7 +31,7 @@ class Work(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Held:
-    """What a pipeline holds at most; `str` says it in a line.
+    """The most memory that a pipeline holds; `str` gives a line for people.
 
     Attributes:
       examples: how many examples, those of batches included.
@@ -63,7 +63,7 @@ class Held:
         return f"inputs hold at most {total:.1f} MB: {', '.join(parts)}{besides}"
 
     def times(self, pipelines: int) -> "Held":
-        """That of several pipelines over the same tables."""
+        """The memory of several such pipelines over the same tables."""
         return dataclasses.replace(
             self,
             examples=pipelines * self.examples,
@@ -84,7 +84,7 @@ class Holder(Protocol):
 
 
 def held_in(graph: tf.Graph) -> list[Held]:
-    """What the pipelines for training hold that were built in a graph, in order."""
+    """The memory of each training pipeline of a graph, in the order in which they were built."""
     return [holder.held for holder in graph.get_collection(_HELD)]
 
 
@@ -108,7 +108,7 @@ def held_by(
     num_examples: int,
     window: int = 0,
 ) -> Held:
-    """What one pipeline holds.
+    """The most memory that one pipeline holds.
 
     Args:
       work: what is on its way.
@@ -135,7 +135,7 @@ def held_by(
 
 
 def _bytes_of(spec: Any) -> int:
-    """Of one example; a side of unknown size, or a string, counts as 1 byte."""
+    """The bytes of one example; a side of unknown size, or a string, counts as 1 byte."""
     sides = [side or 1 for side in spec.shape.as_list()[1:]]
     return int(np.prod(sides, dtype=np.int64)) * max(1, spec.dtype.size or 1)
 

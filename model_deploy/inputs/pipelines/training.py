@@ -99,7 +99,7 @@ class TrainBatches(Iterator[dict[str, Any]]):
 
     @functools.cached_property
     def held(self) -> holding.Held:
-        """See the class."""
+        """The most memory that the pipelines hold."""
         return self._how_much()
 
     def __next__(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def train_batches(
     """Builds the input pipeline of one replica in the default graph.
 
     Over all clones and replicas, an epoch shows each example at most once, and all but
-    the remainder that fills no global batch, which rotates (see `order`).  What a
+    the remainder that fills no global batch, which rotates (see `order.epochs`).  What a
     step shows depends on the arguments and the position alone, and how a global batch
     is cut into clones and replicas changes neither its examples nor their augmentation.
 
@@ -173,7 +173,8 @@ def train_batches(
         By default the pipeline counts its steps itself, in an int64 [num_shards]
         variable that is saved with the others (added to `GLOBAL_VARIABLES`).
       num_epochs: how many epochs to go on for; by default without end.
-      shuffle_block: neighbours of a file that are read together, for slow storage; see `order`.
+      shuffle_block: neighbours of a file that are read together, for slow storage; see
+        `order.epochs`.
       fast_decode: reduces JPEGs by 2, 4 or 8 while it decodes them, where the part that is cut out
         is larger than the image in the batch by as much; see docs/inputs.md.
       num_readers: reads at the same time; by default as many as there are cores, or more where
@@ -305,7 +306,7 @@ def _pipeline(
 def _held(
     pipeline: _Pipeline, order: Order, shard: Shard, num_clones: int, batch_spec: Any
 ) -> holding.Held:
-    """What the pipelines hold, each for so many clones; see `holding.held_by`."""
+    """The most memory that the pipelines hold, each for so many clones; see `holding.held_by`."""
     per_step = num_clones * shard.batch_size + pipeline.num_following
     one = holding.held_by(
         pipeline.work,

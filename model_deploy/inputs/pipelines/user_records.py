@@ -11,7 +11,7 @@ import tensorflow as tf
 from model_deploy import file_systems
 from model_deploy.checks import check_at_least
 from model_deploy.inputs.files import records, tfrecords
-from model_deploy.inputs.files.corruption import Tolerance
+from model_deploy.inputs.files.corrupt_records import Tolerance
 from model_deploy.inputs.pipelines import holding
 from model_deploy.inputs.reading import chunks, sources
 
@@ -129,12 +129,12 @@ class RecordBatching:
 
     @property
     def runs(self) -> sources.Runs | None:
-        """What reads neighbours together; None where each record is read by itself."""
+        """The source that reads neighbours together; None where each record is read by itself."""
         return records if self.in_windows else None
 
     @property
     def work(self) -> holding.Work:
-        """What is being made at the same time."""
+        """The most records that are being made into examples at the same time."""
         return holding.Work(holding.in_chunks(*self._chunks), 0)
 
     def pipeline(self) -> Callable[[Any], Any]:

@@ -1,4 +1,4 @@
-"""Examples that TensorFlow's ops read, some at a time, so that an error costs no more than those.
+"""Chunks of examples that TensorFlow's ops read, so that an error costs no more than a chunk.
 
 A `tf.data` pipeline can drop what fails, but not say what it was or put something in its place. So
 each chunk of a few consecutive examples is read twice if need be: all at once by ops, and if
@@ -138,7 +138,7 @@ def read_windows(source: sources.Runs, tables: Sequence[Any], numbers: Any, read
 
 
 def in_graph(arrays: Sequence[np.ndarray]) -> list[Any]:
-    """Tensors of arrays, bytes among them.
+    """Tensors of arrays, which may hold bytes.
 
     The arrays enter the graph through a function that runs when the iterator is
     initialized, not as constants: a graph with CIFAR-10 in it would be 150 MB, in

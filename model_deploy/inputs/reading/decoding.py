@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from model_deploy.inputs.files import raw
+from model_deploy.inputs.files import raw_images
 from model_deploy.inputs.reading.sources import EncodedSource
 
 tf1 = tf.compat.v1
 
 
-def whole_image(channels: int, raw_shape: raw.Shape | None = None) -> Callable[[Any], Any]:
+def whole_image(channels: int, raw_shape: raw_images.Shape | None = None) -> Callable[[Any], Any]:
     """A function from an image as it is stored, string [], to uint8 [h, w, channels].
 
     Args:
@@ -26,7 +26,7 @@ def whole_image(channels: int, raw_shape: raw.Shape | None = None) -> Callable[[
         that are encoded.
     """
     if raw_shape is not None:
-        return raw.image_reader(raw_shape, channels)
+        return raw_images.image_reader(raw_shape, channels)
     return lambda contents: tf.io.decode_image(contents, channels, expand_animations=False)
 
 
@@ -44,7 +44,7 @@ class Decoder:
         self,
         channels: int,
         crop: Callable[..., Any] | None = None,
-        raw_shape: raw.Shape | None = None,
+        raw_shape: raw_images.Shape | None = None,
     ) -> None:
         with tf.Graph().as_default() as graph:
             contents = tf1.placeholder(tf.string, [])
@@ -103,7 +103,7 @@ def read_image(
 def decode_many(
     contents: Sequence[bytes],
     shape: tuple[int, int, int],
-    raw_shape: raw.Shape | None = None,
+    raw_shape: raw_images.Shape | None = None,
 ) -> np.ndarray:
     """Decodes images that must all have the same shape, in one go: uint8 [n, *shape].
 

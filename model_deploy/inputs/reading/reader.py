@@ -1,4 +1,4 @@
-"""Reads encoded images inside a pipeline, and does what is to be done about corrupt ones."""
+"""Reads encoded images inside a pipeline, and skips or replaces corrupt ones."""
 
 import dataclasses
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class Reader:
         return tuple(outputs)
 
     def read(self, index: np.int64, seed: np.ndarray) -> tuple[Any, ...]:
-        """What `in_graph` gives, as NumPy values of the same shapes.
+        """Reads one example, by Python: the values of `in_graph`, as NumPy has them.
 
         Args:
           index: the number of the example.

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from model_deploy.inputs.files.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
 
 
 class ArraySource:
@@ -75,10 +75,10 @@ class GraphSource(EncodedSource, Protocol):
     is_local: bool
 
     def tables(self) -> Sequence[np.ndarray]:
-        """What the ops look things up in: they enter the graph once for all clones."""
+        """The arrays that the ops look examples up in; they enter the graph once for all clones."""
 
     def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
-        """What is stored of an example, string [].
+        """The stored bytes of an example, string [].
 
         Args:
           tables: the tensors of `tables`.
@@ -91,10 +91,10 @@ class GraphSource(EncodedSource, Protocol):
 
 @runtime_checkable
 class Runs(Protocol):
-    """How records are read inside a pipeline, neighbours together; the module `records` has it."""
+    """Functions that read records inside a pipeline, neighbours together, as `records` has them."""
 
     def records_in_graph(self, tables: Sequence[Any], indices: Any) -> Any:
-        """What is stored of some examples, as a `tf.data.Dataset` of strings [].
+        """The stored bytes of some examples, as a `tf.data.Dataset` of strings [].
 
         Args:
           tables: the tensors of `tables`.
@@ -113,7 +113,7 @@ class Runs(Protocol):
         """
 
     def read_run_in_graph(self, tables: Sequence[Any], first: Any, count: Any) -> Any:
-        """What is stored of the examples of a run, string [count]."""
+        """The stored bytes of the examples of a run of neighbours, string [count]."""
 
 
 @runtime_checkable

@@ -29,7 +29,7 @@ _NOTICE_SECS = 2.0
 
 
 class StepWatch(Protocol):
-    """What watches the steps in place of a `StallWatch`, and may end the waiting for others.
+    """A watch of the steps in place of a `StallWatch`, which may end the waiting for others.
 
     Attributes:
       error: why no step can be made any more, or None.

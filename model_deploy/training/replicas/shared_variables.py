@@ -48,12 +48,12 @@ class SharedVariables:
         return not run_unless_refused(lambda: session.run(self._missing)).size
 
     def mark(self, session: Any, are_set: bool) -> None:
-        """Says whether they have."""
+        """Notes whether all variables have the values of the run."""
         run_unless_refused(lambda: session.run(self._set if are_set else self._unset))
 
 
 class VariablesOfWorld(SharedVariables):
-    """As `SharedVariables`, in one world of an elastic run.
+    """The shared variables of one world of an elastic run.
 
     The chief claims the variables for its world.  They have their values unless an update was cut
     short: then it restores the newest checkpoint.
@@ -91,7 +91,7 @@ class VariablesOfWorld(SharedVariables):
         return not claim.updating
 
     def mark(self, session: Any, are_set: bool) -> None:
-        """Says whether they have."""
+        """Notes whether all variables have the values of the run."""
         run_unless_refused(lambda: self._fence.mark(session, are_set))
 
     def _claimed(self, session: Any) -> Any:

@@ -141,7 +141,7 @@ class CloneThreads:
             return self._left >= 0
 
     def _give_back(self) -> None:
-        """A step that was counted has found no input: another clone may make it."""
+        """Lets another clone make a step that was counted and has found no input."""
         if self._left is not None:
             with self._lock:
                 self._left += 1

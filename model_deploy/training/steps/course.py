@@ -86,7 +86,7 @@ class Course:
         self.done = self.done._replace(step=global_step(self.session))
 
     def _next(self, runner: StepRunner | CloneThreads) -> StepReport:
-        """One more step; or the state, if TensorFlow has refused to make it."""
+        """Gives the report of one more step, or the last one where TensorFlow has refused."""
         try:
             return runner.run(self.done.step + 1)
         except tf.errors.AbortedError as error:

@@ -11,7 +11,7 @@ from model_deploy.parts import parts_by_clone
 
 
 class StepReport(NamedTuple):
-    """What every step says of itself.
+    """The numbers that every step reports.
 
     Attributes:
       step: number of the step, counted from 1.
@@ -135,7 +135,7 @@ def read_report(values: Any) -> StepReport:
 
 
 class StepContext(tf.train.SessionRunContext):
-    """What hooks get in `before_run` and `after_run`.
+    """The context that hooks get in `before_run` and `after_run`.
 
     Attributes:
       report: in `after_run`, the `StepReport` of the step.
@@ -157,7 +157,7 @@ class NonFiniteLoss(FloatingPointError):  # noqa: N818 - reads better where it i
 
 
 def checked_report(values: Any) -> StepReport:
-    """What `read_report` gives.
+    """The report in the array that `report_op` gives, if the loss is finite.
 
     Args:
       values: what `report_op` gives, float64 [9 + clones].

@@ -113,7 +113,7 @@ class StepRunner:
         return context.report
 
     def _call(self, call: Callable[[], Any]) -> Any:
-        """What makes a step; the first one may wait where closing the session does not end it."""
+        """Makes a step; the first one may wait where closing the session does not end the step."""
         if self._is_first:
             self._is_first = False
             return run_until_closed(self._session, call)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model_deploy.inputs.files import raw
-from model_deploy.inputs.files.corruption import CorruptRecordError
+from model_deploy.inputs.files import raw_images
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError
 from model_deploy.inputs.reading import decoding
 from model_deploy.inputs.reading.sources import EncodedSource
 
@@ -58,7 +58,7 @@ def _decode_some(
 ) -> tuple[np.ndarray, np.ndarray]:
     try:
         encoded, labels = zip(*[source.read(index) for index in indices], strict=True)
-        return decoding.decode_many(encoded, shape, raw.shape_of(source)), np.array(
+        return decoding.decode_many(encoded, shape, raw_images.shape_of(source)), np.array(
             labels, np.int64
         )
     except ValueError:
@@ -69,7 +69,7 @@ def _decode_one_by_one(
     source: EncodedSource, indices: Sequence[int], shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Slower, but knows which of the records are corrupt."""
-    decode = decoding.Decoder(shape[-1], raw_shape=raw.shape_of(source))
+    decode = decoding.Decoder(shape[-1], raw_shape=raw_images.shape_of(source))
     images, labels = [], []
     for index in indices:
         try:

@@ -63,7 +63,7 @@ class DecodedFile:
         return None
 
     def _arrays_in(self, place: str) -> tuple[np.ndarray, np.ndarray] | None:
-        """What a file has; None where it is not of these files."""
+        """The images and labels in a kept file; None where other files were decoded into it."""
         with contextlib.ExitStack() as stack:
             # Not left to `np.load`, which leaves a damaged file open.
             if file_systems.is_local(place):
@@ -90,7 +90,7 @@ class DecodedFile:
         return kept_files.write_first(self._places(), save)
 
     def _places(self) -> list[str]:
-        """Where the file may be; the one beside the images moves with them."""
+        """Where the kept file may be; the first place moves with the images."""
         name = f".{kept_files.digest(self._key)}.decoded.npz"
         beside = os.path.join(self._folder, name)
         return [beside, kept_files.in_user_cache("decoded", self._folder, name)]

@@ -76,7 +76,7 @@ class Way:
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """What a worker's step has to do.
+    """The work of a worker's step.
 
     Attributes:
       layer_bytes: what the variables, and so their gradients, take on the wire, in the order in
@@ -93,7 +93,7 @@ class Load:
 
     @property
     def total_bytes(self) -> float:
-        """Of all variables."""
+        """The bytes of all variables."""
         return sum(self.layer_bytes)
 
     def owners(self, ps: int) -> tuple[int, ...]:
