@@ -13,7 +13,8 @@ os.environ["TF_NUM_INTRAOP_THREADS"] = "2"
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.inputs import dataset, preprocessing
+from model_deploy.inputs import preprocessing
+from model_deploy.inputs.datasets import dataset
 from tests import devices, memory, modes
 
 tf.disable_eager_execution()

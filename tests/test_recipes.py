@@ -13,7 +13,7 @@ import yaml
 import train_image_classifier as script
 from model_deploy import slim, training
 from model_deploy.commands import parse_options
-from model_deploy.inputs import dataset
+from model_deploy.inputs.datasets import dataset
 from model_deploy.runs import read_metrics
 from nets import nets_factory
 

@@ -4,6 +4,7 @@ from model_deploy.checkpoints.choosing import Restorer, checkpoints_in
 from model_deploy.checkpoints.files import (
     checkpoint_to_resume,
     describe_counts,
+    few,
     fitting_checkpoint,
     is_checkpoint,
     resume_under_way,
@@ -19,7 +20,6 @@ from model_deploy.checkpoints.restoring import (
     check_start,
     compare,
     excluded_names,
-    few,
     find_checkpoint,
     restore_fn,
     table,

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -81,7 +81,7 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
 
 
 def resume_under_way(train_dir: str, resume: str) -> str:
-    """What `resume` is where a run that has begun with it goes on: from its own newest checkpoint.
+    """The `resume` with which a run that has begun goes on: from its own newest checkpoint.
 
     Args:
       train_dir: the folder of the run.
@@ -207,5 +207,10 @@ def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:
             wrong.append(f"{name} is missing")
         elif shapes[name] != shape:
             wrong.append(f"{name} has shape {shapes[name]}, not {shape}")
-    more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-    return ", ".join(wrong[:_SHOWN]) + more
+    return few(wrong)
+
+
+def few(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -13,11 +13,15 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals, slim
-from model_deploy.checkpoints.files import checkpoint_to_resume, is_checkpoint, newest_checkpoint
+from model_deploy.checkpoints.files import (
+    checkpoint_to_resume,
+    few,
+    is_checkpoint,
+    newest_checkpoint,
+)
 from model_deploy.commands import Options, option
 
 RESTORED, SKIPPED, MISSING, MIS_SHAPED = "restored", "skipped", "missing", "mis-shaped"
-_SHOWN = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +85,7 @@ class VariableRow(NamedTuple):
 def restore_fn(
     options: FineTuneOptions, show: Callable[[str], object] = print
 ) -> Callable[[Any], None] | None:
-    """What restores the model in the default graph, for `train(init_fn=...)`.
+    """A function that restores the model in the default graph, for `train(init_fn=...)`.
 
     Args:
       options: the settings.
@@ -242,14 +246,8 @@ def split_scopes(field: str, text: str | None) -> tuple[str, ...]:
     return scopes
 
 
-def few(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
 def excluded_names(options: FineTuneOptions, names: Iterable[str]) -> set[str]:
-    """Those of the names that are in `checkpoint_exclude_scopes`.
+    """The names that `checkpoint_exclude_scopes` holds.
 
     Raises:
       ValueError: if one of the scopes holds none.

@@ -68,11 +68,7 @@ class CheckpointWriter:
             return path
         before = set(file_systems.paths_starting_with(path))
         try:
-            run_unless_refused(
-                lambda: self.saver.save(
-                    session, self._path, global_step=step, write_meta_graph=False
-                )
-            )
+            _save(self.saver, session, self._path, step)
         except (tf.errors.OpError, OSError) as error:
             if is_lost_connection(error):
                 raise
@@ -91,6 +87,11 @@ class CheckpointWriter:
             self.save(session, step)
         except OSError as error:
             print(f"warning: {error}", file=sys.stderr, flush=True)
+
+
+def _save(saver: Any, session: Any, path: str, step: int) -> None:
+    """Writes `<path>-<step>` by a `tf.train.Saver`, without the graph."""
+    run_unless_refused(lambda: saver.save(session, path, global_step=step, write_meta_graph=False))
 
 
 def _saved(missing: Collection[str] = ()) -> list[Any]:
@@ -147,9 +148,7 @@ class BestCheckpoint:
         file_systems.make_folders(self._folder)
         path = os.path.join(self._folder, CHECKPOINT_NAME)
         try:
-            run_unless_refused(
-                lambda: self._saver.save(session, path, global_step=step, write_meta_graph=False)
-            )
+            _save(self._saver, session, path, step)
         except tf.errors.OpError as error:
             if is_lost_connection(error):
                 raise

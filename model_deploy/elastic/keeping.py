@@ -5,7 +5,6 @@ it is the worker's own TensorFlow server, at the one address that they know.
 """
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import tensorflow.compat.v1 as tf
 
@@ -21,67 +20,44 @@ from model_deploy.training import Place, join, join_cluster
 _MOST_LOST = 20
 
 
-class Kept(Protocol):
-    """What outlives a world.
+class KeptInMemory:
+    """The values of the variables, which a worker by all-reduce keeps.
 
     Attributes:
       memory: values of the variables; none with parameter servers.
       servers: the cluster of parameter servers; None for all-reduce.
-      step: the number of the last step that is known; None at the start.
     """
 
-    memory: Memory
-
-    @property
-    def servers(self) -> Cluster | None: ...
-
-    @property
-    def step(self) -> int | None: ...
-
-    def prepare(self, world: World, config: DeploymentConfig) -> None:
-        """Makes in the default graph what is needed in this world before the model is built."""
-
-    def place(self, config: DeploymentConfig, cluster: Cluster) -> Place:
-        """The place of this worker in a world, with a server."""
-
-    def asks_after(self, error: Exception) -> bool:
-        """Whether an error of this worker alone takes another world, which nobody else knows of.
-
-        Raises:
-          Exception: the error itself, if that has been tried enough.
-        """
-
-    def leave(self, place: Place, *, is_next_chief: bool) -> None:
-        """The world is over, whose graph is the default one."""
-
-
-class KeptInMemory:
-    """The values of the variables, of a worker by all-reduce."""
-
-    servers = None
+    servers: Cluster | None = None
 
     def __init__(self) -> None:
         self.memory = Memory()
 
     @property
     def step(self) -> int | None:
-        """The number of steps that have led to the values."""
+        """The number of the last step that is known; None at the start."""
         return self.memory.step
 
     def prepare(self, world: World, config: DeploymentConfig) -> None:
-        """Nothing is needed."""
+        """Makes in the default graph what a world needs before the model is built: nothing."""
 
     def place(self, config: DeploymentConfig, cluster: Cluster) -> Place:
-        """With a new server for this world."""
+        """The place of this worker in a world, with a new server for that world."""
         return join(config, cluster)
 
     def asks_after(self, error: Exception) -> bool:
-        """Never: whoever ends a step is gone, and others know that."""
+        """Whether an error of this worker alone takes another world, which nobody else knows of.
+
+        By all-reduce never: whoever ends a step is gone, and others know that.
+
+        Raises:
+          Exception: the error itself, if that has been tried enough.
+        """
         del error
         return False
 
     def leave(self, place: Place, *, is_next_chief: bool) -> None:
-        """Takes the values of the variables from the server of this world."""
+        """Takes the values of the variables from the server of a world that is over."""
         del is_next_chief
         self.memory.reader()(place.master, place.session_config)
 
@@ -101,7 +77,7 @@ class KeptOnServers:
         self._place: Place | None = None
 
     def prepare(self, world: World, config: DeploymentConfig) -> None:
-        """The global step, where it belongs, and what lets only this world's chief update it."""
+        """Makes the global step, and the fence that lets only this world's chief update it."""
         servers = self.servers.ps
         fence = Fence(world.generation, f"{servers[0].device}/device:CPU:0", len(servers))
         note_fence(fence)
@@ -109,7 +85,7 @@ class KeptOnServers:
             tf.train.get_or_create_global_step()
 
     def place(self, config: DeploymentConfig, cluster: Cluster) -> Place:
-        """With the one server of this process."""
+        """The place of this worker in a world, with the one server of this process."""
         if self._place is None:
             self._place = join(config, self.servers)
         return self._place._replace(cluster=cluster)
@@ -139,6 +115,9 @@ class KeptOnServers:
             pass  # a server was lost, or a chief that is stopped waits for what is to be freed
 
 
+Kept = KeptInMemory | KeptOnServers
+
+
 def is_lost(error: Exception | None) -> bool:
     """Whether an error of a world tells of somebody who is gone."""
     return error is not None and (isinstance(error, ConnectionError) or is_lost_connection(error))
@@ -165,5 +144,5 @@ def servers_of(environ: Mapping[str, str]) -> Cluster | None:
 
 
 def kept_on(servers: Cluster | None) -> Kept:
-    """What a worker keeps, whose variables are on those servers, or with None in its memory."""
+    """The object that keeps a worker's variables: on the parameter servers, or in its memory."""
     return KeptInMemory() if servers is None else KeptOnServers(servers)

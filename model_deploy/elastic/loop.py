@@ -30,7 +30,7 @@ _ASK_SECS = 1.0
 
 
 class ElasticModel(NamedTuple):
-    """What is built for one world.
+    """A model for one world, and how it is trained.
 
     Attributes:
       model: what `deploy` returned, with an optimizer.
@@ -201,7 +201,7 @@ class _OneWorld:
         return dataclasses.replace(self._options, resume=resume)
 
     def _agreed(self, watch: WorldWatch, cluster: Cluster) -> None:
-        """All members have the same values, and no checkpoint has been written before that."""
+        """Notes that all members have the same values; no checkpoint is written before."""
         if cluster.is_chief:
             self._member.note_begin()
         watch.agreed()
@@ -235,7 +235,7 @@ class _OneWorld:
         raise error or RuntimeError("the world has ended without an error")
 
     def _ask_after(self, error: Exception | None) -> None:
-        """Asks for another world, where that would help and nobody else may know of it."""
+        """Asks for another world after an error that nobody else may know of."""
         if error is None or isinstance(error, WorldChanged) or not self._kept.asks_after(error):
             return
         reason = str(error).strip().splitlines()[0]

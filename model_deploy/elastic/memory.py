@@ -11,7 +11,7 @@ from model_deploy.all_reduce import numeric_variables
 
 
 class Memory:
-    """What this process knows of the variables between two worlds: arrays by name.
+    """The values of the variables that this process knows between two worlds, by name.
 
     Attributes:
       values: an array of the variable's shape and dtype by the name of each.
@@ -85,6 +85,6 @@ class LastHook(tf.train.SessionRunHook):
         self._agreed = agreed
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Says so."""
+        """Tells that all members have the same values."""
         del session, coord
         self._agreed()

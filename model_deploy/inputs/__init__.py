@@ -5,37 +5,42 @@
 (1437, (28, 28, 1))
 """
 
-from model_deploy.inputs import (  # noqa: F401 - all but one register themselves
+from model_deploy.inputs import preprocessing
+from model_deploy.inputs.augmentation import Augmentation
+from model_deploy.inputs.batches import split_batch
+from model_deploy.inputs.datasets import (  # noqa: F401 - each registers its datasets
     cifar10,
     digits,
     folder,
     mnist,
     photographs,
-    preprocessing,
     slim_records,
     synthetic,
 )
-from model_deploy.inputs.archives import extract as extract_archive
-from model_deploy.inputs.augmentation import Augmentation
-from model_deploy.inputs.batches import split_batch
-from model_deploy.inputs.conversion import convert as convert_dataset
-from model_deploy.inputs.corruption import CorruptRecordError
-from model_deploy.inputs.dataset import Dataset, dataset_names, get_dataset, register_dataset
-from model_deploy.inputs.downloading import download_dataset, download_file
-from model_deploy.inputs.evaluation import EvalBatches, eval_batches
-from model_deploy.inputs.holding import Held, held_in
-from model_deploy.inputs.mnist import read_idx
-from model_deploy.inputs.order import Order
+from model_deploy.inputs.datasets.conversion import convert as convert_dataset
+from model_deploy.inputs.datasets.dataset import (
+    Dataset,
+    dataset_names,
+    get_dataset,
+    register_dataset,
+)
+from model_deploy.inputs.datasets.mnist import read_idx
+from model_deploy.inputs.datasets.texts import Corpus, Texts, read_texts
+from model_deploy.inputs.files.archives import extract as extract_archive
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError
+from model_deploy.inputs.files.downloading import download_dataset, download_file
+from model_deploy.inputs.order.epochs import Order
+from model_deploy.inputs.pipelines.evaluation import EvalBatches, eval_batches
+from model_deploy.inputs.pipelines.holding import Held, held_in
+from model_deploy.inputs.pipelines.training import TrainBatches, train_batches
+from model_deploy.inputs.pipelines.user_records import RecordDataset
 from model_deploy.inputs.preprocessing import (
     Preprocessing,
     get_preprocessing,
     preprocessing_names,
     register_preprocessing,
 )
-from model_deploy.inputs.sources import ArraySource, EncodedSource
-from model_deploy.inputs.texts import Corpus, Texts, read_texts
-from model_deploy.inputs.training import TrainBatches, train_batches
-from model_deploy.inputs.user_records import RecordDataset
+from model_deploy.inputs.reading.sources import ArraySource, EncodedSource
 
 __all__ = [
     "ArraySource",

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from model_deploy import inputs
 from model_deploy.commands import named_as
-from model_deploy.inputs.conversion import convert, uncompress
+from model_deploy.inputs.datasets.conversion import convert, uncompress
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

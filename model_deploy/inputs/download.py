@@ -6,7 +6,7 @@ python -m model_deploy.inputs.download cifar10 --data_dir=data
 import argparse
 from collections.abc import Sequence
 
-from model_deploy.inputs.downloading import DOWNLOADS, download_dataset
+from model_deploy.inputs.files.downloading import DOWNLOADS, download_dataset
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from tqdm import tqdm
 
-from model_deploy.inputs import dataset, slim_files, tfrecords
-from model_deploy.inputs.corruption import Tolerance
+from model_deploy.inputs.datasets import dataset
+from model_deploy.inputs.files import slim_files, tfrecords
+from model_deploy.inputs.files.corrupt_records import Tolerance
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

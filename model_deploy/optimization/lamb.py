@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.optimization.layerwise import (
+    LayerPart,
     LayerwiseOptimizer,
-    Part,
     beside,
     norm,
     ratio_or_one,
@@ -79,7 +79,7 @@ class LAMBOptimizer(LayerwiseOptimizer):
         names = ("beta1_power", "beta2_power")
         return [self._get_non_slot_variable(name, graph=graph) for name in names]
 
-    def _layer_ops(self, parts: Sequence[Part], is_scaled: bool) -> list[Any]:
+    def _layer_ops(self, parts: Sequence[LayerPart], is_scaled: bool) -> list[Any]:
         stepped = [self._moments(part) for part in parts]
         steps = [step for step, _ in stepped]
         if is_scaled:
@@ -99,7 +99,7 @@ class LAMBOptimizer(LayerwiseOptimizer):
                 )
         return ops
 
-    def _moments(self, part: Part) -> tuple[Any, list[Any]]:
+    def _moments(self, part: LayerPart) -> tuple[Any, list[Any]]:
         """Adam's step of the part at rate 1, and the ops that move its moments."""
         with beside(part.variable), tf.control_dependencies([part.gradient]):
             dtype, moved, corrected = part.gradient.dtype, [], []

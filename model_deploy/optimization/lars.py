@@ -7,8 +7,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.checks import check_at_least
 from model_deploy.optimization.layerwise import (
+    LayerPart,
     LayerwiseOptimizer,
-    Part,
     beside,
     norm,
     ratio_or_one,
@@ -68,7 +68,7 @@ class LARSOptimizer(LayerwiseOptimizer):
         for variable in var_list:
             self._zeros_slot(variable, "momentum", self.get_name())
 
-    def _layer_ops(self, parts: Sequence[Part], is_scaled: bool) -> list[Any]:
+    def _layer_ops(self, parts: Sequence[LayerPart], is_scaled: bool) -> list[Any]:
         gradients = [part.gradient for part in parts]
         ratio: Any = tf.constant(1.0)
         if is_scaled:

@@ -11,7 +11,7 @@ from model_deploy.checks import check_at_least
 from model_deploy.optimization.weight_decay import check_pattern, is_excluded, layer_name
 
 
-class Part(NamedTuple):
+class LayerPart(NamedTuple):
     """A variable, or one part of a partitioned one, with what its step is made of.
 
     Attributes:
@@ -84,7 +84,7 @@ class LayerwiseOptimizer(tf.train.Optimizer):
         self._layers, self._made = _layers([(g, v) for g, v in pairs if g is not None]), {}
         return super().apply_gradients(pairs, global_step, name)
 
-    def _layer_ops(self, parts: Sequence[Part], is_scaled: bool) -> list[Any]:
+    def _layer_ops(self, parts: Sequence[LayerPart], is_scaled: bool) -> list[Any]:
         """For each part the op that makes its step.
 
         Args:
@@ -143,7 +143,7 @@ def beside(variable: Any) -> AbstractContextManager[Any]:
     return colocated
 
 
-def norm(tensors: Sequence[Any], parts: Sequence[Part]) -> Any:
+def norm(tensors: Sequence[Any], parts: Sequence[LayerPart]) -> Any:
     """The L2 norm of what belongs to all parts of a layer, each summed beside its part.
 
     Args:
@@ -169,7 +169,7 @@ def ratio_or_one(numerator: Any, denominator: Any, where: Any) -> Any:
     return tf.where(is_safe, numerator / divisor, tf.ones_like(numerator))
 
 
-def _part(gradient: Any, variable: Any) -> Part:
+def _part(gradient: Any, variable: Any) -> LayerPart:
     with beside(variable):
         if isinstance(gradient, tf.IndexedSlices):
             gradient = tf.math.unsorted_segment_sum(
@@ -177,7 +177,7 @@ def _part(gradient: Any, variable: Any) -> Part:
             )
         # Not before the gradient is there: until then the variable may still change.
         with tf.control_dependencies([gradient]):
-            return Part(variable, gradient, variable.read_value())
+            return LayerPart(variable, gradient, variable.read_value())
 
 
 def _layers(pairs: Sequence[tuple[Any, Any]]) -> dict[str, list[tuple[Any, Any]]]:

@@ -19,6 +19,42 @@ train = tf.train
 _DECAYS = {"adamw": 0.01, "lamb": 0.01, "lars": 0.0005}
 
 
+# From the learning rate and the options; names in the order of `--help`.
+_BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
+    # Zeiler, https://arxiv.org/abs/1212.5701
+    "adadelta": lambda rate, o: train.AdadeltaOptimizer(rate, o.adadelta_rho, o.opt_epsilon),
+    # Duchi et al., https://jmlr.org/papers/v12/duchi11a.html
+    "adagrad": lambda rate, o: train.AdagradOptimizer(rate, o.adagrad_initial_accumulator_value),
+    # Kingma and Ba, https://arxiv.org/abs/1412.6980
+    "adam": lambda rate, o: train.AdamOptimizer(rate, o.adam_beta1, o.adam_beta2, o.opt_epsilon),
+    "adamw": lambda rate, o: AdamWOptimizer(rate, **_of_moments(o), epsilon=o.adamw_epsilon),
+    # McMahan et al., https://doi.org/10.1145/2487575.2488200
+    "ftrl": lambda rate, o: train.FtrlOptimizer(
+        rate,
+        o.ftrl_learning_rate_power,
+        o.ftrl_initial_accumulator_value,
+        o.ftrl_l1,
+        o.ftrl_l2,
+    ),
+    "lamb": lambda rate, o: LAMBOptimizer(rate, **_of_moments(o), epsilon=o.lamb_epsilon),
+    "lars": lambda rate, o: LARSOptimizer(
+        rate, o.momentum, o.own_decay, o.lars_coefficient, no_weight_decay=o.no_weight_decay
+    ),
+    # Polyak, https://doi.org/10.1016/0041-5553(64)90137-5
+    "momentum": lambda rate, o: train.MomentumOptimizer(rate, o.momentum, name="Momentum"),
+    # Nesterov's momentum as Sutskever et al. write it, section 2 of
+    # https://proceedings.mlr.press/v28/sutskever13.html
+    "nesterov": lambda rate, o: train.MomentumOptimizer(
+        rate, o.momentum, use_nesterov=True, name="Nesterov"
+    ),
+    # Tieleman and Hinton, lecture 6.5 of "Neural networks for machine learning"
+    "rmsprop": lambda rate, o: train.RMSPropOptimizer(
+        rate, o.rmsprop_decay, o.rmsprop_momentum, o.opt_epsilon
+    ),
+    "sgd": lambda rate, _: train.GradientDescentOptimizer(rate),
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class OptimizerOptions(Options):
     """Which optimizer, and its settings; each optimizer reads its own."""
@@ -28,19 +64,7 @@ class OptimizerOptions(Options):
     optimizer: str = option(
         "rmsprop",
         "name of the optimizer",
-        choices=(
-            "adadelta",
-            "adagrad",
-            "adam",
-            "adamw",
-            "ftrl",
-            "lamb",
-            "lars",
-            "momentum",
-            "nesterov",
-            "rmsprop",
-            "sgd",
-        ),
+        choices=tuple(_BUILDERS),
         common=True,
     )
     adadelta_rho: float = option(0.95, "decay rate of adadelta", minimum=0, maximum=1)
@@ -96,53 +120,14 @@ class OptimizerOptions(Options):
         return self.optimizer_weight_decay
 
 
-_BUILDERS: dict[str, Callable[[Any, OptimizerOptions], Any]] = {
-    # Zeiler, https://arxiv.org/abs/1212.5701
-    "adadelta": lambda rate, o: train.AdadeltaOptimizer(rate, o.adadelta_rho, o.opt_epsilon),
-    # Duchi et al., https://jmlr.org/papers/v12/duchi11a.html
-    "adagrad": lambda rate, o: train.AdagradOptimizer(rate, o.adagrad_initial_accumulator_value),
-    # Kingma and Ba, https://arxiv.org/abs/1412.6980
-    "adam": lambda rate, o: train.AdamOptimizer(rate, o.adam_beta1, o.adam_beta2, o.opt_epsilon),
-    "adamw": lambda rate, o: AdamWOptimizer(
-        rate,
-        o.own_decay,
-        o.adam_beta1,
-        o.adam_beta2,
-        o.adamw_epsilon,
-        no_weight_decay=o.no_weight_decay,
-    ),
-    # McMahan et al., https://doi.org/10.1145/2487575.2488200
-    "ftrl": lambda rate, o: train.FtrlOptimizer(
-        rate,
-        o.ftrl_learning_rate_power,
-        o.ftrl_initial_accumulator_value,
-        o.ftrl_l1,
-        o.ftrl_l2,
-    ),
-    "lamb": lambda rate, o: LAMBOptimizer(
-        rate,
-        o.own_decay,
-        o.adam_beta1,
-        o.adam_beta2,
-        o.lamb_epsilon,
-        no_weight_decay=o.no_weight_decay,
-    ),
-    "lars": lambda rate, o: LARSOptimizer(
-        rate, o.momentum, o.own_decay, o.lars_coefficient, no_weight_decay=o.no_weight_decay
-    ),
-    # Polyak, https://doi.org/10.1016/0041-5553(64)90137-5
-    "momentum": lambda rate, o: train.MomentumOptimizer(rate, o.momentum, name="Momentum"),
-    # Nesterov's momentum as Sutskever et al. write it, section 2 of
-    # https://proceedings.mlr.press/v28/sutskever13.html
-    "nesterov": lambda rate, o: train.MomentumOptimizer(
-        rate, o.momentum, use_nesterov=True, name="Nesterov"
-    ),
-    # Tieleman and Hinton, lecture 6.5 of "Neural networks for machine learning"
-    "rmsprop": lambda rate, o: train.RMSPropOptimizer(
-        rate, o.rmsprop_decay, o.rmsprop_momentum, o.opt_epsilon
-    ),
-    "sgd": lambda rate, _: train.GradientDescentOptimizer(rate),
-}
+def _of_moments(options: OptimizerOptions) -> dict[str, Any]:
+    """Arguments that `AdamWOptimizer` and `LAMBOptimizer` share."""
+    return {
+        "weight_decay": options.own_decay,
+        "beta1": options.adam_beta1,
+        "beta2": options.adam_beta2,
+        "no_weight_decay": options.no_weight_decay,
+    }
 
 
 def build_optimizer(learning_rate: Any, options: OptimizerOptions) -> Any:

@@ -5,11 +5,11 @@ from model_deploy.commands import without_tensorflow_notices
 # The command imports this file before its own, and TensorFlow with it.
 with without_tensorflow_notices():
     from model_deploy.plan.failures import best_save_interval, useful_share
+    from model_deploy.plan.formulas import WAYS, Link, Load, Step, Way, step
     from model_deploy.plan.network import Network, network_of
     from model_deploy.plan.planning import Circumstances, Plan, Row, plan_for
     from model_deploy.plan.report import draw, table
     from model_deploy.plan.stragglers import expected_slowest
-    from model_deploy.plan.ways import WAYS, Link, Load, Step, Way, step
 
 __all__ = [
     "WAYS",

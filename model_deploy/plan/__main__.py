@@ -21,8 +21,8 @@ with without_tensorflow_notices():
 
     import model_deploy
     from model_deploy.plan import failures, planning, report
+    from model_deploy.plan.formulas import Link
     from model_deploy.plan.network import Network, network_of
-    from model_deploy.plan.ways import Link
     from nets import nets_factory
     from nets.parts.network import Tokens
 
@@ -108,7 +108,7 @@ def main(options: PlanOptions) -> None:
 
 
 def bytes_per_sec(bandwidth: str) -> float:
-    """Of a text such as `10Gbit`.
+    """The bytes per second that a text such as `10Gbit` names.
 
     Raises:
       ValueError: if it is none.
@@ -120,7 +120,7 @@ def bytes_per_sec(bandwidth: str) -> float:
 
 
 def whole_numbers(flag: str, text: str) -> list[int]:
-    """Those of a text such as `4,16,64`, each at least 1.
+    """The whole numbers in a text such as `4,16,64`, each at least 1.
 
     Raises:
       ValueError: if it has others.

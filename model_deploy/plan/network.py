@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, placement
 from model_deploy.deployment import DeployedModel
-from model_deploy.plan.ways import Load
+from model_deploy.plan.formulas import Load
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Network:
 
     @property
     def trained_bytes(self) -> int:
-        """Of the variables that have gradients."""
+        """The bytes of the variables that have gradients."""
         return sum(
             size
             for size, trained in zip(self.variable_bytes, self.is_trained, strict=True)
@@ -65,7 +65,7 @@ class Network:
 
 
 def network_of(model: DeployedModel, batch_size: int) -> Network:
-    """What a plan needs of a user's model; reads `GLOBAL_VARIABLES` and `TRAINABLE_VARIABLES`.
+    """A user's model as a plan needs it; reads `GLOBAL_VARIABLES` and `TRAINABLE_VARIABLES`.
 
     Variables are taken to have dense gradients.  Of activations those of unknown shape count 0.
 

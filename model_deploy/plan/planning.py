@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from model_deploy.checks import check_at_least, check_choice, check_whole
 from model_deploy.plan.failures import best_save_interval, useful_share
+from model_deploy.plan.formulas import Link, Step, Way, step
 from model_deploy.plan.network import Network
 from model_deploy.plan.stragglers import expected_slowest
-from model_deploy.plan.ways import Link, Step, Way, step
 
 PRECISIONS = ("float32", "bfloat16")
 # What a more troublesome way must gain to be chosen: stale gradients, rounded ones, machines.
@@ -172,7 +172,10 @@ def _row(network: Network, given: Circumstances, way: Way, precision: str) -> Ro
 
 
 def _share_of_time(given: Circumstances, way: Way) -> tuple[float, float | None]:
-    """Of any failure; without waiting for others only those of parameter servers stop all."""
+    """The share of time that counts, and the save interval, where machines fail.
+
+    Any failure stops all workers; of asynchronous ones only that of a parameter server does.
+    """
     if given.secs_between_failures is None:
         return 1.0, None
     machines = way.ps if way.name == "asynchronous" else way.workers + way.ps

@@ -1,4 +1,4 @@
-"""What an op of a step is there for."""
+"""The kinds of ops of a step: computation, update, transfer, input."""
 
 import re
 

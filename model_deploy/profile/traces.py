@@ -133,7 +133,7 @@ def newest_trace(train_dir: str | os.PathLike[str]) -> str:
 
 
 def read_trace(path: str) -> list[OpTime]:
-    """What `write_trace` has written.
+    """The ops in a file that `write_trace` has written.
 
     Raises:
       ValueError: if it is no such file.

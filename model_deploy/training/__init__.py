@@ -58,12 +58,18 @@ from model_deploy.optimization import (
     scaled_learning_rate,
     weight_decay_note,
 )
-from model_deploy.training.board import Board
-from model_deploy.training.joining import Place, join, join_cluster, serve, session_config
 from model_deploy.training.loop import check_writable, train
 from model_deploy.training.loop_options import LoopOptions
-from model_deploy.training.replicas import say
+from model_deploy.training.replicas.joining import (
+    Place,
+    join,
+    join_cluster,
+    serve,
+    session_config,
+)
+from model_deploy.training.replicas.replicas import say
 from model_deploy.training.run import TrainResult
+from model_deploy.training.shown.board import Board
 
 __all__ = [
     "AdamWOptimizer",

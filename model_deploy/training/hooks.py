@@ -8,18 +8,35 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
-from model_deploy.training.board import Board
-from model_deploy.training.metrics import MetricsLog
-from model_deploy.training.plots import plot_training
-from model_deploy.training.progress import Progress
-from model_deploy.training.step import StepContext, StepReport
+from model_deploy.training.shown.board import Board
+from model_deploy.training.shown.metrics import MetricsLog
+from model_deploy.training.shown.plots import plot_training
+from model_deploy.training.shown.progress import Progress
+from model_deploy.training.steps.report import StepContext, StepReport
 from model_deploy.training.timing import Every
 
 # Seconds between two drawings of training.png, each of which takes a third of a second.
 PLOT_EVERY_SECS = 60.0
 
 
-class SummaryHook(tf.train.SessionRunHook):
+class _IntervalHook(tf.train.SessionRunHook):
+    """A hook that takes part at intervals, and at the last step if that is given.
+
+    Args:
+      every: the interval; a hook says itself when it begins anew.
+      last_step: the last step of the run, if it is known and always due.
+    """
+
+    def __init__(self, every: Every, last_step: int | None = None) -> None:
+        self._every = every
+        self._last_step = last_step
+
+    def due(self, step: int) -> bool:
+        """Whether the hook takes part in a step."""
+        return step == self._last_step or self._every.due(step)
+
+
+class SummaryHook(_IntervalHook):
     """Fetches the summaries of a step and appends them to TensorBoard's events.
 
     Args:
@@ -30,15 +47,10 @@ class SummaryHook(tf.train.SessionRunHook):
     """
 
     def __init__(self, board: Board, summary_op: Any, every: Every, last_step: int | None) -> None:
+        super().__init__(every, last_step)
         self._board = board
         self._summary_op = summary_op
-        self._every = every
-        self._last_step = last_step
         self._graph_is_written = False
-
-    def due(self, step: int) -> bool:
-        """At intervals, and at the last step."""
-        return step == self._last_step or self._every.due(step)
 
     def before_run(self, run_context: Any) -> Any:
         return tf.train.SessionRunArgs(self._summary_op)
@@ -87,16 +99,12 @@ class Log:
                 plot_training(self._train_dir, self._progress.unit)
 
 
-class SaveHook(tf.train.SessionRunHook):
+class SaveHook(_IntervalHook):
     """Writes checkpoints at intervals."""
 
     def __init__(self, writer: CheckpointWriter, every: Every) -> None:
+        super().__init__(every)
         self._writer = writer
-        self._every = every
-
-    def due(self, step: int) -> bool:
-        """Every so many steps or seconds."""
-        return self._every.due(step)
 
     def after_run(self, run_context: StepContext, run_values: Any) -> None:
         step = run_context.report.step
@@ -104,7 +112,7 @@ class SaveHook(tf.train.SessionRunHook):
         self._every.done(step)
 
 
-class CopiesHook(tf.train.SessionRunHook):
+class CopiesHook(_IntervalHook):
     """Checks that all copies of the variables are equal, with all-reduce, at intervals.
 
     All replicas do so after the same steps.
@@ -118,12 +126,8 @@ class CopiesHook(tf.train.SessionRunHook):
     """
 
     def __init__(self, difference: Any, every: Every) -> None:
+        super().__init__(every)
         self._difference = difference
-        self._every = every
-
-    def due(self, step: int) -> bool:
-        """Every so many steps."""
-        return self._every.due(step)
 
     def after_run(self, run_context: StepContext, run_values: Any) -> None:
         step = run_context.report.step
@@ -136,7 +140,7 @@ class CopiesHook(tf.train.SessionRunHook):
             )
 
 
-class EvaluationHook(tf.train.SessionRunHook):
+class EvaluationHook(_IntervalHook):
     """Saves a checkpoint and evaluates it, at intervals and at the last step.
 
     Args:
@@ -169,6 +173,7 @@ class EvaluationHook(tf.train.SessionRunHook):
         every: Every,
         last_step: int | None,
     ) -> None:
+        super().__init__(every, last_step)
         self._evaluate = evaluate
         self._metric = metric
         self._stop_at = stop_at
@@ -177,12 +182,6 @@ class EvaluationHook(tf.train.SessionRunHook):
         self._metrics = metrics
         self._board = board
         self._progress = progress
-        self._every = every
-        self._last_step = last_step
-
-    def due(self, step: int) -> bool:
-        """Every so many steps, and at the last one."""
-        return self._every.due(step) or step == self._last_step
 
     def after_run(self, run_context: StepContext, run_values: Any) -> None:
         step = run_context.report.step

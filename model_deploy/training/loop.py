@@ -20,14 +20,14 @@ from model_deploy.cluster import Cluster
 from model_deploy.commands import replaced_file
 from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import session_hooks
-from model_deploy.training.joining import Place, started
 from model_deploy.training.loop_options import LoopOptions
-from model_deploy.training.numerics import NumericChecks
 from model_deploy.training.recovery import run_in_sessions
-from model_deploy.training.replicas import Replicas
-from model_deploy.training.run import Run, TrainResult
+from model_deploy.training.replicas.joining import Place, started
+from model_deploy.training.replicas.replicas import Replicas
+from model_deploy.training.run import TrainingRun, TrainResult
 from model_deploy.training.session import SessionOpener, Start
-from model_deploy.training.step import clone_report_ops, report_op
+from model_deploy.training.steps.numeric_checks import NumericChecks
+from model_deploy.training.steps.report import clone_report_ops, report_op
 from model_deploy.training.stopping import StopSignals
 
 
@@ -123,7 +123,7 @@ def train(
     start = _start(model, replicas)
     if is_chief:
         start = _chief_start(start, folder, options, init_fn, place.cluster)
-    run = Run(
+    run = TrainingRun(
         options=options,
         train_dir=folder,
         report=report,
@@ -155,7 +155,7 @@ def _clone_batch(model: DeployedModel, images_per_step: int) -> int | None:
     return images_per_step * updates // model.config.batches_per_step
 
 
-def _make_steps(run: Run, opener: SessionOpener) -> TrainResult:
+def _make_steps(run: TrainingRun, opener: SessionOpener) -> TrainResult:
     """All steps of a run; a signal that ends them ends the program, too."""
     for hook in (*opener.hooks, *run.hooks):
         hook.begin()
@@ -183,7 +183,7 @@ def _replicas(place: Place, model: DeployedModel, options: LoopOptions) -> Repli
 def _report(
     model: DeployedModel, learning_rate: Any, wait_secs: Any, checks: NumericChecks | None
 ) -> Any:
-    """What a step gives, by the way to train."""
+    """The op that makes a step and gives its report; for asynchronous clones one op for each."""
     if model.clone_updates:
         return clone_report_ops(model, learning_rate, wait_secs)
     first_bad = None if checks is None else checks.first_bad
@@ -209,7 +209,7 @@ def _chief_start(
     init_fn: Callable[[Any], None] | None,
     cluster: Cluster | None,
 ) -> Start:
-    """How the chief does; its files are checked before a session is opened."""
+    """How the chief gets its variables; its files are checked before a session is opened."""
     check_writable(folder)
     report_unfinished(folder)
     checkpoint = fitting_checkpoint(folder, options.resume)
@@ -265,7 +265,7 @@ def _check_evaluation(
 
 
 def _check_alone(**others: Any) -> None:
-    """What `place` says is not to be said otherwise as well."""
+    """Checks that no argument says what `place` says already."""
     for name, value in others.items():
         if value:
             raise ValueError(f"{name} must not be given together with place, got {value!r}")

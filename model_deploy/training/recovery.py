@@ -7,10 +7,10 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.training.replicas import Replicas, StepWatch, say
-from model_deploy.training.run import Run, TrainResult
+from model_deploy.training.replicas.replicas import Replicas, StepWatch, say
+from model_deploy.training.replicas.stalls import StallWatch
+from model_deploy.training.run import TrainingRun, TrainResult
 from model_deploy.training.session import SessionOpener
-from model_deploy.training.stalls import StallWatch
 from model_deploy.training.stopping import StopSignals
 
 # Sessions that may fail one after the other without a step in between: a parameter server
@@ -20,7 +20,7 @@ _MAX_TRIES = 50
 _RETRY_SECS = 0.2
 
 
-def run_in_sessions(run: Run, opener: SessionOpener, signals: StopSignals) -> TrainResult:
+def run_in_sessions(run: TrainingRun, opener: SessionOpener, signals: StopSignals) -> TrainResult:
     """Makes all steps of a run.
 
     Args:
@@ -47,7 +47,7 @@ def run_in_sessions(run: Run, opener: SessionOpener, signals: StopSignals) -> Tr
     return _Attempts(run, opener, run.replicas).until_the_end(signals)
 
 
-def _start_hooks(run: Run, session: Any, coordinator: Any) -> None:
+def _start_hooks(run: TrainingRun, session: Any, coordinator: Any) -> None:
     for hook in run.hooks:
         hook.after_create_session(session, coordinator)
 
@@ -55,7 +55,7 @@ def _start_hooks(run: Run, session: Any, coordinator: Any) -> None:
 class _Attempts:
     """The sessions of one run in a cluster."""
 
-    def __init__(self, run: Run, opener: SessionOpener, replicas: Replicas) -> None:
+    def __init__(self, run: TrainingRun, opener: SessionOpener, replicas: Replicas) -> None:
         self._run = run
         self._opener = opener
         self._replicas = replicas

@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter, is_lost_connection
 from model_deploy.profile import ProfileHook
-from model_deploy.training.board import Board
-from model_deploy.training.clone_threads import CloneThreads
-from model_deploy.training.course import Course, Stretch
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
 from model_deploy.training.loop_options import LoopOptions
-from model_deploy.training.metrics import MetricsLog
-from model_deploy.training.numerics import NumericChecks
-from model_deploy.training.plots import plot_training
-from model_deploy.training.progress import Progress
-from model_deploy.training.replicas import Replicas
-from model_deploy.training.step import NonFiniteLoss, StepReport, describe_loss
-from model_deploy.training.step_runner import StepRunner
+from model_deploy.training.replicas.replicas import Replicas
+from model_deploy.training.shown.board import Board
+from model_deploy.training.shown.metrics import MetricsLog
+from model_deploy.training.shown.plots import plot_training
+from model_deploy.training.shown.progress import Progress
+from model_deploy.training.steps.clone_threads import CloneThreads
+from model_deploy.training.steps.course import Course, Stretch
+from model_deploy.training.steps.numeric_checks import NumericChecks
+from model_deploy.training.steps.report import NonFiniteLoss, StepReport, describe_loss
+from model_deploy.training.steps.runner import StepRunner
 from model_deploy.training.stopping import StopSignals
 from model_deploy.training.timing import Every
 
@@ -37,8 +37,8 @@ class TrainResult(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
-    """What `train` was asked for.
+class TrainingRun:
+    """A run, as `train` was asked for it, apart from its session.
 
     Attributes:
       options: the settings.
@@ -132,7 +132,7 @@ class Run:
                 return
 
     def _stretches(self) -> Iterator[Stretch]:
-        """What there is to do, in order.
+        """The stretches of steps that are left to be made, in order.
 
         Where others make steps on their own, the chief makes the last few steps alone, so
         that the run ends at exactly `max_steps`.

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import CheckpointWriter
 from model_deploy.cluster import close_session, run_unless_refused
-from model_deploy.training.shared_variables import SharedVariables
+from model_deploy.training.replicas.shared_variables import SharedVariables
 
 # Seconds between two looks at whether the chief has initialized the variables.
 _POLL_SECS = 0.2
@@ -150,7 +150,7 @@ class SessionOpener:
         return session
 
     def _save_first(self, shared: SharedVariables, session: Any) -> None:
-        """Saves values that are in no checkpoint, where the run may have to go back to them."""
+        """Saves the first values where the run may go back to them and has no checkpoint."""
         writer = self._start.writer
         if shared.goes_back and writer is not None and writer.newest is None:
             writer.save(session, int(session.run(tf.train.get_global_step())))

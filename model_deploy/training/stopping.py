@@ -5,7 +5,7 @@ import signal
 import socket
 import sys
 import threading
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -38,12 +38,7 @@ class StopSignals:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        place: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._active:
             return
         signal.set_wakeup_fd(self._old_fd)

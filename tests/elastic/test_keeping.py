@@ -40,7 +40,7 @@ def test_a_server_serves(monkeypatch):
     """A parameter server does not wait for worker 0, which may be lost before it is seen."""
     seen = []
     monkeypatch.setattr(
-        "model_deploy.training.joining.serve",
+        "model_deploy.training.replicas.joining.serve",
         lambda cluster, timeout, waits_for_chief: seen.append(waits_for_chief),
     )
     cluster = {"chief": ["a:1"], "ps": ["d:1"]}

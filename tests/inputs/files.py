@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import tensorflow as tf
 
-from model_deploy.inputs import checksums
+from model_deploy.inputs.files import checksums
 
 
 def noise(shape, seed=0):

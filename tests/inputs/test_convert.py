@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from model_deploy import inputs
-from model_deploy.inputs import convert, preparation, tfrecords
-from model_deploy.inputs.corruption import Tolerance
+from model_deploy.inputs import convert
+from model_deploy.inputs.datasets import preparation
+from model_deploy.inputs.files import tfrecords
+from model_deploy.inputs.files.corrupt_records import Tolerance
 from tests.inputs import files
 
 pytestmark = pytest.mark.one_mode

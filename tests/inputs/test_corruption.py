@@ -6,7 +6,8 @@ import tensorflow as tf
 from absl import logging
 
 from model_deploy import inputs
-from model_deploy.inputs import decoding, reading
+from model_deploy.inputs.reading import decoding
+from model_deploy.inputs.reading.reader import Reader
 from tests.inputs import files, sessions
 
 pytestmark = pytest.mark.one_mode
@@ -152,6 +153,6 @@ def test_reader_rejects_what_no_longer_reads(tmp_path):
     dataset = get(tmp_path)
     (path,) = tmp_path.glob("*.tfrecord")
     path.unlink()
-    reader = reading.Reader(dataset.source, 1, (None, None, 3), decoding.Decoder(3), replace=False)
+    reader = Reader(dataset.source, 1, (None, None, 3), decoding.Decoder(3), replace=False)
     with pytest.raises(ValueError, match=rf"{path.name}: record 0 .*cannot be read: .*No such"):
         reader.read(np.int64(0), np.zeros([2], np.int64))

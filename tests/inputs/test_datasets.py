@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from model_deploy import inputs
-from model_deploy.inputs import sources
+from model_deploy.inputs.reading import sources
 
 pytestmark = pytest.mark.one_mode
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from model_deploy import inputs
-from model_deploy.inputs import kept_files, memory
+from model_deploy.inputs.files import kept_files
+from model_deploy.inputs.reading import in_memory
 from tests.inputs import files
 
 pytestmark = pytest.mark.one_mode
@@ -45,9 +46,9 @@ def _kept(folder):
 @pytest.fixture
 def decoding(monkeypatch):
     """How often images were decoded, as a list that grows."""
-    calls, decode_all = [], memory.decode_all
+    calls, decode_all = [], in_memory.decode_all
     monkeypatch.setattr(
-        memory, "decode_all", lambda *arguments: calls.append(1) or decode_all(*arguments)
+        in_memory, "decode_all", lambda *arguments: calls.append(1) or decode_all(*arguments)
     )
     return calls
 

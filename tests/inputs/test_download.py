@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from model_deploy import inputs
-from model_deploy.inputs import archives, download, downloading
+from model_deploy.inputs import download
+from model_deploy.inputs.files import archives, downloading
 from tests.inputs import files
 
 pytestmark = pytest.mark.one_mode

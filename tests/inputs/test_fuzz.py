@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from model_deploy import inputs
-from model_deploy.inputs import archives, cifar10, decoding, mnist, slim_files, tfrecords
-from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.datasets import cifar10, mnist
+from model_deploy.inputs.files import archives, slim_files, tfrecords
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
+from model_deploy.inputs.reading import decoding
 from tests.inputs import files
 
 pytestmark = pytest.mark.one_mode

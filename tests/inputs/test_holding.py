@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import inputs
-from model_deploy.inputs import holding, records
+from model_deploy.inputs.files import records
+from model_deploy.inputs.pipelines import holding
 from tests.inputs import files
 
 pytestmark = pytest.mark.one_mode

@@ -9,8 +9,8 @@ import tensorflow as tf
 from absl import logging
 
 from model_deploy import inputs
-from model_deploy.inputs import cifar10, mnist
-from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs.datasets import cifar10, mnist
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
 from tests.inputs import files, sessions
 
 pytestmark = pytest.mark.one_mode

@@ -8,8 +8,10 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import file_systems, inputs
-from model_deploy.inputs import conversion, convert, index, tfrecords
-from model_deploy.inputs.corruption import CorruptRecordError, Tolerance
+from model_deploy.inputs import convert, index
+from model_deploy.inputs.datasets import conversion
+from model_deploy.inputs.files import tfrecords
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
 from tests.inputs import files
 
 pytestmark = pytest.mark.one_mode

@@ -7,7 +7,8 @@ import shlex
 import pytest
 
 import train_image_classifier
-from model_deploy.inputs import convert, dataset
+from model_deploy.inputs import convert
+from model_deploy.inputs.datasets import dataset
 from tests.inputs import files
 
 pytestmark = pytest.mark.one_mode

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import inputs
-from model_deploy.inputs import decoding
+from model_deploy.inputs.reading import decoding
 from tests.inputs import files, sessions
 
 pytestmark = pytest.mark.one_mode

@@ -5,8 +5,9 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import inputs, slim
-from model_deploy.inputs import decoding, raw, records, tfrecords
-from model_deploy.inputs.corruption import Tolerance
+from model_deploy.inputs.files import raw_images, records, tfrecords
+from model_deploy.inputs.files.corrupt_records import Tolerance
+from model_deploy.inputs.reading import decoding
 from tests.inputs import files, sessions
 from tests.tf1.test_datasets import read_all
 
@@ -222,7 +223,7 @@ def test_find_shape_reads_no_more_than_it_may(tmp_path):
     path = write(tmp_path, [*bad, example(IMAGE, 0)])
     indexed = [tfrecords.index_file(str(path), Tolerance())]
     assert isinstance(indexed[0], records.RecordFile)
-    assert [raw.find_shape(indexed, tries) for tries in (1, 2, 3)] == [None, None, SHAPE]
+    assert [raw_images.find_shape(indexed, tries) for tries in (1, 2, 3)] == [None, None, SHAPE]
 
 
 def test_slim_reads_raw_images(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import inputs
-from model_deploy.inputs import staging
+from model_deploy.inputs.pipelines import staging
 
 tf1 = tf.compat.v1
 DEVICES = ["/device:CPU:1", "/device:CPU:2"]

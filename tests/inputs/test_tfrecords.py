@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import inputs
-from model_deploy.inputs import checksums, sources
+from model_deploy.inputs.files import checksums
+from model_deploy.inputs.reading import sources
 from tests.inputs import files, sessions
 
 pytestmark = pytest.mark.one_mode

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import inputs
-from model_deploy.inputs import records
+from model_deploy.inputs.files import records
 from tests.inputs import files, sessions
 
 

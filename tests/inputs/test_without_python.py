@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 from model_deploy import inputs
-from model_deploy.inputs import folder, reading, slim_records
+from model_deploy.inputs.datasets import folder, slim_records
+from model_deploy.inputs.reading import reader
 from tests.inputs import files, sessions
 
 pytestmark = pytest.mark.one_mode
@@ -22,7 +23,7 @@ def no_python(monkeypatch):
     def fail(*_):
         raise AssertionError("an example was read by Python")
 
-    monkeypatch.setattr(reading.Reader, "read", fail)
+    monkeypatch.setattr(reader.Reader, "read", fail)
     monkeypatch.setattr(slim_records.RecordSource, "read", fail)
     monkeypatch.setattr(folder.FileSource, "read", fail)
 

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from model_deploy import plan
-from model_deploy.plan import Link, Load, Way, ways
+from model_deploy.plan import Link, Load, Way, formulas
 
 pytestmark = pytest.mark.one_mode
 
@@ -46,7 +46,7 @@ def test_synchronous_servers_send_and_receive_all_for_each_worker(ps, secs):
 
 def test_asynchronous_workers_are_between_two_limits():
     """Of 4, in step 8 s and apart at least 4 s, 0.3 of the way: 6.8 s; of one 2 s."""
-    assert _secs(Way("asynchronous", 4, 1)) == pytest.approx(8.0 - ways.APART * 4.0)
+    assert _secs(Way("asynchronous", 4, 1)) == pytest.approx(8.0 - formulas.APART * 4.0)
     assert _secs(Way("asynchronous", 1, 1)) == pytest.approx(2.0)
 
 

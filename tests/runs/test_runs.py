@@ -12,7 +12,7 @@ import pytest
 
 from model_deploy.runs import Run, differing_options, draw_runs, find_runs, read_metrics, runs_table
 from model_deploy.runs import __main__ as command
-from model_deploy.training import metrics as training_metrics
+from model_deploy.training.shown import metrics as training_metrics
 
 pytestmark = pytest.mark.one_mode
 

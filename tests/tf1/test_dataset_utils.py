@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.inputs import cifar10, downloading
+from model_deploy.inputs.datasets import cifar10
+from model_deploy.inputs.files import downloading
 from model_deploy.tf1.datasets import (
     dataset_factory,
     dataset_utils,

@@ -4,8 +4,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 from google.protobuf import struct_pb2
 
-from model_deploy.training import board as board_lib
-from model_deploy.training.board import Board
+from model_deploy.training.shown import board as board_lib
+from model_deploy.training.shown.board import Board
 from tests.training.halving import run_halving
 
 pytestmark = pytest.mark.one_mode

@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from model_deploy.training.progress import Progress
-from model_deploy.training.step import StepReport
+from model_deploy.training.shown.progress import Progress
+from model_deploy.training.steps.report import StepReport
 
 pytestmark = pytest.mark.one_mode
 

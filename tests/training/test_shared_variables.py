@@ -4,8 +4,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy.parameter_servers import Fence
-from model_deploy.training import shared_variables
-from model_deploy.training.shared_variables import VariablesOfWorld
+from model_deploy.training.replicas import shared_variables
+from model_deploy.training.replicas.shared_variables import VariablesOfWorld
 from tests.clusters import start_cluster
 
 

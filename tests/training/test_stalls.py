@@ -10,10 +10,10 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import Cluster, Task
 from model_deploy.launch import ReservedPorts
-from model_deploy.training import stalls
-from model_deploy.training.replicas import Replicas
-from model_deploy.training.shared_variables import check_are_shared
-from model_deploy.training.stalls import StallWatch, unreachable
+from model_deploy.training.replicas import stalls
+from model_deploy.training.replicas.replicas import Replicas
+from model_deploy.training.replicas.shared_variables import check_are_shared
+from model_deploy.training.replicas.stalls import StallWatch, unreachable
 from tests.training.halving import run_halving
 
 pytestmark = pytest.mark.one_mode

@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy
 from model_deploy.internals import inline_callable
-from model_deploy.training.step_call import StepCall
+from model_deploy.training.steps.call import StepCall
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
 
 # More than the trials of both ways.

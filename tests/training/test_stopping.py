@@ -11,8 +11,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy.runs import read_metrics
-from model_deploy.training.metrics import MetricsLog
-from model_deploy.training.plots import plot_training
+from model_deploy.training.shown.metrics import MetricsLog
+from model_deploy.training.shown.plots import plot_training
 from model_deploy.training.timing import Every
 from tests.processes.harness import Processes
 from tests.training.halving import run_halving

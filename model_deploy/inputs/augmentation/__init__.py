@@ -1,4 +1,4 @@
-"""Augmentation beyond that of the families: RandAugment, random erasing, mixup and cutmix.
+"""Augmentation beyond the families' own: RandAugment, random erasing, mixup and cutmix.
 
 All of it is TensorFlow's ops and a function of each example's seed, (seed, position).
 """

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from model_deploy.inputs.augmentation import boxes
-from model_deploy.inputs.randomness import salted, uniform_per_image
+from model_deploy.inputs.order.randomness import salted, uniform_per_image
 
 AREAS = (0.02, 0.33)
 ASPECTS = (0.3, 1 / 0.3)

@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from model_deploy.inputs.augmentation import boxes
-from model_deploy.inputs.randomness import salted, uniform_per_image
+from model_deploy.inputs.order.randomness import salted, uniform_per_image
 
 _SALT = 0x4D495845
 _BISECTIONS = 24  # as many bits as a float32 has
@@ -91,7 +91,7 @@ class Mixing:
 
 
 def cut_boxes(shares: Any, draws: Any, height: Any, width: Any) -> tuple[Any, Any]:
-    """The boxes of cutmix: 1 - share of the image, but for what is outside of it.
+    """The boxes of cutmix, each 1 - share of its image, cut off at the edges of the image.
 
     Args:
       shares: float32 [n], what is to be left of each image.

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from model_deploy.inputs.augmentation.operations import OPERATIONS, rounded
-from model_deploy.inputs.randomness import salted, uniform_per_image
+from model_deploy.inputs.order.randomness import salted, uniform_per_image
 
 LARGEST_MAGNITUDE = 10
 _SALT = 0x52414E44
@@ -66,7 +66,7 @@ def _to_one(images: Any, chosen: Any, strengths: Any) -> Any:
 
 
 def _to_each(images: Any, chosen: Any, strengths: Any) -> Any:
-    """Each operation runs once, on the images of the batch that are to have it."""
+    """Runs each operation once, on the images of the batch that have drawn the operation."""
     count = tf.shape(images)[0]
     places = tf.dynamic_partition(tf.range(count), chosen, len(OPERATIONS))
     changed = [

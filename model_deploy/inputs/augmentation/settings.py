@@ -73,7 +73,7 @@ class Augmentation(Options):
         return bool(self.mixup or self.cutmix)
 
     def before_normalization(self, seeds: Any) -> Callable[[Any], Any] | None:
-        """What a family is to do with images before it normalizes them; None for nothing.
+        """A function that a family applies to images before it normalizes them; None for no change.
 
         Args:
           seeds: int64 [n, 2], or [2] for a single image.

@@ -12,8 +12,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from model_deploy.inputs.order.randomness import uniform_per_image
 from model_deploy.inputs.preprocessing import families, images
-from model_deploy.inputs.randomness import uniform_per_image
 
 PADDING = 4
 _MAX_BRIGHTNESS = 63.0

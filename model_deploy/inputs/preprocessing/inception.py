@@ -11,8 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from model_deploy.inputs.order.randomness import uniform_per_image
 from model_deploy.inputs.preprocessing import families, images
-from model_deploy.inputs.randomness import uniform_per_image
 
 CENTRAL_FRACTION = 0.875
 _METHODS = ("bilinear", "nearest", "bicubic", "area")
@@ -159,10 +159,7 @@ def train(
       float32 [height, width, c], from -1 to 1.
     """
     if crop_image:
-        channels = image.shape.as_list()[-1]
-        begin, size = random_part(tf.shape(image), seed)
-        image = tf.slice(image, begin, size)
-        image.set_shape([None, None, channels])
+        image = cut_random_part(image, seed)
     image = tf.image.convert_image_dtype(image, tf.float32)
     draws = uniform_per_image(seed[tf.newaxis], 7)[0]
     image = images.mirror(stretch(image, height, width, draws[0], fast_mode), draws[1])
@@ -185,6 +182,14 @@ def random_part(shape: Any, seed: Any) -> tuple[Any, Any]:
         use_image_if_no_bounding_boxes=True,
     )
     return begin, size
+
+
+def cut_random_part(image: Any, seed: Any) -> Any:
+    """The `random_part` of an image [h, w, c] of any type, for a seed int64 [2]."""
+    channels = image.shape.as_list()[-1]
+    image = tf.slice(image, *random_part(tf.shape(image), seed))
+    image.set_shape([None, None, channels])
+    return image
 
 
 def stretch(image: Any, height: int, width: int, draw: Any, fast_mode: bool) -> Any:

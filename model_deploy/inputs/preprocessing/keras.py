@@ -9,8 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from model_deploy.inputs.order.randomness import uniform_per_image
 from model_deploy.inputs.preprocessing import families, images, inception
-from model_deploy.inputs.randomness import uniform_per_image
 
 
 def evaluate(
@@ -60,10 +60,7 @@ def train(
       float32 [height, width, c], 0 to 255.
     """
     if crop_image:
-        channels = image.shape.as_list()[-1]
-        begin, size = inception.random_part(tf.shape(image), seed)
-        image = tf.slice(image, begin, size)
-        image.set_shape([None, None, channels])
+        image = inception.cut_random_part(image, seed)
     image = tf.image.convert_image_dtype(image, tf.float32)
     draw = uniform_per_image(seed[tf.newaxis], 1)[0, 0]
     image = images.mirror(_resize(image, height, width), draw) * 255.0

@@ -13,8 +13,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from model_deploy.inputs.order.randomness import uniform_per_image
 from model_deploy.inputs.preprocessing import cifarnet, families, images
-from model_deploy.inputs.randomness import uniform_per_image
 
 
 @families.register_preprocessing(

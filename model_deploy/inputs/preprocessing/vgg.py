@@ -9,8 +9,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from model_deploy.inputs.order.randomness import uniform_per_image
 from model_deploy.inputs.preprocessing import families, images
-from model_deploy.inputs.randomness import uniform_per_image
 
 _MEAN_COLOUR = (123.68, 116.78, 103.94)  # of ImageNet: red, green, blue
 _NETWORKS = (

@@ -1,0 +1,219 @@
+"""Writes a dataset as sharded TFRecords in the format of TF-Slim.
+
+Each shard is written under another name and renamed when it is complete, so a
+conversion that was killed leaves no file that reads as complete.
+"""
+
+import collections
+import concurrent.futures
+import itertools
+import json
+import os
+import pathlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tqdm import tqdm
+
+from model_deploy import file_systems
+from model_deploy.commands import make_folder, replaced_file
+from model_deploy.inputs.datasets import dataset as dataset_lib
+from model_deploy.inputs.datasets import preparation
+from model_deploy.inputs.files import slim_files, tfrecords
+from model_deploy.inputs.reading import chunks
+
+_AHEAD = 64  # records that are made before their turn
+_EITHER_HEADER = 47  # for zlib: that of GZIP or of ZLIB, whichever is there
+
+
+def convert(
+    dataset: dataset_lib.Dataset,
+    output_dir: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    num_shards: int = 1,
+    max_side: int | None = None,
+    quality: int | None = None,
+    raw: bool = False,
+    image_size: int | tuple[int, int] | None = None,
+    progress: bool = True,
+) -> list[str]:
+    """Writes one split; goes on where an earlier call with the same arguments stopped.
+
+    Images in memory are written as PNG, encoded ones as they are, after a test that
+    they decode; unless `max_side` or `raw` says that they are to be made smaller.
+
+    Args:
+      dataset: the split.
+      output_dir: the folder for `<name>_<split>_<shard>-of-<shards>.tfrecord` and `labels.txt`.
+      name: by default that of the dataset.
+      num_shards: how many files.
+      max_side: an image with a longer side than so many pixels is reduced to that, by area, in
+        its proportions, and written as JPEG; the others keep their bytes.
+      quality: of those JPEGs, 1 to 100; by default 95.
+      raw: writes images of one size as their bytes, uint8 [height, width, channels], which are
+        not decoded when they are read.  The centre of the image that has the proportions of
+        `image_size` is scaled to it.
+      image_size: side of raw images, or (height, width); by default that of the images, where
+        it is the same for all.
+      progress: whether to show a progress bar.
+
+    Returns:
+      The paths of the shards.
+
+    Raises:
+      ValueError: if the number of shards is not from 1 to that of the examples, or the
+        folder has shards of another conversion; for a number out of its range, or
+        a setting without the one that it belongs to.
+      CorruptRecordError: if an example cannot be read.
+      OSError: if the folder cannot be written.
+    """
+    if not 1 <= num_shards <= dataset.num_examples:
+        raise ValueError(
+            f"num_shards must be from 1 to the {dataset.num_examples} examples, got {num_shards}"
+        )
+    prepared = preparation.Preparation(max_side, quality, raw, image_size)
+    read = prepared.reader(dataset)
+    folder = pathlib.Path(output_dir)
+    make_folder("output_dir", folder)
+    stem = f"{name or dataset.name}_{dataset.split}"
+    facts = _facts(dataset, num_shards) | prepared.facts(dataset)
+    _check_same_conversion(folder / f".{stem}.json", facts)
+    labels = "".join(f"{label}:{each}\n" for label, each in enumerate(dataset.class_names))
+    _write_atomically(folder / "labels.txt", labels.encode())
+    bounds = np.linspace(0, dataset.num_examples, num_shards + 1).astype(int).tolist()
+    paths = []
+    with (
+        concurrent.futures.ThreadPoolExecutor(chunks.usable_cores()) as pool,
+        tqdm(total=dataset.num_examples, unit="image", desc=stem, disable=not progress) as bar,
+    ):
+        for shard, (begin, end) in enumerate(itertools.pairwise(bounds)):
+            path = folder / f"{stem}_{shard:05d}-of-{num_shards:05d}.tfrecord"
+            paths.append(str(path))
+            if path.exists():
+                bar.update(end - begin)
+            else:
+                _write_shard(path, _in_order(pool, read, range(begin, end)), bar)
+    return paths
+
+
+def uncompress(
+    data_dir: str | os.PathLike[str],
+    split: str,
+    output_dir: str | os.PathLike[str],
+    *,
+    progress: bool = True,
+) -> list[str]:
+    """Writes compressed TFRecord files as such that can be read in any order.
+
+    Args:
+      data_dir: the folder of the files, and of `labels.txt` if there is one.
+      split: the files are those that the dataset `tfrecord` would read.
+      output_dir: the folder for files of the same names; those that are there are left alone.
+      progress: whether to show a progress bar.
+
+    Returns:
+      The paths of the files.
+
+    Raises:
+      ValueError: if there are no files, or one is not compressed or cannot be read.
+      OSError: if the folder cannot be written.
+    """
+    folder = dataset_lib.required_folder("tfrecord", data_dir)
+    make_folder("output_dir", output_dir)
+    labels = os.path.join(folder, "labels.txt")
+    if file_systems.is_file(labels):
+        with replaced_file(os.path.join(output_dir, "labels.txt"), "wb") as file:
+            file.write(file_systems.read_bytes(labels))
+    paths = []
+    for source in tqdm(
+        slim_files.find_shards(folder, "*", split), desc=split, disable=not progress
+    ):
+        paths.append(os.path.join(output_dir, os.path.basename(source)))
+        if file_systems.is_file(paths[-1]):
+            continue
+        part = f"{paths[-1]}.part"
+        with file_systems.as_os_errors(), file_systems.open_file(part, "wb") as file:
+            for piece in _uncompressed(source):
+                file.write(piece)
+        file_systems.replace(part, paths[-1])
+    return paths
+
+
+def _uncompressed(path: str) -> Iterator[bytes]:
+    """The content of a file that GZIP or ZLIB has compressed, in pieces.
+
+    Raises:
+      ValueError: if it is neither, or not whole.
+    """
+    if not tfrecords.compression_of(path):
+        raise ValueError(f"{path}: must be compressed by GZIP or ZLIB, and is not")
+    decompressor = zlib.decompressobj(_EITHER_HEADER)
+    with file_systems.as_os_errors(), file_systems.open_file(path, "rb") as file:
+        try:
+            while piece := file.read(2**20):
+                while piece:
+                    yield decompressor.decompress(piece)
+                    piece = decompressor.unused_data
+                    if decompressor.eof and piece:  # another compressed part follows
+                        decompressor = zlib.decompressobj(_EITHER_HEADER)
+        except zlib.error as error:
+            raise ValueError(f"{path}: must be whole, got {error}") from error
+    if not decompressor.eof:
+        raise ValueError(f"{path}: must be whole, got a file that is truncated")
+
+
+def _facts(dataset: dataset_lib.Dataset, num_shards: int) -> dict[str, Any]:
+    return {
+        "dataset": dataset.name,
+        "num_examples": dataset.num_examples,
+        "class_names": list(dataset.class_names),
+        "num_shards": num_shards,
+    }
+
+
+def _check_same_conversion(manifest: pathlib.Path, facts: dict[str, Any]) -> None:
+    if manifest.exists():
+        found = json.loads(manifest.read_text(encoding="utf-8"))
+        if found != facts:
+            different = next(key for key in facts | found if found.get(key) != facts.get(key))
+            raise ValueError(
+                f"output_dir {str(manifest.parent)!r} must be empty or have the same conversion, "
+                f"got {different} {found.get(different)!r} instead of {facts.get(different)!r}"
+            )
+    else:
+        _write_atomically(manifest, json.dumps(facts).encode())
+
+
+def _write_atomically(path: pathlib.Path, content: bytes) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(content)
+    part.replace(path)
+
+
+def _write_shard(path: pathlib.Path, made: Iterable[bytes], bar: tqdm) -> None:
+    part = path.with_name(f"{path.name}.part")  # matches no pattern of a dataset
+    with tf.io.TFRecordWriter(str(part)) as writer:
+        for record in made:
+            writer.write(record)
+            bar.update()
+    # After a power cut, too, the name must not be there without the content.
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def _in_order(
+    pool: concurrent.futures.Executor, read: Callable[[int], bytes], indices: Iterable[int]
+) -> Iterator[bytes]:
+    """What `read` gives, in order: some at the same time, and not many before they are taken."""
+    waiting: collections.deque[concurrent.futures.Future[bytes]] = collections.deque()
+    for index in indices:
+        waiting.append(pool.submit(read, index))
+        if len(waiting) > _AHEAD:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

@@ -1,0 +1,132 @@
+"""What a dataset is, and the table of datasets by name."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+from typing import Any
+
+from model_deploy import file_systems
+from model_deploy.checks import check_at_least
+from model_deploy.inputs.reading import sources
+
+Builder = Callable[..., "Dataset"]
+
+_BUILDERS: dict[str, Builder] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """One split of a dataset: its facts, and the source of its examples.
+
+    Attributes:
+      name: the name under which it is registered.
+      split: the name of this split, one of `splits`.
+      num_examples: the number of examples in this split, at least 1.
+      num_classes: labels are 0 to num_classes - 1.
+      class_names: one name per class, in the order of the labels.
+      image_shape: (height, width, channels); None where it varies.
+      splits: the names of all splits.
+      source: where the images and labels come from.
+
+    Raises:
+      ValueError: for a split that is not one of `splits`, without examples, or with more or
+        fewer names than classes.
+    """
+
+    name: str
+    split: str
+    num_examples: int
+    num_classes: int
+    class_names: tuple[str, ...]
+    image_shape: tuple[int | None, int | None, int | None]
+    splits: tuple[str, ...]
+    source: sources.Source = dataclasses.field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_split(self.name, self.split, self.splits)
+        check_at_least(f"num_examples of dataset {self.name!r}", self.num_examples, 1)
+        if len(self.class_names) != self.num_classes:
+            raise ValueError(
+                f"class_names of dataset {self.name!r} must name {self.num_classes} classes, "
+                f"got {len(self.class_names)}"
+            )
+
+
+def register_dataset(name: str) -> Callable[[Builder], Builder]:
+    """Decorator: `get_dataset(name, ...)` calls the decorated function.
+
+    The function takes `split` and `data_dir`, and whatever keyword arguments
+    `get_dataset` is to pass through, and returns a `Dataset`.
+
+    Raises:
+      ValueError: if the name is taken.
+
+    >>> import numpy as np
+    >>> @register_dataset("black_and_white")
+    ... def black_and_white(split, data_dir=None):
+    ...     images = np.stack([np.zeros([8, 8, 1]), np.full([8, 8, 1], 255)]).astype(np.uint8)
+    ...     source = sources.ArraySource(lambda: (images, np.array([0, 1])))
+    ...     return Dataset(
+    ...         "black_and_white", split, 2, 2, ("black", "white"), (8, 8, 1), ("train",), source
+    ...     )
+    >>> get_dataset("black_and_white", "train").num_examples
+    2
+    """
+    if name in _BUILDERS:
+        raise ValueError(f"dataset name must be new, got {name!r}, which is registered")
+
+    def register(builder: Builder) -> Builder:
+        _BUILDERS[name] = builder
+        return builder
+
+    return register
+
+
+def dataset_names() -> tuple[str, ...]:
+    """The registered names, sorted."""
+    return tuple(sorted(_BUILDERS))
+
+
+def get_dataset(
+    name: str, split: str, data_dir: str | os.PathLike[str] | None = None, **options: Any
+) -> Dataset:
+    """The split of a registered dataset.
+
+    Args:
+      name: a registered name, see `dataset_names`.
+      split: for example "train" or "test"; which ones exist depends on the dataset.
+      data_dir: the folder with its files; datasets without files ignore it.
+      **options: passed on, for example `image_size` of "synthetic".
+
+    Raises:
+      ValueError: for an unknown name or split, and for missing or broken files.
+    """
+    if name not in _BUILDERS:
+        raise ValueError(f"dataset name must be one of {', '.join(dataset_names())}, got {name!r}")
+    return _BUILDERS[name](split=split, data_dir=data_dir, **options)
+
+
+def required_folder(name: str, data_dir: str | os.PathLike[str] | None) -> str:
+    """Returns `data_dir` as a path.
+
+    Raises:
+      ValueError: if it is None or no folder.
+    """
+    if data_dir is None:
+        raise ValueError(f"data_dir must name the folder of dataset {name!r}, got None")
+    folder = os.path.expanduser(os.fspath(data_dir))
+    if not file_systems.is_folder(folder):
+        raise ValueError(f"data_dir of dataset {name!r} must be a folder, got {folder!r}")
+    return folder
+
+
+def check_split(name: str, split: str, splits: tuple[str, ...]) -> None:
+    """Checks the split of a dataset, before any file is looked for.
+
+    Raises:
+      ValueError: if `split` is not one of `splits`.
+    """
+    if split not in splits:
+        raise ValueError(
+            f"split of dataset {name!r} must be one of {', '.join(splits)}, got {split!r}"
+        )

@@ -1,0 +1,75 @@
+"""Two datasets of photographs as TF-Slim has them: `flowers` and `imagenet`."""
+
+import os
+
+from model_deploy import file_systems
+from model_deploy.inputs.datasets import dataset, folder, slim_records
+from model_deploy.inputs.files import slim_files
+
+_SPLITS = ("train", "validation")
+_FLOWERS = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
+_FLOWER_FOLDER = "flower_photos"  # in which the official archive has its files
+
+
+@dataset.register_dataset("flowers")
+def flowers(
+    split: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    skip_corrupt_records: int = 0,
+) -> dataset.Dataset:
+    """Photographs of 5 kinds of flowers: TFRecords, or the official archive extracted.
+
+    From the archive, about 10 photographs of 100 are for the validation.
+
+    Raises:
+      ValueError: if files are missing.
+      CorruptRecordError: if more files are truncated than may be skipped.
+    """
+    dataset.check_split("flowers", split, _SPLITS)
+    root = dataset.required_folder("flowers", data_dir)
+    photographs = os.path.join(root, _FLOWER_FOLDER)
+    if file_systems.is_folder(photographs):
+        return folder.folder_dataset(
+            "flowers",
+            split,
+            photographs,
+            test_percent=10,
+            skip_corrupt_records=skip_corrupt_records,
+            splits=_SPLITS,
+        )
+    return slim_records.slim_dataset(
+        name="flowers",
+        split=split,
+        splits=_SPLITS,
+        data_dir=root,
+        class_names=_FLOWERS,
+        skip_corrupt_records=skip_corrupt_records,
+    )
+
+
+@dataset.register_dataset("imagenet")
+def imagenet(
+    split: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    skip_corrupt_records: int = 0,
+) -> dataset.Dataset:
+    """ILSVRC 2012 as TFRecords: label 0 is the background, 1 to 1000 are the classes.
+
+    The names of the classes are those in `labels.txt`, or numbers if there is none.
+
+    Raises:
+      ValueError: if files are missing.
+      CorruptRecordError: if more files are truncated than may be skipped.
+    """
+    root = dataset.required_folder("imagenet", data_dir)
+    has_names = file_systems.is_file(os.path.join(root, "labels.txt"))
+    return slim_records.slim_dataset(
+        name="imagenet",
+        split=split,
+        splits=_SPLITS,
+        data_dir=root,
+        class_names=None if has_names else slim_files.numbered_classes(1001),
+        skip_corrupt_records=skip_corrupt_records,
+    )

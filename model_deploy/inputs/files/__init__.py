@@ -1,0 +1,1 @@
+"""Files of datasets: downloads, archives, TFRecords with random access, corrupt records."""

@@ -1,0 +1,138 @@
+"""Extracts archives from sources that are not trusted."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import stat
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, NamedTuple
+
+_MAX_BYTES = 4 * 2**30
+
+
+class _Member(NamedTuple):
+    """Something in an archive.
+
+    Attributes:
+      name: its path.
+      size: in bytes.
+      kind: "file", "folder", or what else it is.
+      open: opens a file, None if there is nothing in it.
+    """
+
+    name: str
+    size: int
+    kind: str
+    open: Callable[[], IO[bytes] | None]
+
+
+def extract(
+    archive: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    max_bytes: int = _MAX_BYTES,
+    *,
+    keep_files: bool = False,
+) -> None:
+    """Extracts a zip or tar archive, compressed or not, into a folder.
+
+    All of it is checked before anything is written: only plain files and folders, all of
+    them inside the target, and not too much.  It is extracted beside the target's files
+    and moved there when it is complete.
+
+    Args:
+      archive: its path.
+      target: the folder.
+      max_bytes: how much may come out of it.
+      keep_files: whether files stay that the archive's folders do not have.
+
+    Raises:
+      ValueError: if the archive is broken, or has something else in it.
+    """
+    folder = pathlib.Path(target)
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with (
+            _opened(archive) as members,
+            tempfile.TemporaryDirectory(prefix=".extracting-", dir=folder) as temporary,
+        ):
+            _check(members, str(archive), max_bytes)
+            for member in members:
+                _extract_member(member, pathlib.Path(temporary))
+            for each in pathlib.Path(temporary).iterdir():
+                _move(each, folder / each.name, keep_files)
+    except (
+        *(tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError),
+        RuntimeError,  # of a zip archive with a password, or compressed in an unknown way
+    ) as error:
+        raise ValueError(f"{os.fspath(archive)}: must be a whole archive, got {error}") from error
+
+
+@contextlib.contextmanager
+def _opened(archive: str | os.PathLike[str]) -> Iterator[list[_Member]]:
+    """The members of an archive, while its file is open."""
+    with open(archive, "rb") as file:
+        is_zip = file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter of an empty one
+    if is_zip:
+        with zipfile.ZipFile(archive) as zipped:
+            yield [_in_zip(zipped, each) for each in zipped.infolist()]
+    else:
+        with tarfile.open(archive) as tar:
+            yield [_in_tar(tar, each) for each in tar.getmembers()]
+
+
+def _in_tar(tar: tarfile.TarFile, member: tarfile.TarInfo) -> _Member:
+    kind = "file" if member.isreg() else "folder" if member.isdir() else f"type {member.type!r}"
+    return _Member(member.name, member.size, kind, lambda: tar.extractfile(member))
+
+
+def _in_zip(zipped: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Member:
+    mode = member.external_attr >> 16  # zero where the archive was not made on Unix
+    kind = "folder" if member.is_dir() else "file"
+    if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
+        kind = f"mode {oct(mode)}"
+    return _Member(member.filename, member.file_size, kind, lambda: zipped.open(member))
+
+
+def _check(members: list[_Member], archive: str, max_bytes: int) -> None:
+    for member in members:
+        parts = pathlib.PurePosixPath(member.name).parts
+        outside = member.name.startswith(("/", "\\")) or ".." in parts
+        if outside or "\\" in member.name or ":" in member.name or "\0" in member.name:
+            raise ValueError(f"{archive}: paths must be inside the target, got {member.name!r}")
+        if member.kind not in ("file", "folder"):
+            raise ValueError(
+                f"{archive}: members must be plain files or folders, got {member.name!r} of "
+                f"{member.kind}"
+            )
+    total = sum(member.size for member in members)
+    if total > max_bytes:
+        raise ValueError(f"{archive}: must extract to at most {max_bytes} bytes, got {total}")
+
+
+def _extract_member(member: _Member, folder: pathlib.Path) -> None:
+    # Not with `tar.extract`: it would also set owners and permissions.
+    path = folder / member.name
+    if member.kind == "folder":
+        path.mkdir(parents=True, exist_ok=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = member.open()
+    with path.open("wb") as file:
+        if content is not None:
+            with content:
+                shutil.copyfileobj(content, file)
+
+
+def _move(path: pathlib.Path, place: pathlib.Path, keep_files: bool) -> None:
+    if keep_files and path.is_dir() and place.is_dir():
+        for each in path.iterdir():
+            _move(each, place / each.name, keep_files)
+        return
+    if place.is_dir():
+        shutil.rmtree(place)
+    path.replace(place)

@@ -1,0 +1,202 @@
+"""Where the records of TFRecord files are: found once, and kept beside each file.
+
+The lengths of a file's records, without their data, say where each of them is.  To find them the
+whole file has to be gone through, so they are kept in a file `.<name>.index`, or, if that cannot be
+written, in the user's cache folder.  It is taken for what it says only if it is whole and the file
+of the records has the size and time that it had then.
+"""
+
+import concurrent.futures
+import contextlib
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from model_deploy import file_systems
+from model_deploy.inputs.files import kept_files
+from model_deploy.inputs.files.checksums import masked_crc32c
+from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
+from model_deploy.inputs.files.records import FOOTER, HEADER, RecordFile
+
+_MAGIC = b"records1"
+# Magic, size and time of the file, number of records, checksum of their lengths.
+_INDEX_HEADER = struct.Struct("<8sQqQI")
+_SMALL_BYTES = 2**16  # going through a file of this size takes no longer than reading its index
+_THREADS = 32  # that wait for files on other machines
+_SHOWN_AFTER_SECS = 2
+
+
+def index_files(paths: Sequence[str], tolerance: Tolerance) -> list[RecordFile]:
+    """The records of some files, of all at the same time; shows how far it is if it takes long.
+
+    Raises:
+      CorruptRecordError: as `index_file`.
+      ValueError: as `index_file`.
+    """
+    found: list[RecordFile] = []
+    records = 0
+    with (
+        concurrent.futures.ThreadPoolExecutor(_THREADS) as pool,
+        tqdm(total=len(paths), unit="file", desc="index", delay=_SHOWN_AFTER_SECS) as bar,
+    ):
+        for file in pool.map(lambda path: index_file(path, tolerance), paths):
+            found.append(file)
+            records += len(file.offsets)
+            bar.set_postfix_str(f"{records:,} records", refresh=False)
+            bar.update()
+    return found
+
+
+def index_file(path: str, tolerance: Tolerance, *, keep: bool | None = None) -> RecordFile:
+    """The records of a TFRecord file, from its index if that is there and valid.
+
+    After a header that is truncated or corrupt, nothing in the file can be found any
+    more: if tolerated, the records before it are what the file has.
+
+    Args:
+      path: the file.
+      tolerance: how many corrupt records are skipped.
+      keep: whether the index is written, if there is none; by default if the file is not small.
+
+    Raises:
+      CorruptRecordError: if that is one more than is tolerated.
+      ValueError: if the file cannot be read, or is compressed.
+    """
+    try:
+        facts = file_systems.facts_of(path)
+        lengths = read_index(path, facts)
+        if lengths is not None:
+            return _record_file(path, lengths)
+        lengths, problem = _find_records(path, facts.size)
+    except OSError as error:
+        raise ValueError(f"file of a dataset must be readable, got {path!r}: {error}") from error
+    if problem:
+        tolerance.skip(CorruptRecordError(path, len(lengths), problem))
+    elif keep or (keep is None and facts.size > _SMALL_BYTES):
+        write_index(path, facts, lengths)
+    return _record_file(path, lengths)
+
+
+def _record_file(path: str, lengths: np.ndarray) -> RecordFile:
+    around = HEADER.size + FOOTER.size
+    return RecordFile(path, np.cumsum(lengths + around) - lengths - FOOTER.size, lengths)
+
+
+def read_index(path: str, facts: file_systems.FileFacts) -> np.ndarray | None:
+    """The lengths of the records of a file, int64 [records], if there is a valid index of it.
+
+    Args:
+      path: the file with the records.
+      facts: its size and time.
+    """
+    for place in _places(path):
+        with contextlib.suppress(OSError):
+            lengths = _lengths_in(file_systems.read_bytes(place), facts)
+            if lengths is not None:
+                return lengths
+    return None
+
+
+def _lengths_in(content: bytes, facts: file_systems.FileFacts) -> np.ndarray | None:
+    if len(content) < _INDEX_HEADER.size:
+        return None
+    magic, size, modified, count, checksum = _INDEX_HEADER.unpack_from(content)
+    data = content[_INDEX_HEADER.size :]
+    if magic != _MAGIC or len(data) != 8 * count or zlib.crc32(data) != checksum:
+        return None
+    return np.frombuffer(data, "<i8") if (size, modified) == facts else None
+
+
+def write_index(path: str, facts: file_systems.FileFacts, lengths: np.ndarray) -> str | None:
+    """Keeps the lengths of the records of a file; returns where, or None if nothing can be written.
+
+    Args:
+      path: the file with the records.
+      facts: its size and time, from before it was read.
+      lengths: int64 [records].
+    """
+    data = lengths.astype("<i8").tobytes()
+    header = _INDEX_HEADER.pack(_MAGIC, *facts, len(lengths), zlib.crc32(data))
+    return kept_files.write_first(_places(path), lambda file: file.write(header + data))
+
+
+def _places(path: str) -> list[str]:
+    """Where the index of a file may be: beside it, or in the cache."""
+    folder, name = os.path.split(path)
+    beside = os.path.join(folder, f".{name}.index")
+    return [beside, kept_files.in_user_cache("records", path, ".index")]
+
+
+def _find_records(path: str, size: int) -> tuple[np.ndarray, str | None]:
+    """The lengths of the records, int64 [records], and what is wrong after them, if anything.
+
+    Raises:
+      ValueError: if the file is compressed.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(file_systems.as_os_errors())
+        file = stack.enter_context(file_systems.open_file(path, "rb"))
+        if size == 0:  # an empty file cannot be mapped
+            return np.zeros([0], np.int64), None
+        if file_systems.is_local(path):
+            data: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        else:
+            data = _Slices(file)
+        lengths, problem = _walk(data, size)
+        if problem and not lengths and _compression(data[0:2]):
+            raise ValueError(
+                f"{path}: must not be compressed, as its records are read in any order; "
+                "`python -m model_deploy.inputs.convert --uncompress` writes such files"
+            )
+    return np.array(lengths, np.int64), problem
+
+
+class _Slices:
+    """Parts of a file that is not on this machine."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __getitem__(self, part: slice) -> bytes:
+        self._file.seek(part.start)
+        content: bytes = self._file.read(part.stop - part.start)
+        return content
+
+
+def _walk(data: Any, size: int) -> tuple[list[int], str | None]:
+    lengths: list[int] = []
+    offset = 0
+    while offset < size:
+        if offset + HEADER.size > size:
+            return lengths, f"its header is truncated at byte {size}"
+        header = data[offset : offset + HEADER.size]
+        length, checksum = HEADER.unpack(header)
+        if masked_crc32c(header[:8]) != checksum:
+            return lengths, f"the length at byte {offset} does not match its checksum"
+        offset += HEADER.size + length + FOOTER.size
+        if offset > size:
+            return lengths, f"must end at byte {offset}, but the file is truncated at {size}"
+        lengths.append(length)
+    return lengths, None
+
+
+def compression_of(path: str) -> str:
+    """How a file is compressed by its first two bytes: "GZIP", "ZLIB", or "" if it is not.
+
+    Raises:
+      OSError: if it cannot be read.
+    """
+    with file_systems.as_os_errors(), file_systems.open_file(path, "rb") as file:
+        return _compression(file.read(2))
+
+
+def _compression(start: bytes) -> str:
+    if start == b"\x1f\x8b":
+        return "GZIP"
+    return "ZLIB" if start[:1] == b"x" and int.from_bytes(start, "big") % 31 == 0 else ""

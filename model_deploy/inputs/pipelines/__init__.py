@@ -1,0 +1,1 @@
+"""`tf.data` pipelines that feed clones, in training and evaluation."""

@@ -1,0 +1,374 @@
+"""From the numbers of examples to batches of preprocessed images."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from model_deploy.checks import check_at_least
+from model_deploy.commands import named_as
+from model_deploy.inputs import preprocessing as preprocessing_lib
+from model_deploy.inputs.augmentation import Augmentation
+from model_deploy.inputs.datasets import dataset as dataset_lib
+from model_deploy.inputs.files import raw_images
+from model_deploy.inputs.pipelines import holding
+from model_deploy.inputs.pipelines.user_records import RecordBatching, RecordDataset
+from model_deploy.inputs.reading import chunks, decoding, sources
+from model_deploy.inputs.reading.reader import Reader
+
+Example = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Batching:
+    """How examples of a dataset become batches.
+
+    Attributes:
+      dataset: where they come from.
+      preprocessing: the family, or the name of a family or network.
+      batch_size: examples per batch.
+      training: whether the family's training behaviour is wanted.
+      image_size: side of square images, or (height, width); None for the dataset's own.
+      options: keyword arguments of the family, for example `use_grayscale`.
+      seed: first half of each image's seed, for training.
+      num_readers: images that are read at the same time; None lets `tf.data` tune it.
+      num_preprocessing_threads: images, or batches of a batched family, that are
+        preprocessed at the same time; None lets `tf.data` tune it.
+      include_index: whether batches also carry "index", the numbers of their examples.
+      in_windows: whether the numbers come in windows of some steps, with neighbours among them
+        that are to be read together.
+      fast_decode: whether a JPEG is reduced while it is decoded, where it is much too large.
+      augmentation: what comes on top of the family's training behaviour.  Where it mixes examples,
+        batches also carry "seed", int64 [n, 2].
+
+    Raises:
+      ValueError: for a number below 1, and without an `image_size` for images that vary in size,
+        and for RandAugment with a family that does not take it.
+    """
+
+    dataset: dataset_lib.Dataset
+    preprocessing: preprocessing_lib.Preprocessing | str
+    batch_size: int
+    training: bool
+    image_size: int | tuple[int, int] | None = None
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    seed: int = 0
+    num_readers: int | None = None
+    num_preprocessing_threads: int | None = None
+    include_index: bool = False
+    in_windows: bool = False
+    fast_decode: bool = False
+    augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
+
+    def __post_init__(self) -> None:
+        numbers = {"batch_size": self.batch_size, "num_readers": self.num_readers}
+        numbers |= {"num_preprocessing_threads": self.num_preprocessing_threads}
+        numbers |= {"image_size": self.image_size if isinstance(self.image_size, int) else None}
+        for name, number in numbers.items():
+            check_at_least(name, number, 1)
+        if self.fast_decode and self.family.crop_encoded is None:
+            raise ValueError(
+                "fast_decode must come with a preprocessing that cuts a part out while it decodes, "
+                f"such as inception, got True with {self.family.name!r}"
+            )
+        if self.augmentation.randaugment_layers and not self.family.takes_extra_augment:
+            raise ValueError(
+                "randaugment_layers must be 0 for a preprocessing without takes_extra_augment, "
+                f"got {self.augmentation.randaugment_layers} with {self.family.name!r}"
+            )
+        if self.augmentation.crop_padding is not None and not self.family.takes_padding:
+            raise ValueError(
+                "crop_padding must be None for a preprocessing without takes_padding, "
+                f"got {self.augmentation.crop_padding} with {self.family.name!r}"
+            )
+        if self.image_size is None and None in self.dataset.image_shape[:2]:
+            raise ValueError(
+                f"image_size must be given for dataset {self.dataset.name!r}, whose images vary "
+                "in size, got None"
+            )
+
+    @property
+    def family(self) -> preprocessing_lib.Preprocessing:
+        """The preprocessing family itself."""
+        if isinstance(self.preprocessing, str):
+            return preprocessing_lib.get_preprocessing(self.preprocessing)
+        return self.preprocessing
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the images in the batches."""
+        if self.image_size is None:
+            height, width, _ = self.dataset.image_shape
+            return height or 0, width or 0  # never None: checked at construction
+        if isinstance(self.image_size, int):
+            return self.image_size, self.image_size
+        return self.image_size
+
+    def pipeline(self) -> Callable[[Any], Any]:
+        """A function from example numbers to batches, both as a `tf.data.Dataset`.
+
+        What it is given has dicts of "index", the numbers of the examples of one batch or of some,
+        and "position", their places in the training sequence; both int64 [n * batch_size],
+        or less in the last batch of an evaluation.  What it returns has dicts of
+        "image" float32 [n, h, w, c] and "label" int64 [n].
+
+        Images in memory enter the graph here, once for all calls of the function.
+        """
+        source = self.dataset.source
+        if isinstance(source, sources.ArraySource):
+            return self._pipeline_of_arrays()
+        if isinstance(source, sources.GraphSource):
+            return self._pipeline_of_graph(source)
+        return self._pipeline_of_encoded(source)
+
+    def _pipeline_of_arrays(self) -> Callable[[Any], Any]:
+        images, labels = chunks.in_graph(self.tables)
+
+        def make(number: Example) -> Example:
+            index = number["index"]
+            image, label = tf.gather(images, index), tf.gather(labels, index)
+            return self._finish(number | {"image": image, "label": label})
+
+        make = self._plain(make)
+
+        def batches(numbers: Any) -> Any:
+            if self.family.batched:
+                if self.training:
+                    numbers = numbers.rebatch(self.batch_size, drop_remainder=True)
+                return numbers.map(make, self._calls)
+            return self._batched(numbers.unbatch().map(make, self._calls))
+
+        return batches
+
+    def _pipeline_of_encoded(self, source: sources.EncodedSource) -> Callable[[Any], Any]:
+        read = self._by_python(source)
+
+        def batches(numbers: Any) -> Any:
+            examples = read(numbers.unbatch(), self.num_readers or tf.data.AUTOTUNE)
+            return self._batched(examples.map(self._plain(self._finish), self._calls))
+
+        return batches
+
+    def _pipeline_of_graph(self, source: sources.GraphSource) -> Callable[[Any], Any]:
+        tables = chunks.in_graph(self.tables)
+        by_python = self._by_python(source)
+        finish = self._plain(self._finish)
+        finish_batches = self._finishes_batches
+
+        def read(number: Example, stored: Any = None) -> Example:
+            example = self._by_ops(source, tables, number, stored)
+            return example if finish_batches else finish(example)
+
+        def read_again(numbers: Any) -> Any:
+            examples = by_python(numbers, None)
+            return examples if finish_batches else examples.map(finish)
+
+        readers, size = self._chunks_of(source)
+        reading_chunks = chunks.Chunks(
+            self._plain(read),
+            read_again,
+            size,
+            readers,
+            fetch=self._fetch(source, tables),
+            autograph=self._is_users,
+        )
+
+        def batches(numbers: Any) -> Any:
+            if self.runs is not None:
+                numbers = chunks.read_windows(self.runs, tables, numbers, readers)
+            examples = reading_chunks.examples(numbers)
+            examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
+            examples = examples.map(finish, self._calls) if finish_batches else examples
+            return chunks.with_threads(examples, readers)
+
+        return batches
+
+    def _fetch(self, source: sources.GraphSource, tables: Any) -> Callable[[Example], Any] | None:
+        """A function that reads records; None where decoding or a window reads them."""
+        if not isinstance(source, sources.RunSource) or self.runs is not None:
+            return None
+        records_in_graph = source.records_in_graph
+        return lambda numbers: records_in_graph(tables, numbers["index"])
+
+    @property
+    def _finishes_batches(self) -> bool:
+        """Whether images wait for the rest of their batch: those of one size can."""
+        return self.family.batched and None not in self.dataset.image_shape
+
+    def _chunks_of(self, source: sources.GraphSource) -> tuple[int, int]:
+        """How many chunks are read at the same time, and the examples of each."""
+        pixels = self.size[0] * self.size[1] * (self.dataset.image_shape[-1] or 3)
+        readers = self.num_readers or chunks.default_readers(source.is_local)
+        return readers, chunks.chunk_size(pixels * tf.float32.size, self.batch_size)
+
+    @functools.cached_property
+    def tables(self) -> Sequence[np.ndarray]:
+        """The arrays that enter the graph, of any shapes."""
+        source = self.dataset.source
+        if isinstance(source, sources.ArraySource):
+            return source.arrays
+        return source.tables() if isinstance(source, sources.GraphSource) else []
+
+    @property
+    def runs(self) -> sources.Runs | None:
+        """The source that reads neighbours together; None where each example is read by itself."""
+        source = self.dataset.source
+        return source if self.in_windows and isinstance(source, sources.RunSource) else None
+
+    @property
+    def work(self) -> holding.Work:
+        """The most examples that are being made at the same time."""
+        source = self.dataset.source
+        calls = self.num_preprocessing_threads or chunks.usable_cores()
+        in_batches = calls * self.batch_size
+        if isinstance(source, sources.GraphSource):
+            readers, size = self._chunks_of(source)
+            examples = holding.in_chunks(readers, size)
+            return holding.Work(examples + (in_batches if self._finishes_batches else 0), readers)
+        if isinstance(source, sources.ArraySource):
+            return holding.Work(in_batches if self.family.batched else calls, 0)
+        readers = self.num_readers or chunks.usable_cores()
+        return holding.Work(readers + calls, readers)
+
+    def _by_ops(
+        self, source: sources.GraphSource, tables: Any, number: Example, stored: Any
+    ) -> Example:
+        """Decodes an example by TensorFlow's ops alone; reads it, where nobody has done so."""
+        channels = self.dataset.image_shape[-1] or 0
+        index = number["index"]
+        if stored is None:
+            stored = number["stored"] if "stored" in number else source.read_in_graph(tables, index)
+        contents, label = source.parse_in_graph(tables, stored, index)
+        if self._crop:
+            image = self._crop(contents, self._seeds(number["position"]), channels)
+            image = tf.ensure_shape(image, [None, None, channels or None])
+        else:
+            image = decoding.whole_image(channels, raw_images.shape_of(source))(contents)
+            image = tf.ensure_shape(image, self.dataset.image_shape)
+        return {
+            **{"image": image, "label": label},
+            **{"index": index, "position": number["position"]},
+        }
+
+    def _by_python(self, source: sources.EncodedSource) -> Callable[[Any, int | None], Any]:
+        """A function from numbers and the number of parallel calls to decoded examples."""
+        channels = self.dataset.image_shape[-1] or 0
+        shape = (None, None, channels or None) if self._crop else self.dataset.image_shape
+        reader = Reader(
+            source=source,
+            num_examples=self.dataset.num_examples,
+            shape=(None, None, None) if self._crop else self.dataset.image_shape,
+            decode=decoding.Decoder(channels, self._crop, raw_images.shape_of(source)),
+            replace=self.training,
+        )
+
+        @tf.autograph.experimental.do_not_convert
+        def read(number: Example) -> tuple[Example, Any]:
+            seed = self._seeds(number["position"])
+            image, label, index, found = reader.in_graph(number["index"], seed)
+            image.set_shape(shape)
+            example = {"image": image, "label": label}
+            return example | {"index": index, "position": number["position"]}, found
+
+        @tf.autograph.experimental.do_not_convert
+        def was_found(_: Example, found: Any) -> Any:
+            return found
+
+        @tf.autograph.experimental.do_not_convert
+        def only_example(example: Example, _: Any) -> Example:
+            return example
+
+        def examples(numbers: Any, calls: int | None) -> Any:
+            found = numbers.map(read, calls)
+            return (found if self.training else found.filter(was_found)).map(only_example)
+
+        return examples
+
+    def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function without AutoGraph, unless it calls functions that users have registered."""
+        return function if self._is_users else tf.autograph.experimental.do_not_convert(function)
+
+    @property
+    def _is_users(self) -> bool:
+        """Whether the family is one that a user has registered."""
+        family = self.family.train if self.training else self.family.evaluate
+        return not str(getattr(family, "__module__", "")).startswith("model_deploy.")
+
+    def _batched(self, examples: Any) -> Any:
+        return examples.batch(self.batch_size, drop_remainder=self.training)
+
+    @property
+    def _calls(self) -> int:
+        return self.num_preprocessing_threads or tf.data.AUTOTUNE
+
+    @property
+    def _crop(self) -> Callable[..., Any] | None:
+        """A function that crops an image while it is decoded; None where that is not possible."""
+        source = self.dataset.source
+        if isinstance(source, sources.ArraySource) or raw_images.shape_of(source):
+            return None  # there is nothing to decode
+        wanted = self.training and self.options.get("crop_image", True)
+        crop = self.family.crop_encoded if wanted else None
+        if crop is not None and self.fast_decode:
+            return functools.partial(crop, smallest=self.size)
+        return crop
+
+    def _seeds(self, position: Any) -> Any:
+        """int64 [2], or [n, 2] for n positions."""
+        return tf.stack([tf.zeros_like(position) + self.seed, position], axis=-1)
+
+    def _finish(self, example: Example) -> Example:
+        images, seeds = example["image"], self._seeds(example["position"])
+        lonely = images.shape.rank == 3 and self.family.batched
+        if lonely:
+            images, seeds = images[tf.newaxis], seeds[tf.newaxis]
+        options = dict(self.options)
+        if not self.training:
+            images = self.family.evaluate(images, *self.size, **options)
+        else:
+            if self._crop:
+                options["crop_image"] = False
+            extra = self.augmentation.before_normalization(seeds)
+            if extra is not None:
+                options["extra_augment"] = extra
+            if self.augmentation.crop_padding is not None:
+                options["padding"] = self.augmentation.crop_padding
+            with named_as(padding="crop_padding"):
+                images = self.family.train(images, *self.size, seeds, **options)
+            images = self.augmentation.after_normalization(images, seeds)
+        result = {"image": images[0] if lonely else images, "label": example["label"]}
+        if self.augmentation.mixes:
+            result["seed"] = self._seeds(example["position"])
+        return result | ({"index": example["index"]} if self.include_index else {})
+
+
+def batching_of(
+    dataset: dataset_lib.Dataset | RecordDataset,
+    batch_size: int,
+    *,
+    training: bool,
+    preprocessing: preprocessing_lib.Preprocessing | str | None,
+    of_images: Mapping[str, Any],
+    **settings: Any,
+) -> Batching | RecordBatching:
+    """How the examples of a dataset, or records of a user's own, become batches.
+
+    Args:
+      dataset: images, or records.
+      batch_size: examples per batch.
+      training: whether it is for training.
+      preprocessing: what images need.
+      of_images: fields that `Batching` alone has.
+      **settings: fields that `Batching` and `RecordBatching` share.
+
+    Raises:
+      ValueError: for images without a preprocessing; as the two classes.
+    """
+    if isinstance(dataset, RecordDataset):
+        return RecordBatching(dataset, batch_size, training, **settings)
+    if preprocessing is None:
+        raise ValueError("preprocessing must be given for a dataset of images, got None")
+    return Batching(dataset, preprocessing, batch_size, training, **of_images, **settings)

@@ -1,0 +1,98 @@
+"""Evaluation batches: every example exactly once."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from model_deploy.inputs import preprocessing as preprocessing_lib
+from model_deploy.inputs.datasets import dataset as dataset_lib
+from model_deploy.inputs.pipelines import batching
+from model_deploy.inputs.pipelines.user_records import RecordBatching, RecordDataset
+
+
+@tf.autograph.experimental.do_not_convert
+def _numbered(index: Any) -> dict[str, Any]:
+    return {"index": index, "position": index}
+
+
+class EvalBatches(Iterator[dict[str, Any]]):
+    """Each run of the tensors that `next` gives is the next batch, until the split ends.
+
+    Attributes:
+      initializer: the op that (re)starts at the first example; also in
+        `tf.GraphKeys.TABLE_INITIALIZERS`.
+      num_batches: how many batches there are, the last partial one included.
+    """
+
+    def __init__(self, options: batching.Batching | RecordBatching) -> None:
+        num_examples, batch_size = options.dataset.num_examples, options.batch_size
+        self.num_batches = -(-num_examples // batch_size)
+        numbers = tf.data.Dataset.range(num_examples).batch(
+            batch_size, drop_remainder=num_examples % batch_size == 0
+        )
+        numbers = numbers.map(_numbered)
+        batches = options.pipeline()(numbers).prefetch(tf.data.AUTOTUNE)
+        iterator = tf.compat.v1.data.make_initializable_iterator(batches)
+        self.initializer = iterator.initializer
+        tf.compat.v1.add_to_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS, self.initializer)
+        self._element = iterator.get_next()
+
+    def __next__(self) -> dict[str, Any]:
+        """Gives "image" float32 [n, h, w, c] and "label" int64 [n].
+
+        n is the batch size, or what is left of the split in its last batch.  After that,
+        running them raises `tf.errors.OutOfRangeError`.  Calling `next` again gives the
+        same batch: the graph has one.
+        """
+        return {key: tf.identity(value, name=key) for key, value in self._element.items()}
+
+
+def eval_batches(
+    dataset: dataset_lib.Dataset | RecordDataset,
+    *,
+    preprocessing: preprocessing_lib.Preprocessing | str | None = None,
+    batch_size: int = 100,
+    image_size: int | tuple[int, int] | None = None,
+    num_readers: int | None = None,
+    num_preprocessing_threads: int | None = None,
+    include_index: bool = False,
+    preprocessing_options: Mapping[str, Any] | None = None,
+    name: str = "eval_batches",
+) -> EvalBatches:
+    """Builds the input pipeline of an evaluation in the default graph.
+
+    Args:
+      dataset: the split to evaluate on, or records of your own.
+      preprocessing: a family, or the name of a family or a network; none for your own records.
+      batch_size: examples per batch; the last one has what is left.
+      image_size: side of the images, or (height, width); by default the dataset's.
+      num_readers: images read at the same time; by default `tf.data` tunes it.
+      num_preprocessing_threads: calls of the preprocessing at the same time; by default
+        `tf.data` tunes it.
+      include_index: adds "index", int64 [n], the numbers of the examples.
+      preprocessing_options: keyword arguments for the family.
+      name: the name scope.
+
+    Returns:
+      An iterator whose `next` gives "image" float32 [n, h, w, c] and "label" int64 [n].  Its
+      `initializer` is added to `TABLE_INITIALIZERS`.
+
+    Raises:
+      ValueError: for numbers out of their range, and examples that cannot be read.
+    """
+    options = batching.batching_of(
+        dataset,
+        batch_size,
+        training=False,
+        preprocessing=preprocessing,
+        of_images={
+            "image_size": image_size,
+            "options": preprocessing_options or {},
+            "num_preprocessing_threads": num_preprocessing_threads,
+        },
+        num_readers=num_readers,
+        include_index=include_index,
+    )
+    with tf.compat.v1.name_scope(name):
+        return EvalBatches(options)

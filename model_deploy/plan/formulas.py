@@ -1,0 +1,247 @@
+"""How long a step takes by each way to train, and what crosses each link: formulas.
+
+All of them take a network of layers, each with a variable, whose computation takes equal times.
+Links carry as much in one direction as in the other at the same time, and are the only thing that
+processes share.
+"""
+
+import dataclasses
+
+from model_deploy.checks import check_at_least, check_choice, check_whole
+from model_deploy.collectives import packs_of
+
+WAYS = ("all_reduce", "synchronous", "asynchronous")
+# Of a frame of Ethernet with 1500 bytes of payload, 52 are the headers of IPv4 and of TCP with
+# time stamps (RFC 791, RFC 9293, RFC 7323); the frame has 14 bytes of its own.
+FRAME_BYTES, FRAME_PAYLOAD = 1514, 1448
+# The backward pass has two products of matrices for each one of the forward pass.
+FORWARD_SHARE = 1 / 3
+# As `model_deploy.all_reduce` sends packs of gradients.
+PACKS_UNDER_WAY = 4
+# How far asynchronous workers come apart: 0 for not at all, 1 if nobody is ever in another's way.
+APART = 0.3
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """Each process's link to a network that has room for all of them.
+
+    Attributes:
+      bytes_per_sec: in each direction, headers included; more than 0.
+      latency_secs: from the sending of a small message until it is there.
+      handling_secs_per_byte: how long a worker has to do with each byte of its gradients in a
+        ring, such as to copy and to add it, before it can send it on.
+
+    Raises:
+      ValueError: naming field, rule and value.
+    """
+
+    bytes_per_sec: float
+    latency_secs: float = 0.0002
+    handling_secs_per_byte: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.bytes_per_sec > 0:
+            raise ValueError(f"bytes_per_sec must be more than 0, got {self.bytes_per_sec}")
+        check_at_least("latency_secs", self.latency_secs, 0)
+        check_at_least("handling_secs_per_byte", self.handling_secs_per_byte, 0)
+
+    def secs(self, num_bytes: float) -> float:
+        """How long so many bytes of tensors take."""
+        return num_bytes * FRAME_BYTES / FRAME_PAYLOAD / self.bytes_per_sec
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """A way to train on several workers.
+
+    Attributes:
+      name: one of `WAYS`.
+      workers: how many.
+      ps: number of parameter servers; 0 for all-reduce.
+
+    Raises:
+      ValueError: naming field, rule and value.
+    """
+
+    name: str
+    workers: int
+    ps: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice("name", self.name, WAYS)
+        check_whole("workers", self.workers, 1)
+        check_whole("ps", self.ps, 0 if self.name == "all_reduce" else 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """The work of a worker's step.
+
+    Attributes:
+      layer_bytes: what the variables, and so their gradients, take on the wire, in the order in
+        which the forward pass needs them.
+      computation_secs: of forward and backward pass.
+      ps_of_layer: which parameter server has it; in turn, if not given.
+      wire_share: of the bytes in memory, by which packs are made: 1 / 2 for 16 bits on the wire.
+    """
+
+    layer_bytes: tuple[float, ...]
+    computation_secs: float
+    ps_of_layer: tuple[int, ...] | None = None
+    wire_share: float = 1.0
+
+    @property
+    def total_bytes(self) -> float:
+        """The bytes of all variables."""
+        return sum(self.layer_bytes)
+
+    def owners(self, ps: int) -> tuple[int, ...]:
+        """The parameter server of each layer, of so many."""
+        return self.ps_of_layer or tuple(i % ps for i in range(len(self.layer_bytes)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A step on paper.
+
+    Attributes:
+      secs: until all is done.
+      wire_secs: what the busiest link needs alone, one direction after the other where the
+        way has it so.
+      link: whose link that is: `worker` or `parameter server`; or `messages`, one after the
+        other, if they take longer; `none` for a worker by itself.
+      worker_bytes: of tensors, on the link of a worker, in each direction.
+      ps_bytes: on the fullest link of a parameter server, in each direction; for a step of
+        every worker.
+    """
+
+    secs: float
+    wire_secs: float
+    link: str
+    worker_bytes: float
+    ps_bytes: float
+
+
+def step(way: Way, load: Load, link: Link) -> Step:
+    """A step by any way; see `all_reduce`, `synchronous` and `asynchronous`.
+
+    Raises:
+      ValueError: if the load has no layer.
+    """
+    if not load.layer_bytes:
+        raise ValueError("layer_bytes must have at least one, got none")
+    if way.name == "all_reduce":
+        return all_reduce(way.workers, load, link)
+    return (
+        synchronous(way, load, link) if way.name == "synchronous" else asynchronous(way, load, link)
+    )
+
+
+def all_reduce(workers: int, load: Load, link: Link) -> Step:
+    """A step by a ring of all workers.
+
+    Each of n workers sends, and receives, 2 (n - 1) / n of the gradients, whatever n is, and none
+    can do with less (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of
+    workstations, Journal of Parallel and Distributed Computing 69, 2009).  For each pack that takes
+    2 (n - 1) messages one after the other; while they are under way, so are those of three other
+    packs.  With hundreds of workers these messages are the limit, and no bytes.
+
+    Gradients come from the last layer to the first, in the second and third third of the
+    computation; a pack of them goes when it is full and the one before has gone.  The variables
+    are new when the last one is there: the next step cannot begin before.
+    """
+    if workers == 1:
+        return Step(load.computation_secs, 0.0, "none", 0.0, 0.0)
+    share = 2 * (workers - 1) / workers
+    ready, end = load.computation_secs * FORWARD_SHARE, 0.0
+    backward = (load.computation_secs - ready) / len(load.layer_bytes)
+    messages = 2 * (workers - 1) * link.latency_secs
+    packs = packs_of([size / load.wire_share for size in load.layer_bytes], workers)
+    for pack in packs:
+        ready += backward * len(pack)
+        secs = link.secs(share * sum(load.layer_bytes[i] for i in pack))
+        end = max(end, ready) + max(secs, messages / PACKS_UNDER_WAY)
+    by_messages = len(packs) * messages / PACKS_UNDER_WAY
+    sent = share * load.total_bytes
+    wire = link.secs(sent)
+    secs = end + messages + link.handling_secs_per_byte * load.total_bytes
+    return Step(secs, wire, "worker" if by_messages < wire else "messages", sent, 0.0)
+
+
+def synchronous(way: Way, load: Load, link: Link) -> Step:
+    """A step on parameter servers, of all workers together.
+
+    Each parameter server sends each of its variables to each worker, in the order in which the
+    forward pass needs them, and receives as many gradients, as the backward pass makes them.  All
+    workers do the same at the same time, so a link is used in one direction and then in the other:
+    2 n times what the fullest server has, or 2 times all variables on a worker's link (Li et al.,
+    Scaling distributed machine learning with the parameter server, OSDI 2014, has the scheme).
+    Then the chief updates the variables and tells the workers, in four messages, each after
+    the other.
+    """
+    secs = _pass_through(way.workers, way.ps, load, link)
+    wire, name, sent = _busiest(way, load, link)
+    secs += 4 * link.latency_secs
+    return Step(secs, 2 * wire, name, load.total_bytes, sent)
+
+
+def asynchronous(way: Way, load: Load, link: Link) -> Step:
+    """A step of each worker on parameter servers, where none waits for others.
+
+    It takes at least what a worker takes that has the servers for itself, and at least what the
+    busiest link takes in one direction, for others may use the other one meanwhile (Denning and
+    Buzen, The operational analysis of queueing network models, ACM Computing Surveys 10, 1978).
+    But equal workers nearly fall into step: those that read at the same time share the links, get
+    the last variable at the same time, and send at the same time, as in `synchronous`.  Measured
+    is a step three tenths of the way from there to these bounds.
+    """
+    together = _pass_through(way.workers, way.ps, load, link)
+    wire, name, sent = _busiest(way, load, link)
+    apart = max(_pass_through(1, way.ps, load, link), wire)
+    secs = together - APART * (together - apart) + 2 * link.latency_secs
+    return Step(secs, wire, name, load.total_bytes, sent)
+
+
+def _busiest(way: Way, load: Load, link: Link) -> tuple[float, str, float]:
+    """Seconds of the busiest link in one direction, whose it is, and a server's bytes."""
+    owners = load.owners(way.ps)
+    fullest = max(
+        sum(size for size, owner in zip(load.layer_bytes, owners, strict=True) if owner == ps)
+        for ps in range(way.ps)
+    )
+    sent = way.workers * fullest
+    by_ps = (link.secs(sent), "parameter server", sent)
+    by_worker = (link.secs(load.total_bytes), "worker", sent)
+    return max(by_ps, by_worker, key=lambda each: each[0])
+
+
+def _pass_through(workers: int, ps: int, load: Load, link: Link) -> float:
+    """Reading variables, forward pass, backward pass and sending gradients, each as it can."""
+    layers = list(zip(load.layer_bytes, load.owners(ps), strict=True))
+    forward = load.computation_secs * FORWARD_SHARE / len(layers)
+    backward = load.computation_secs * (1 - FORWARD_SHARE) / len(layers)
+    now = 0.0
+    links = _Links(workers, ps, link)
+    for size, owner in layers:
+        now = max(now, links.move(0.0, size, owner)) + forward
+    end = now
+    links = _Links(workers, ps, link)
+    for size, owner in reversed(layers):
+        now += backward
+        end = max(end, links.move(now, size, owner))
+    return end
+
+
+class _Links:
+    """The links in one direction, each until when it is busy."""
+
+    def __init__(self, workers: int, ps: int, link: Link) -> None:
+        self._workers, self._link = workers, link
+        self._worker, self._ps = 0.0, [0.0] * ps
+
+    def move(self, ready: float, size: float, ps: int) -> float:
+        """When a tensor of each worker, ready at a time, has come from or to a server."""
+        self._worker = max(self._worker, ready) + self._link.secs(size)
+        self._ps[ps] = max(self._ps[ps], ready) + self._link.secs(self._workers * size)
+        return max(self._worker, self._ps[ps])

@@ -1,0 +1,193 @@
+"""How a training process takes its place in a cluster."""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import cluster as cluster_lib
+from model_deploy import deployment
+from model_deploy.cluster import WORLD_FILE, Cluster, ClusterOptions
+from model_deploy.config import DeploymentConfig
+from model_deploy.training.replicas.replicas import StepWatch, say
+
+_START_TIMEOUT = 300.0
+
+
+class Place(NamedTuple):
+    """Where a process stands among those that train together, for `train`.
+
+    Attributes:
+      master: address of the TensorFlow server to use; '' for a session in this process, or
+        while the server of a worker is not started.
+      session_config: a `tf.ConfigProto`; None for that of `train`.
+      cluster: the cluster whose worker it is; None on its own.
+      start_timeout: seconds to wait for other tasks of the cluster at the start.
+      watch: watches the steps in place of a `StallWatch`, of an elastic run; None without.
+    """
+
+    master: str = ""
+    session_config: Any = None
+    cluster: Cluster | None = None
+    start_timeout: float = _START_TIMEOUT
+    watch: StepWatch | None = None
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether the process initializes the variables and writes the files."""
+        return self.cluster is None or self.cluster.is_chief
+
+    def deployment(self, config: DeploymentConfig) -> DeploymentConfig:
+        """The deployment with the replicas and parameter servers of the cluster.
+
+        Raises:
+          ValueError: if the cluster does not go with the deployment.
+        """
+        if self.cluster is None:
+            return config
+        return dataclasses.replace(
+            config,
+            replica_id=self.cluster.task_id,
+            num_replicas=len(self.cluster.workers),
+            num_ps_tasks=len(self.cluster.ps),
+        )
+
+
+def join_cluster(
+    environ: Mapping[str, str],
+    options: ClusterOptions | None = None,
+    *,
+    task: int = 0,
+    master: str = "",
+    num_ps_tasks: int = 0,
+) -> Place:
+    """Finds the place of this process; a parameter server serves until the run has ended.
+
+    Prints one line that says where the description of the cluster came from.  A worker goes on
+    and builds its model for `place.deployment(config)`; `train(..., place=place)` starts its
+    server.  Without a description of a cluster the process trains by itself.
+
+    A parameter server, and under SLURM a worker that shares its machine's GPUs with others, sets
+    `CUDA_VISIBLE_DEVICES` in the environment; see `cluster.own_gpus`.
+
+    Args:
+      environ: the environment variables, `os.environ`: `TF_CONFIG`, or those of SLURM.
+      options: the settings; by default those of the environment alone.
+      task: value of `--task`, used where `options.task_id` is None.
+      master: address of a server that was started elsewhere; with one there is no cluster.
+      num_ps_tasks: how many of SLURM's tasks are parameter servers.
+
+    Raises:
+      ValueError: as `cluster.resolve`.
+      SystemExit: with 0, in a parameter server, once the chief says that the run has ended.
+      OSError: if the port of a parameter server is taken, or its host's name is not known.
+      TimeoutError: in a parameter server, if the chief did not start in time.
+    """
+    options = options or ClusterOptions()
+    cluster, note = cluster_lib.resolve(
+        options, environ, task=task, master=master, num_ps_tasks=num_ps_tasks
+    )
+    gpus_to_see = None if cluster is None else cluster_lib.own_gpus(environ, cluster)
+    if gpus_to_see is not None:
+        # CUDA reads it when somebody first asks for a GPU.
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpus_to_see
+        note += f"; CUDA_VISIBLE_DEVICES={gpus_to_see}"
+    if cluster is not None or master:
+        print(note, flush=True)
+    if cluster is not None and cluster.job_name == "ps":
+        # In an elastic run worker 0 may be lost before it is seen here, and others go on.
+        serve(cluster, options.start_timeout, waits_for_chief=not environ.get(WORLD_FILE))
+        raise SystemExit(0)
+    return Place(master, None, cluster, options.start_timeout)
+
+
+def join(config: DeploymentConfig, cluster: Cluster | None, master: str = "") -> Place:
+    """Starts the server of a worker, if it is one of a cluster.
+
+    Server and session get the same `tf.ConfigProto`.  With parameter servers it sets
+    `GRPC_FAIL_FAST` in the environment, unless it is set.
+
+    Args:
+      config: the deployment.
+      cluster: the cluster and this process's task, a worker; None on its own.
+      master: address of a server that was started elsewhere.
+
+    Raises:
+      OSError: if the port is taken, or the name of the host is not known.
+    """
+    proto = session_config(config, cluster)
+    if cluster is not None and cluster.ps_hosts:
+        # Without it a step, or the end of a session, may wait in TensorFlow for a lost
+        # parameter server, where no signal and no `stall_timeout` reaches it.
+        os.environ.setdefault("GRPC_FAIL_FAST", "true")
+    if cluster is None:
+        return Place(master, proto)
+    return Place(cluster_lib.start_server(cluster, proto).target, proto, cluster)
+
+
+def session_config(
+    config: DeploymentConfig, cluster: Cluster | None = None, base: Any = None
+) -> Any:
+    """What the sessions of a deployment need, and the server of a worker, if it has one.
+
+    Args:
+      config: the deployment.
+      cluster: the cluster and this process's task, a worker; None on its own.
+      base: a `tf.ConfigProto` to start from, which is not changed; soft placement if not given.
+
+    Returns:
+      A `tf.ConfigProto`.
+    """
+    proto = tf.ConfigProto(allow_soft_placement=True) if base is None else base
+    if cluster is not None:
+        proto = cluster_lib.session_config(cluster, proto)
+    return deployment.session_config(config, proto)
+
+
+def started(place: Place, config: DeploymentConfig | None) -> Place:
+    """The place with the server of its worker; as it is where there is nothing to start.
+
+    Args:
+      place: what `join_cluster` or `join` gave.
+      config: the deployment; None for a model that `deploy` did not make.
+
+    Raises:
+      ValueError: if there is a server to start and no deployment.
+      OSError: as `join`.
+    """
+    if place.session_config is not None or (place.cluster is not None and place.master):
+        return place
+    if config is None:
+        if place.cluster is None:
+            return place
+        raise ValueError(
+            "model must be one of deploy to train in a cluster, got one without its config"
+        )
+    joined = join(config, place.cluster, place.master)
+    return joined._replace(start_timeout=place.start_timeout)
+
+
+def serve(cluster: Cluster, start_timeout: float, *, waits_for_chief: bool = True) -> None:
+    """Runs a parameter server until the chief says that the run has ended.
+
+    Args:
+      cluster: the cluster and this process's task, a ps.
+      start_timeout: seconds to wait for the chief.
+      waits_for_chief: whether it waits for the chief at all.
+
+    Raises:
+      OSError: if the port is taken, or the name of the host is not known.
+      TimeoutError: if the chief did not start in time.
+    """
+    proto = cluster_lib.session_config(cluster)
+    server = cluster_lib.start_server(cluster, proto)
+    cluster_lib.serve_until_done(
+        server,
+        cluster,
+        proto,
+        start_timeout=start_timeout,
+        report=say,
+        waits_for_chief=waits_for_chief,
+    )

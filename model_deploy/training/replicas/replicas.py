@@ -1,0 +1,294 @@
+"""`Replicas`: the other processes of a cluster, as the loop of one worker sees them."""
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import cluster as cluster_lib
+from model_deploy.checkpoints import is_lost_connection
+from model_deploy.cluster import Cluster, Task, names_of, unreachable
+from model_deploy.deployment import DeployedModel
+from model_deploy.parameter_servers import noted_fence, repeats_steps
+from model_deploy.training.replicas.shared_variables import (
+    SharedVariables,
+    VariablesOfWorld,
+    check_are_shared,
+)
+from model_deploy.training.replicas.stalls import REPORT_SECS, StallWatch
+from model_deploy.training.stopping import StopSignals
+
+# Seconds that a worker that is gone has to come back at the end of a run.
+_GRACE_SECS = 2.0
+# Seconds without a step after which an all-reduce worker that is gone is noticed.
+_NOTICE_SECS = 2.0
+
+
+class StepWatch(Protocol):
+    """A watch of the steps in place of a `StallWatch`, which may end the waiting for others.
+
+    Attributes:
+      error: why no step can be made any more, or None.
+    """
+
+    error: OSError | None
+
+    def in_step(self, running: bool) -> None:
+        """A step begins, or has ended; raises an error where none is to begin."""
+
+    def heed(self, is_stopped: Callable[[], bool]) -> None:
+        """From now on a step that waits for somebody who is gone ends when the run is stopped."""
+
+
+class Replicas:
+    """Waits for other processes, shares the last steps with them, and leaves in order.
+
+    Adds ops to the default graph.
+
+    Args:
+      cluster: the cluster and this process's task, a worker.
+      model: what `deploy` returned.
+      start_timeout: seconds to wait for tasks that are needed in order to start.
+      stall_timeout: seconds without a step after which a missing task is an error.
+      watch: watches the steps; None for a `StallWatch`.
+
+    Attributes:
+      cluster: as given.
+      shared: the variables on parameter servers; None without.
+      repeats_steps: whether a step that TensorFlow has refused may be made again.
+
+    Raises:
+      ValueError: if this process is not a worker.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        model: DeployedModel,
+        *,
+        start_timeout: float,
+        stall_timeout: float,
+        watch: StepWatch | None = None,
+    ) -> None:
+        if cluster.job_name != "worker":
+            raise ValueError(f"job_name must be worker to train, got {cluster.job_name!r}")
+        self.cluster = cluster
+        self._start_timeout = start_timeout
+        self._stall_timeout = stall_timeout
+        self._is_synchronous = model.is_synchronous
+        self._num_updaters = len(cluster.workers) * max(1, len(model.clone_updates))
+        fence = noted_fence()
+        self._end_ops = cluster_lib.build_end_ops(cluster, "" if fence is None else fence.container)
+        self.shared: SharedVariables | None = None
+        if cluster.ps:
+            if not cluster.is_chief or fence is not None:  # others may be the chief later
+                check_are_shared(tf.global_variables(), cluster.own)
+            self.shared = (
+                SharedVariables(cluster.ps[0].device)
+                if fence is None
+                else VariablesOfWorld(fence, cluster.is_chief)
+            )
+        self._signals: StopSignals | None = None
+        self._own_watch = watch
+        self.repeats_steps = repeats_steps(fence)
+
+    def heed(self, signals: StopSignals) -> None:
+        """From now on a signal ends waiting, too."""
+        self._signals = signals
+        if self._own_watch is not None:
+            self._own_watch.heed(lambda: self._received is not None)
+
+    def exit_if_stopped(self) -> None:
+        """Raises `SystemExit` with the code of a signal that was received, or the watch's error."""
+        if self._received is not None:
+            raise SystemExit(128 + self._received)
+        if self._own_watch is not None and self._own_watch.error is not None:
+            raise self._own_watch.error
+
+    @property
+    def _received(self) -> signal.Signals | None:
+        return None if self._signals is None else self._signals.received
+
+    def _is_stopped(self) -> bool:
+        watch = self._own_watch
+        return self._received is not None or (watch is not None and watch.error is not None)
+
+    def _wait_for(self, tasks: Sequence[Task], timeout: float) -> None:
+        cluster_lib.wait_for_tasks(tasks, timeout, report=say, stop=self._is_stopped)
+        self.exit_if_stopped()
+
+    @property
+    def shares_steps(self) -> bool:
+        """Whether other workers make steps of their own on the same variables."""
+        return not self._is_synchronous and len(self.cluster.workers) > 1
+
+    @property
+    def _others(self) -> list[Task]:
+        """All whose absence may hold up a step."""
+        workers = self.cluster.workers if self._is_synchronous else ()
+        return [task for task in (*self.cluster.ps, *workers) if task != self.cluster.own]
+
+    def wait_to_start(self) -> None:
+        """Waits for the tasks that must be there.
+
+        Raises:
+          TimeoutError: naming those that did not come in time.
+          SystemExit: after a signal.
+        """
+        self._wait_for(cluster_lib.tasks_needed(self.cluster), self._start_timeout)
+
+    def waiting_for_chief(self) -> Callable[[], None]:
+        """A function to call again and again while the chief has not set the variables.
+
+        It says so every few seconds, raises `TimeoutError` after `start_timeout`, and
+        `SystemExit` after a signal.
+        """
+        started = reported = time.monotonic()
+        chief = names_of(self.cluster.workers[:1])
+
+        def wait() -> None:
+            nonlocal reported
+            self.exit_if_stopped()
+            now = time.monotonic()
+            if now - started >= self._start_timeout:
+                raise TimeoutError(
+                    "start_timeout must be long enough for the chief to set the variables, got "
+                    f"{self._start_timeout:g} s without {chief}"
+                )
+            if now - reported >= REPORT_SECS:
+                say(f"waiting for {chief} to set the variables")
+                reported = now
+
+        return wait
+
+    def watch(self, session: Any) -> contextlib.AbstractContextManager[StepWatch | StallWatch]:
+        """Watches the steps of a session."""
+        if self._own_watch is not None:
+            return contextlib.nullcontext(self._own_watch)
+        if self.shared is None:  # nobody can come back, and TensorFlow may never notice
+            return self._stall_watch(session, _NOTICE_SECS, _lost_by_all_reduce)
+
+        def describe(names: str) -> OSError:
+            return TimeoutError(
+                "stall_timeout must be long enough for a step, got "
+                f"{self._stall_timeout:g} s without {names}"
+            )
+
+        return self._stall_watch(session, self._stall_timeout, describe)
+
+    @contextlib.contextmanager
+    def watching_start(self, session: Any) -> Iterator[None]:
+        """Watches the start of a session by all-reduce, which waits for all workers.
+
+        Raises:
+          ConnectionError: naming a worker that was lost.
+        """
+        if self.shared is not None or self._own_watch is not None:
+            yield
+            return
+        with self.watch(session) as watch:
+            watch.in_step(True)
+            try:
+                yield
+            except (tf.errors.OpError, RuntimeError) as error:
+                if watch.error is None:
+                    raise
+                raise watch.error from error
+            finally:
+                watch.in_step(False)
+
+    def _stall_watch(
+        self, session: Any, timeout: float, describe: Callable[[str], OSError]
+    ) -> StallWatch:
+        return StallWatch(
+            session,
+            self._others,
+            timeout,
+            describe,
+            report=say,
+            stop=self._is_stopped,
+            stacks_after=self._stall_timeout,
+        )
+
+    def last_shared_step(self, max_steps: int) -> int:
+        """The step from which on no replica starts another one while others go on.
+
+        Each asynchronous replica, or clone of one, starts a step only if the one that it
+        made before was number max_steps - n at most, with n of them in all.  When that
+        number is passed, each of the n may be in one more step, which makes max_steps.
+        """
+        return max_steps - self._num_updaters + 1
+
+    def leave(self, session: Any, step: int) -> None:
+        """Tells the chief that this worker makes no more steps."""
+        if self._end_ops is not None:
+            say(f"{self.cluster.own} has made its last step, at step {step}")
+            cluster_lib.signal_done(session, self._end_ops, self.cluster)
+
+    def wait_for_others(self, session: Any) -> None:
+        """The chief: waits until no other worker makes steps."""
+        if self._end_ops is not None:
+            missing = cluster_lib.wait_for_workers(
+                session,
+                self._end_ops,
+                self.cluster,
+                _GRACE_SECS,
+                is_gone=lambda task: self._is_stopped() or bool(unreachable([task])),
+            )
+            if missing:
+                say(f"the run ends without {names_of(missing)}")
+
+    def end_servers(self, session: Any) -> None:
+        """The chief, when all is saved: ends the parameter servers."""
+        if self._end_ops is not None:
+            cluster_lib.end_servers(session, self._end_ops, self.cluster)
+
+    def recover(self, error: tf.errors.OpError, step: int, *, made_steps: bool = True) -> None:
+        """Says what is lost, and waits for it to come back.
+
+        Args:
+          error: what has ended the steps.
+          step: the last one that was made.
+          made_steps: whether the session has come to steps: of one that was cut short nobody knows
+            what of it others count already.
+
+        Raises:
+          ConnectionError: naming who is gone, with all-reduce, where nobody can go on, and in an
+            elastic run, where that takes another world.
+          TimeoutError: naming who did not come back in `stall_timeout` seconds.
+          SystemExit: after a signal.
+          tf.errors.OpError: the error itself, if it tells of nothing that is lost.
+        """
+        missing = unreachable([task for task in self.cluster.tasks if task != self.cluster.own])
+        names = names_of(missing) or "a task that was started again"
+        if not is_lost_connection(error) and not (self.shared is None and missing):
+            raise error
+        if self.shared is None:
+            raise _lost_by_all_reduce(names) from error
+        if self._own_watch is not None and made_steps:
+            raise ConnectionError(f"lost the connection to {names} after step {step}") from error
+        say(f"lost the connection to {names} after step {step}; going on once it is back")
+        servers = self.cluster.ps
+        try:
+            self._wait_for(servers, self._stall_timeout)
+        except TimeoutError:
+            raise TimeoutError(
+                f"stall_timeout must be long enough for tasks to come back, got "
+                f"{self._stall_timeout:g} s without {names_of(unreachable(servers))}"
+            ) from error
+
+
+def _lost_by_all_reduce(names: str) -> OSError:
+    return ConnectionError(
+        f"lost the connection to {names}; with all-reduce nobody can go on alone: start all "
+        "workers again, they go on from the newest checkpoint"
+    )
+
+
+def say(text: str) -> None:
+    """Prints a line at once, on the standard error as the progress."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,125 @@
+"""Variables on parameter servers, which are there before and after this process."""
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.cluster import Task, run_unless_refused
+from model_deploy.parameter_servers import Fence
+
+# Seconds that the update of a chief that is gone has to end: it is on its way to the servers.
+_UPDATE_SECS = 2.0
+_POLL_SECS = 0.1
+
+
+class SharedVariables:
+    """A flag on ps 0 that says whether the chief has given all variables their values.
+
+    Without it a worker could begin between the restoring of one variable and the next, when
+    each has some value.  Adds ops to the default graph, and reads `GLOBAL_VARIABLES`.
+
+    Args:
+      device: where the flag is, a device of a parameter server.
+
+    Attributes:
+      goes_back: whether the chief may have to restore a checkpoint of this run at any time, so
+        that there must be one.
+    """
+
+    goes_back = False
+
+    def __init__(self, device: str) -> None:
+        with tf.name_scope("shared_variables"):
+            with tf.device(device):
+                flag = tf.Variable(
+                    False, trainable=False, use_resource=True, collections=[], name="are_set"
+                )
+                is_set = tf.cond(flag.is_initialized(), flag.read_value, lambda: False)
+                self._set = flag.assign(True, read_value=False)
+                self._unset = flag.assign(False, read_value=False)
+            uninitialized = tf.report_uninitialized_variables(tf.global_variables())
+            flag_name = tf.boolean_mask(["the chief's values"], tf.reshape(~is_set, [1]))
+            self._missing = tf.concat([uninitialized, flag_name], axis=0)
+
+    def are_set(self, session: Any) -> bool:
+        """Whether all variables have the values of the run."""
+        return not run_unless_refused(lambda: session.run(self._missing)).size
+
+    def mark(self, session: Any, are_set: bool) -> None:
+        """Notes whether all variables have the values of the run."""
+        run_unless_refused(lambda: session.run(self._set if are_set else self._unset))
+
+
+class VariablesOfWorld(SharedVariables):
+    """The shared variables of one world of an elastic run.
+
+    The chief claims the variables for its world.  They have their values unless an update was cut
+    short: then it restores the newest checkpoint.
+
+    Args:
+      fence: that of the default graph.
+      is_chief: whether this process is the chief of the world.
+    """
+
+    goes_back = True
+
+    def __init__(self, fence: Fence, is_chief: bool) -> None:
+        self._fence = fence
+        self._is_chief = is_chief
+        self._missing = tf.report_uninitialized_variables(tf.global_variables())
+        self._missing.mark_used()  # others than the chief do not ask
+
+    def are_set(self, session: Any) -> bool:
+        """Whether all variables have the values of the run, in this world.
+
+        Raises:
+          tf.errors.CancelledError: in the chief of a world that is over.
+        """
+        if not self._is_chief:
+            return run_unless_refused(lambda: self._fence.is_ready(session))
+        end = time.monotonic() + _UPDATE_SECS
+        claim = self._claimed(session)
+        while claim.updating and time.monotonic() < end:
+            time.sleep(_POLL_SECS)
+            claim = self._claimed(session)
+        if not claim.ready or run_unless_refused(lambda: session.run(self._missing)).size:
+            return False
+        if claim.updating:
+            print("an update was cut short: going back to the newest checkpoint", flush=True)
+        return not claim.updating
+
+    def mark(self, session: Any, are_set: bool) -> None:
+        """Notes whether all variables have the values of the run."""
+        run_unless_refused(lambda: self._fence.mark(session, are_set))
+
+    def _claimed(self, session: Any) -> Any:
+        claim = run_unless_refused(lambda: self._fence.claim(session))
+        if claim.generation > self._fence.generation:
+            error = f"world {self._fence.generation} is over: world {claim.generation} has begun"
+            raise tf.errors.CancelledError(None, None, error)
+        return claim
+
+
+def check_are_shared(variables: Iterable[Any], own: Task) -> None:
+    """Checks, in a worker that is not the chief, that the chief can set its variables.
+
+    Args:
+      variables: those of its graph.
+      own: the worker.
+
+    Raises:
+      ValueError: naming the first variable that is on the worker itself: it would wait for ever.
+    """
+    own_device = tf.DeviceSpec.from_string(own.device)
+    for variable in variables:
+        device = tf.DeviceSpec.from_string(variable.device)
+        is_own = device.job == "worker" and device.task in (None, own_device.task)
+        if device.job is None or is_own:
+            raise ValueError(
+                "variables must be where the chief can set them, such as within "
+                "`tf.device(config.variables_device())`, or in LOCAL_VARIABLES, got "
+                f"{variable.op.name!r} on {variable.device or 'no device'!r} of worker "
+                f"{own.task_id}"
+            )

@@ -1,0 +1,50 @@
+"""`training.png`: loss, learning rate, rate and accuracy of a run over its steps."""
+
+import os
+
+from model_deploy.commands import replaced_file
+from model_deploy.runs import Run, read_metrics
+
+PLOT_FILE = "training.png"
+# (key in metrics.jsonl, label of the axis)
+_PANELS = (
+    ("loss", "total loss (nats, if cross entropy)"),
+    ("learning_rate", "learning rate (per step)"),
+    ("images_per_sec", "throughput ({unit}/s)"),
+    ("accuracy", "evaluation accuracy (share of {unit})"),
+)
+
+
+def plot_training(train_dir: str | os.PathLike[str], unit: str = "images") -> str | None:
+    """Draws `training.png` from `metrics.jsonl`, both in `train_dir`, in one move.
+
+    Args:
+      train_dir: the folder.
+      unit: what the model is trained on, for the labels of the axes.
+
+    Returns:
+      The path, or None if there is nothing to draw yet.
+    """
+    run = Run(os.fspath(train_dir), metrics=read_metrics(train_dir))
+    panels = [(key, label, points) for key, label in _PANELS if (points := run.points(key))]
+    if not panels:
+        return None
+    # Only here, since it takes half a second; no window and no state of pyplot.
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(7.0, 2.2 * len(panels)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for axis, (key, label, points) in zip(axes, panels, strict=True):
+        steps, values = zip(*points, strict=True)
+        axis.plot(steps, values, marker="o" if len(points) < 20 else None, markersize=3)
+        axis.set_ylabel(label.format(unit=unit), fontsize=8)
+        axis.grid(visible=True, alpha=0.3)
+        if key == "loss" and min(values) > 0:
+            axis.set_yscale("log")
+        if key == "accuracy":
+            axis.set_ylim(min(0.9, *values), 1.0)
+    axes[-1].set_xlabel("step (updates of the variables)")
+    path = os.path.join(train_dir, PLOT_FILE)
+    with replaced_file(path, "wb") as file:
+        figure.savefig(file, format="png", dpi=110)
+    return path

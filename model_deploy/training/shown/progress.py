@@ -1,0 +1,156 @@
+"""What a person sees of a run: a bar on a terminal, plain lines elsewhere."""
+
+import datetime
+import math
+import shutil
+import statistics
+import sys
+import time
+from typing import Any, TextIO
+
+from tqdm import tqdm
+
+from model_deploy.training.steps.report import StepReport
+
+
+class Progress:
+    """Shows loss, learning rate, rates and waiting for data; use it in a `with` block.
+
+    Args:
+      first_step: number of steps done before this run.
+      max_steps: number of steps after which the run ends; None for no end.
+      images_per_step: images in a step, over all clones.
+      unit: what is counted in place of images.
+      shares_steps: whether others update the same variables: then the steps made here and
+        the staleness of the gradients are shown, too.
+      stream: where to write; a bar if it is a terminal, else one line per update.
+
+    Attributes:
+      max_steps: as given.
+      unit: as given.
+    """
+
+    def __init__(
+        self,
+        first_step: int,
+        max_steps: int | None,
+        images_per_step: int,
+        *,
+        unit: str = "images",
+        shares_steps: bool = False,
+        stream: TextIO | None = None,
+    ) -> None:
+        self._stream = stream or sys.stderr
+        self._images_per_step = images_per_step
+        self._shares_steps = shares_steps
+        self.max_steps = max_steps
+        self.unit = unit
+        self._shown = first_step
+        self._times = [time.perf_counter()]
+        self._waited = 0.0
+        self._stale: list[int] = []
+        self._local_steps = 0
+        self._bar: Any = None
+        if self._stream.isatty():
+            # Some terminals say that they are 0 wide, where tqdm would show nothing.
+            width = shutil.get_terminal_size().columns
+            self._bar = tqdm(
+                total=max_steps, initial=first_step, unit="step", ncols=width, file=self._stream
+            )
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def leave_out(self, secs: float) -> None:
+        """Leaves time that was spent on something else than training out of the rates."""
+        self._times = [each + secs for each in self._times]
+
+    def add(self, report: StepReport) -> None:
+        """Counts a step; called after each of them."""
+        made_at = time.perf_counter() if math.isnan(report.made_at) else report.made_at
+        self._times.append(made_at)
+        self._waited += report.wait_secs
+        self._stale.append(report.staleness)
+        self._local_steps += 1
+
+    def show(self, report: StepReport) -> dict[str, Any]:
+        """Shows the state after a step, with rates since the last call, and returns it.
+
+        Returns:
+          `step`, `loss`, `learning_rate`, `images_per_sec`, whatever the unit, with its
+          spread (1.4826 times the median distance from the median over the steps, a
+          robust standard deviation), `secs_per_batch`, `waiting` (share of the time),
+          `secs_left`, and `time` (UTC).  What is not known is NaN.  Where steps are shared
+          also `local_step`, the steps made here, and `staleness_median` and
+          `staleness_max`, in updates that others made between the start of a step and its
+          own update.  Where losses are scaled also `loss_scale` and `left_out`, the number of
+          updates that were left out so far.
+        """
+        entry = {"step": report.step, "loss": report.loss, "learning_rate": report.learning_rate}
+        entry |= self._rates(report.step)
+        if self._shares_steps:
+            entry |= {
+                "local_step": self._local_steps,
+                "staleness_median": statistics.median(self._stale or [0]),
+                "staleness_max": max(self._stale, default=0),
+            }
+        if not math.isnan(report.loss_scale):
+            entry |= {"loss_scale": report.loss_scale, "left_out": report.num_left_out}
+        self._stale = []
+        if self._bar is not None:
+            self._bar.set_postfix_str(", ".join(_facts(entry, self.unit)), refresh=False)
+            self._bar.update(report.step - self._shown)
+        else:
+            of = f"/{self.max_steps}" if self.max_steps is not None else ""
+            left = entry["secs_left"]
+            ends = [] if math.isnan(left) else [f"{datetime.timedelta(seconds=round(left))} left"]
+            self.line("  ".join([f"step {report.step}{of}", *_facts(entry, self.unit), *ends]))
+        self._shown = report.step
+        return entry | {"time": datetime.datetime.now(datetime.timezone.utc).isoformat()}
+
+    def line(self, text: str) -> None:
+        """Prints a line, above the bar if there is one."""
+        if self._bar is not None:
+            self._bar.write(text, file=self._stream)
+        else:
+            print(text, file=self._stream, flush=True)
+
+    def _rates(self, step: int) -> dict[str, float]:
+        secs = [after - before for before, after in zip(self._times, self._times[1:], strict=False)]
+        total, waited = sum(secs), self._waited
+        self._times, self._waited = self._times[-1:], 0.0
+        rates = [self._images_per_step / each for each in secs if each > 0]
+        middle = statistics.median(rates)
+        spread = 1.4826 * statistics.median([abs(rate - middle) for rate in rates])
+        mean = total / len(secs)
+        left = math.nan if self.max_steps is None else max(0, self.max_steps - step) * mean
+        return {
+            "images_per_sec": self._images_per_step / mean,
+            "images_per_sec_spread": spread,
+            "secs_per_batch": mean,
+            "waiting": min(1.0, waited / total) if not math.isnan(waited) else math.nan,
+            "secs_left": left,
+        }
+
+
+def _facts(entry: dict[str, Any], unit: str) -> list[str]:
+    facts = [f"loss {entry['loss']:.4f}"]
+    if not math.isnan(entry["learning_rate"]):
+        facts.append(f"rate {entry['learning_rate']:.4g}")
+    if not math.isnan(entry["images_per_sec"]):
+        rate, spread = entry["images_per_sec"], entry["images_per_sec_spread"]
+        facts.append(f"{rate:,.0f} ± {spread:,.0f} {unit}/s")
+        facts.append(f"{entry['secs_per_batch']:.4f} s/batch")
+    if not math.isnan(entry["waiting"]):
+        facts.append(f"{entry['waiting']:.0%} waiting for data")
+    if "local_step" in entry:
+        median, largest = entry["staleness_median"], entry["staleness_max"]
+        facts.append(f"local step {entry['local_step']}")
+        facts.append(f"staleness {median:g} (at most {largest})")
+    if "loss_scale" in entry:
+        facts.append(f"loss scale {entry['loss_scale']:g} ({entry['left_out']} left out)")
+    return facts

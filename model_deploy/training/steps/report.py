@@ -1,0 +1,183 @@
+"""One step of training: what it reports, and how hooks take part in it."""
+
+import math
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.clones import collect_members
+from model_deploy.deployment import DeployedModel
+from model_deploy.parts import parts_by_clone
+
+
+class StepReport(NamedTuple):
+    """The numbers that every step reports.
+
+    Attributes:
+      step: number of the step, counted from 1.
+      loss: the total loss, before the update.
+      learning_rate: that of the update; NaN where `train` was not given any.
+      wait_secs: seconds of waiting for data; NaN where `train` was not given any.
+      first_bad: number of the first op whose value is not finite, see `NumericChecks`; -1
+        if there is none or nobody looked.
+      staleness: how many updates others made between the start of the step and its own
+        update; 0 where nobody else updates.
+      clone_losses: the losses of each clone's own `model_fn`.
+      loss_scale: what losses are multiplied by in the next step; NaN where they are not.
+      num_left_out: how many updates were left out so far, as their gradients were not finite.
+      was_left_out: whether that of this step was.
+      made_at: when the step was made, by `time.perf_counter`, where it is reported later, while
+        others are made; else NaN.
+    """
+
+    step: int
+    loss: float
+    learning_rate: float
+    wait_secs: float
+    first_bad: int
+    staleness: int
+    clone_losses: tuple[float, ...]
+    loss_scale: float = math.nan
+    num_left_out: int = 0
+    was_left_out: bool = False
+    made_at: float = math.nan
+
+
+def report_op(
+    model: DeployedModel, learning_rate: Any, wait_secs: Any, first_bad: Any = None
+) -> Any:
+    """An op that makes a step and gives its report, float64 [9 + clones].
+
+    One small tensor is fetched in each step, as a fetch costs more than the ops here.
+
+    Args:
+      model: what `deploy` returned, with an optimizer.
+      learning_rate: a float scalar tensor or number, or None.
+      wait_secs: seconds, a float scalar tensor, or None.
+      first_bad: an integer scalar tensor, or None.
+    """
+    clone_losses = _clone_losses(model)
+    global_step = tf.train.get_global_step()
+    with tf.device(model.train_op.device):
+        # Outside of the control dependency: what is constant is computed only once.
+        known = _numbers(learning_rate, wait_secs, -1 if first_bad is None else first_bad)
+        each_loss = _numbers(*clone_losses)
+        staleness = 0 if model.staleness is None else model.staleness
+        with tf.control_dependencies([model.train_op]):
+            step = tf.identity(global_step if model.global_step is None else model.global_step)
+            own = _numbers(step, model.train_op)
+            scale = _scale_state(model)
+        state = _numbers(staleness, *scale)
+        return tf.stack([*own, *known, *state, *each_loss], name="step_report")
+
+
+def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -> list[Any]:
+    """For each asynchronous clone an op that makes a step of it and gives its report.
+
+    Args:
+      model: what `deploy` returned, with an optimizer, for asynchronous clones.
+      learning_rate: a float scalar tensor or number, or None.
+      wait_secs: seconds, a list of float scalar tensors, one for each clone, or None.
+
+    Returns:
+      float64 [10] for each clone, as `report_op` gives it for a model of one clone.
+    """
+    reports = []
+    clones = [model.clones[group[0]] for group in parts_by_clone(model.clones)]
+    for i, (clone, update) in enumerate(zip(clones, model.clone_updates, strict=True)):
+        waited = None if wait_secs is None else wait_secs[i]
+        with tf.device(clone.device), tf.control_dependencies([update.train_op]):
+            loss = tf.identity(update.train_op)
+            scale = _scale_state(model)
+        with tf.device(update.global_step.device):
+            parts = [update.global_step, loss, learning_rate, waited, -1, update.staleness]
+            parts += [*scale, loss]
+            reports.append(tf.stack(_numbers(*parts), name="step_report"))
+    return reports
+
+
+def _scale_state(model: DeployedModel) -> tuple[Any, Any, Any]:
+    """See `LossScale.state`; numbers where losses are not scaled."""
+    return (math.nan, 0, 0) if model.loss_scale is None else model.loss_scale.state()
+
+
+def _clone_losses(model: DeployedModel) -> list[Any]:
+    """The sum of each clone's losses, the mean over its parts; None for a clone without."""
+    losses = collect_members(tf.GraphKeys.LOSSES, model.clones).clones
+    found = []
+    for group in parts_by_clone(model.clones):
+        own = [loss for i in group for loss in losses[i]]
+        total = tf.add_n(own) if own else None
+        found.append(total if total is None or len(group) == 1 else total / len(group))
+    return found
+
+
+def _numbers(*values: Any) -> list[Any]:
+    return [tf.cast(math.nan if value is None else value, tf.float64) for value in values]
+
+
+def read_report(values: Any) -> StepReport:
+    """The report in the array that `report_op` gives, float64 [9 + clones]."""
+    step, loss, learning_rate, wait_secs, first_bad, staleness, *others = values.tolist()
+    scale, num_left_out, was_left_out, *losses = others
+    return StepReport(
+        step=int(step),
+        loss=loss,
+        learning_rate=learning_rate,
+        wait_secs=wait_secs,
+        first_bad=int(first_bad),
+        staleness=int(staleness),
+        clone_losses=tuple(losses),
+        loss_scale=scale,
+        num_left_out=int(num_left_out),
+        was_left_out=bool(was_left_out),
+    )
+
+
+class StepContext(tf.train.SessionRunContext):
+    """The context that hooks get in `before_run` and `after_run`.
+
+    Attributes:
+      report: in `after_run`, the `StepReport` of the step.
+    """
+
+    report: StepReport
+
+
+class NonFiniteLoss(FloatingPointError):  # noqa: N818 - reads better where it is raised
+    """The loss of a step is NaN or infinite; the variables are lost.
+
+    Attributes:
+      report: that of the step.
+    """
+
+    def __init__(self, report: StepReport) -> None:
+        self.report = report
+        super().__init__(describe_loss(report))
+
+
+def checked_report(values: Any) -> StepReport:
+    """The report in the array that `report_op` gives, if the loss is finite.
+
+    Args:
+      values: what `report_op` gives, float64 [9 + clones].
+
+    Raises:
+      NonFiniteLoss: if the loss or another number that was looked at is not finite, and the
+        variables were updated.
+    """
+    report = read_report(values)
+    is_bad = not math.isfinite(report.loss) or report.first_bad >= 0
+    if is_bad and not report.was_left_out:
+        raise NonFiniteLoss(report)
+    return report
+
+
+def describe_loss(report: StepReport) -> str:
+    """One line that names the step, the clones and the learning rate of a bad loss."""
+    bad = [i for i, loss in enumerate(report.clone_losses) if not math.isfinite(loss)]
+    where = ""
+    if len(report.clone_losses) > 1:
+        where = f", in clone {', '.join(map(str, bad))}" if bad else ", in no clone's own losses"
+    rate = "" if math.isnan(report.learning_rate) else f", learning rate {report.learning_rate:g}"
+    return f"the loss must be finite, got {report.loss} at step {report.step}{where}{rate}"

@@ -1,0 +1,133 @@
+"""Makes steps, with the hooks that take part in them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.cluster import run_until_closed
+from model_deploy.training.steps.call import StepCall
+from model_deploy.training.steps.report import StepContext, StepReport, checked_report
+
+
+class HookCalls:
+    """Which hooks take part in a step, and what they want of it.
+
+    Args:
+      hooks: session run hooks.  One with a method `due(step)` is asked before each
+        step, counted as in `StepReport`, and takes part only where it answers True;
+        others take part in every step.
+
+    Attributes:
+      stop_requested: whether a hook has asked for the end of the run.
+    """
+
+    def __init__(self, hooks: Sequence[Any]) -> None:
+        self._always = [hook for hook in hooks if not hasattr(hook, "due")]
+        self._asked = [hook for hook in hooks if hasattr(hook, "due")]
+        self._order = {id(hook): i for i, hook in enumerate(hooks)}
+        self._hooks: list[Any] = []
+        self._requests: list[Any] = []
+        self.stop_requested = False
+
+    def choose(self, step: int) -> bool:
+        """Finds the hooks of the next step; False if there are none."""
+        self._hooks = self._always + [hook for hook in self._asked if hook.due(step)]
+        return bool(self._hooks)
+
+    def before(self, context: StepContext) -> dict[str, Any]:
+        """Calls `before_run`; returns what the hooks want to be fetched: tensors of any shapes."""
+        self._hooks.sort(key=lambda hook: self._order[id(hook)])
+        nothing = tf.train.SessionRunArgs(None)
+        self._requests = [hook.before_run(context) or nothing for hook in self._hooks]
+        fetches = {str(i): each.fetches for i, each in enumerate(self._requests)}
+        return {key: each for key, each in fetches.items() if each is not None}
+
+    def feeds_and_options(self) -> tuple[dict[Any, Any], Any]:
+        """What the hooks want to be fed, and their `tf.RunOptions`."""
+        feeds: dict[Any, Any] = {}
+        options = tf.RunOptions()
+        for request in self._requests:
+            feeds.update(request.feed_dict or {})
+            if request.options is not None:
+                options.MergeFrom(request.options)
+        return feeds, options
+
+    def after(self, context: StepContext, values: dict[str, Any], metadata: Any) -> None:
+        """Calls `after_run` with what was fetched, the values of the tensors of `before`."""
+        for i, (hook, request) in enumerate(zip(self._hooks, self._requests, strict=True)):
+            result = values.get(str(i))
+            hook.after_run(context, tf.train.SessionRunValues(result, request.options, metadata))
+        self.stop_requested = self.stop_requested or context.stop_requested
+
+
+class StepRunner:
+    """Makes steps.  Callables are made once, which halves the cost of a small step.
+
+    Args:
+      session: where to run.
+      report: what `report_op` returned, a float64 vector.
+      hooks: see `HookCalls`.
+      in_step: called with True before each step in the session and False after it.
+    """
+
+    def __init__(
+        self,
+        session: Any,
+        report: Any,
+        hooks: Sequence[Any],
+        in_step: Callable[[bool], None] = lambda running: None,
+    ) -> None:
+        self._session = session
+        self._report = report
+        self._in_step = in_step
+        self._plain = StepCall(session, report)
+        self._calls = HookCalls(hooks)
+        self._is_first = True
+        self._callables: dict[tuple[int, ...], tuple[Any, Any]] = {}
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether a hook has asked for the end of the run."""
+        return self._calls.stop_requested
+
+    def run(self, step: int) -> StepReport:
+        """Makes step number `step`, or, where others count too, one that comes later.
+
+        Raises:
+          NonFiniteLoss: if the loss is not finite; hooks do not see such a step.
+        """
+        if not self._calls.choose(step):
+            self._in_step(True)
+            found = self._call(self._plain)
+            self._in_step(False)
+            return checked_report(found)
+        context = StepContext(tf.train.SessionRunArgs(self._report), self._session)
+        fetches = {"report": self._report, **self._calls.before(context)}
+        metadata = tf.RunMetadata()
+        self._in_step(True)
+        values = self._call(lambda: self._fetch(fetches, metadata))
+        self._in_step(False)
+        context.report = checked_report(values["report"])
+        self._calls.after(context, values, metadata)
+        return context.report
+
+    def _call(self, call: Callable[[], Any]) -> Any:
+        """Makes a step; the first one may wait where closing the session does not end the step."""
+        if self._is_first:
+            self._is_first = False
+            return run_until_closed(self._session, call)
+        return call()
+
+    def close(self) -> None:
+        """Nothing is left to be done."""
+
+    def _fetch(self, fetches: dict[str, Any], metadata: Any) -> Any:
+        feeds, options = self._calls.feeds_and_options()
+        if feeds or options.ByteSize():
+            return self._session.run(fetches, feeds or None, options, metadata)
+        key = tuple(id(each) for each in tf.nest.flatten(fetches))
+        if key not in self._callables:
+            # The fetches are kept, so that no other object gets their ids.
+            self._callables[key] = (self._session.make_callable(fetches), fetches)
+        return self._callables[key][0]()
