@@ -20,8 +20,8 @@ from model_deploy.processes import Cluster, Task
 
 # Time for the answer to the chief, and for its session to close, before a ps is gone.
 _LINGER_SECS = 1.0
-# Seconds in which a ps that is there, and cannot be told for now, is told again.
-_TRY_SECS = 2.0
+# Seconds in which a ps that accepts connections, but has only begun to serve, is told again.
+_TRY_SECS = 20.0
 _CAPACITY = 1_000_000
 
 

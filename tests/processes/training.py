@@ -45,15 +45,22 @@ class TrainingOptions(cluster_lib.ClusterOptions, training.LoopOptions):
 
 
 class Gate(tf.train.SessionRunHook):
-    """Waits before each step, from one on until there is a file."""
+    """Waits before each step but this process's first, from one on until there is a file.
+
+    A worker that starts late thus makes, and shows, one step, however far the others are.
+    """
 
     def __init__(self, step, path, step_secs=0.0):
         self._step, self._path, self._step_secs = step, Path(path), step_secs
+        self._makes_first = True
 
     def due(self, step):
         """Waits, if it is time to; takes part in no step."""
         if self._step_secs and not self._path.exists():
             time.sleep(self._step_secs)
+        if self._makes_first:
+            self._makes_first = False
+            return False
         while self._step and step >= self._step and not self._path.exists():
             time.sleep(0.02)
         return False
