@@ -6,6 +6,10 @@ from model_deploy.internals.batch_moments import (
     taking_batch_moments_by,
 )
 from model_deploy.internals.compilation import xla_kernels
+from model_deploy.internals.custom_gradients import (
+    has_custom_gradient,
+    is_custom_gradient_input,
+)
 from model_deploy.internals.fused_norms import fusing_batch_norms
 from model_deploy.internals.keras_layers import (
     LayerWatcher,
@@ -68,10 +72,12 @@ __all__ = [
     "fresh_names",
     "fusing_batch_norms",
     "gpu_kernels",
+    "has_custom_gradient",
     "hide_deprecations",
     "in_old_control_flow",
     "in_stateless_scope",
     "inline_callable",
+    "is_custom_gradient_input",
     "is_partitioned",
     "is_reference",
     "is_resource_variable",

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 from tensorflow.python.eager import record
 
-from model_deploy.internals.replacing import Replacements
+from model_deploy.internals import custom_gradients
+from model_deploy.internals.replacing import Replace, Replacements
 
 
 class NewOp(NamedTuple):
@@ -47,7 +48,8 @@ def making_ops_by(rule: Rule) -> Iterator[None]:
     Other threads go on as before.
 
     Wraps `Graph._create_op_internal`, which all of TensorFlow's functions call, in loops and
-    conditions as well.
+    conditions as well; and what calls functions with custom gradients, see
+    `is_custom_gradient_input`.
 
     Args:
       rule: the function.
@@ -104,6 +106,9 @@ def _create_by_rules(  # noqa: PLR0917 - the arguments of what it stands for
     )
 
 
-_replacements = Replacements(
-    lambda replace: replace(tf.Graph, "_create_op_internal", lambda original: _create_by_rules)
-)
+def _replace_all(replace: Replace) -> None:
+    replace(tf.Graph, "_create_op_internal", lambda original: _create_by_rules)
+    custom_gradients.replace_decorator(replace)
+
+
+_replacements = Replacements(_replace_all)

@@ -75,8 +75,7 @@ class Rewrite:
         attrs = {**new.attrs, **form.attrs}
         with tf.name_scope(f"{new.name}/"):
             for place in form.converted:
-                before = self.known(inputs[place])
-                inputs[place] = self.converted(inputs[place], form) if before is None else before
+                inputs[place] = self._in_form(inputs[place], form)
             for place, replace in form.inputs.items():
                 inputs[place] = replace(inputs[place])
             if form.num_outputs == 0:
@@ -84,6 +83,14 @@ class Rewrite:
             with self.around_op():
                 op = new.make(f"{new.name}/{self.name}", inputs, attrs)
         return self._standing_for(op, new, form)
+
+    def _in_form(self, tensor: Any, form: Form) -> Any:
+        """A tensor in the form: from before it was brought back, or converted.
+
+        What the function of a custom gradient was given is always converted.
+        """
+        before = None if internals.is_custom_gradient_input(tensor) else self.known(tensor)
+        return self.converted(tensor, form) if before is None else before
 
     def _standing_for(self, op: Any, new: NewOp, form: Form) -> Any:
         """An op under the name of the new one, with the outputs of `op` brought back."""

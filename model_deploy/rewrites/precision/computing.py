@@ -1,7 +1,7 @@
 """`computing_in`: convolutions, matrix products and the ops between them are made in 16 bits."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -88,20 +88,37 @@ class _Casting(Rewrite):
         if self._dtype == tf.float16 and lacks_float16_on_cpus(new):
             return True
         is_norm = new.type == "FusedBatchNormV3"
-        return is_slow_on_cpus(new) and (is_norm or self.known(new.inputs[0]) is None)
+        return is_slow_on_cpus(new) and (is_norm or not self._has_16_bits(new.inputs[0]))
 
     def _lies_between(self, inputs: list[Any]) -> bool:
         computed = [tensor for tensor in inputs if not _is_parameter(tensor)]
-        return bool(computed) and all(self.known(each) is not None for each in computed)
+        return bool(computed) and all(map(self._has_16_bits, computed))
 
     def known(self, tensor: Any) -> Any:
+        source = _source(tensor, internals.has_custom_gradient)
+        return source.op.inputs[0] if self._is_brought_back(source) else None
+
+    def _has_16_bits(self, tensor: Any) -> bool:
+        """Whether the values of a tensor of 32 bits were computed in 16."""
+        return self._is_brought_back(_source(tensor))
+
+    def _is_brought_back(self, tensor: Any) -> bool:
         op = tensor.op
-        while op.type == "IdentityN":
-            tensor = op.inputs[tensor.value_index]
-            op = tensor.op
-        if op.type == "Cast" and op.inputs[0].dtype == self._dtype and tensor.dtype == tf.float32:
-            return op.inputs[0]
-        return None
+        if op.type != "Cast" or tensor.dtype != tf.float32:
+            return False
+        return bool(op.inputs[0].dtype == self._dtype)
+
+
+def _source(tensor: Any, stop: Callable[[Any], bool] = lambda op: False) -> Any:
+    """The tensor that an output of `IdentityN` is, behind as many of these ops as there are.
+
+    Args:
+      tensor: of any shape.
+      stop: whether to go no further back than an op.
+    """
+    while tensor.op.type == "IdentityN" and not stop(tensor.op):
+        tensor = tensor.op.inputs[tensor.value_index]
+    return tensor
 
 
 def _places_of_type(new: NewOp) -> list[int]:
