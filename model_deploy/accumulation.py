@@ -4,7 +4,7 @@ A part begins when the gradients of the part before it have been added to the su
 activations of one part, one gradient and the sum are in memory, and no more.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -49,7 +49,8 @@ def accumulate(parts: Sequence[PartGradients]) -> list[GradientAndVariable]:
         return parts[0].gradients
     total = _RunningSum(parts[0])
     before: set[Any] = set()
-    for part in parts[1:]:
+    clones = [part.clone for part in parts]
+    for i, part in enumerate(parts[1:], 1):
         last = total.newest
         before |= graph_walk.ancestors(last, control_inputs=True, known=before)
         with (
@@ -58,7 +59,10 @@ def accumulate(parts: Sequence[PartGradients]) -> list[GradientAndVariable]:
             tf.control_dependencies(last),
         ):
             done = tf.no_op(name="part_before_is_done")
-        _begin_after(done, part, before)
+        # What counts once is computed of variables alone, and needs no memory: its gradient waits.
+        is_own = part.clone.part is not None and part.clone not in clones[:i]
+        forward = part.clone.part.ops if is_own else ()
+        _begin_after(done, part, [*forward, *part.ops], before)
         total.add(part)
     return total.result()
 
@@ -107,7 +111,9 @@ class _RunningSum:
         return pairs
 
 
-def _begin_after(done: Any, part: PartGradients, before: set[Any]) -> None:
+def _begin_after(
+    done: Any, part: PartGradients, ops: Collection[Any], before: Collection[Any]
+) -> None:
     """Lets the ops with which a part begins wait for `done`.
 
     A part begins with the ops that get nothing from another op of it.  A variable, a queue or a
@@ -117,13 +123,13 @@ def _begin_after(done: Any, part: PartGradients, before: set[Any]) -> None:
     Args:
       done: an op.
       part: the part.
+      ops: those of the part.
       before: ops that are not to wait, as `done` needs them.
     """
     values = [*part.losses, *(g for g, _ in part.gradients if g is not None)]
     flat = tf.nest.flatten(values, expand_composites=True)
     needed = graph_walk.ancestors((tensor.op for tensor in flat), known=before)
-    forward = part.clone.part.ops if part.clone.part is not None else ()
-    own = needed.intersection([*forward, *part.ops]) - before
+    own = needed.intersection(ops).difference(before)
     sources: set[Any] = set()
     new = {op for op in own if _is_source(op)}
     while new:  # a source needs nothing but sources

@@ -27,10 +27,10 @@ _UNANSWERED = "_model_deploy_unanswered"
 def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
     """Closes a session; its steps are cancelled at once.
 
-    TensorFlow then tells every process that has taken part, and waits for all answers. One that
-    was lost in the midst of a step never gives its own, and `session.close()` may take for ever.
-    What is not answered in time is waited for by a thread, which the end of this process waits for
-    for `_AT_EXIT_SECS` more.
+    A session without a server is closed right here.  For one with a server TensorFlow tells every
+    process that has taken part, and waits for all answers. One that was lost in the midst of a
+    step never gives its own, and `session.close()` may take for ever. What is not answered in time
+    is waited for by a thread, which the end of this process waits for for `_AT_EXIT_SECS` more.
 
     Args:
       session: a `tf.Session`; one that is closed is left alone.
@@ -44,6 +44,9 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
         with contextlib.suppress(tf.errors.OpError):
             session.close()
 
+    if not session.sess_str:
+        close()
+        return True
     thread = threading.Thread(target=close, name=_NAME, daemon=True)
     thread.start()
     thread.join(patience_secs)
