@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from model_deploy.cluster.network import CONNECT_SECS, connection_error
+from model_deploy.cluster.network import CONNECT_SECS, connection_error, names_of
 from model_deploy.processes import Cluster, Task
 
 POLL_SECS = 0.1
@@ -51,8 +51,7 @@ def wait_for_tasks(
         missing = [task for task in missing if connection_error(task, patience)]
         if not missing:
             return
-        names = ", ".join(f"{task} at {task.address}" for task in missing)
-        now = time.monotonic()
+        names, now = names_of(missing), time.monotonic()
         if now >= started + timeout:
             raise TimeoutError(
                 f"start_timeout must be long enough for all tasks to start, got {timeout:g} s "

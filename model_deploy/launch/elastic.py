@@ -65,7 +65,6 @@ class ElasticLauncher(Launcher):
         self._seen: set[str] = set()  # whose end was looked at
         self._lost: list[TaskProcess] = []
         self._alone_since: float | None = None
-        self._done_since: float | None = None
         self._gpus: list[str | None] = []
 
     def _first_tasks(
@@ -81,22 +80,14 @@ class ElasticLauncher(Launcher):
         return tasks
 
     def _watch(self) -> int:
-        """Passes on output, and keeps the world up to date, until the run has ended."""
         try:
-            while True:
-                self._pump()
-                if self._stop_signal is not None:
-                    self._say(f"{signal.Signals(self._stop_signal).name}: ending all tasks")
-                    return 128 + self._stop_signal
-                status = self._follow()
-                if status is not None:
-                    return status
+            return super()._watch()
         finally:
             for ports in self._ports:
                 ports.close()
 
     def _follow(self) -> int | None:
-        """Looks at who has come and gone; returns the exit status of the launch at its end."""
+        """As that of `Launcher`; writes a new world when other workers are there."""
         for task in self._tasks:
             if task.returncode is not None and task.name not in self._seen:
                 self._seen.add(task.name)
@@ -151,15 +142,6 @@ class ElasticLauncher(Launcher):
         number = self._world.chief
         chief = next((t for t in self._tasks if self._number_of.get(t.name) == number), None)
         return chief is not None and chief.returncode == 0
-
-    def _is_time_to_end(self) -> bool:
-        """Whether the others have ended, too, or have had time to."""
-        running = self._running()
-        late = time.monotonic() - (self._done_since or 0) >= self._options.grace_secs
-        if running and late:
-            names = ", ".join(task.name for task in running)
-            self._say(f"the chief has ended: ending {names}")
-        return not running or late
 
     def _change_world(self, there: list[TaskProcess]) -> int | None:
         """Writes a world of those that are there, if it is time to and there are enough."""

@@ -135,6 +135,7 @@ class Launcher:
         self._command = command
         self._terminal = terminal
         self._log_dir = log_dir
+        self._done_since: float | None = None  # when the end of a worker said that the run is over
         self._prepare()
         self._tasks = self._first_tasks(addresses, gpus)
         self._selector = selectors.DefaultSelector()
@@ -191,26 +192,37 @@ class Launcher:
         """Starts tasks that are to come now; here there are none."""
 
     def _watch(self) -> int:
-        """Passes on output until all have ended or one has failed for good."""
-        deadline = None
+        """Passes on output until the run has ended; returns the exit status of the launch."""
         while True:
             self._pump()
             if self._stop_signal is not None:
                 self._say(f"{signal.Signals(self._stop_signal).name}: ending all tasks")
                 return 128 + self._stop_signal
-            self._start_more()
-            failed = next((task for task in self._tasks if task.returncode), None)
-            if failed is not None and not self._restart(failed):
-                return self._report_failure(failed)
-            running = self._running()
-            if not running:
-                return 0
-            if self._chief.returncode == 0:
-                deadline = deadline or time.monotonic() + self._options.grace_secs
-                if time.monotonic() >= deadline:
-                    names = ", ".join(task.name for task in running)
-                    self._say(f"the chief has ended: ending {names}")
-                    return 0
+            status = self._follow()
+            if status is not None:
+                return status
+
+    def _follow(self) -> int | None:
+        """Looks at which tasks have come and gone; returns the exit status once the run is over."""
+        self._start_more()
+        failed = next((task for task in self._tasks if task.returncode), None)
+        if failed is not None and not self._restart(failed):
+            return self._report_failure(failed)
+        if not self._running():
+            return 0
+        if self._chief.returncode == 0:
+            self._done_since = self._done_since or time.monotonic()
+            return 0 if self._is_time_to_end() else None
+        return None
+
+    def _is_time_to_end(self) -> bool:
+        """Whether all tasks have ended, or had time to since the end of the chief."""
+        running = self._running()
+        late = time.monotonic() - (self._done_since or 0) >= self._options.grace_secs
+        if running and late:
+            names = ", ".join(task.name for task in running)
+            self._say(f"the chief has ended: ending {names}")
+        return not running or late
 
     @property
     def _chief(self) -> TaskProcess:

@@ -315,7 +315,7 @@ def _held(
         num_clones,
         tables=pipeline.options.tables,
         num_examples=order.examples_per_epoch,
-        window=per_step * order.steps_per_window if pipeline.options.runs is not None else 0,
+        window=per_step * order.steps_per_window if pipeline.options.reads_windows else 0,
     )
     return one.times(shard.num_clones // num_clones)
 
