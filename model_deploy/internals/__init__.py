@@ -41,6 +41,7 @@ from model_deploy.internals.process import (
     hide_deprecations,
     inline_callable,
     ops_are_deterministic,
+    record_at,
 )
 from model_deploy.internals.slurm import SlurmStep, slurm_step
 from model_deploy.internals.variables import (
@@ -84,6 +85,7 @@ __all__ = [
     "normalizes_examples",
     "ops_are_deterministic",
     "partitioned_variable",
+    "record_at",
     "regularizers",
     "replace_input",
     "restored_by",

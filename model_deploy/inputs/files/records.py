@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from model_deploy import file_systems
-from model_deploy.inputs.files.checksums import masked_crc32c
+from model_deploy import file_systems, internals
 from model_deploy.inputs.files.corrupt_records import CorruptRecordError
 
 HEADER = struct.Struct("<QI")
@@ -44,15 +43,11 @@ class RecordFile:
           CorruptRecordError: if the data cannot be read or do not match their checksum.
         """
         try:
-            with file_systems.as_os_errors(), file_systems.open_file(self.path, "rb") as file:
-                file.seek(int(self.offsets[record]))
-                data = file.read(int(self.lengths[record]) + FOOTER.size)
+            with file_systems.as_os_errors():
+                content = internals.record_at(self.path, int(self.offsets[record]) - HEADER.size)
         except OSError as error:
             raise CorruptRecordError(self.path, record, f"cannot be read: {error}") from error
-        content = data[: -FOOTER.size]
-        if len(content) != self.lengths[record] or (
-            masked_crc32c(content) != FOOTER.unpack(data[-FOOTER.size :])[0]
-        ):
+        if content is None or len(content) != self.lengths[record]:
             raise CorruptRecordError(self.path, record, "its data do not match their checksum")
         return content
 
