@@ -5,12 +5,12 @@ import tensorflow.compat.v1 as tf
 from model_deploy import inputs, training
 from model_deploy.deployment import DeployedModel
 from model_deploy.describing import describe, draw_deployment
-from model_deploy.image_training.run import Run
+from model_deploy.image_training.run import PlannedRun
 from model_deploy.image_training.train_options import TrainOptions
 from model_deploy.ways import way_for
 
 
-def announce(options: TrainOptions, run: Run, model: DeployedModel) -> None:
+def announce(options: TrainOptions, run: PlannedRun, model: DeployedModel) -> None:
     """Says what has been built."""
     print_banner(options, run)
     if options.describe:
@@ -23,7 +23,7 @@ def announce(options: TrainOptions, run: Run, model: DeployedModel) -> None:
         draw_deployment(describe(model), options.describe_picture)
 
 
-def print_banner(options: TrainOptions, run: Run) -> None:
+def print_banner(options: TrainOptions, run: PlannedRun) -> None:
     """Prints what is about to be trained, on what.
 
     Reads the collection `TRAINABLE_VARIABLES`.

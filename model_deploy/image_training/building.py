@@ -7,14 +7,14 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import inputs, training
 from model_deploy.deployment import DeployedModel, batches_taken, deploy
-from model_deploy.image_training.run import Run
+from model_deploy.image_training.run import PlannedRun
 from model_deploy.image_training.train_options import TrainOptions
 from model_deploy.randomness import random_by_step
 from model_deploy.ways import way_for
 
 
 def build(
-    options: TrainOptions, run: Run, classifier: training.Classifier
+    options: TrainOptions, run: PlannedRun, classifier: training.Classifier
 ) -> tuple[DeployedModel, dict[str, Any]]:
     """Builds inputs, optimizer and clones in the default graph.
 
@@ -55,7 +55,7 @@ def build(
 
 
 def build_inputs(
-    options: TrainOptions, run: Run, classifier: training.Classifier
+    options: TrainOptions, run: PlannedRun, classifier: training.Classifier
 ) -> tuple[Iterator[Any], Any]:
     """Builds the batches of all clones; for asynchronous ones a pipeline each.
 

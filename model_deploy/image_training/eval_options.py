@@ -3,6 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
+from model_deploy import training
 from model_deploy.commands import option
 from model_deploy.image_training.of_run import OfRun
 
@@ -76,6 +77,8 @@ class EvalOptions(OfRun):
         "step after which to look for no more checkpoints; default: that of the run",
         minimum=1,
     )
+    quantize: bool = training.gone("quantize")
+    debug: bool = option(False, "show where an error comes from", topic="other")
 
     @property
     def size_flag(self) -> str:

@@ -47,6 +47,8 @@ class ExportOptions(OfRun):
     is_video_model: bool = option(False, "the network takes videos; known from --model_name")
     num_frames: int | None = option(None, "frames of each video; default: any number", minimum=1)
     is_training: bool = training.gone("is_training")
+    quantize: bool = training.gone("quantize")
+    debug: bool = option(False, "show where an error comes from", topic="other")
 
     def __post_init__(self) -> None:
         super().__post_init__()

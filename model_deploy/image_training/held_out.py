@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from model_deploy import training
 from model_deploy.config import DeploymentConfig
-from model_deploy.image_training.run import Run
+from model_deploy.image_training.run import PlannedRun
 from model_deploy.image_training.train_options import TrainOptions
 
 # Of more classes a picture of the confusion matrix would show nothing.
@@ -38,7 +38,7 @@ class Evaluations:
 
 @contextlib.contextmanager
 def evaluations_of(
-    options: TrainOptions, run: Run, classifier: training.Classifier
+    options: TrainOptions, run: PlannedRun, classifier: training.Classifier
 ) -> Iterator[Evaluations | None]:
     """The chief's evaluations on the test split, or else the validation split; None without."""
     if options.task != 0:
@@ -64,7 +64,7 @@ def evaluations_of(
         yield Evaluations(evaluator)
 
 
-def evaluate_newest(options: TrainOptions, run: Run, evaluations: Evaluations) -> float:
+def evaluate_newest(options: TrainOptions, run: PlannedRun, evaluations: Evaluations) -> float:
     """Evaluates the newest checkpoint."""
     found = evaluations.of_newest(options.train_dir)
     print(
@@ -75,7 +75,7 @@ def evaluate_newest(options: TrainOptions, run: Run, evaluations: Evaluations) -
     return found.accuracy
 
 
-def show_confusion(options: TrainOptions, run: Run, found: training.Evaluation) -> None:
+def show_confusion(options: TrainOptions, run: PlannedRun, found: training.Evaluation) -> None:
     """Gives TensorBoard the confusion matrix of an evaluation, unless there are too many classes.
 
     The network's classes are those of the dataset without the first `labels_offset`.

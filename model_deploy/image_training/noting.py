@@ -4,11 +4,11 @@ import dataclasses
 
 from model_deploy import training
 from model_deploy.commands import write_options
-from model_deploy.image_training.run import Run
+from model_deploy.image_training.run import PlannedRun
 from model_deploy.image_training.train_options import TrainOptions
 
 
-def note_settings(options: TrainOptions, run: Run) -> None:
+def note_settings(options: TrainOptions, run: PlannedRun) -> None:
     """Writes the settings of the run into its folder, for other commands and for TensorBoard.
 
     To be called when nothing else can be refused: `training.fitting_checkpoint` has found that the

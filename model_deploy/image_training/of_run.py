@@ -28,8 +28,6 @@ class OfRun(training.ClassifierOptions):
         topic="run",
         common=True,
     )
-    quantize: bool = training.gone("quantize")
-    debug: bool = option(False, "show where an error comes from", topic="other")
 
     def __post_init__(self) -> None:
         super().__post_init__()

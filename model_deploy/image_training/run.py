@@ -1,4 +1,4 @@
-"""`Run`: what is trained on what, and for how long, as the settings and the machine have it."""
+"""`PlannedRun`: what is trained on what, and for how long, as the settings and the machine have it."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from model_deploy.image_training.train_options import DEFAULT_EPOCHS, TrainOptio
 from model_deploy.ways import way_for
 
 
-class Run(NamedTuple):
+class PlannedRun(NamedTuple):
     """A run: what is trained on what, and for how long."""
 
     config: DeploymentConfig
@@ -39,7 +39,7 @@ class Run(NamedTuple):
         return self.batch_size * min(self.batches_in_update, self.config.batches_per_step)
 
 
-def plan(options: TrainOptions) -> Run:
+def plan(options: TrainOptions) -> PlannedRun:
     """Finds devices and dataset and checks the settings against them.
 
     Raises:
@@ -54,12 +54,12 @@ def plan(options: TrainOptions) -> Run:
     inputs.Order(dataset.num_examples, batch_size * config.batches_per_step * config.num_replicas)
     steps_per_epoch = dataset.num_examples // (batch_size * batches)
     max_steps = options.max_number_of_steps or DEFAULT_EPOCHS * steps_per_epoch
-    return Run(config, dataset, batch_size, steps_per_epoch, max_steps, batches)
+    return PlannedRun(config, dataset, batch_size, steps_per_epoch, max_steps, batches)
 
 
 def prepare(
     options: TrainOptions, networks: Networks, *, checks_start: bool
-) -> tuple[Run, training.Classifier]:
+) -> tuple[PlannedRun, training.Classifier]:
     """Makes ready what graphs are built of, and ops to be deterministic, if they are to be.
 
     Args:

@@ -8,7 +8,7 @@ from model_deploy.image_training.building import build
 from model_deploy.image_training.held_out import Evaluations, evaluate_newest, evaluations_of
 from model_deploy.image_training.networks import Networks
 from model_deploy.image_training.noting import note_settings
-from model_deploy.image_training.run import Run, prepare
+from model_deploy.image_training.run import PlannedRun, prepare
 from model_deploy.image_training.train_options import TrainOptions
 from model_deploy.image_training.weights import export_keras, restore_fn
 
@@ -43,7 +43,7 @@ def train(
 def train_model(
     options: TrainOptions,
     networks: Networks,
-    run: Run,
+    run: PlannedRun,
     classifier: training.Classifier,
     evaluations: Evaluations | None,
     *,

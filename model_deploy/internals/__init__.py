@@ -5,7 +5,6 @@ from model_deploy.internals.batch_moments import (
     normalizes_examples,
     taking_batch_moments_by,
 )
-from model_deploy.internals.compilation import xla_kernels
 from model_deploy.internals.fused_norms import fusing_batch_norms
 from model_deploy.internals.keras_layers import (
     LayerWatcher,
@@ -23,7 +22,7 @@ from model_deploy.internals.keras_layers import (
     watching_layers,
     works_eagerly_only,
 )
-from model_deploy.internals.kernels import gpu_kernels
+from model_deploy.internals.kernels import gpu_kernels, xla_kernels
 from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
 from model_deploy.internals.ops import (
     add_control_inputs,

@@ -30,7 +30,8 @@ class RecordDataset:
     Attributes:
       num_examples: how many records there are.
       tolerance: what was skipped.
-      records: the records, by number.
+      files: where the records of each file are.
+      records: the records, numbered over all files.
 
     Raises:
       ValueError: if there are no records.
@@ -56,8 +57,8 @@ class RecordDataset:
     ) -> None:
         self.tolerance = Tolerance(skip_corrupt_records)
         self.parse_fn, self.takes_seed = parse_fn, takes_seed
-        files = tfrecords.index_files([str(each) for each in paths], self.tolerance)
-        self.records = records.RecordFiles(files)
+        self.files = tfrecords.index_files([str(each) for each in paths], self.tolerance)
+        self.records = records.RecordFiles(self.files)
         self.num_examples = len(self.records)
         check_at_least("number of records in paths", self.num_examples, 1)
 
