@@ -1,4 +1,4 @@
-"""`PlannedRun`: what is trained on what, and for how long, as the settings and the machine have it."""
+"""`PlannedRun`: a training run, as its settings and the machine have it."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,19 @@ from model_deploy.ways import way_for
 
 
 class PlannedRun(NamedTuple):
-    """A run: what is trained on what, and for how long."""
+    """A run before its first step: what is trained on what, and for how long.
 
+    Attributes:
+      options: the settings as they were given.
+      config: the deployment of this process.
+      dataset: the split to train on.
+      batch_size: images of a clone in a batch.
+      steps_per_epoch: updates of the variables in an epoch.
+      max_steps: number of the last step.
+      batches_in_update: batches, of all workers, that make up one update.
+    """
+
+    options: TrainOptions
     config: DeploymentConfig
     dataset: inputs.Dataset
     batch_size: int
@@ -54,7 +65,7 @@ def plan(options: TrainOptions) -> PlannedRun:
     inputs.Order(dataset.num_examples, batch_size * config.batches_per_step * config.num_replicas)
     steps_per_epoch = dataset.num_examples // (batch_size * batches)
     max_steps = options.max_number_of_steps or DEFAULT_EPOCHS * steps_per_epoch
-    return PlannedRun(config, dataset, batch_size, steps_per_epoch, max_steps, batches)
+    return PlannedRun(options, config, dataset, batch_size, steps_per_epoch, max_steps, batches)
 
 
 def prepare(

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from model_deploy.internals.replacing import Replace, Replacements, setting
+from model_deploy.internals.replacing import Replace, Replacements, temporarily
 
 # Takes values, the axes to reduce, and whether these stay as 1; returns mean and variance.
 Moments = Callable[[Any, Sequence[int], bool], tuple[Any, Any]]
@@ -59,7 +59,7 @@ def leaving_batch_moments() -> Iterator[None]:
 
     Wraps `BatchNormalization._moments` of both Kerases.
     """
-    with setting(_moments, None), setting(_normalizes_examples, True):
+    with temporarily(_moments, None), temporarily(_normalizes_examples, True):
         yield
 
 
@@ -114,7 +114,7 @@ def _of_tf_keras(original: Any) -> Any:
 
 def _of_layer_norm(original: Any) -> Any:
     def call(self: Any, inputs: Any) -> Any:
-        with setting(_normalizes_examples, True):
+        with temporarily(_normalizes_examples, True):
             return original(self, inputs)
 
     return call

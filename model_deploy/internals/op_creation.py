@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 from tensorflow.python.eager import record
 
-from model_deploy.internals.replacing import Replacements, setting
+from model_deploy.internals.replacing import Replacements, temporarily
 
 
 class NewOp(NamedTuple):
@@ -88,7 +88,7 @@ def _create_by_rules(  # noqa: PLR0917 - the arguments of what it stands for
 
         new = NewOp(op_type, name[:-1], inputs, attrs or {}, op_def, make)
         for i, rule in enumerate(rules):
-            with setting(_rules, rules[i + 1 :]):
+            with temporarily(_rules, rules[i + 1 :]):
                 op = rule(new)
             if op is not None:
                 return op

@@ -13,7 +13,7 @@ Replace = Callable[[Any, str, Callable[[Any], Any]], None]
 
 
 @contextlib.contextmanager
-def setting(variable: contextvars.ContextVar[_Value], value: _Value) -> Iterator[None]:
+def temporarily(variable: contextvars.ContextVar[_Value], value: _Value) -> Iterator[None]:
     """A `with` block in which a context variable has a value, in this thread alone."""
     token = variable.set(value)
     try:
@@ -41,7 +41,7 @@ class Replacements:
         """A `with` block with the replacements, which ask a context variable for its value."""
         self._count(1)
         try:
-            with setting(variable, value):
+            with temporarily(variable, value):
                 yield
         finally:
             self._count(-1)
