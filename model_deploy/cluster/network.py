@@ -68,7 +68,7 @@ def connection_error(task: Task, timeout: float = CONNECT_SECS) -> OSError | Non
 
 
 def unreachable(tasks: Sequence[Task]) -> list[Task]:
-    """Those of `tasks` that accept no connection."""
+    """The tasks that accept no connection."""
     return [task for task in tasks if connection_error(task)]
 
 
@@ -78,7 +78,7 @@ def names_of(tasks: Sequence[Task]) -> str:
 
 
 def exposure(task: Task) -> str | None:
-    """One line on who can reach the address where a task listens, if that is everybody."""
+    """A warning, if everybody can reach the address where a task listens; else None."""
     try:
         addresses = resolve_host(task.host)
     except OSError:

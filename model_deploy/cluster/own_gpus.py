@@ -1,4 +1,4 @@
-"""The GPUs of a task: none of a parameter server, a worker's own where SLURM shows it all."""
+"""The GPUs of a task: a parameter server has none, workers divide those that SLURM shows to all."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from model_deploy.processes import NO_GPU, Cluster, listed, share
 
 
 def own_gpus(environ: Mapping[str, str], cluster: Cluster) -> str | None:
-    """What `CUDA_VISIBLE_DEVICES` is to be in this process.
+    """The value that `CUDA_VISIBLE_DEVICES` is to have in this process.
 
     SLURM binds GPUs to tasks with `--gpus-per-task` or `--gpu-bind`: then
     `CUDA_VISIBLE_DEVICES` has a task's own, fewer than the step has on the machine
@@ -19,8 +19,8 @@ def own_gpus(environ: Mapping[str, str], cluster: Cluster) -> str | None:
       cluster: the cluster and this process's task.
 
     Returns:
-      None if it is to stay as it is: SLURM has bound the GPUs or was not there, or no other worker
-      is on the machine.
+      The value; None if the variable is to stay as it is: SLURM has bound the GPUs or was not
+      there, or no other worker is on the machine.
     """
     own = cluster.own
     if own.job_name == "ps":

@@ -23,7 +23,7 @@ def is_refusal(error: Exception) -> bool:
 def run_unless_refused(run: Callable[[], Any]) -> Any:
     """Calls `run`, again as long as TensorFlow refuses the step; returns its result.
 
-    Use it for what may run twice: of a step on several servers a part may have been run.
+    Use it for ops that may run twice: of a refused step on several servers some may have run.
     """
     while True:
         try:

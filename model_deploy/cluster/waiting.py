@@ -1,4 +1,4 @@
-"""`wait_for_tasks`: until others can be reached, saying for whom it waits."""
+"""`wait_for_tasks`: waits until other tasks can be reached, and says which are missing."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ def wait_for_tasks(
     """Returns when all of `tasks` accept connections.
 
     Args:
-      tasks: whom to wait for, see `tasks_needed`.
+      tasks: the tasks to wait for, see `tasks_needed`.
       timeout: seconds to wait at most.
       report: called with a line that names the missing tasks, at once and then every
         `report_secs` while some are missing.

@@ -10,7 +10,7 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import yaml
@@ -139,7 +139,9 @@ def parse_options(
         if path != values.config:
             print(f"settings of the packaged {values.config}")
         read = read_options(path)
-        _check_names(values.config, read, names)
+        unknown = next((name for name in read if name not in names), None)
+        if unknown is not None:
+            raise ValueError(f"config must hold names of flags, got {unknown!r} in {values.config}")
     elif saved_in is not None:
         with named_as(config=f"{saved_in}/{OPTIONS_FILE}"):
             read = saved_options(options_class, getattr(values, saved_in))
@@ -213,12 +215,6 @@ def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
     with replaced_file(path) as file:
         yaml.safe_dump(dataclasses.asdict(options), file, sort_keys=False)
     return path
-
-
-def _check_names(path: str, read: Mapping[str, Any], names: Sequence[str]) -> None:
-    for name in read:
-        if name not in names:
-            raise ValueError(f"config must hold names of flags, got {name!r} in {path}")
 
 
 def _raise_again_to_debug(options: Options) -> None:

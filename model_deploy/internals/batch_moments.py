@@ -88,15 +88,10 @@ def _of_keras(original: Any) -> Any:
         if moments is None:
             return original(self, inputs, mask)
         _check_plain(self.name, mask=mask)
-        return moments(
-            inputs, [i for i in range(inputs.shape.rank) if i != _axis(self, inputs)], False
-        )
+        rank = int(inputs.shape.rank)
+        return moments(inputs, [i for i in range(rank) if i != int(self.axis) % rank], False)
 
     return _moments_of_keras
-
-
-def _axis(layer: Any, inputs: Any) -> int:
-    return int(layer.axis) % int(inputs.shape.rank)
 
 
 def _of_tf_keras(original: Any) -> Any:

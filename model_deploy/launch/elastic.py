@@ -21,16 +21,17 @@ from model_deploy.processes import (
     write_world,
 )
 
-# Worlds whose ports are kept from others: that of now, and the one before, which some may be in.
+# How many worlds have their ports reserved: the newest one, and the one before it, in which some
+# workers may still be.
 _KEPT = 2
 _FILE = "world.json"
 
 
 def check_log_dir(log_dir: Path) -> None:
-    """Checks that a folder has no file of somebody else where the world is to be.
+    """Checks that a `world.json` in the folder of the logs is that of an earlier launch.
 
     Raises:
-      ValueError: naming the file.
+      ValueError: if the file has other content, naming it.
     """
     with contextlib.suppress(FileNotFoundError):
         try:
@@ -62,7 +63,7 @@ class ElasticLauncher(Launcher):
         self._slot_of: dict[str, int] = {}
         self._world: World | None = None
         self._ports: list[ReservedPorts] = []
-        self._seen: set[str] = set()  # whose end was looked at
+        self._seen: set[str] = set()  # names of the tasks whose end was looked at
         self._lost: list[TaskProcess] = []
         self._alone_since: float | None = None
         self._gpus: list[str | None] = []
@@ -124,7 +125,7 @@ class ElasticLauncher(Launcher):
         return number in self._members or self._asks(number)
 
     def _asks(self, number: int) -> bool:
-        """Whether a worker asks to be let in, or for another world than that in which it is."""
+        """Whether a worker asks to be let into the world, or, if it is in it, for another world."""
         return os.path.exists(ready_file(self._path, number))
 
     def _has_ended(self, task: TaskProcess) -> None:
@@ -144,10 +145,10 @@ class ElasticLauncher(Launcher):
         return chief is not None and chief.returncode == 0
 
     def _change_world(self, there: list[TaskProcess]) -> int | None:
-        """Writes a world of those that are there, if it is time to and there are enough."""
+        """Writes a world of the workers that are there, once it is time and they are enough."""
         now, least = time.monotonic(), self._options.min_workers
         if self._done_since is not None and now - self._done_since < self._options.grace_secs:
-            return None  # others may just be about to end, too
+            return None  # other workers may be about to end, too
         if len(there) >= min(least, self._size) or self._done_since is not None:
             self._alone_since = None
             if there:
@@ -183,12 +184,12 @@ class ElasticLauncher(Launcher):
         return self._new_task(name, self._tf_config(slot), self._gpus[slot], more)
 
     def _tf_config(self, slot: int) -> str | None:
-        """`TF_CONFIG` of a worker in this place, if it is to have one."""
+        """`TF_CONFIG` of the worker in a place; None for a worker without one."""
         del slot
         return None
 
     def _write_world(self, there: Sequence[TaskProcess]) -> None:
-        """Puts a world of those workers in the file."""
+        """Writes a world of these workers to the file."""
         numbers = [self._number_of[task.name] for task in there]
         generation = 1 if self._world is None else self._world.generation + 1
         workers = dict(zip(numbers, self._new_addresses(there), strict=True))
@@ -200,7 +201,7 @@ class ElasticLauncher(Launcher):
         self._say(f"world {generation}: {', '.join(task.name for task in there)}")
 
     def _new_addresses(self, there: Sequence[TaskProcess]) -> Sequence[str]:
-        """Addresses of those workers in a new world, each with a port that none has had."""
+        """Addresses of these workers in a new world, with ports that no world before has had."""
         ports = ReservedPorts(len(there))
         self._ports.append(ports)
         while len(self._ports) > _KEPT:

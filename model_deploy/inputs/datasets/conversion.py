@@ -148,10 +148,11 @@ def _uncompressed(path: str) -> Iterator[bytes]:
     Raises:
       ValueError: if it is neither, or not whole.
     """
-    if not tfrecords.compression_of(path):
-        raise ValueError(f"{path}: must be compressed by GZIP or ZLIB, and is not")
     decompressor = zlib.decompressobj(_EITHER_HEADER)
     with file_systems.as_os_errors(), file_systems.open_file(path, "rb") as file:
+        if not tfrecords.is_compressed(file.read(2)):
+            raise ValueError(f"{path}: must be compressed by GZIP or ZLIB, and is not")
+        file.seek(0)
         try:
             while piece := file.read(2**20):
                 while piece:

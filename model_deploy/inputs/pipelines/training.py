@@ -55,7 +55,9 @@ class TrainBatches(Iterator[dict[str, Any]]):
         if position is None:
             own_position = _own_position(shard.num_shards)
             position = own_position.read_value()[shard.shard_index]
-        self.position = _as_number(position)
+        if hasattr(position, "read_value"):
+            position = position.read_value()
+        self.position = tf.cast(tf.convert_to_tensor(position), tf.int64, name="start")
         self.num_batches_per_epoch = order.steps_per_epoch
         self.num_examples_per_epoch = order.examples_per_epoch
         self._shard = shard
@@ -333,12 +335,6 @@ def _own_position(num_shards: int) -> Any:
     )
     note_replica_counts(position)
     return position
-
-
-def _as_number(position: Any) -> Any:
-    if hasattr(position, "read_value"):
-        position = position.read_value()
-    return tf.cast(tf.convert_to_tensor(position), tf.int64, name="start")
 
 
 def _iterator(batches: Any, num_clones: int, device: str | None, inputs_device: str) -> Any:
