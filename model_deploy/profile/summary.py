@@ -4,6 +4,7 @@ import collections
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from model_deploy.commands import aligned
 from model_deploy.profile.kinds import KINDS, WAITING
 from model_deploy.profile.traces import OpTime
 
@@ -98,20 +99,19 @@ def report(ops: Sequence[OpTime], num_types: int = 15) -> str:
     spans = step_spans(ops)
     mean = sum(end - begin for begin, end in spans.values()) / 1000 / len(spans)
     steps = f"steps {min(spans)} to {max(spans)}, {mean:.2f} ms in the mean"
-    columns = (*KINDS, WAITING)
-    rows = device_times(ops)
-    width = max(len(row.device) for row in rows)
-    lines = [f"{steps}; ms of a step:", " " * width + "".join(f"{each:>20}" for each in columns)]
-    for row in rows:
-        cells = [f"{row.msec[each]:.2f} ({row.msec[each] / mean:4.0%})" for each in columns]
-        lines.append(f"{row.device:{width}}" + "".join(f"{cell:>20}" for cell in cells))
+    devices = [["", *KINDS, WAITING]]
+    for row in device_times(ops):
+        shares = [f"{msec:.2f} ({msec / mean:4.0%})" for msec in row.msec.values()]
+        devices.append([row.device, *shares])
     types = type_times(ops)
-    lines += ["", f"{'ms of a step':>12}  {'ops':>7}  {'kind':11}  type of op, all devices"]
-    lines += [
-        f"{each.msec:12.3f}  {each.num_ops:7.1f}  {each.kind:11}  {each.type}"
+    rows = [["ms of a step", "ops", "kind", "type of op, all devices"]]
+    rows += [
+        [f"{each.msec:.3f}", f"{each.num_ops:.1f}", each.kind, each.type]
         for each in types[:num_types]
     ]
     if len(types) > num_types:
         rest = sum(each.msec for each in types[num_types:])
-        lines.append(f"{rest:12.3f}  {'':7}  {'':11}  {len(types) - num_types} other types")
-    return "\n".join(lines)
+        rows.append([f"{rest:.3f}", "", "", f"{len(types) - num_types} other types"])
+    return "\n".join(
+        [f"{steps}; ms of a step:", *aligned(devices), "", *aligned(rows, left=(2, 3))]
+    )

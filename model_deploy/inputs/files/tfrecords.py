@@ -32,8 +32,15 @@ _THREADS = 32  # that wait for files on other machines
 _SHOWN_AFTER_SECS = 2
 
 
-def index_files(paths: Sequence[str], tolerance: Tolerance) -> list[RecordFile]:
+def index_files(
+    paths: Sequence[str], tolerance: Tolerance, *, keep: bool | None = None
+) -> list[RecordFile]:
     """The records of some files, of all at the same time; shows how far it is if it takes long.
+
+    Args:
+      paths: the files.
+      tolerance: as for `index_file`.
+      keep: as for `index_file`.
 
     Raises:
       CorruptRecordError: as `index_file`.
@@ -45,7 +52,7 @@ def index_files(paths: Sequence[str], tolerance: Tolerance) -> list[RecordFile]:
         concurrent.futures.ThreadPoolExecutor(_THREADS) as pool,
         tqdm(total=len(paths), unit="file", desc="index", delay=_SHOWN_AFTER_SECS) as bar,
     ):
-        for file in pool.map(lambda path: index_file(path, tolerance), paths):
+        for file in pool.map(lambda path: index_file(path, tolerance, keep=keep), paths):
             found.append(file)
             records += len(file.offsets)
             bar.set_postfix_str(f"{records:,} records", refresh=False)
