@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-from types import TracebackType
 
 LOOPBACK = "127.0.0.1"
 
@@ -43,10 +42,5 @@ class ReservedPorts:
     def __enter__(self) -> "ReservedPorts":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

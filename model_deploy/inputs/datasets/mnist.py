@@ -7,12 +7,12 @@ big-endian, and the values.
 """
 
 import contextlib
+import functools
 import gzip
 import io
 import os
 import struct
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,22 +34,12 @@ _CLASS_NAMES = {
 }
 
 
-def _register(name: str) -> Callable[..., dataset.Dataset]:
-    @dataset.register_dataset(name)
-    def build(
-        split: str,
-        data_dir: str | os.PathLike[str] | None = None,
-        *,
-        skip_corrupt_records: int = 0,
-    ) -> dataset.Dataset:
-        return _build(name, split, data_dir, skip_corrupt_records)
-
-    build.__doc__ = _build.__doc__
-    return build
-
-
 def _build(
-    name: str, split: str, data_dir: str | os.PathLike[str] | None, skip_corrupt_records: int
+    name: str,
+    split: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
     """60,000 train and 10,000 test images, uint8 [28, 28, 1].
 
@@ -91,8 +81,8 @@ def _build(
     )
 
 
-mnist = _register("mnist")
-fashion_mnist = _register("fashion_mnist")
+for _name in _CLASS_NAMES:
+    dataset.register_dataset(_name)(functools.partial(_build, _name))
 
 
 def _find(folder: str, name: str) -> str | None:

@@ -255,7 +255,8 @@ class Batching:
             replace=self.training,
         )
 
-        @tf.autograph.experimental.do_not_convert
+        plain = tf.autograph.experimental.do_not_convert
+
         def read(number: Example) -> tuple[Example, Any]:
             seed = self._seeds(number["position"])
             image, label, index, found = reader.in_graph(number["index"], seed)
@@ -263,17 +264,11 @@ class Batching:
             example = {"image": image, "label": label}
             return example | {"index": index, "position": number["position"]}, found
 
-        @tf.autograph.experimental.do_not_convert
-        def was_found(_: Example, found: Any) -> Any:
-            return found
-
-        @tf.autograph.experimental.do_not_convert
-        def only_example(example: Example, _: Any) -> Example:
-            return example
-
         def examples(numbers: Any, calls: int | None) -> Any:
-            found = numbers.map(read, calls)
-            return (found if self.training else found.filter(was_found)).map(only_example)
+            found = numbers.map(plain(read), calls)
+            if not self.training:
+                found = found.filter(plain(lambda _, is_found: is_found))
+            return found.map(plain(lambda example, _: example))
 
         return examples
 

@@ -144,12 +144,13 @@ class RecordBatching:
 
         @tf.autograph.experimental.do_not_convert
         def stored(number: dict[str, Any]) -> Any:
-            def alone() -> Any:
-                return records.read_in_graph(tables, number["index"])
-
             together = number["stored"]
             # Empty ones, too, are of a run with an error, or so they look: nobody knows which.
-            return tf.cond(tf.equal(together, ""), alone, lambda: together)
+            return tf.cond(
+                tf.equal(together, ""),
+                lambda: records.read_in_graph(tables, number["index"]),
+                lambda: together,
+            )
 
         def read(number: dict[str, Any], record: Any = None) -> dict[str, Any]:
             return parse(stored(number) if record is None else record, number)
@@ -165,9 +166,7 @@ class RecordBatching:
             place.set_shape([])
             return {"record": record, "index": place, "position": number["position"]}
 
-        @tf.autograph.experimental.do_not_convert
-        def is_good(example: dict[str, Any]) -> Any:
-            return example["index"] >= 0
+        is_good = tf.autograph.experimental.do_not_convert(lambda example: example["index"] >= 0)
 
         def parse_again(example: dict[str, Any]) -> dict[str, Any]:
             return parse(example["record"], example)

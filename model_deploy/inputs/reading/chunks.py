@@ -119,9 +119,9 @@ def read_windows(tables: Sequence[Any], numbers: Any, readers: int) -> Any:
       The windows with "stored", string [n], in addition: empty for all of a run that has an error.
     """
 
-    @tf.autograph.experimental.do_not_convert
-    def read(first: Any, count: Any) -> Any:
-        return records.read_run_in_graph(tables, first, count)
+    read = tf.autograph.experimental.do_not_convert(
+        lambda first, count: records.read_run_in_graph(tables, first, count)
+    )
 
     @tf.autograph.experimental.do_not_convert
     def read_run(first: Any, count: Any) -> Any:
