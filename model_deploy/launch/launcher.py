@@ -115,7 +115,8 @@ class Launcher:
       gpus: the GPUs that this process sees, which the workers divide; None if they are not known.
 
     Attributes:
-      signals: the signals that the launcher handles; SIGUSR1 asks for one more worker.
+      signals: the signals that the launcher handles; where SIGUSR1 is one of them it asks for one
+        more worker.
     """
 
     signals: Sequence[signal.Signals] = _STOP_SIGNALS

@@ -9,18 +9,6 @@ from model_deploy.profile.kinds import KINDS, WAITING
 from model_deploy.profile.traces import OpTime
 
 
-class DeviceTime(NamedTuple):
-    """What a device did in the mean step.
-
-    Attributes:
-      device: its name.
-      msec: milliseconds by kind, `waiting` included; their sum is that of the step.
-    """
-
-    device: str
-    msec: dict[str, float]
-
-
 class TypeTime(NamedTuple):
     """What ops of a type took in the mean step, whether others ran at the same time or not."""
 
@@ -39,11 +27,15 @@ def step_spans(ops: Iterable[OpTime]) -> dict[int, tuple[int, int]]:
     return spans
 
 
-def device_times(ops: Sequence[OpTime]) -> list[DeviceTime]:
-    """How long each device did what; each moment counts once, as the first of `KINDS` in it."""
+def device_times(ops: Sequence[OpTime]) -> dict[str, dict[str, float]]:
+    """How long each device did what in the mean step: milliseconds by device, and then by kind.
+
+    Each moment counts once, as the first of `KINDS` in it, or else as `waiting`; the sum over
+    kinds is the time of the step.
+    """
     spans = step_spans(ops)
     whole = sum(end - begin for begin, end in spans.values())
-    rows = []
+    times = {}
     for device in sorted({op.device for op in ops}):
         usec = dict.fromkeys(KINDS, 0)
         for step in spans:
@@ -51,10 +43,8 @@ def device_times(ops: Sequence[OpTime]) -> list[DeviceTime]:
             for kind, more in _usec_by_kind(own).items():
                 usec[kind] += more
         usec[WAITING] = whole - sum(usec.values())
-        rows.append(
-            DeviceTime(device, {kind: value / 1000 / len(spans) for kind, value in usec.items()})
-        )
-    return rows
+        times[device] = {kind: value / 1000 / len(spans) for kind, value in usec.items()}
+    return times
 
 
 def _usec_by_kind(ops: Sequence[OpTime]) -> dict[str, int]:
@@ -100,9 +90,8 @@ def report(ops: Sequence[OpTime], num_types: int = 15) -> str:
     mean = sum(end - begin for begin, end in spans.values()) / 1000 / len(spans)
     steps = f"steps {min(spans)} to {max(spans)}, {mean:.2f} ms in the mean"
     devices = [["", *KINDS, WAITING]]
-    for row in device_times(ops):
-        shares = [f"{msec:.2f} ({msec / mean:4.0%})" for msec in row.msec.values()]
-        devices.append([row.device, *shares])
+    for device, times in device_times(ops).items():
+        devices.append([device, *(f"{msec:.2f} ({msec / mean:4.0%})" for msec in times.values())])
     types = type_times(ops)
     rows = [["ms of a step", "ops", "kind", "type of op, all devices"]]
     rows += [

@@ -7,7 +7,6 @@ big-endian, and the values.
 """
 
 import contextlib
-import functools
 import gzip
 import io
 import os
@@ -81,8 +80,16 @@ def _build(
     )
 
 
-for _name in _CLASS_NAMES:
-    dataset.register_dataset(_name)(functools.partial(_build, _name))
+@dataset.register_dataset("mnist")
+def mnist(**arguments: Any) -> dataset.Dataset:
+    """Handwritten digits; for arguments and errors see `_build`."""
+    return _build("mnist", **arguments)
+
+
+@dataset.register_dataset("fashion_mnist")
+def fashion_mnist(**arguments: Any) -> dataset.Dataset:
+    """Pictures of clothes; for arguments and errors see `_build`."""
+    return _build("fashion_mnist", **arguments)
 
 
 def _find(folder: str, name: str) -> str | None:
