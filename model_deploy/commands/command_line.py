@@ -78,13 +78,14 @@ def run_command(
     code = 1
     try:
         function(options)
-    except (ValueError, OSError, FloatingPointError, MemoryError) as error:
-        _raise_again_to_debug(options)
-        message = f"error: {message_of(error)}"
-    except tf.errors.OpError as error:
-        _raise_again_to_debug(options)
-        # Behind its first line comes TensorFlow's own account of the place.
-        message = f"error: {error.message.strip().splitlines()[0]}"
+    except (ValueError, OSError, FloatingPointError, MemoryError, tf.errors.OpError) as error:
+        if getattr(options, "debug", False):
+            raise
+        text = message_of(error)
+        if isinstance(error, tf.errors.OpError):
+            # Behind its first line comes TensorFlow's own account of the place.
+            text = error.message.strip().splitlines()[0]
+        message = f"error: {text}"
     except KeyboardInterrupt:
         message, code = "interrupted", 130
     except SystemExit as ending:  # of a parameter server, or by a signal
@@ -215,8 +216,3 @@ def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
     with replaced_file(path) as file:
         yaml.safe_dump(dataclasses.asdict(options), file, sort_keys=False)
     return path
-
-
-def _raise_again_to_debug(options: Options) -> None:
-    if getattr(options, "debug", False):
-        raise  # noqa: PLE0704 - called where an error is being handled
