@@ -103,7 +103,7 @@ WITHOUT_TENSORS = _table(
     rewrites: BatchNorms Compilation Layout Precision computing_in computing_in_layout
         describe_compilation
     importing: lazy_imports with_moved_names
-    processes: JOB_NAMES NO_GPU check_address check_task_id listed share visible_gpus
+    processes: JOB_NAMES check_address check_task_id visible_gpus
     settings: AGGREGATE_ON ArithmeticSettings CloneSettings DATA_FORMATS DYNAMIC ElasticSettings
         GpuSettings PRECISIONS PS_STRATEGIES WIRE_PRECISIONS WaySettings check_loss_scale
     updating: check_updates_wait gate_op note_gate note_replica_counts ops_after replica_counts

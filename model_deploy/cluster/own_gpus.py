@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from model_deploy.processes import NO_GPU, Cluster, listed, share
+from model_deploy.processes import Cluster, visible_gpus
 
 
 def own_gpus(environ: Mapping[str, str], cluster: Cluster) -> str | None:
@@ -24,12 +24,12 @@ def own_gpus(environ: Mapping[str, str], cluster: Cluster) -> str | None:
     """
     own = cluster.own
     if own.job_name == "ps":
-        return NO_GPU
+        return visible_gpus.NO_GPU
     here = [task for task in cluster.tasks if (task.job_name, task.host) == ("worker", own.host)]
-    visible = listed(environ)
+    visible = visible_gpus.listed(environ)
     of_step = environ.get("SLURM_STEP_GPUS") or environ.get("SLURM_JOB_GPUS") or ""
     if len(here) == 1 or not visible or not of_step or environ.get("SLURM_GPUS_PER_TASK"):
         return None
     if len(visible) < len(of_step.split(",")):
         return None
-    return share(visible, here.index(own), len(here))
+    return visible_gpus.share(visible, here.index(own), len(here))
