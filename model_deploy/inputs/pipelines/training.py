@@ -76,7 +76,11 @@ class TrainBatches(Iterator[dict[str, Any]]):
                 num_epochs=num_epochs,
                 num_following=pipeline.num_following,
             )
-            return _iterator(pipeline.make(numbers), num_clones, device, inputs_device)
+            batches = pipeline.make(numbers)
+            if device is not None and staging.is_apart(device):
+                return staging.staged_iterator(batches, device, inputs_device)
+            batches = batches.prefetch(num_clones + 1)
+            return tf.compat.v1.data.make_initializable_iterator(batches)
 
         if on_gpus:
             # Each onto its device, while the step before it runs.
@@ -335,11 +339,3 @@ def _own_position(num_shards: int) -> Any:
     )
     note_replica_counts(position)
     return position
-
-
-def _iterator(batches: Any, num_clones: int, device: str | None, inputs_device: str) -> Any:
-    """An initializable iterator that prefetches a step, onto the device if that is a GPU."""
-    if device is not None and staging.is_apart(device):
-        return staging.staged_iterator(batches, device, inputs_device)
-    batches = batches.prefetch(num_clones + 1)
-    return tf.compat.v1.data.make_initializable_iterator(batches)
