@@ -1,4 +1,4 @@
-"""What is wrong with a cluster as seen from this process, before anything is started."""
+"""Problems of a cluster as seen from this process, before anything is started."""
 
 import concurrent.futures
 from typing import NamedTuple

@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 
 # Where all processes are there it takes some milliseconds.
 _PATIENCE_SECS = 2.0
-# The end of this process waits for what is still to come: most answers come when others end.
+# At its end this process waits for missing answers: most come when other processes end.
 _AT_EXIT_SECS = 3.0
 _NAME = "close_session"
 # Seconds between two looks at whether a session was closed in vain.
@@ -33,7 +33,7 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
     the thread `_AT_EXIT_SECS` more.
 
     Args:
-      session: a `tf.Session`; one that is closed is left alone.
+      session: a `tf.Session`; if it is closed already, nothing is done.
       patience_secs: seconds to wait.
 
     Returns:
@@ -67,11 +67,11 @@ def run_until_closed(session: Any, call: Callable[[], _Value]) -> _Value:
       call: the function; it is called once.
 
     Returns:
-      What the call returns.
+      The value that the function returns.
 
     Raises:
       tf.errors.CancelledError: if `close_session` has given up waiting for the session.
-      Exception: that of the call.
+      Exception: the exception of the function.
     """
     if not session.sess_str:
         return call()

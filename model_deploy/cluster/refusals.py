@@ -10,7 +10,7 @@ _REFUSAL = re.compile(r"The same \w+ \(\w+\) request was received twice")
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether TensorFlow took a step for one that it had already run.
+    """Whether an error says that TensorFlow took a step for an earlier step.
 
     Servers notice requests that come twice by a random number in each. But a step draws
     its numbers from a generator of its own, with one of 2^32 seeds, and a server remembers

@@ -72,7 +72,7 @@ def resolve(
 def _descriptions(
     options: ClusterOptions, environ: Mapping[str, str]
 ) -> Iterator[tuple[str, bool]]:
-    """Each source of a description, the one that wins first, and whether it is there."""
+    """The sources of a description by priority, each with whether it has one."""
     yield "flags", bool(options.worker_hosts or options.ps_hosts)
     yield "tf_config", _describes_cluster(environ.get("TF_CONFIG", ""))
     # A step of one task is a plain srun, of a shell for instance.

@@ -14,7 +14,7 @@ def tasks_needed(cluster: Cluster) -> tuple[Task, ...]:
     """The tasks without which this one cannot start.
 
     A worker needs the parameter servers and no other worker; without parameter servers
-    it needs all other workers. A parameter server needs nobody.
+    it needs all other workers. A parameter server needs no other task.
     """
     if cluster.job_name == "ps":
         return ()

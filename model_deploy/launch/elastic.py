@@ -1,4 +1,4 @@
-"""`ElasticLauncher`: workers that come and go, and the file that tells them who is there."""
+"""`ElasticLauncher`: workers that come and go, and the file that lists them."""
 
 import contextlib
 import itertools
@@ -46,12 +46,12 @@ class ElasticLauncher(Launcher):
     """Runs a command once for each worker of an elastic run on this machine.
 
     It starts `max_workers`, and writes `world.json` in the folder of the logs: again whenever a
-    worker has ended, or one that was started later is ready.  Workers are numbered in the order in
+    worker has ended, or a worker that was started later is ready.  Workers are numbered in the order in
     which they are started.  SIGUSR1 asks for one more.
 
     This is all-reduce; `ElasticServersLauncher` has parameter servers, too.
 
-    Its arguments are those of `Launcher`: options with `max_workers`, and no addresses.
+    It takes the arguments of `Launcher`: options with `max_workers`, and no addresses.
     """
 
     signals = (*Launcher.signals, signal.SIGUSR1)
@@ -88,7 +88,7 @@ class ElasticLauncher(Launcher):
                 ports.close()
 
     def _follow(self) -> int | None:
-        """As that of `Launcher`; writes a new world when other workers are there."""
+        """As `Launcher._follow`; also writes a new world when workers have come or gone."""
         for task in self._tasks:
             if task.returncode is not None and task.name not in self._seen:
                 self._seen.add(task.name)

@@ -15,7 +15,7 @@ class ElasticServersLauncher(ElasticLauncher):
     server is lost it is started again, which `max_restarts` counts, too, and all workers get a new
     world.
 
-    Its arguments are those of `Launcher`: options with `max_workers` and `num_ps`, and addresses of
+    It takes the arguments of `Launcher`: options with `max_workers` and `num_ps`, and addresses of
     each worker that there may be, then of each ps.
     """
 

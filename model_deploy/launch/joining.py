@@ -39,7 +39,7 @@ class JoiningLauncher(Launcher):
         return True
 
     def _follow(self) -> int | None:
-        """As that of `Launcher`; before it, starts the workers that were asked for."""
+        """As `Launcher._follow`; first starts the workers that were asked for."""
         while self._wanted:
             self._wanted -= 1
             free = [task for task in self._workers() if task.process is None]

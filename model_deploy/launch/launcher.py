@@ -231,7 +231,7 @@ class Launcher:
             return False
         what = f"{failed.name} {failed.ending}"
         if self._chief.returncode == 0:
-            # Nobody would be there for it.
+            # It would find no chief.
             self._say(f"{what} after the chief had ended: not starting it again")
             failed.forget()
             return True
@@ -255,7 +255,7 @@ class Launcher:
         self._selector.register(task.process.stdout, selectors.EVENT_READ, task)
 
     def _pump(self) -> None:
-        """Passes on what tasks have printed, waiting for it a moment."""
+        """Passes on the output of tasks, after waiting a moment for some."""
         for key, _ in self._selector.select(_POLL_SECS):
             if not key.data.read():
                 self._selector.unregister(key.fileobj)  # it is at its end

@@ -10,7 +10,7 @@ _MAX_LINE_BYTES = 1 << 16
 
 
 class TaskOutput:
-    """Takes what a task prints, piece by piece.
+    """Takes the output of a task, piece by piece.
 
     Args:
       name: of the task, such as `worker 1`; the prefix of its lines.

@@ -95,7 +95,7 @@ class TaskProcess:
         self.process.stdout.close()
 
     def forget(self) -> None:
-        """Makes the task one that was never started: its process and exit status are forgotten."""
+        """Forgets the process and its exit status, as if the task had never been started."""
         self.process = None
 
     def signal(self, number: int) -> None:
