@@ -46,8 +46,8 @@ class ElasticLauncher(Launcher):
     """Runs a command once for each worker of an elastic run on this machine.
 
     It starts `max_workers`, and writes `world.json` in the folder of the logs: again whenever a
-    worker has ended, or a worker that was started later is ready.  Workers are numbered in the order in
-    which they are started.  SIGUSR1 asks for one more.
+    worker has ended, or a worker that was started later is ready.  Workers are numbered in the
+    order in which they are started.  SIGUSR1 asks for one more.
 
     This is all-reduce; `ElasticServersLauncher` has parameter servers, too.
 
