@@ -1,4 +1,4 @@
-"""`python -m model_deploy.cluster`: prints the cluster as this process reads it, and problems.
+"""`python -m model_deploy.cluster`: prints the cluster as understood, and what is wrong.
 
 It takes the flags and the environment that the training command gets, so run it in the
 place of that command.  Exit status 1 says that something is wrong.
