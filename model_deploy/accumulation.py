@@ -49,8 +49,8 @@ def accumulate(parts: Sequence[PartGradients]) -> list[GradientAndVariable]:
         return parts[0].gradients
     total = _RunningSum(parts[0])
     before: set[Any] = set()
-    clones = [part.clone for part in parts]
-    for i, part in enumerate(parts[1:], 1):
+    begun = {id(parts[0].clone)}
+    for part in parts[1:]:
         last = total.newest
         before |= graph_walk.ancestors(last, control_inputs=True, known=before)
         with (
@@ -60,8 +60,9 @@ def accumulate(parts: Sequence[PartGradients]) -> list[GradientAndVariable]:
         ):
             done = tf.no_op(name="part_before_is_done")
         # What counts once is computed of variables alone, and needs no memory: its gradient waits.
-        is_own = part.clone.part is not None and part.clone not in clones[:i]
-        forward = part.clone.part.ops if is_own else ()
+        counts_once = part.clone.part is None or id(part.clone) in begun
+        forward = () if counts_once else part.clone.part.ops
+        begun.add(id(part.clone))
         _begin_after(done, part, [*forward, *part.ops], before)
         total.add(part)
     return total.result()

@@ -227,6 +227,8 @@ def deploy(
             if summarize_gradients:
                 summaries_lib.add_gradient_summaries(clones, update.gradients)
         summary_op = summaries_lib.merge_summaries(clones, summaries)
+        if summary_op is not None:
+            way.make_fetchable(summary_op.op)
     for feature in features_of(clones):
         feature.finish(others)
     model = DeployedModel(update.train_op, summary_op, total_loss, clones)

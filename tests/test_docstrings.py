@@ -70,7 +70,7 @@ WITHOUT_TENSORS = _table(
         connection_error end_process end_servers is_refusal names_of own_gpus read_world ready_file
         resolve run_unless_refused run_until_closed serve_until_done session_config signal_done
         start_server tasks_needed unreachable wait_for_tasks wait_for_workers write_world
-    commands: OPTIONS_FILE Options make_folder named_as option parse_options read_options
+    commands: OPTIONS_FILE Options aligned make_folder named_as option parse_options read_options
         replaced_file run_command saved_options without_tensorflow_notices write_options
     copying: Copies
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
@@ -86,8 +86,9 @@ WITHOUT_TENSORS = _table(
         fresh_names fusing_batch_norms gpu_kernels hide_deprecations in_old_control_flow
         in_stateless_scope is_partitioned is_resource_variable keras_backend layer_variables
         leaving_batch_moments makes_old_control_flow
-        maker_of_variable making_ops_by normalizes_examples ops_are_deterministic set_attribute
-        set_constraint set_device set_initializer slurm_step sublayers tape_records tf_variable
+        maker_of_variable making_ops_by normalizes_examples ops_are_deterministic record_at
+        set_attribute set_constraint set_device set_initializer slurm_step sublayers
+        tape_records tf_variable
         watching_layers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
     keras_layers: KerasLayers seeing_layers
@@ -102,7 +103,7 @@ WITHOUT_TENSORS = _table(
     rewrites: BatchNorms Compilation Layout Precision computing_in computing_in_layout
         describe_compilation
     importing: lazy_imports with_moved_names
-    processes: JOB_NAMES NO_GPU check_address check_task_id listed share visible_gpus
+    processes: JOB_NAMES check_address check_task_id visible_gpus
     settings: AGGREGATE_ON ArithmeticSettings CloneSettings DATA_FORMATS DYNAMIC ElasticSettings
         GpuSettings PRECISIONS PS_STRATEGIES WIRE_PRECISIONS WaySettings check_loss_scale
     updating: check_updates_wait gate_op note_gate note_replica_counts ops_after replica_counts

@@ -279,7 +279,8 @@ BAD = {
         ["--labels_offset=1"],
         1,
         "checkpoint_path must be a checkpoint of this model, got .*model.ckpt-7, where "
-        r"LeNet/fc4/weights has shape \[1024, 10\], LeNet/fc4/biases has shape \[10\]$",
+        r"LeNet/fc4/weights has shape \[1024, 10\], not \[1024, 9\], "
+        r"LeNet/fc4/biases has shape \[10\], not \[9\]$",
     ),
     "no averages": (
         ["--moving_average_decay=0.9"],

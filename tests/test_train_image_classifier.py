@@ -479,7 +479,7 @@ def test_wire_precision(graph, capsys):
         options = parse([*cluster, *arguments])
         run = plan(options)
         assert run.config.wire_precision == options.wire_precision
-        print_banner(options, run)
+        print_banner(run)
         out = capsys.readouterr().out
         assert ("bfloat16 between processes (wire_precision)\n" in out) == said
 

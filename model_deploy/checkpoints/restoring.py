@@ -19,7 +19,7 @@ from model_deploy.checkpoints.files import (
     is_checkpoint,
     newest_checkpoint,
 )
-from model_deploy.commands import Options, option
+from model_deploy.commands import Options, aligned, option
 
 RESTORED, SKIPPED, MISSING, MIS_SHAPED = "restored", "skipped", "missing", "mis-shaped"
 
@@ -210,14 +210,11 @@ def table(checkpoint: str, rows: Sequence[VariableRow]) -> str:
     counts = Counter(row.state for row in rows)
     states = (RESTORED, SKIPPED, MISSING, MIS_SHAPED)
     lines = [f"from {checkpoint}: {', '.join(f'{counts[state]} {state}' for state in states)}"]
-    names = max((len(row.name) for row in rows), default=0)
-    shapes = max((len(row.shape) for row in rows), default=0)
+    cells = []
     for row in rows:
-        line = f"  {row.state:10}  {row.name:{names}}  {row.shape:{shapes}}"
-        if row.saved not in (None, row.shape):
-            line += f"  {row.saved} in the checkpoint"
-        lines.append(line.rstrip())
-    return "\n".join(lines)
+        note = "" if row.saved in (None, row.shape) else f"{row.saved} in the checkpoint"
+        cells.append([f"  {row.state:10}", row.name, row.shape, note])
+    return "\n".join([*lines, *aligned(cells, left=range(4))])
 
 
 def by_name(variables: Iterable[Any]) -> dict[str, Any]:

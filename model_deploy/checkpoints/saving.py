@@ -152,9 +152,8 @@ class BestCheckpoint:
         except tf.errors.OpError as error:
             if is_lost_connection(error):
                 raise
-            raise OSError(
-                f"checkpoint {path}-{step} could not be written: {_first_line(error)}"
-            ) from error
+            reason = _first_line(error)
+            raise OSError(f"checkpoint {path}-{step} could not be written: {reason}") from error
         self.value = value
         with replaced_file(os.path.join(self._folder, _BEST_FILE)) as file:
             json.dump({"step": step, self._metric: value}, file)

@@ -83,7 +83,7 @@ class CheckpointWatch:
                 step = max(step, checkpoint_step(fresh[0]))
                 yield fresh[0]
                 since = self._clock()
-            elif self._has_ended(step, ended):
+            elif any(end is not None and step >= end for end in (self._last_step, ended)):
                 self.reason = f"the run in {self._folder} has ended at step {step}"
                 return
             elif self._timeout_secs is not None and self._clock() - since >= self._timeout_secs:
@@ -93,6 +93,3 @@ class CheckpointWatch:
                 return
             else:
                 self._wait(self._interval_secs)
-
-    def _has_ended(self, step: int, marked: int | None) -> bool:
-        return any(end is not None and step >= end for end in (self._last_step, marked))

@@ -180,30 +180,20 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
             "sync_batch_norm must not be given together with asynchronous and several clones, "
             f"got num_clones={num_clones}"
         )
+    names = {field.name for field in dataclasses.fields(DeploymentOptions)}
+    names &= {field.name for field in dataclasses.fields(DeploymentConfig)}
+    own = {
+        "num_clones": num_clones,
+        "clone_on_cpu": on_cpu,
+        "replica_id": options.task,
+        "num_replicas": options.worker_replicas,
+        "replicas_to_aggregate": options.num_aggregated,
+        "loss_scale": options.loss_scale_setting,
+        # Neither can be copied: each clone has variables, or batches, of its own.
+        "copy_clones": options.copy_clones and not (options.all_reduce or options.asynchronous),
+    }
     with named_as(replica_id="task", num_replicas="worker_replicas"):
-        return DeploymentConfig(
-            num_clones=num_clones,
-            clone_on_cpu=on_cpu,
-            replica_id=options.task,
-            num_replicas=options.worker_replicas,
-            num_ps_tasks=options.num_ps_tasks,
-            all_reduce=options.all_reduce,
-            asynchronous=options.asynchronous,
-            replicas_to_aggregate=options.num_aggregated,
-            ps_strategy=options.ps_strategy,
-            accumulate_steps=options.accumulate_steps,
-            precision=options.precision,
-            loss_scale=options.loss_scale_setting,
-            xla=options.xla,
-            sync_batch_norm=options.sync_batch_norm,
-            wire_precision=options.wire_precision,
-            aggregate_on=options.aggregate_on,
-            gpu_memory_fraction=options.gpu_memory_fraction,
-            tf32=options.tf32,
-            data_format=options.data_format,
-            # Neither can be copied: each clone has variables, or batches, of its own.
-            copy_clones=options.copy_clones and not (options.all_reduce or options.asynchronous),
-        )
+        return DeploymentConfig(**{name: getattr(options, name) for name in names} | own)
 
 
 def way_to_train(options: DeploymentOptions) -> str:

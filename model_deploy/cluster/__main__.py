@@ -19,7 +19,7 @@ from model_deploy.processes import Cluster
 
 @dataclasses.dataclass(frozen=True)
 class CommandOptions(ClusterOptions):
-    """The settings of a cluster, and those of this command."""
+    """The settings of a cluster, and further settings of this command."""
 
     task: int = option(0, "another name for --task_id", minimum=0, topic="cluster")
     master: str = option(
@@ -34,7 +34,7 @@ class CommandOptions(ClusterOptions):
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Prints what it found; returns the exit status, 0 if nothing is wrong."""
+    """Prints the cluster and its problems; returns the exit status, 0 without a problem."""
     try:
         options = parse_options(["cluster", *arguments], CommandOptions, __doc__)
         if options is None:

@@ -25,12 +25,12 @@ def restrict_to(port: int, addresses: Sequence[IPAddress]) -> None:
     """Lets this process's server on `port` be reached at `addresses` only.
 
     TensorFlow's server always listens on all addresses of the machine, whichever it was
-    given. So the kernel is told to drop what comes to its socket for other addresses, and
+    given. So the kernel is told to drop packets that come to its socket for other addresses, and
     connections that were made before are ended.
 
     Args:
       port: where this process listens.
-      addresses: what it should listen on.
+      addresses: the addresses at which the server may be reached.
 
     Raises:
       OSError: if the kernel cannot do it (it is not Linux), or nothing listens there.
@@ -84,7 +84,7 @@ def _own_sockets() -> Iterator[socket.socket]:
 
 
 def _filter(addresses: Sequence[IPAddress]) -> _Program:
-    """A BPF program that passes what is for `addresses` and drops the rest.
+    """A BPF program that passes packets for `addresses` and drops all others.
 
     An instruction is (opcode, instructions to skip if equal, to skip if not, operand).
     """

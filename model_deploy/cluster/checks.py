@@ -1,4 +1,4 @@
-"""What is wrong with a cluster as seen from this process, before anything is started."""
+"""Problems of a cluster as seen from this process, before anything is started."""
 
 import concurrent.futures
 from typing import NamedTuple
@@ -12,8 +12,8 @@ class Finding(NamedTuple):
 
     Attributes:
       task: the task.
-      state: what there is to see of it, in a few words.
-      problem: one line on what is wrong, None if nothing is.
+      state: how the task looks from this process, in a few words.
+      problem: one line on what is wrong with the task, None if nothing is.
     """
 
     task: Task

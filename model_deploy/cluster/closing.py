@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 
 # Where all processes are there it takes some milliseconds.
 _PATIENCE_SECS = 2.0
-# The end of this process waits for what is still to come: most answers come when others end.
+# At its end this process waits for missing answers: most come when other processes end.
 _AT_EXIT_SECS = 3.0
 _NAME = "close_session"
 # Seconds between two looks at whether a session was closed in vain.
@@ -28,12 +28,13 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
     """Closes a session; its steps are cancelled at once.
 
     A session without a server is closed right here.  For one with a server TensorFlow tells every
-    process that has taken part, and waits for all answers. One that was lost in the midst of a
-    step never gives its own, and `session.close()` may take for ever. What is not answered in time
-    is waited for by a thread, which the end of this process waits for for `_AT_EXIT_SECS` more.
+    process that has taken part, and waits for all answers. A process that was lost in the midst
+    of a step never answers, and `session.close()` may take for ever. A thread goes on waiting for
+    answers that have not come in time; at its end this process gives the thread `_AT_EXIT_SECS`
+    more.
 
     Args:
-      session: a `tf.Session`; one that is closed is left alone.
+      session: a `tf.Session`; if it is closed already, nothing is done.
       patience_secs: seconds to wait.
 
     Returns:
@@ -58,23 +59,23 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
 
 
 def run_until_closed(session: Any, call: Callable[[], _Value]) -> _Value:
-    """Calls what runs something in a session; leaves it alone once the session is closed in vain.
+    """Calls a function that runs ops; gives it up once the session was closed without an answer.
 
     For the first run of ops that processes exchange values by.  TensorFlow asks worker 0 for a
     number before it, and where worker 0 is gone it asks again for ever, in
     `MasterSession::NewStepId`, which heeds neither the end of the session nor `GRPC_FAIL_FAST`.
-    So the call is made in a thread, which stays there for good, with its graph, if need be.
+    So the call is made in a thread, which in that case is never ended, and keeps its graph.
 
     Args:
-      session: a `tf.Session`; in one without a server the call is made as it is.
-      call: made once.
+      session: the `tf.Session` of the ops; without a server the function is called right here.
+      call: the function; it is called once.
 
     Returns:
-      What the call returns.
+      The value that the function returns.
 
     Raises:
       tf.errors.CancelledError: if `close_session` has given up waiting for the session.
-      Exception: that of the call.
+      Exception: the exception of the function.
     """
     if not session.sess_str:
         return call()
@@ -96,14 +97,13 @@ def run_until_closed(session: Any, call: Callable[[], _Value]) -> _Value:
 
 
 def end_process(code: int) -> NoReturn:
-    """Ends the process, as `sys.exit` does, but for what may come in while Python ends.
+    """Ends the process, as `sys.exit` does, without the risk that a late answer aborts it.
 
-    A thread of `close_session` that is still without its answer gets `_AT_EXIT_SECS`. If that is
-    not enough the process ends at once, with the code that it is to have: an answer in its last
-    moments would abort it.
+    A thread of `close_session` that still waits for an answer gets `_AT_EXIT_SECS`. If the answer
+    does not come, the process ends at once, as an answer while Python ends would abort it.
 
     Args:
-      code: its exit status.
+      code: the exit status of the process.
     """
     closing = [thread for thread in threading.enumerate() if thread.name == _NAME]
     for thread in closing:

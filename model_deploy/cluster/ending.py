@@ -1,8 +1,9 @@
 """How parameter servers learn that a run has ended.
 
-Each ps task holds a queue, and ps 0 one more. A worker that is done puts its index into
-that one; the chief, once it is done, waits a little for the others and then puts a token
-into the queue of each ps. A worker that died and never came back holds nobody up.
+Each ps task holds a queue for the end of the run, and ps 0 a second queue, for the workers that
+are done: each puts its index into it. The chief, once it is done, waits a little for the other
+workers and then puts a token into the first queue of each ps. A worker that died and never came
+back holds nobody up.
 """
 
 import contextlib
@@ -44,7 +45,8 @@ def build_end_ops(cluster: Cluster, container: str = "") -> EndOps | None:
 
     Args:
       cluster: the cluster and this process's task.
-      container: TensorFlow's container of what only these workers are to see.
+      container: TensorFlow's container for the queue of workers, which only the workers of this
+        cluster are to see.
     """
     if not cluster.ps_hosts:
         return None
@@ -89,7 +91,7 @@ def signal_done(
 
 
 def end_servers(session: Any, ops: EndOps, cluster: Cluster) -> None:
-    """Lets all parameter servers end that are there; called by the chief.
+    """Lets all parameter servers that can be reached end; called by the chief.
 
     Args:
       session: a session that sees the parameter servers.
@@ -100,7 +102,7 @@ def end_servers(session: Any, ops: EndOps, cluster: Cluster) -> None:
     with contextlib.suppress(tf.errors.OpError):
         run_unless_refused(lambda: session.run(ops.run_ended))
         return
-    # The session is of no use for one that was lost, even if it was started again.
+    # The session cannot reach a ps that was lost, even if it was started again since.
     left, end = list(cluster.ps), time.monotonic() + _TRY_SECS
     while left:
         left = [task for task in left if not _is_ended(task, session.sess_str, cluster)]
@@ -110,7 +112,7 @@ def end_servers(session: Any, ops: EndOps, cluster: Cluster) -> None:
 
 
 def _is_ended(ps: Task, target: Any, cluster: Cluster) -> bool:
-    """Tries to let a ps end; whether it will, or refuses connections, as nobody is there."""
+    """Tries to let a ps end; returns whether it will, or is gone, as it refuses connections."""
     error = connection_error(ps)
     if error is not None:
         return isinstance(error, ConnectionRefusedError)
@@ -146,8 +148,8 @@ def serve_until_done(
       cluster: the cluster and this process's task, a ps.
       config: what `session_config` returned, the default.
       start_timeout: seconds to wait for the chief to be there for the first time.
-      report: called with lines that say for whom it waits.
-      waits_for_chief: whether it does; where workers come and go anyone may be the chief.
+      report: called with lines that say which tasks it waits for.
+      waits_for_chief: whether to wait for worker 0, which in an elastic run may never be there.
 
     Raises:
       ValueError: if this process is not a ps.
@@ -188,8 +190,8 @@ def wait_for_workers(
       ops: what `build_end_ops` returned.
       cluster: the cluster.
       grace_secs: how long a worker that is gone has to come back and be done.
-      is_gone: asked about workers that are not done; one that is not gone is waited for
-        beyond the grace, which then begins anew.
+      is_gone: asked, when the grace is over, about each worker that is not done; if one of them
+        is not gone, the grace begins anew.
 
     Returns:
       The workers that were not done when the grace was over.

@@ -1,4 +1,4 @@
-"""What this machine's network says about an address: local, public, taken, reachable."""
+"""Whether an address is one of this machine, public, taken, reachable."""
 
 import errno
 import ipaddress
@@ -38,7 +38,7 @@ def is_local(address: IPAddress) -> bool:
 def is_port_taken(port: int) -> bool:
     """Whether another process listens on the port, on any address of this machine.
 
-    TensorFlow's server needs the port on all addresses, those of IPv6 included. A port that
+    TensorFlow's server needs the port on all addresses, of IPv4 and IPv6. A port that
     is merely reserved, see `model_deploy.launch.ports`, is free.
     """
     family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
@@ -68,7 +68,7 @@ def connection_error(task: Task, timeout: float = CONNECT_SECS) -> OSError | Non
 
 
 def unreachable(tasks: Sequence[Task]) -> list[Task]:
-    """Those of `tasks` that accept no connection."""
+    """The tasks that accept no connection."""
     return [task for task in tasks if connection_error(task)]
 
 
@@ -78,7 +78,7 @@ def names_of(tasks: Sequence[Task]) -> str:
 
 
 def exposure(task: Task) -> str | None:
-    """One line on who can reach the address where a task listens, if that is everybody."""
+    """A warning, if everybody can reach the address where a task listens; else None."""
     try:
         addresses = resolve_host(task.host)
     except OSError:

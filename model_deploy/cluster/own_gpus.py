@@ -1,12 +1,12 @@
-"""The GPUs of a task: none of a parameter server, a worker's own where SLURM shows it all."""
+"""The GPUs of a task: a parameter server has none, workers divide those that SLURM shows to all."""
 
 from collections.abc import Mapping
 
-from model_deploy.processes import NO_GPU, Cluster, listed, share
+from model_deploy.processes import Cluster, visible_gpus
 
 
 def own_gpus(environ: Mapping[str, str], cluster: Cluster) -> str | None:
-    """What `CUDA_VISIBLE_DEVICES` is to be in this process.
+    """The value that `CUDA_VISIBLE_DEVICES` is to have in this process.
 
     SLURM binds GPUs to tasks with `--gpus-per-task` or `--gpu-bind`: then
     `CUDA_VISIBLE_DEVICES` has a task's own, fewer than the step has on the machine
@@ -19,17 +19,17 @@ def own_gpus(environ: Mapping[str, str], cluster: Cluster) -> str | None:
       cluster: the cluster and this process's task.
 
     Returns:
-      None if it is to stay as it is: SLURM has bound the GPUs or was not there, or no other worker
-      is on the machine.
+      The value; None if the variable is to stay as it is: SLURM has bound the GPUs or was not
+      there, or no other worker is on the machine.
     """
     own = cluster.own
     if own.job_name == "ps":
-        return NO_GPU
+        return visible_gpus.NO_GPU
     here = [task for task in cluster.tasks if (task.job_name, task.host) == ("worker", own.host)]
-    visible = listed(environ)
+    visible = visible_gpus.listed(environ)
     of_step = environ.get("SLURM_STEP_GPUS") or environ.get("SLURM_JOB_GPUS") or ""
     if len(here) == 1 or not visible or not of_step or environ.get("SLURM_GPUS_PER_TASK"):
         return None
     if len(visible) < len(of_step.split(",")):
         return None
-    return share(visible, here.index(own), len(here))
+    return visible_gpus.share(visible, here.index(own), len(here))

@@ -10,7 +10,7 @@ _REFUSAL = re.compile(r"The same \w+ \(\w+\) request was received twice")
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether TensorFlow took a step for one that it had already run.
+    """Whether an error says that TensorFlow took a step for an earlier step.
 
     Servers notice requests that come twice by a random number in each. But a step draws
     its numbers from a generator of its own, with one of 2^32 seeds, and a server remembers
@@ -23,7 +23,7 @@ def is_refusal(error: Exception) -> bool:
 def run_unless_refused(run: Callable[[], Any]) -> Any:
     """Calls `run`, again as long as TensorFlow refuses the step; returns its result.
 
-    Use it for what may run twice: of a step on several servers a part may have been run.
+    Use it for ops that may run twice: of a refused step on several servers some may have run.
     """
     while True:
         try:

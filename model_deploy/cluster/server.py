@@ -76,7 +76,7 @@ def start_server(cluster: Cluster, config: Any) -> Any:
         )
     except tf.errors.UnknownError as error:
         raise OSError(f"{own} could not listen on {own.address}: {error.message}") from error
-    # Until it is started the server answers no request, so nobody slips in.
+    # Until the server is started it answers no request: none is answered at a wrong address.
     _keep_to(cluster, addresses)
     server.start()
     _keep_freed_memory()
@@ -84,7 +84,7 @@ def start_server(cluster: Cluster, config: Any) -> Any:
 
 
 def _keep_freed_memory() -> None:
-    """Lets the C library keep what the tensors of a step leave, for those of the next one.
+    """Lets the C library keep the memory of a step's tensors for the tensors of the next step.
 
     glibc returns free memory to the system, which costs a page fault for each 4 KiB of the
     next step, unless it is less than twice the largest block that was ever given back whole,
@@ -106,7 +106,7 @@ def _own_addresses(own: Task) -> list[network.IPAddress]:
 def _keep_to(cluster: Cluster, addresses: list[network.IPAddress]) -> None:
     """Keeps the server to `addresses`, or warns why it listens on all of them."""
     if any(address.is_unspecified for address in addresses):
-        return  # all are what it was given
+        return  # the server was given all addresses
     reason = _unfit(cluster, addresses)
     if reason is None:
         try:

@@ -21,8 +21,8 @@ class Resolved(NamedTuple):
     """A cluster and where its description came from.
 
     Attributes:
-      cluster: None for a process on its own, or one that uses the server at `--master`.
-      note: one line: which description was used and which ignored.
+      cluster: the cluster; None for a process on its own, or with the server at `--master`.
+      note: one line that says which description was used and which ones were ignored.
     """
 
     cluster: Cluster | None
@@ -47,8 +47,8 @@ def resolve(
       num_ps_tasks: how many of SLURM's tasks are parameter servers.
 
     Raises:
-      ValueError: naming field, rule and value, if the description breaks a rule, if
-        the one that `cluster_source` asks for is not there, or for flags that need
+      ValueError: naming field, rule and value, if the description breaks a rule, if the
+        description that `cluster_source` asks for is not there, or for flags that need
         `worker_hosts` without it.
     """
     found = [source for source, is_there in _descriptions(options, environ) if is_there]
@@ -72,7 +72,7 @@ def resolve(
 def _descriptions(
     options: ClusterOptions, environ: Mapping[str, str]
 ) -> Iterator[tuple[str, bool]]:
-    """Each source of a description, the one that wins first, and whether it is there."""
+    """The sources of a description by priority, each with whether it has one."""
     yield "flags", bool(options.worker_hosts or options.ps_hosts)
     yield "tf_config", _describes_cluster(environ.get("TF_CONFIG", ""))
     # A step of one task is a plain srun, of a shell for instance.
@@ -228,7 +228,7 @@ def _split(text: str) -> list[str]:
 
 
 def _describes_cluster(tf_config: str) -> bool:
-    """Whether there is a cluster in it; broken text counts, so that it is not passed over."""
+    """Whether a `TF_CONFIG` has a cluster, or is broken text, which is not to be passed over."""
     try:
         return bool(tf_config.strip() and _parse_tf_config(tf_config).get("cluster"))
     except ValueError:

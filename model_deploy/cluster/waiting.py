@@ -1,10 +1,10 @@
-"""`wait_for_tasks`: until others can be reached, saying for whom it waits."""
+"""`wait_for_tasks`: waits until other tasks can be reached, and says which are missing."""
 
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from model_deploy.cluster.network import CONNECT_SECS, connection_error
+from model_deploy.cluster.network import CONNECT_SECS, connection_error, names_of
 from model_deploy.processes import Cluster, Task
 
 POLL_SECS = 0.1
@@ -14,7 +14,7 @@ def tasks_needed(cluster: Cluster) -> tuple[Task, ...]:
     """The tasks without which this one cannot start.
 
     A worker needs the parameter servers and no other worker; without parameter servers
-    it needs all other workers. A parameter server needs nobody.
+    it needs all other workers. A parameter server needs no other task.
     """
     if cluster.job_name == "ps":
         return ()
@@ -32,7 +32,7 @@ def wait_for_tasks(
     """Returns when all of `tasks` accept connections.
 
     Args:
-      tasks: whom to wait for, see `tasks_needed`.
+      tasks: the tasks to wait for, see `tasks_needed`.
       timeout: seconds to wait at most.
       report: called with a line that names the missing tasks, at once and then every
         `report_secs` while some are missing.
@@ -51,8 +51,7 @@ def wait_for_tasks(
         missing = [task for task in missing if connection_error(task, patience)]
         if not missing:
             return
-        names = ", ".join(f"{task} at {task.address}" for task in missing)
-        now = time.monotonic()
+        names, now = names_of(missing), time.monotonic()
         if now >= started + timeout:
             raise TimeoutError(
                 f"start_timeout must be long enough for all tasks to start, got {timeout:g} s "

@@ -12,10 +12,12 @@ from model_deploy.commands.naming import make_folder, named_as
 from model_deploy.commands.notices import without_tensorflow_notices
 from model_deploy.commands.options import Options, option
 from model_deploy.commands.replacing import replaced_file
+from model_deploy.commands.tables import aligned
 
 __all__ = [
     "OPTIONS_FILE",
     "Options",
+    "aligned",
     "make_folder",
     "named_as",
     "option",

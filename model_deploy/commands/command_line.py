@@ -10,7 +10,7 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import yaml
@@ -78,13 +78,14 @@ def run_command(
     code = 1
     try:
         function(options)
-    except (ValueError, OSError, FloatingPointError, MemoryError) as error:
-        _raise_again_to_debug(options)
-        message = f"error: {message_of(error)}"
-    except tf.errors.OpError as error:
-        _raise_again_to_debug(options)
-        # Behind its first line comes TensorFlow's own account of the place.
-        message = f"error: {error.message.strip().splitlines()[0]}"
+    except (ValueError, OSError, FloatingPointError, MemoryError, tf.errors.OpError) as error:
+        if getattr(options, "debug", False):
+            raise
+        text = message_of(error)
+        if isinstance(error, tf.errors.OpError):
+            # Behind its first line comes TensorFlow's own account of the place.
+            text = error.message.strip().splitlines()[0]
+        message = f"error: {text}"
     except KeyboardInterrupt:
         message, code = "interrupted", 130
     except SystemExit as ending:  # of a parameter server, or by a signal
@@ -139,7 +140,9 @@ def parse_options(
         if path != values.config:
             print(f"settings of the packaged {values.config}")
         read = read_options(path)
-        _check_names(values.config, read, names)
+        unknown = next((name for name in read if name not in names), None)
+        if unknown is not None:
+            raise ValueError(f"config must hold names of flags, got {unknown!r} in {values.config}")
     elif saved_in is not None:
         with named_as(config=f"{saved_in}/{OPTIONS_FILE}"):
             read = saved_options(options_class, getattr(values, saved_in))
@@ -213,14 +216,3 @@ def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
     with replaced_file(path) as file:
         yaml.safe_dump(dataclasses.asdict(options), file, sort_keys=False)
     return path
-
-
-def _check_names(path: str, read: Mapping[str, Any], names: Sequence[str]) -> None:
-    for name in read:
-        if name not in names:
-            raise ValueError(f"config must hold names of flags, got {name!r} in {path}")
-
-
-def _raise_again_to_debug(options: Options) -> None:
-    if getattr(options, "debug", False):
-        raise  # noqa: PLE0704 - called where an error is being handled

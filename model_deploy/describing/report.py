@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals, placement
+from model_deploy.commands import aligned
 from model_deploy.deployment import DeployedModel
 from model_deploy.describing.notes import describe_settings
 from model_deploy.op_types import changes_variable
@@ -114,8 +115,11 @@ class PlacementReport:
             self.wire,
         )
         lines = [note for note in notes if note]
-        table = _table([devices, transfers])
-        return "\n".join([*lines, "", table]) if lines else table
+        table = aligned([*devices, *transfers])
+        for header in (len(devices), 0):
+            table.insert(header + 1, "-" * len(table[header]))
+        table.insert(len(devices) + 1, "")
+        return "\n".join([*lines, "", *table] if lines else table)
 
 
 def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
@@ -250,18 +254,3 @@ def _transfer_rows(ops: Iterable[Any], devices: dict[str, str]) -> tuple[Transfe
 
 def _cells(name: str, *values: int | str) -> tuple[str, ...]:
     return (name, *(f"{value:,}" if isinstance(value, int) else value for value in values))
-
-
-def _table(blocks: list[list[tuple[str, ...]]]) -> str:
-    rows = [row for block in blocks for row in block]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = []
-    for block in blocks:
-        for i, row in enumerate(block):
-            cells = [row[0].ljust(widths[0])]
-            cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-            lines.append("  ".join(cells))
-            if i == 0:
-                lines.append("-" * len(lines[-1]))
-        lines.append("")
-    return "\n".join(lines[:-1])

@@ -17,7 +17,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
 from model_deploy.elastic.keeping import Kept, is_lost, kept_on, servers_of
 from model_deploy.elastic.member import Member, deployment_in
-from model_deploy.elastic.memory import FirstHook, LastHook
+from model_deploy.elastic.memory import CreatedHook
 from model_deploy.elastic.watch import WorldChanged, WorldWatch
 from model_deploy.hooks import add_session_hook
 from model_deploy.training import LoopOptions, Place, TrainResult, say, train
@@ -166,10 +166,15 @@ class _OneWorld:
         with self._graph.as_default(), watch:
             here = deployment_in(self._world, worker, config, kept.servers)
             kept.prepare(self._world, here)
-            add_session_hook(FirstHook(kept.memory, watch.opened))
+
+            def opened(session: Any) -> None:
+                watch.opened(session)
+                kept.memory.put_into(session)
+
+            add_session_hook(CreatedHook(opened))
             note_gate(watch.gate)
             built = build(here)
-            add_session_hook(LastHook(lambda: self._agreed(watch, cluster)))
+            add_session_hook(CreatedHook(lambda _: self._agreed(watch, cluster)))
             place = kept.place(_config_of(built.model), cluster)
             try:
                 return train(

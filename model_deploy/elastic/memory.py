@@ -55,36 +55,17 @@ class Memory:
         return take
 
 
-class FirstHook(tf.train.SessionRunHook):
-    """The first of a session's hooks: puts into it what is known of the variables.
+class CreatedHook(tf.train.SessionRunHook):
+    """Calls a function with each session that has been created.
 
     Args:
-      memory: what is known.
-      opened: called with the session.
+      created: the function.
     """
 
-    def __init__(self, memory: Memory, opened: Callable[[Any], None]) -> None:
-        self._memory = memory
-        self._opened = opened
+    def __init__(self, created: Callable[[Any], object]) -> None:
+        self._created = created
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        """Sets the variables."""
+        """Calls the function."""
         del coord
-        self._opened(session)
-        self._memory.put_into(session)
-
-
-class LastHook(tf.train.SessionRunHook):
-    """The last of a session's hooks: all members have the same values.
-
-    Args:
-      agreed: called then.
-    """
-
-    def __init__(self, agreed: Callable[[], None]) -> None:
-        self._agreed = agreed
-
-    def after_create_session(self, session: Any, coord: Any) -> None:
-        """Tells that all members have the same values."""
-        del session, coord
-        self._agreed()
+        self._created(session)

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -129,12 +128,7 @@ class WorldWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
 

@@ -35,16 +35,6 @@ def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, num_classes: int
     return cells.reshape(num_classes, num_classes)
 
 
-def class_accuracies(confusion: np.ndarray) -> list[float | None]:
-    """For each class the share of its examples that are right; None where it has none.
-
-    Args:
-      confusion: what `confusion_matrix` returns, int64 [num_classes, num_classes].
-    """
-    examples = confusion.sum(axis=1)
-    return [float(confusion[i, i] / count) if count else None for i, count in enumerate(examples)]
-
-
 def confusion_figure(confusion: np.ndarray, class_names: Sequence[str], title: str) -> Any:
     """Draws a confusion matrix; the colour is the share of a label's examples.
 

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
-from model_deploy.commands import replaced_file
+from model_deploy.commands import make_folder, replaced_file
 from model_deploy.evaluation.confusion import confusion_figure
 from model_deploy.evaluation.results import Evaluation
 
@@ -45,12 +45,7 @@ class EvaluationWriter:
         self._class_names = list(class_names)
         self._facts = dict(facts or {})
         self._events: Any = None
-        try:
-            file_systems.make_folders(self._folder)
-        except OSError as error:
-            raise OSError(
-                f"eval_dir must be a folder that can be written, got {folder}: {error}"
-            ) from error
+        make_folder("eval_dir", folder)
 
     def __enter__(self) -> "EvaluationWriter":
         return self

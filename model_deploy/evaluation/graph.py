@@ -15,7 +15,7 @@ from model_deploy.parts import Clone
 Predict = Callable[[Any], tuple[Any, Any]]
 
 
-class Part(NamedTuple):
+class BatchPart(NamedTuple):
     """A clone's part of a batch.
 
     Attributes:
@@ -84,7 +84,7 @@ def build_evaluation(
     return EvaluationGraph(columns, weighted_loss, num_classes)
 
 
-def divide_batch(batch: Any, num_clones: int) -> list[Part]:
+def divide_batch(batch: Any, num_clones: int) -> list[BatchPart]:
     """Divides a batch of any size over clones, in order, into parts that differ by one at most.
 
     Args:
@@ -94,17 +94,17 @@ def divide_batch(batch: Any, num_clones: int) -> list[Part]:
     tensors = [tf.convert_to_tensor(tensor) for tensor in tf.nest.flatten(batch)]
     size = tf.shape(tensors[0])[0]
     if num_clones == 1:
-        return [Part(batch, size)]
+        return [BatchPart(batch, size)]
     parts = []
     for i in range(num_clones):
         begin, end = size * i // num_clones, size * (i + 1) // num_clones
         first = tf.minimum(begin, size - 1)
         rows = [tensor[first : tf.maximum(end, first + 1)] for tensor in tensors]
-        parts.append(Part(tf.nest.pack_sequence_as(batch, rows), end - begin))
+        parts.append(BatchPart(tf.nest.pack_sequence_as(batch, rows), end - begin))
     return parts
 
 
-def _model_fn(predict: Predict, parts: Iterator[Part]) -> Callable[[], dict[str, Any]]:
+def _model_fn(predict: Predict, parts: Iterator[BatchPart]) -> Callable[[], dict[str, Any]]:
     def model_fn() -> dict[str, Any]:
         part = next(parts)
         logits, labels = predict(part.examples)
@@ -139,7 +139,7 @@ def _predictions(logits: Any, labels: Any) -> dict[str, Any]:
     }
 
 
-def _weighted_loss(clones: Sequence[Clone], parts: Sequence[Part]) -> Any:
+def _weighted_loss(clones: Sequence[Clone], parts: Sequence[BatchPart]) -> Any:
     """The total loss times the number of examples.
 
     Training weighs clones equally, as their parts are equal.  Here each counts by the

@@ -9,7 +9,8 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
-from model_deploy.checkpoints import RESTORED, by_name, compare, few
+from model_deploy.checkpoints import Restorer, by_name
+from model_deploy.commands import named_as
 from model_deploy.exporting.serving import Signature
 from model_deploy.optimization import averages_to_restore
 
@@ -28,18 +29,8 @@ def restore_to_export(session: Any, checkpoint: str, use_averages: bool = False)
       ValueError: naming variables that the checkpoint lacks or has in another shape.
     """
     variables = averages_to_restore() if use_averages else by_name(tf.global_variables())
-    rows = compare(checkpoint, variables)
-    wrong = [
-        f"{row.name} is missing" if row.saved is None else f"{row.name} has shape {row.saved}"
-        for row in rows
-        if row.state != RESTORED
-    ]
-    if wrong:
-        raise ValueError(
-            "checkpoint_path must be a checkpoint of this model, "
-            f"got {checkpoint}, where {few(wrong)}"
-        )
-    tf.train.Saver(variables).restore(session, checkpoint)
+    with named_as(**{"the checkpoint must be one": "checkpoint_path must be a checkpoint"}):
+        Restorer(variables).restore(session, checkpoint)
 
 
 def write_saved_model(

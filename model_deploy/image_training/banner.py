@@ -5,14 +5,14 @@ import tensorflow.compat.v1 as tf
 from model_deploy import inputs, training
 from model_deploy.deployment import DeployedModel
 from model_deploy.describing import describe, draw_deployment
-from model_deploy.image_training.run import Run
-from model_deploy.image_training.train_options import TrainOptions
+from model_deploy.image_training.run import PlannedRun
 from model_deploy.ways import way_for
 
 
-def announce(options: TrainOptions, run: Run, model: DeployedModel) -> None:
+def announce(run: PlannedRun, model: DeployedModel) -> None:
     """Says what has been built."""
-    print_banner(options, run)
+    options = run.options
+    print_banner(run)
     if options.describe:
         print(describe(model))
         for held in inputs.held_in(tf.get_default_graph()):
@@ -23,11 +23,12 @@ def announce(options: TrainOptions, run: Run, model: DeployedModel) -> None:
         draw_deployment(describe(model), options.describe_picture)
 
 
-def print_banner(options: TrainOptions, run: Run) -> None:
+def print_banner(run: PlannedRun) -> None:
     """Prints what is about to be trained, on what.
 
     Reads the collection `TRAINABLE_VARIABLES`.
     """
+    options = run.options
     if run.config.clone_on_cpu and not options.clone_on_cpu:
         print("no GPU is visible: the clones run on the CPU (as with --clone_on_cpu)")
     devices = [run.config.clone_device(i) for i in range(run.config.num_clones)]

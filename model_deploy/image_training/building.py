@@ -7,23 +7,21 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import inputs, training
 from model_deploy.deployment import DeployedModel, batches_taken, deploy
-from model_deploy.image_training.run import Run
-from model_deploy.image_training.train_options import TrainOptions
+from model_deploy.image_training.run import PlannedRun
 from model_deploy.randomness import random_by_step
 from model_deploy.ways import way_for
 
 
-def build(
-    options: TrainOptions, run: Run, classifier: training.Classifier
-) -> tuple[DeployedModel, dict[str, Any]]:
+def build(run: PlannedRun, classifier: training.Classifier) -> tuple[DeployedModel, dict[str, Any]]:
     """Builds inputs, optimizer and clones in the default graph.
 
     Returns:
       The model, and what `model_deploy.train` shows of its steps.
     """
+    options = run.options
     with tf.device(run.config.variables_device()):
         global_step = tf.train.get_or_create_global_step()
-    batches, wait_secs = build_inputs(options, run, classifier)
+    batches, wait_secs = build_inputs(run, classifier)
     with tf.device(run.config.optimizer_device()):
         rate = training.build_learning_rate(
             options,
@@ -54,15 +52,14 @@ def build(
     }
 
 
-def build_inputs(
-    options: TrainOptions, run: Run, classifier: training.Classifier
-) -> tuple[Iterator[Any], Any]:
+def build_inputs(run: PlannedRun, classifier: training.Classifier) -> tuple[Iterator[Any], Any]:
     """Builds the batches of all clones; for asynchronous ones a pipeline each.
 
     Returns:
       An iterator that `next` advances by a batch, and how long a step has waited: a tensor, or
       one for each asynchronous clone.
     """
+    options = run.options
     parts = [run.config.input_arguments()]
     if options.asynchronous:
         parts = run.config.input_arguments_of_clones()

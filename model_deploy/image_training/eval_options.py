@@ -13,7 +13,7 @@ class EvalOptions(OfRun):
     """All settings of an evaluation of an image classifier; each is a flag of the script.
 
     Raises:
-      ValueError: as `Options`; if nothing is named to evaluate.
+      ValueError: as `OfRun`.
     """
 
     topic: ClassVar[str] = "evaluation"
@@ -29,15 +29,6 @@ class EvalOptions(OfRun):
         "num_clones",
     )
 
-    train_dir: str | None = option(
-        None, "folder of a run; its settings stand in for flags", topic="run", common=True
-    )
-    checkpoint_path: str | None = option(
-        None,
-        "checkpoint, or a folder for its newest one; default: train_dir",
-        topic="run",
-        common=True,
-    )
     eval_dir: str | None = option(
         None,
         "folder for results and TensorBoard events; default: eval_<split> beside the checkpoint",
@@ -88,21 +79,6 @@ class EvalOptions(OfRun):
     )
     quantize: bool = training.gone("quantize")
     debug: bool = option(False, "show where an error comes from", topic="other")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.source:
-            raise ValueError("train_dir or checkpoint_path must be given, got neither")
-
-    @property
-    def source(self) -> str:
-        """The checkpoint or folder to evaluate."""
-        return self.checkpoint_path or self.train_dir or ""
-
-    @property
-    def source_flag(self) -> str:
-        """The flag that names it."""
-        return "checkpoint_path" if self.checkpoint_path else "train_dir"
 
     @property
     def size_flag(self) -> str:

@@ -13,7 +13,7 @@ class ExportOptions(OfRun):
     """All settings of an export of an image classifier; each is a flag of the script.
 
     Raises:
-      ValueError: as `Options`; if no source, or no output, is named.
+      ValueError: as `OfRun`; if no output is named.
     """
 
     topic: ClassVar[str] = "export"
@@ -21,18 +21,6 @@ class ExportOptions(OfRun):
     # Those of a training run are about where it started and how it was split up.
     not_reused: ClassVar[tuple[str, ...]] = ("checkpoint_path", "batch_size")
 
-    train_dir: str | None = option(
-        None,
-        "folder of a training run, for its options and its newest checkpoint",
-        topic="run",
-        common=True,
-    )
-    checkpoint_path: str | None = option(
-        None,
-        "checkpoint to export, or a folder, whose newest it is; default: train_dir's",
-        topic="run",
-        common=True,
-    )
     output_dir: str | None = option(None, "new folder for a SavedModel", topic="run", common=True)
     output_file: str | None = option(None, "new file for a frozen graph", topic="run", common=True)
     write_text_graphdef: bool = option(False, "write the frozen graph as text")
@@ -64,8 +52,6 @@ class ExportOptions(OfRun):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.train_dir or self.checkpoint_path):
-            raise ValueError("train_dir or checkpoint_path must be given, got neither")
         if not (self.output_dir or self.output_file):
             raise ValueError("output_dir or output_file must be given, got neither")
         if self.write_text_graphdef and not self.output_file:
@@ -74,10 +60,9 @@ class ExportOptions(OfRun):
     @property
     def flags(self) -> dict[str, str]:
         """The flags that were given, for the arguments that have the names of others."""
-        source = "checkpoint_path" if self.checkpoint_path else "train_dir"
         size = "train_image_size" if self.image_size is None else "image_size"
         return {
-            "checkpoint_path": source,
+            "checkpoint_path": self.source_flag,
             "train_image_size": size,
             "image_size": size,
             "preprocessing name": "preprocessing_name",

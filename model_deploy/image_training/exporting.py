@@ -25,7 +25,7 @@ def export(options: ExportOptions, networks: Networks) -> None:
     """
     paths = options.new_paths()
     with named_as(**options.flags):
-        checkpoint = training.find_checkpoint(options.checkpoint_path or options.train_dir or "")
+        checkpoint = training.find_checkpoint(options.source)
     serving = serving_of(options, networks)
     with tf.Graph().as_default(), tf.Session() as session:
         use_averages = options.moving_average_decay is not None

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from model_deploy import training
 from model_deploy.config import DeploymentConfig
-from model_deploy.image_training.run import Run
-from model_deploy.image_training.train_options import TrainOptions
+from model_deploy.image_training.run import PlannedRun
 
 # Of more classes a picture of the confusion matrix would show nothing.
 MOST_CLASSES_SHOWN = 100
@@ -38,9 +37,10 @@ class Evaluations:
 
 @contextlib.contextmanager
 def evaluations_of(
-    options: TrainOptions, run: Run, classifier: training.Classifier
+    run: PlannedRun, classifier: training.Classifier
 ) -> Iterator[Evaluations | None]:
     """The chief's evaluations on the test split, or else the validation split; None without."""
+    options = run.options
     if options.task != 0:
         yield None
         return
@@ -64,27 +64,27 @@ def evaluations_of(
         yield Evaluations(evaluator)
 
 
-def evaluate_newest(options: TrainOptions, run: Run, evaluations: Evaluations) -> float:
+def evaluate_newest(run: PlannedRun, evaluations: Evaluations) -> float:
     """Evaluates the newest checkpoint."""
-    found = evaluations.of_newest(options.train_dir)
+    found = evaluations.of_newest(run.options.train_dir)
     print(
         f"{run.held_out} accuracy at step {found.global_step}: {found.accuracy:.4f} "
         f"({found.examples} images)"
     )
-    show_confusion(options, run, found)
+    show_confusion(run, found)
     return found.accuracy
 
 
-def show_confusion(options: TrainOptions, run: Run, found: training.Evaluation) -> None:
+def show_confusion(run: PlannedRun, found: training.Evaluation) -> None:
     """Gives TensorBoard the confusion matrix of an evaluation, unless there are too many classes.
 
     The network's classes are those of the dataset without the first `labels_offset`.
     """
-    names = run.dataset.class_names[options.labels_offset :]
+    names = run.dataset.class_names[run.options.labels_offset :]
     if len(names) > MOST_CLASSES_SHOWN:
         return
     title = f"{run.held_out} accuracy {found.accuracy:.4f} at step {found.global_step}"
-    board = training.Board(options.train_dir, suffix=".evaluation")
+    board = training.Board(run.options.train_dir, suffix=".evaluation")
     picture = training.confusion_png(found.confusion, names, title)
     board.add_picture("evaluation/confusion_matrix", picture, found.global_step)
     board.close()

@@ -1,4 +1,4 @@
-"""`Run`: what is trained on what, and for how long, as the settings and the machine have it."""
+"""`PlannedRun`: a training run, as its settings and the machine have it."""
 
 from typing import NamedTuple
 
@@ -12,9 +12,20 @@ from model_deploy.image_training.train_options import DEFAULT_EPOCHS, TrainOptio
 from model_deploy.ways import way_for
 
 
-class Run(NamedTuple):
-    """A run: what is trained on what, and for how long."""
+class PlannedRun(NamedTuple):
+    """A run before its first step: what is trained on what, and for how long.
 
+    Attributes:
+      options: the settings as they were given.
+      config: the deployment of this process.
+      dataset: the split to train on.
+      batch_size: images of a clone in a batch.
+      steps_per_epoch: updates of the variables in an epoch.
+      max_steps: number of the last step.
+      batches_in_update: batches, of all workers, that make up one update.
+    """
+
+    options: TrainOptions
     config: DeploymentConfig
     dataset: inputs.Dataset
     batch_size: int
@@ -39,7 +50,7 @@ class Run(NamedTuple):
         return self.batch_size * min(self.batches_in_update, self.config.batches_per_step)
 
 
-def plan(options: TrainOptions) -> Run:
+def plan(options: TrainOptions) -> PlannedRun:
     """Finds devices and dataset and checks the settings against them.
 
     Raises:
@@ -54,12 +65,12 @@ def plan(options: TrainOptions) -> Run:
     inputs.Order(dataset.num_examples, batch_size * config.batches_per_step * config.num_replicas)
     steps_per_epoch = dataset.num_examples // (batch_size * batches)
     max_steps = options.max_number_of_steps or DEFAULT_EPOCHS * steps_per_epoch
-    return Run(config, dataset, batch_size, steps_per_epoch, max_steps, batches)
+    return PlannedRun(options, config, dataset, batch_size, steps_per_epoch, max_steps, batches)
 
 
 def prepare(
     options: TrainOptions, networks: Networks, *, checks_start: bool
-) -> tuple[Run, training.Classifier]:
+) -> tuple[PlannedRun, training.Classifier]:
     """Makes ready what graphs are built of, and ops to be deterministic, if they are to be.
 
     Args:

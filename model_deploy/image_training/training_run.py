@@ -8,7 +8,7 @@ from model_deploy.image_training.building import build
 from model_deploy.image_training.held_out import Evaluations, evaluate_newest, evaluations_of
 from model_deploy.image_training.networks import Networks
 from model_deploy.image_training.noting import note_settings
-from model_deploy.image_training.run import Run, prepare
+from model_deploy.image_training.run import PlannedRun, prepare
 from model_deploy.image_training.train_options import TrainOptions
 from model_deploy.image_training.weights import export_keras, restore_fn
 
@@ -32,34 +32,33 @@ def train(
       OSError: if the train_dir cannot be written.
     """
     run, classifier = prepare(options, networks, checks_start=options.task == 0)
-    with evaluations_of(options, run, classifier) as evaluations:
+    with evaluations_of(run, classifier) as evaluations:
         place = place or training.Place(options.master)
-        result = train_model(options, networks, run, classifier, evaluations, place=place)
+        result = train_model(run, networks, classifier, evaluations, place)
         if result.total_loss is None:
             print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")
-        return None if evaluations is None else evaluate_newest(options, run, evaluations)
+        return None if evaluations is None else evaluate_newest(run, evaluations)
 
 
 def train_model(
-    options: TrainOptions,
+    run: PlannedRun,
     networks: Networks,
-    run: Run,
     classifier: training.Classifier,
     evaluations: Evaluations | None,
-    *,
     place: training.Place,
 ) -> training.TrainResult:
     """Builds the graph and makes all steps."""
+    options = run.options
     is_chief = options.task == 0
     with tf.Graph().as_default():
         tf.set_random_seed(options.seed)
-        model, shown = build(options, run, classifier)
+        model, shown = build(run, classifier)
         if is_chief:
             training.fitting_checkpoint(options.train_dir, options.resume)
-        announce(options, run, model)
+        announce(run, model)
         init_fn = restore_fn(options, networks) if is_chief else None
         if is_chief:
-            note_settings(options, run)
+            note_settings(run)
         result = training.train(
             model,
             options.train_dir,

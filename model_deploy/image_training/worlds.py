@@ -62,9 +62,7 @@ def train_in_worlds(
     built, noted = itertools.count(), itertools.count()
     with contextlib.ExitStack() as stack:
         # Whoever is the chief for the time being evaluates, so nobody builds one before.
-        evaluations = functools.cache(
-            lambda: stack.enter_context(evaluations_of(options, run, classifier))
-        )
+        evaluations = functools.cache(lambda: stack.enter_context(evaluations_of(run, classifier)))
 
         def scores(checkpoint: str) -> dict[str, float]:
             found = evaluations()
@@ -73,7 +71,7 @@ def train_in_worlds(
         def build_for(config: DeploymentConfig) -> elastic.ElasticModel:
             tf.set_random_seed(options.seed)
             here = run._replace(config=config)
-            model, arguments = build(options, here, classifier)
+            model, arguments = build(here, classifier)
             if config.replica_id == 0:
                 first_time = next(noted) == 0  # a chief before may have been lost before it could
                 if first_time:
@@ -81,9 +79,9 @@ def train_in_worlds(
                     training.fitting_checkpoint(options.train_dir, resume)
                 arguments["init_fn"] = restore_fn(options, networks)
                 if first_time:
-                    note_settings(options, run)
+                    note_settings(run)
             if next(built) == 0:
-                announce(options, here, model)
+                announce(here, model)
             return elastic.ElasticModel(model, arguments)
 
         result = elastic.train_elastic(
@@ -110,7 +108,7 @@ def train_in_worlds(
         if result.total_loss is None:
             print(f"nothing left to train: {options.train_dir} is at step {result.global_step}")
         found = evaluations()
-        return None if found is None else evaluate_newest(options, run, found)
+        return None if found is None else evaluate_newest(run, found)
 
 
 def of_all_workers(

@@ -9,8 +9,6 @@ machines start at once.
 import argparse
 from collections.abc import Sequence
 
-from tqdm import tqdm
-
 from model_deploy.inputs.datasets import dataset
 from model_deploy.inputs.files import slim_files, tfrecords
 from model_deploy.inputs.files.corrupt_records import Tolerance
@@ -29,12 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder = dataset.required_folder("tfrecord", options.data_dir)
         for split in options.splits:
             paths = slim_files.find_shards(folder, "*", split)
-            records = 0
-            with tqdm(paths, unit="file", desc=split) as bar:
-                for path in bar:
-                    file = tfrecords.index_file(path, Tolerance(), keep=True)
-                    records += len(file.offsets)
-                    bar.set_postfix_str(f"{records:,} records", refresh=False)
+            files = tfrecords.index_files(paths, Tolerance(), keep=True)
+            records = sum(len(file.offsets) for file in files)
             print(f"{split}: {len(paths)} files, {records:,} records")
     except (ValueError, OSError) as error:
         parser.error(str(error))

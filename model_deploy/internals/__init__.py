@@ -5,7 +5,6 @@ from model_deploy.internals.batch_moments import (
     normalizes_examples,
     taking_batch_moments_by,
 )
-from model_deploy.internals.compilation import xla_kernels
 from model_deploy.internals.custom_gradients import (
     has_custom_gradient,
     is_custom_gradient_input,
@@ -27,7 +26,7 @@ from model_deploy.internals.keras_layers import (
     watching_layers,
     works_eagerly_only,
 )
-from model_deploy.internals.kernels import gpu_kernels
+from model_deploy.internals.kernels import gpu_kernels, xla_kernels
 from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
 from model_deploy.internals.ops import (
     add_control_inputs,
@@ -45,6 +44,7 @@ from model_deploy.internals.process import (
     hide_deprecations,
     inline_callable,
     ops_are_deterministic,
+    record_at,
 )
 from model_deploy.internals.slurm import SlurmStep, slurm_step
 from model_deploy.internals.variables import (
@@ -90,6 +90,7 @@ __all__ = [
     "normalizes_examples",
     "ops_are_deterministic",
     "partitioned_variable",
+    "record_at",
     "regularizers",
     "replace_input",
     "restored_by",

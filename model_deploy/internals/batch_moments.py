@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from model_deploy.internals.replacing import Replace, Replacements
+from model_deploy.internals.replacing import Replace, Replacements, temporarily
 
 # Takes values, the axes to reduce, and whether these stay as 1; returns mean and variance.
 Moments = Callable[[Any, Sequence[int], bool], tuple[Any, Any]]
@@ -33,12 +33,8 @@ def taking_batch_moments_by(moments: Moments) -> Iterator[None]:
     Raises:
       ValueError: in the block, for a batch norm with a mask or weights, or of parts of the batch.
     """
-    token = _moments.set(moments)
-    try:
-        with _replacements.in_place():
-            yield
-    finally:
-        _moments.reset(token)
+    with _replacements.in_place(_moments, moments):
+        yield
 
 
 def normalizes_examples() -> bool:
@@ -63,12 +59,8 @@ def leaving_batch_moments() -> Iterator[None]:
 
     Wraps `BatchNormalization._moments` of both Kerases.
     """
-    moments, examples = _moments.set(None), _normalizes_examples.set(True)
-    try:
+    with temporarily(_moments, None), temporarily(_normalizes_examples, True):
         yield
-    finally:
-        _normalizes_examples.reset(examples)
-        _moments.reset(moments)
 
 
 def _replace_all(replace: Replace) -> None:
@@ -96,15 +88,10 @@ def _of_keras(original: Any) -> Any:
         if moments is None:
             return original(self, inputs, mask)
         _check_plain(self.name, mask=mask)
-        return moments(
-            inputs, [i for i in range(inputs.shape.rank) if i != _axis(self, inputs)], False
-        )
+        rank = int(inputs.shape.rank)
+        return moments(inputs, [i for i in range(rank) if i != int(self.axis) % rank], False)
 
     return _moments_of_keras
-
-
-def _axis(layer: Any, inputs: Any) -> int:
-    return int(layer.axis) % int(inputs.shape.rank)
 
 
 def _of_tf_keras(original: Any) -> Any:
@@ -122,11 +109,8 @@ def _of_tf_keras(original: Any) -> Any:
 
 def _of_layer_norm(original: Any) -> Any:
     def call(self: Any, inputs: Any) -> Any:
-        token = _normalizes_examples.set(True)
-        try:
+        with temporarily(_normalizes_examples, True):
             return original(self, inputs)
-        finally:
-            _normalizes_examples.reset(token)
 
     return call
 

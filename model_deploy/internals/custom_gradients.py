@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import custom_gradient
 
-from model_deploy.internals.replacing import Replace
+from model_deploy.internals.replacing import Replace, temporarily
 
 _inputs: contextvars.ContextVar[frozenset[Any]] = contextvars.ContextVar(
     "inputs of custom gradients", default=frozenset()
@@ -57,11 +57,8 @@ def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(f)
         def called(*inputs: Any) -> Any:
             given = tf.nest.flatten(inputs, expand_composites=True)
-            token = _inputs.set(_inputs.get().union(each.ref() for each in given))
-            try:
+            with temporarily(_inputs, _inputs.get().union(each.ref() for each in given)):
                 return f(*inputs)
-            finally:
-                _inputs.reset(token)
 
         return original(called, args, kwargs)
 

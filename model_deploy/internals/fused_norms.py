@@ -29,12 +29,8 @@ def fusing_batch_norms(fuses: bool = True) -> Iterator[None]:
     Args:
       fuses: False for a block within such a block in which they are as they were.
     """
-    token = _fuses.set(fuses)
-    try:
-        with _replacements.in_place():
-            yield
-    finally:
-        _fuses.reset(token)
+    with _replacements.in_place(_fuses, fuses):
+        yield
 
 
 def _replace_all(replace: Replace) -> None:

@@ -56,12 +56,8 @@ def watching_layers(watcher: LayerWatcher) -> Iterator[None]:
     Wraps `Layer.__call__`, `Layer.add_loss` and `Layer.losses` of both Kerases, and
     `SeedGenerator.next` of Keras 3.
     """
-    token = _watcher.set(watcher)
-    try:
-        with _replacements.in_place(), _seeing_imports():
-            yield
-    finally:
-        _watcher.reset(token)
+    with _replacements.in_place(_watcher, watcher), _seeing_imports():
+        yield
 
 
 def maker_of_variable() -> Any:

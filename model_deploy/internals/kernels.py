@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import tensorflow.compat.v1 as tf
 from tensorflow.python.framework import kernels
+from tensorflow.python.util import pywrap_xla_ops
 
 # The types that the kernels of an op take, by name of the op's attribute.
 Kernels = Sequence[Mapping[str, frozenset[tf.DType]]]
@@ -31,6 +32,25 @@ def gpu_kernels(op_type: str) -> Kernels | None:
     if not _registered("MatMul", ("GPU",)) or not _registered(op_type, ("CPU", "GPU", "DEFAULT")):
         return None
     return _registered(op_type, ("GPU", "DEFAULT"))
+
+
+@functools.cache
+def xla_kernels(op_type: str, device_type: str) -> Kernels:
+    """The kernels by which XLA compiles ops of a type.
+
+    XLA's kernels are there once somebody has asked for their names.
+
+    Wraps `kernels.get_registered_kernels_for_op` and `pywrap_xla_ops.get_cpu_kernel_names`.
+
+    Args:
+      op_type: such as `Conv2D`.
+      device_type: `CPU` or `GPU`.
+
+    Returns:
+      As `gpu_kernels`; empty if XLA does not know such ops.
+    """
+    pywrap_xla_ops.get_cpu_kernel_names()
+    return _registered(op_type, (f"XLA_{device_type}_JIT",))
 
 
 def _registered(op_type: str, device_types: Collection[str]) -> Kernels:

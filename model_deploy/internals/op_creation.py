@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.eager import record
 
 from model_deploy.internals import custom_gradients
-from model_deploy.internals.replacing import Replace, Replacements
+from model_deploy.internals.replacing import Replace, Replacements, temporarily
 
 
 class NewOp(NamedTuple):
@@ -54,12 +54,8 @@ def making_ops_by(rule: Rule) -> Iterator[None]:
     Args:
       rule: the function.
     """
-    token = _rules.set((*_rules.get(), rule))
-    try:
-        with _replacements.in_place():
-            yield
-    finally:
-        _rules.reset(token)
+    with _replacements.in_place(_rules, (*_rules.get(), rule)):
+        yield
 
 
 def tape_records() -> bool:
@@ -94,11 +90,8 @@ def _create_by_rules(  # noqa: PLR0917 - the arguments of what it stands for
 
         new = NewOp(op_type, name[:-1], inputs, attrs or {}, op_def, make)
         for i, rule in enumerate(rules):
-            token = _rules.set(rules[i + 1 :])
-            try:
+            with temporarily(_rules, rules[i + 1 :]):
                 op = rule(new)
-            finally:
-                _rules.reset(token)
             if op is not None:
                 return op
     return _create_op(

@@ -1,10 +1,15 @@
-"""What holds for a process: notices, determinism, calls of sessions; TensorFlow 2.16 to 2.21."""
+"""What a process does outside of graphs: notices, determinism, calls of sessions, records of files.
 
+Seen in TensorFlow 2.16 to 2.21.
+"""
+
+import os
 from collections.abc import Callable
 from typing import Any
 
 from tensorflow.core.protobuf import config_pb2
-from tensorflow.python.framework import config
+from tensorflow.python.framework import config, errors
+from tensorflow.python.lib.io import tf_record
 from tensorflow.python.util import deprecation
 
 
@@ -46,3 +51,25 @@ def inline_callable(session: Any, fetch: Any) -> Callable[[], Any]:
     options.run_options.inter_op_thread_pool = -1
     call = session._make_callable_from_options(options)
     return lambda: call()[0]
+
+
+def record_at(path: str, offset: int) -> bytes | None:
+    """The data of the record that begins at an offset of a TFRecord file, on any file system.
+
+    Wraps `tf_record.tf_record_random_reader`, which has no buffer.
+
+    Args:
+      path: the file.
+      offset: in bytes, that of the record's length.
+
+    Returns:
+      The data; None where there are none, or where they do not match their checksum.
+
+    Raises:
+      tf.errors.OpError: if the file cannot be read.
+    """
+    try:
+        data: bytes = tf_record.tf_record_random_reader(os.fsencode(path)).read(offset)[0]
+    except (errors.DataLossError, IndexError):
+        return None
+    return data

@@ -1,12 +1,25 @@
-"""Attributes of other libraries that are others while `with` blocks are open."""
+"""Attributes of other libraries, and context variables, that are others in `with` blocks."""
 
 import contextlib
+import contextvars
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
+
+_Value = TypeVar("_Value")
 
 # Takes the object, the name of its attribute, and what makes the new value of the old one.
 Replace = Callable[[Any, str, Callable[[Any], Any]], None]
+
+
+@contextlib.contextmanager
+def temporarily(variable: contextvars.ContextVar[_Value], value: _Value) -> Iterator[None]:
+    """A `with` block in which a context variable has a value, in this thread alone."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 class Replacements:
@@ -24,11 +37,12 @@ class Replacements:
         self._originals: list[tuple[Any, str, Any]] = []
 
     @contextlib.contextmanager
-    def in_place(self) -> Iterator[None]:
-        """A `with` block in which they are in place."""
+    def in_place(self, variable: contextvars.ContextVar[_Value], value: _Value) -> Iterator[None]:
+        """A `with` block with the replacements, which ask a context variable for its value."""
         self._count(1)
         try:
-            yield
+            with temporarily(variable, value):
+                yield
         finally:
             self._count(-1)
 

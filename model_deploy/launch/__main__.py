@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
             )
             return launcher.run()
     except BrokenPipeError:
-        # Nobody reads the lines any more, as after `| head`. Python flushes stdout at its exit.
+        # The reader of the lines is gone, as after `| head`. Python flushes stdout at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     finally:
@@ -77,7 +77,7 @@ def _kind(options: LaunchOptions) -> type[Launcher]:
 
 
 def _visible(environ: Mapping[str, str]) -> list[str] | None:
-    """The GPUs that this process sees; None if nobody knows."""
+    """The GPUs that this process sees; None if they are not known."""
     named = visible_gpus.listed(environ)
     return visible_gpus.on_this_machine() if named is None else named
 

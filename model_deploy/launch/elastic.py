@@ -1,4 +1,4 @@
-"""`ElasticLauncher`: workers that come and go, and the file that tells them who is there."""
+"""`ElasticLauncher`: workers that come and go, and the file that lists them."""
 
 import contextlib
 import itertools
@@ -21,16 +21,17 @@ from model_deploy.processes import (
     write_world,
 )
 
-# Worlds whose ports are kept from others: that of now, and the one before, which some may be in.
+# How many worlds have their ports reserved: the newest one, and the one before it, in which some
+# workers may still be.
 _KEPT = 2
 _FILE = "world.json"
 
 
 def check_log_dir(log_dir: Path) -> None:
-    """Checks that a folder has no file of somebody else where the world is to be.
+    """Checks that a `world.json` in the folder of the logs is that of an earlier launch.
 
     Raises:
-      ValueError: naming the file.
+      ValueError: if the file has other content, naming it.
     """
     with contextlib.suppress(FileNotFoundError):
         try:
@@ -45,12 +46,12 @@ class ElasticLauncher(Launcher):
     """Runs a command once for each worker of an elastic run on this machine.
 
     It starts `max_workers`, and writes `world.json` in the folder of the logs: again whenever a
-    worker has ended, or one that was started later is ready.  Workers are numbered in the order in
-    which they are started.  SIGUSR1 asks for one more.
+    worker has ended, or a worker that was started later is ready.  Workers are numbered in the
+    order in which they are started.  SIGUSR1 asks for one more.
 
     This is all-reduce; `ElasticServersLauncher` has parameter servers, too.
 
-    Its arguments are those of `Launcher`: options with `max_workers`, and no addresses.
+    It takes the arguments of `Launcher`: options with `max_workers`, and no addresses.
     """
 
     signals = (*Launcher.signals, signal.SIGUSR1)
@@ -62,10 +63,9 @@ class ElasticLauncher(Launcher):
         self._slot_of: dict[str, int] = {}
         self._world: World | None = None
         self._ports: list[ReservedPorts] = []
-        self._seen: set[str] = set()  # whose end was looked at
+        self._seen: set[str] = set()  # names of the tasks whose end was looked at
         self._lost: list[TaskProcess] = []
         self._alone_since: float | None = None
-        self._done_since: float | None = None
         self._gpus: list[str | None] = []
 
     def _first_tasks(
@@ -81,22 +81,14 @@ class ElasticLauncher(Launcher):
         return tasks
 
     def _watch(self) -> int:
-        """Passes on output, and keeps the world up to date, until the run has ended."""
         try:
-            while True:
-                self._pump()
-                if self._stop_signal is not None:
-                    self._say(f"{signal.Signals(self._stop_signal).name}: ending all tasks")
-                    return 128 + self._stop_signal
-                status = self._follow()
-                if status is not None:
-                    return status
+            return super()._watch()
         finally:
             for ports in self._ports:
                 ports.close()
 
     def _follow(self) -> int | None:
-        """Looks at who has come and gone; returns the exit status of the launch at its end."""
+        """As `Launcher._follow`; also writes a new world when workers have come or gone."""
         for task in self._tasks:
             if task.returncode is not None and task.name not in self._seen:
                 self._seen.add(task.name)
@@ -133,7 +125,7 @@ class ElasticLauncher(Launcher):
         return number in self._members or self._asks(number)
 
     def _asks(self, number: int) -> bool:
-        """Whether a worker asks to be let in, or for another world than that in which it is."""
+        """Whether a worker asks to be let into the world, or, if it is in it, for another world."""
         return os.path.exists(ready_file(self._path, number))
 
     def _has_ended(self, task: TaskProcess) -> None:
@@ -152,20 +144,11 @@ class ElasticLauncher(Launcher):
         chief = next((t for t in self._tasks if self._number_of.get(t.name) == number), None)
         return chief is not None and chief.returncode == 0
 
-    def _is_time_to_end(self) -> bool:
-        """Whether the others have ended, too, or have had time to."""
-        running = self._running()
-        late = time.monotonic() - (self._done_since or 0) >= self._options.grace_secs
-        if running and late:
-            names = ", ".join(task.name for task in running)
-            self._say(f"the chief has ended: ending {names}")
-        return not running or late
-
     def _change_world(self, there: list[TaskProcess]) -> int | None:
-        """Writes a world of those that are there, if it is time to and there are enough."""
+        """Writes a world of the workers that are there, once it is time and they are enough."""
         now, least = time.monotonic(), self._options.min_workers
         if self._done_since is not None and now - self._done_since < self._options.grace_secs:
-            return None  # others may just be about to end, too
+            return None  # other workers may be about to end, too
         if len(there) >= min(least, self._size) or self._done_since is not None:
             self._alone_since = None
             if there:
@@ -201,12 +184,12 @@ class ElasticLauncher(Launcher):
         return self._new_task(name, self._tf_config(slot), self._gpus[slot], more)
 
     def _tf_config(self, slot: int) -> str | None:
-        """`TF_CONFIG` of a worker in this place, if it is to have one."""
+        """`TF_CONFIG` of the worker in a place; None for a worker without one."""
         del slot
         return None
 
     def _write_world(self, there: Sequence[TaskProcess]) -> None:
-        """Puts a world of those workers in the file."""
+        """Writes a world of these workers to the file."""
         numbers = [self._number_of[task.name] for task in there]
         generation = 1 if self._world is None else self._world.generation + 1
         workers = dict(zip(numbers, self._new_addresses(there), strict=True))
@@ -218,7 +201,7 @@ class ElasticLauncher(Launcher):
         self._say(f"world {generation}: {', '.join(task.name for task in there)}")
 
     def _new_addresses(self, there: Sequence[TaskProcess]) -> Sequence[str]:
-        """Addresses of those workers in a new world, each with a port that none has had."""
+        """Addresses of these workers in a new world, with ports that no world before has had."""
         ports = ReservedPorts(len(there))
         self._ports.append(ports)
         while len(self._ports) > _KEPT:

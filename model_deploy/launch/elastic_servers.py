@@ -10,11 +10,12 @@ from model_deploy.processes import WORLD_FILE
 class ElasticServersLauncher(ElasticLauncher):
     """Runs a command once for each parameter server, and for each worker of an elastic run.
 
-    TensorFlow's servers know each other by fixed addresses.  So each of `max_workers` places has
-    one, which a worker that is started in the place of a lost one gets.  All workers are in a new
-    world when a parameter server was lost and is started again, which `max_restarts` counts, too.
+    TensorFlow's servers know each other by fixed addresses.  So each of `max_workers` places has an
+    address, which a worker that is started in the place of a lost worker gets.  When a parameter
+    server is lost it is started again, which `max_restarts` counts, too, and all workers get a new
+    world.
 
-    Its arguments are those of `Launcher`: options with `max_workers` and `num_ps`, and addresses of
+    It takes the arguments of `Launcher`: options with `max_workers` and `num_ps`, and addresses of
     each worker that there may be, then of each ps.
     """
 

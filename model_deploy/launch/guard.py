@@ -49,7 +49,7 @@ def adopt_orphans() -> None:
 
 
 def kill_descendants() -> None:
-    """Kills children until there are none; those of a killed child come next."""
+    """Kills all descendants: the children of a killed child become children of this process."""
     while children := _children():
         for pid in children:
             os.kill(pid, signal.SIGKILL)

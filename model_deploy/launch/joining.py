@@ -10,9 +10,10 @@ from model_deploy.launch.task import TaskProcess
 class JoiningLauncher(Launcher):
     """Runs a command once for each task of a cluster whose workers may come and go.
 
-    All of `max_workers` have an address, which every task knows, so nobody has to be started again
-    for a new one.  It starts the parameter servers and the first `num_workers`; SIGUSR1 asks for
-    one more.  A worker other than the chief that is lost for good is left out.
+    Each of `max_workers` workers has an address, which every task knows from the start, so that no
+    task is started again when a worker joins.  The launcher starts the parameter servers and the
+    first `num_workers`; SIGUSR1 asks for one more.  A worker other than the chief that is lost for
+    good is left out.
     """
 
     signals = (*Launcher.signals, signal.SIGUSR1)
@@ -37,7 +38,8 @@ class JoiningLauncher(Launcher):
         failed.forget()
         return True
 
-    def _start_more(self) -> None:
+    def _follow(self) -> int | None:
+        """As `Launcher._follow`; first starts the workers that were asked for."""
         while self._wanted:
             self._wanted -= 1
             free = [task for task in self._workers() if task.process is None]
@@ -48,3 +50,4 @@ class JoiningLauncher(Launcher):
             else:
                 self._say(f"starting {free[0].name}")
                 self._start(free[0])
+        return super()._follow()

@@ -20,7 +20,7 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 @dataclasses.dataclass(frozen=True)
 class LaunchOptions(Options):
-    """How many tasks there are, and what happens when one fails."""
+    """How many tasks there are, and what the launcher does when a task fails."""
 
     num_workers: int = option(1, "workers, the chief included", minimum=1)
     num_ps: int = option(0, "parameter servers", minimum=0)
@@ -92,7 +92,7 @@ class LaunchOptions(Options):
 
     @property
     def num_addresses(self) -> int:
-        """How many tasks have an address that stays; in an elastic run by all-reduce none has."""
+        """How many tasks have one address for the whole launch; none in elastic all-reduce."""
         return 0 if self.is_elastic and self.num_ps == 0 else self.most_workers + self.num_ps
 
     @property
@@ -112,10 +112,11 @@ class Launcher:
       command: the program and its arguments.
       log_dir: an existing folder for the log files.
       terminal: where the tasks' lines go, each with the name of its task.
-      gpus: those that this process sees, for its workers; None if nobody knows.
+      gpus: the GPUs that this process sees, which the workers divide; None if they are not known.
 
     Attributes:
-      signals: those that it handles; SIGUSR1, where it is one, asks for one more worker.
+      signals: the signals that the launcher handles; where SIGUSR1 is one of them it asks for one
+        more worker.
     """
 
     signals: Sequence[signal.Signals] = _STOP_SIGNALS
@@ -135,6 +136,7 @@ class Launcher:
         self._command = command
         self._terminal = terminal
         self._log_dir = log_dir
+        self._done_since: float | None = None  # when the end of a worker said that the run is over
         self._prepare()
         self._tasks = self._first_tasks(addresses, gpus)
         self._selector = selectors.DefaultSelector()
@@ -142,7 +144,7 @@ class Launcher:
         self._stop_signal: int | None = None
 
     def _prepare(self) -> None:
-        """Sets what the first tasks need beside the arguments; here that is nothing."""
+        """Sets further attributes that `_first_tasks` needs; `Launcher` has none."""
 
     def _first_tasks(
         self, addresses: Sequence[str], gpus: Sequence[str] | None
@@ -165,7 +167,7 @@ class Launcher:
         gpus: str | None,
         more: Mapping[str, str] | None = None,
     ) -> TaskProcess:
-        output = TaskOutput(name, self._log_dir / _log_name(name), self._terminal)
+        output = TaskOutput(name, self._log_dir / f"{name.replace(' ', '-')}.log", self._terminal)
         return TaskProcess(name, tf_config, output, gpus, more)
 
     def run(self) -> int:
@@ -184,45 +186,52 @@ class Launcher:
                 self._end_all()
 
     def _first_started(self) -> Sequence[TaskProcess]:
-        """The tasks that are there from the start."""
+        """The tasks that are started first; others may be started later."""
         return self._tasks
 
-    def _start_more(self) -> None:
-        """Starts tasks that are to come now; here there are none."""
-
     def _watch(self) -> int:
-        """Passes on output until all have ended or one has failed for good."""
-        deadline = None
+        """Passes on output until the run has ended; returns the exit status of the launch."""
         while True:
             self._pump()
             if self._stop_signal is not None:
                 self._say(f"{signal.Signals(self._stop_signal).name}: ending all tasks")
                 return 128 + self._stop_signal
-            self._start_more()
-            failed = next((task for task in self._tasks if task.returncode), None)
-            if failed is not None and not self._restart(failed):
-                return self._report_failure(failed)
-            running = self._running()
-            if not running:
-                return 0
-            if self._chief.returncode == 0:
-                deadline = deadline or time.monotonic() + self._options.grace_secs
-                if time.monotonic() >= deadline:
-                    names = ", ".join(task.name for task in running)
-                    self._say(f"the chief has ended: ending {names}")
-                    return 0
+            status = self._follow()
+            if status is not None:
+                return status
+
+    def _follow(self) -> int | None:
+        """Looks at which tasks have come and gone; returns the exit status once the run is over."""
+        failed = next((task for task in self._tasks if task.returncode), None)
+        if failed is not None and not self._restart(failed):
+            return self._report_failure(failed)
+        if not self._running():
+            return 0
+        if self._chief.returncode == 0:
+            self._done_since = self._done_since or time.monotonic()
+            return 0 if self._is_time_to_end() else None
+        return None
+
+    def _is_time_to_end(self) -> bool:
+        """Whether all tasks have ended, or had time to since the end of the chief."""
+        running = self._running()
+        late = time.monotonic() - (self._done_since or 0) >= self._options.grace_secs
+        if running and late:
+            names = ", ".join(task.name for task in running)
+            self._say(f"the chief has ended: ending {names}")
+        return not running or late
 
     @property
     def _chief(self) -> TaskProcess:
         return next(task for task in self._tasks if task.name == "worker 0")
 
     def _restart(self, failed: TaskProcess) -> bool:
-        """Starts a failed task again, or all; returns whether a restart was left."""
+        """Starts a failed task, or all tasks, again; returns whether a restart was left."""
         if not self._takes_restart():
             return False
         what = f"{failed.name} {failed.ending}"
         if self._chief.returncode == 0:
-            # Nobody would be there for it.
+            # It would find no chief.
             self._say(f"{what} after the chief had ended: not starting it again")
             failed.forget()
             return True
@@ -246,7 +255,7 @@ class Launcher:
         self._selector.register(task.process.stdout, selectors.EVENT_READ, task)
 
     def _pump(self) -> None:
-        """Passes on what tasks have printed, waiting for it a moment."""
+        """Passes on the output of tasks, after waiting a moment for some."""
         for key, _ in self._selector.select(_POLL_SECS):
             if not key.data.read():
                 self._selector.unregister(key.fileobj)  # it is at its end
@@ -261,7 +270,7 @@ class Launcher:
                 task.close_output()
 
     def _end_all(self) -> None:
-        """Ends what still runs: SIGTERM, and after the grace SIGKILL."""
+        """Ends the tasks that still run: by SIGTERM, and by SIGKILL `grace_secs` later."""
         for task in self._running():
             task.signal(signal.SIGTERM)
         self._pump_until(time.monotonic() + self._options.grace_secs)
@@ -307,7 +316,3 @@ class Launcher:
             self._wanted += 1
         else:
             self._stop_signal = number
-
-
-def _log_name(name: str) -> str:
-    return name.replace(" ", "-") + ".log"

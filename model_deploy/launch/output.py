@@ -10,11 +10,11 @@ _MAX_LINE_BYTES = 1 << 16
 
 
 class TaskOutput:
-    """Takes what a task prints, piece by piece.
+    """Takes the output of a task, piece by piece.
 
     Args:
       name: of the task, such as `worker 1`; the prefix of its lines.
-      path: its log file; what is there stays, so that a restarted task goes on in it.
+      path: its log file, which a restarted task continues.
       terminal: where the prefixed lines go.
     """
 
@@ -50,7 +50,7 @@ class TaskOutput:
 
     def _show(self, lines: list[bytes]) -> None:
         for line in lines:
-            # What a carriage return overwrites would not be seen either.
+            # A terminal would not show what a carriage return overwrites, either.
             visible = line.rstrip(b"\r").rpartition(b"\r")[2]
             self.tail.append(visible.decode(errors="replace"))
             self._terminal.write(self._prefix + visible + b"\n")

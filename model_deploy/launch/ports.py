@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-from types import TracebackType
 
 LOOPBACK = "127.0.0.1"
 
@@ -10,8 +9,8 @@ LOOPBACK = "127.0.0.1"
 class ReservedPorts:
     """Free ports of the loopback, kept from others until it is closed.
 
-    The sockets are bound, with SO_REUSEADDR, and do not listen.  Linux gives no such port
-    to who asks for any free one, nor to an outgoing connection; but a server that sets
+    The sockets are bound, with SO_REUSEADDR, and do not listen.  Linux gives a bound port neither
+    to a process that asks for any free port nor to an outgoing connection; but a server that sets
     SO_REUSEADDR, as TensorFlow's does, can listen there, and again after a restart.
 
     >>> with ReservedPorts(2) as ports:
@@ -19,7 +18,7 @@ class ReservedPorts:
     2
 
     Args:
-      count: how many.
+      count: how many ports.
     """
 
     def __init__(self, count: int) -> None:
@@ -43,10 +42,5 @@ class ReservedPorts:
     def __enter__(self) -> "ReservedPorts":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -20,9 +20,9 @@ class TaskProcess:
     Args:
       name: such as `worker 1`.
       tf_config: its `TF_CONFIG`; None for none.
-      output: where its lines go.
-      visible_gpus: its `CUDA_VISIBLE_DEVICES`; None for that of this process.
-      more: other environment variables.
+      output: takes the lines that the task prints.
+      visible_gpus: its `CUDA_VISIBLE_DEVICES`; None for the value that this process has.
+      more: further environment variables of the task.
 
     Attributes:
       name: such as `worker 1`.
@@ -88,14 +88,14 @@ class TaskProcess:
         return piece != b""
 
     def close_output(self) -> None:
-        """Passes on what is left of the output of a process that has ended."""
+        """Passes on the rest of the output, once the process has ended."""
         while piece := self.process.stdout.read(1 << 16):
             self.output.write(piece)
         self.output.end_line()
         self.process.stdout.close()
 
     def forget(self) -> None:
-        """Lets it be as if it had never been started."""
+        """Forgets the process and its exit status, as if the task had never been started."""
         self.process = None
 
     def signal(self, number: int) -> None:
@@ -105,7 +105,7 @@ class TaskProcess:
 
 
 def task_gpus(num_workers: int, num_ps: int, gpus: Sequence[str] | None) -> dict[str, str | None]:
-    """`CUDA_VISIBLE_DEVICES` of each task by its name; None for what the launcher has.
+    """`CUDA_VISIBLE_DEVICES` of each task by its name; None for the launcher's own value.
 
     Workers divide the GPUs evenly, parameter servers see none.
 
@@ -115,7 +115,7 @@ def task_gpus(num_workers: int, num_ps: int, gpus: Sequence[str] | None) -> dict
     Args:
       num_workers: workers, the chief included.
       num_ps: parameter servers.
-      gpus: those that the launcher sees; None if it does not know.
+      gpus: the GPUs that the launcher sees; None if it does not know them.
     """
     divided = gpus is not None and num_workers > 1
     return {

@@ -1,26 +1,9 @@
-"""Learning rates as functions of the step: cosine, one cycle, constant pieces."""
+"""Learning rates as functions of the step that TensorFlow does not have: one cycle, pieces."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-
-
-def cosine(step: Any, first: float, last: float, steps: int) -> Any:
-    """Half a wave of the cosine from `first` at step 0 to `last` at `steps`, then level.
-
-    Args:
-      step: an integer scalar.
-      first: at the start.
-      last: at the end.
-      steps: how long it takes.
-
-    Returns:
-      A float32 scalar.
-    """
-    done = tf.minimum(tf.cast(step, tf.float32) / steps, 1.0)
-    return last + (first - last) * (1 + tf.cos(math.pi * done)) / 2
 
 
 def one_cycle(

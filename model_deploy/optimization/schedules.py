@@ -208,7 +208,7 @@ def _decay(
     if kind in ("cosine", "one_cycle"):
         steps = _schedule_steps(options, steps_per_epoch, max_steps)
         if kind == "cosine":
-            return lambda step: curves.cosine(step, highest, end, steps)
+            return lambda step: tf.train.cosine_decay(highest, step, steps, alpha=end / highest)
         start, peak = highest / options.one_cycle_divisor, options.one_cycle_peak
         return lambda step: curves.one_cycle(
             step, steps, start=start, highest=highest, last=end, peak=peak

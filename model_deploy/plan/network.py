@@ -82,7 +82,7 @@ def network_of(model: DeployedModel, batch_size: int) -> Network:
     with graph.as_default():
         variables, trained = tf.global_variables(), tf.trainable_variables()
     step = tf.train.get_global_step(graph)
-    sizes = {variable.op.name: _bytes(variable) for variable in variables}
+    sizes = {v.op.name: placement.tensor_bytes(v.shape, v.dtype) or 0 for v in variables}
     names = {variable.op.name for variable in trained}
     # What the optimizer makes comes after all variables of the model.
     last = max(i for i, variable in enumerate(variables) if variable.op.name in names)
@@ -104,10 +104,6 @@ def _task(chooser: Any, size: int) -> int:
     node.attr["dtype"].type = tf.uint8.as_datatype_enum
     node.attr["shape"].shape.dim.add().size = size
     return int(tf.DeviceSpec.from_string(chooser(node)).task)
-
-
-def _bytes(variable: Any) -> int:
-    return placement.tensor_bytes(variable.shape, variable.dtype) or 0
 
 
 def _kept_bytes(model: DeployedModel) -> int:

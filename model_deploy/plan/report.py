@@ -2,7 +2,7 @@
 
 import os
 
-from model_deploy.commands import replaced_file
+from model_deploy.commands import aligned, replaced_file
 from model_deploy.plan.planning import Plan, Row
 
 _HEADER = (
@@ -24,15 +24,7 @@ def table(plan: Plan) -> str:
     chosen = [row for row, _ in plan.choices]
     cells: list[tuple[str, ...]] = [_HEADER]
     cells += [_cells(row, is_chosen=row in chosen) for row in plan.rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    left = (1, 7)
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
+    lines = aligned(cells, left=(1, 7))
     lines.insert(1, "-" * len(lines[0]))
     lines.append("")
     lines += [f"{row.way.workers} workers: {row.name} ({why})" for row, why in plan.choices]

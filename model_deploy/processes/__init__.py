@@ -17,11 +17,9 @@ from model_deploy.processes.elastic_world import (
     ready_file,
     write_world,
 )
-from model_deploy.processes.visible_gpus import NO_GPU, listed, share
 
 __all__ = [
     "JOB_NAMES",
-    "NO_GPU",
     "WORKER",
     "WORLD_FILE",
     "Cluster",
@@ -30,10 +28,8 @@ __all__ = [
     "begun_file",
     "check_address",
     "check_task_id",
-    "listed",
     "read_world",
     "ready_file",
-    "share",
     "visible_gpus",
     "write_world",
 ]

@@ -4,20 +4,9 @@ import collections
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from model_deploy.commands import aligned
 from model_deploy.profile.kinds import KINDS, WAITING
 from model_deploy.profile.traces import OpTime
-
-
-class DeviceTime(NamedTuple):
-    """What a device did in the mean step.
-
-    Attributes:
-      device: its name.
-      msec: milliseconds by kind, `waiting` included; their sum is that of the step.
-    """
-
-    device: str
-    msec: dict[str, float]
 
 
 class TypeTime(NamedTuple):
@@ -38,11 +27,15 @@ def step_spans(ops: Iterable[OpTime]) -> dict[int, tuple[int, int]]:
     return spans
 
 
-def device_times(ops: Sequence[OpTime]) -> list[DeviceTime]:
-    """How long each device did what; each moment counts once, as the first of `KINDS` in it."""
+def device_times(ops: Sequence[OpTime]) -> dict[str, dict[str, float]]:
+    """How long each device did what in the mean step: milliseconds by device, and then by kind.
+
+    Each moment counts once, as the first of `KINDS` in it, or else as `waiting`; the sum over
+    kinds is the time of the step.
+    """
     spans = step_spans(ops)
     whole = sum(end - begin for begin, end in spans.values())
-    rows = []
+    times = {}
     for device in sorted({op.device for op in ops}):
         usec = dict.fromkeys(KINDS, 0)
         for step in spans:
@@ -50,10 +43,8 @@ def device_times(ops: Sequence[OpTime]) -> list[DeviceTime]:
             for kind, more in _usec_by_kind(own).items():
                 usec[kind] += more
         usec[WAITING] = whole - sum(usec.values())
-        rows.append(
-            DeviceTime(device, {kind: value / 1000 / len(spans) for kind, value in usec.items()})
-        )
-    return rows
+        times[device] = {kind: value / 1000 / len(spans) for kind, value in usec.items()}
+    return times
 
 
 def _usec_by_kind(ops: Sequence[OpTime]) -> dict[str, int]:
@@ -98,20 +89,18 @@ def report(ops: Sequence[OpTime], num_types: int = 15) -> str:
     spans = step_spans(ops)
     mean = sum(end - begin for begin, end in spans.values()) / 1000 / len(spans)
     steps = f"steps {min(spans)} to {max(spans)}, {mean:.2f} ms in the mean"
-    columns = (*KINDS, WAITING)
-    rows = device_times(ops)
-    width = max(len(row.device) for row in rows)
-    lines = [f"{steps}; ms of a step:", " " * width + "".join(f"{each:>20}" for each in columns)]
-    for row in rows:
-        cells = [f"{row.msec[each]:.2f} ({row.msec[each] / mean:4.0%})" for each in columns]
-        lines.append(f"{row.device:{width}}" + "".join(f"{cell:>20}" for cell in cells))
+    devices = [["", *KINDS, WAITING]]
+    for device, times in device_times(ops).items():
+        devices.append([device, *(f"{msec:.2f} ({msec / mean:4.0%})" for msec in times.values())])
     types = type_times(ops)
-    lines += ["", f"{'ms of a step':>12}  {'ops':>7}  {'kind':11}  type of op, all devices"]
-    lines += [
-        f"{each.msec:12.3f}  {each.num_ops:7.1f}  {each.kind:11}  {each.type}"
+    rows = [["ms of a step", "ops", "kind", "type of op, all devices"]]
+    rows += [
+        [f"{each.msec:.3f}", f"{each.num_ops:.1f}", each.kind, each.type]
         for each in types[:num_types]
     ]
     if len(types) > num_types:
         rest = sum(each.msec for each in types[num_types:])
-        lines.append(f"{rest:12.3f}  {'':7}  {'':11}  {len(types) - num_types} other types")
-    return "\n".join(lines)
+        rows.append([f"{rest:.3f}", "", "", f"{len(types) - num_types} other types"])
+    return "\n".join(
+        [f"{steps}; ms of a step:", *aligned(devices), "", *aligned(rows, left=(2, 3))]
+    )

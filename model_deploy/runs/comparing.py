@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from model_deploy.commands import aligned
 from model_deploy.runs.reading import Run
 
 # These differ between any two runs, or say nothing of what was trained.
@@ -54,12 +55,12 @@ def runs_table(runs: Sequence[Run]) -> str:
                 _cell(run.images_per_sec, ",.0f"),
             ]
         )
-    text = _aligned(rows, left=(1,))
+    text = "\n".join(aligned(rows, left=(1,)))
     differing = differing_options(runs)
     if differing:
         options = [["differs", *(str(number) for number in range(1, len(runs) + 1))]]
         options += [[name, *map(_cell, values)] for name, values in differing.items()]
-        text += "\n\n" + _aligned(options, left=(0,))
+        text += "\n".join(["", "", *aligned(options)])
     elif len(runs) > 1:
         text += "\n\nno options differ"
     return text
@@ -69,16 +70,3 @@ def _cell(value: Any, form: str = "") -> str:
     if value is None:
         return _NONE
     return str(value).lower() if isinstance(value, bool) else format(value, form)
-
-
-def _aligned(rows: Sequence[Sequence[str]], left: Sequence[int]) -> str:
-    """Columns of one width, the numbers of those in `left` to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        [
-            cell.ljust(width) if column in left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        for row in rows
-    ]
-    return "\n".join("  ".join(line).rstrip() for line in lines)

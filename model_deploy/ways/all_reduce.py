@@ -21,7 +21,12 @@ from model_deploy.all_reduce import (
     set_up_session,
 )
 from model_deploy.clone_gradients import compute_clone_gradients
-from model_deploy.collectives import Collectives, collectives_of, exchange_gradients
+from model_deploy.collectives import (
+    Collectives,
+    add_missing_members,
+    collectives_of,
+    exchange_gradients,
+)
 from model_deploy.config import DeploymentConfig
 from model_deploy.feature import join
 from model_deploy.gradients import GradientAndVariable
@@ -166,6 +171,9 @@ class AllReduce(Way):
                 )
             applied.append(ops)
         return applied
+
+    def make_fetchable(self, op: Any) -> None:
+        add_missing_members(op)
 
     def set_up_session(self, proto: Any) -> None:
         set_up_session(self.config, proto)

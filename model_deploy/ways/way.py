@@ -178,6 +178,9 @@ class Way:
         """
         raise NotImplementedError
 
+    def make_fetchable(self, op: Any) -> None:
+        """Lets an op that no other one needs return when nothing else is fetched beside it."""
+
     def set_up_session(self, proto: Any) -> None:
         """Adds to a `tf.ConfigProto` the options that sessions and servers need."""
 

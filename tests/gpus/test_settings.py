@@ -239,7 +239,7 @@ def test_banner_says_what_adds_up(capsys):
     options = parse_options(
         ["train", "--all_reduce", "--num_clones=2", "--clone_on_cpu"], script.TrainOptions
     )
-    print_banner(options, plan(options))
+    print_banner(plan(options))
     assert (
         "all-reduce: each clone has its own copy of the variables, added up by a ring in the "
         "memory of the CPU\n"

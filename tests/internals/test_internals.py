@@ -11,6 +11,7 @@ import tf_keras
 from keras.src.backend.common import global_state
 from tensorflow.python.eager import record
 from tensorflow.python.framework import config, dtypes, kernels, ops
+from tensorflow.python.lib.io import tf_record
 from tensorflow.python.ops import ref_variable, resource_variable_ops, variable_scope, variables
 from tensorflow.python.training.saving import saveable_object
 from tensorflow.python.util import deprecation, pywrap_xla_ops
@@ -48,6 +49,7 @@ _OWNERS = {
     "config": [config],
     "kernels": [kernels],
     "record": [record],
+    "tf_record": [tf_record],
     "pywrap_xla_ops": [pywrap_xla_ops],
 }
 # Set by constructors: only an object has them.

@@ -8,6 +8,7 @@ with Processes(tmp_path) as processes:
 processes.assert_no_orphan()
 """
 
+import collections
 import contextlib
 import os
 import re
@@ -89,8 +90,10 @@ class Process:
             time.sleep(_POLL_SECS)
 
     def signal_task(self, name, number=signal.SIGKILL):
-        """Sends a signal to the first process of a task that this launcher has started."""
-        os.kill(int(self.wait_for_line(rf"^{name}\| process (\d+)$")[1]), number)
+        """Sends a signal to the newest process of a task that this launcher has started."""
+        line = rf"^{name}\| process (\d+)$"
+        self.wait_for_line(line)
+        os.kill(int(re.findall(line, self.log, re.MULTILINE)[-1]), number)
 
     def signal(self, number):
         """Sends a signal to the process itself, as somebody outside would."""
@@ -226,6 +229,37 @@ class Processes:
         for pid in self.living():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+class Workers:
+    """The workers of a launch, which are killed, and added, while they train.
+
+    Args:
+      folder: of all files; the program ends its pauses when the file `fast` is in it.
+      process: the launcher.
+    """
+
+    def __init__(self, folder, process):
+        self.folder, self.process = folder, process
+        self.signal = process.signal_task
+
+    def living(self):
+        """The workers that have started, each as often as it was, and not ended since."""
+        lines = r"^launch\| (worker \d+) (?:was|failed)"
+        ended = collections.Counter(re.findall(lines, self.process.log, re.MULTILINE))
+        started = collections.Counter(
+            re.findall(r"^(worker \d+)\| process \d+$", self.process.log, re.MULTILINE)
+        )
+        return list(started - ended)
+
+    def add(self):
+        """Asks for one more."""
+        self.process.signal(signal.SIGUSR1)
+
+    def end(self):
+        """Lets steps be fast, and waits for the end."""
+        (self.folder / "fast").touch()
+        assert self.process.wait() == 0, self.process.log
 
 
 class Tasks(dict):

@@ -7,16 +7,14 @@ makes one run of so many seconds for each seed; `WAYS` has the ways.
 
 import contextlib
 import functools
-import os
 import random
-import re
 import signal
 import sys
 import time
 from pathlib import Path
 
 from tests.processes import test_elastic
-from tests.processes.harness import Processes
+from tests.processes.harness import Processes, Workers
 from tests.processes.test_elastic import ElasticLaunch
 
 WORKERS = 4
@@ -54,26 +52,18 @@ class Elastic(ElasticLaunch):
         return test_elastic.longest_pause(*self.logs())
 
 
-class Asynchronous:
+class Asynchronous(Workers):
     """Asynchronous workers, of which the launcher needs the chief; arguments as of `Elastic`."""
 
     def __init__(self, folder, processes, steps, *, step_secs, num_ps):
-        self._folder, self._steps = folder, steps
+        self._steps = steps
         flags = [f"--num_ps={num_ps}", "--num_workers=2", f"--max_workers={WORKERS}"]
         program = asynchronous_program(folder, steps, step_secs)
-        self.process = processes.launch(flags, program)
+        super().__init__(folder, processes.launch(flags, program))
 
     def living(self):
-        """The workers that have started and not ended, without the chief."""
-        return [name for name, pids in self._pids().items() if len(pids) > self._ends(name)]
-
-    def signal(self, name, signum):
-        """Sends a signal to a worker."""
-        os.kill(int(self._pids()[name][-1]), signum)
-
-    def add(self):
-        """Asks for one more."""
-        self.process.signal(signal.SIGUSR1)
+        """Without the chief."""
+        return [name for name in super().living() if name != "worker 0"]
 
     def wait_for_start(self):
         """Waits until both have made a step."""
@@ -81,20 +71,9 @@ class Asynchronous:
             self.process.wait_for_line(rf"^{name}\| step \d+/")
 
     def end(self):
-        """Lets steps be fast, and checks the end."""
-        (self._folder / "fast").touch()
-        assert self.process.wait() == 0, self.process.log
-        test_elastic.check_last_step(self._folder, self._steps)
-
-    def _pids(self):
-        found = {}
-        lines = r"^(worker [1-9]\d*)\| process (\d+)$"
-        for name, pid in re.findall(lines, self.process.log, re.MULTILINE):
-            found.setdefault(name, []).append(pid)
-        return found
-
-    def _ends(self, name):
-        return len(re.findall(rf"^launch\| {name} (?:was|failed)", self.process.log, re.MULTILINE))
+        """Checks the end, too."""
+        super().end()
+        test_elastic.check_last_step(self.folder, self._steps)
 
 
 # Each with its number of parameter servers; and how steps follow each other fast: more of them than

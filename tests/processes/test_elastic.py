@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy.cluster import WORKER, WORLD_FILE, World, write_world
 from model_deploy.launch import ReservedPorts
 from tests.processes.elastic import undisturbed
-from tests.processes.harness import Processes
+from tests.processes.harness import Processes, Workers
 
 PROGRAM = [sys.executable, "-m", "tests.processes.elastic"]
 # Flags of the launcher for each way to train.
@@ -22,7 +22,7 @@ WAYS = {"all-reduce": (), "ps": ("--elastic", "--num_ps=1"), "2 ps": ("--elastic
 GO_ON_SECS = 30.0
 
 
-class ElasticLaunch:
+class ElasticLaunch(Workers):
     """A launch of an elastic run, whose workers can be killed, and added.
 
     Args:
@@ -36,29 +36,14 @@ class ElasticLaunch:
     """
 
     def __init__(self, folder, processes, shares, steps, *, step_secs=0.1, way=(), more=()):
-        self._folder, self._shares, self._steps = folder, shares, steps
+        self._shares, self._steps = shares, steps
         flags = ["--min_workers=1", f"--max_workers={shares}", *way]
         program = [*PROGRAM, *flags_of_run(folder, steps), f"--step_secs={step_secs}", *more]
-        self.process = processes.launch(flags, program)
-        self.signal = self.process.signal_task
-
-    def kill(self, name):
-        """Kills a task, such as `worker 1`."""
-        self.signal(name)
-
-    def add(self):
-        """Asks for one more."""
-        self.process.signal(signal.SIGUSR1)
-
-    def living(self):
-        """The workers that have started and not ended."""
-        started = re.findall(r"^(worker \d+)\| process", self.process.log, re.MULTILINE)
-        ended = re.findall(r"^launch\| (worker \d+) (?:was|failed)", self.process.log, re.MULTILINE)
-        return [name for name in started if name not in ended]
+        super().__init__(folder, processes.launch(flags, program))
 
     def log(self, name):
         """What a worker has printed."""
-        path = self._folder / f"{name.replace(' ', '-')}.log"
+        path = self.folder / f"{name.replace(' ', '-')}.log"
         return path.read_text() if path.exists() else ""
 
     def wait_for_step(self, name, world):
@@ -75,9 +60,8 @@ class ElasticLaunch:
 
     def end(self):
         """Lets steps be fast, and checks the end: exit status and weights, and no step is lost."""
-        (self._folder / "fast").touch()
-        assert self.process.wait() == 0, self.process.log
-        check_run(self._folder, self._shares, self._steps, self.logs())
+        super().end()
+        check_run(self.folder, self._shares, self._steps, self.logs())
 
 
 def flags_of_run(folder, steps):
@@ -126,11 +110,11 @@ def test_workers_are_lost_and_come(way, tmp_path):
     with Processes(tmp_path) as processes:
         launch = ElasticLaunch(tmp_path, processes, shares=3, steps=1000, way=way)
         launch.wait_for_step("worker 2", 1)
-        launch.kill("worker 1")
+        launch.signal("worker 1")
         launch.wait_for_step("worker 2", 2)
         launch.add()
         launch.wait_for_step("worker 3", 3)
-        launch.kill("worker 0")
+        launch.signal("worker 0")
         launch.wait_for_step("worker 3", 4)
         launch.end()
     processes.assert_no_orphan()

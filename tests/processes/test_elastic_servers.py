@@ -40,7 +40,7 @@ def test_lost_server(way, tmp_path):
         flags = [*WAYS[way], "--max_restarts=1"]
         launch = ElasticLaunch(tmp_path, processes, 2, 200, way=flags, more=[SAVES])
         launch.process.wait_for_line(r"^worker 1\| made 25 ")
-        launch.kill("ps 0")
+        launch.signal("ps 0")
         launch.process.wait_for_line("ps 0 was ended by SIGKILL: starting it again")
         launch.wait_for_step("worker 1", 2)
         launch.end()

@@ -128,7 +128,7 @@ def test_killed_and_stopped(tmp_path, monkeypatch, run, num_clones):
     """After kill -9 and SIGTERM all values are those of a run that was never stopped."""
     _need_gpus(num_clones)
     # The evaluation comes after the last checkpoint, and takes longer than the steps.
-    monkeypatch.setattr(training_run, "evaluate_newest", lambda options, run, evaluator: None)
+    monkeypatch.setattr(training_run, "evaluate_newest", lambda run, evaluator: None)
     if "CIFAR-10" in run and not CIFAR10.exists():
         pytest.skip(f"needs CIFAR-10 as TFRecords in {CIFAR10}")
     steps = random.Random(f"{run} {num_clones}")

@@ -68,7 +68,9 @@ class _Picture:
         self._width = max(box.right for box in self._boxes.values()) + MARGIN
         self._parts: list[str] = []
         rows = sorted({box.row for box in self._boxes.values()})
-        lanes = [edge for edge in report.transfers if self._is_lane(edge)][:_MOST_LANES]
+        row_of = {device: box.row for device, box in self._boxes.items()}
+        lanes = [each for each in report.transfers if row_of[each.source] == row_of[each.target]]
+        lanes = lanes[:_MOST_LANES]
         arrows = [edge for edge in report.transfers if self._is_arrow(edge, rows)]
         top: dict[int, float] = {}
         bottom: dict[int, float] = {}
@@ -107,9 +109,6 @@ class _Picture:
                 "</svg>\n",
             ]
         )
-
-    def _is_lane(self, edge: TransferRow) -> bool:
-        return self._boxes[edge.source].row == self._boxes[edge.target].row
 
     def _is_arrow(self, edge: TransferRow, rows: Sequence[int]) -> bool:
         """Whether a straight arrow leads from one box to the other, with none between."""

@@ -83,7 +83,7 @@ def convert(
     facts = _facts(dataset, num_shards) | prepared.facts(dataset)
     _check_same_conversion(folder / f".{stem}.json", facts)
     labels = "".join(f"{label}:{each}\n" for label, each in enumerate(dataset.class_names))
-    _write_atomically(folder / "labels.txt", labels.encode())
+    _write_whole(folder / "labels.txt", labels.encode())
     bounds = np.linspace(0, dataset.num_examples, num_shards + 1).astype(int).tolist()
     paths = []
     with (
@@ -126,8 +126,7 @@ def uncompress(
     make_folder("output_dir", output_dir)
     labels = os.path.join(folder, "labels.txt")
     if file_systems.is_file(labels):
-        with replaced_file(os.path.join(output_dir, "labels.txt"), "wb") as file:
-            file.write(file_systems.read_bytes(labels))
+        _write_whole(os.path.join(output_dir, "labels.txt"), file_systems.read_bytes(labels))
     paths = []
     for source in tqdm(
         slim_files.find_shards(folder, "*", split), desc=split, disable=not progress
@@ -149,10 +148,11 @@ def _uncompressed(path: str) -> Iterator[bytes]:
     Raises:
       ValueError: if it is neither, or not whole.
     """
-    if not tfrecords.compression_of(path):
-        raise ValueError(f"{path}: must be compressed by GZIP or ZLIB, and is not")
     decompressor = zlib.decompressobj(_EITHER_HEADER)
     with file_systems.as_os_errors(), file_systems.open_file(path, "rb") as file:
+        if not tfrecords.is_compressed(file.read(2)):
+            raise ValueError(f"{path}: must be compressed by GZIP or ZLIB, and is not")
+        file.seek(0)
         try:
             while piece := file.read(2**20):
                 while piece:
@@ -185,13 +185,12 @@ def _check_same_conversion(manifest: pathlib.Path, facts: dict[str, Any]) -> Non
                 f"got {different} {found.get(different)!r} instead of {facts.get(different)!r}"
             )
     else:
-        _write_atomically(manifest, json.dumps(facts).encode())
+        _write_whole(manifest, json.dumps(facts).encode())
 
 
-def _write_atomically(path: pathlib.Path, content: bytes) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
-    part.replace(path)
+def _write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+    with replaced_file(path, "wb") as file:
+        file.write(content)
 
 
 def _write_shard(path: pathlib.Path, made: Iterable[bytes], bar: tqdm) -> None:

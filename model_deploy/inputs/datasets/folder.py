@@ -14,7 +14,6 @@ from model_deploy.inputs.datasets import dataset
 from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
-_SPLITS = ("train", "test")
 
 
 class FileSource:
@@ -67,6 +66,8 @@ def folder(
     *,
     test_percent: int = 20,
     skip_corrupt_records: int = 0,
+    name: str = "folder",
+    splits: tuple[str, str] = ("train", "test"),
 ) -> dataset.Dataset:
     """The images in `<data_dir>/<class>/`, classes in the order of their names.
 
@@ -74,37 +75,16 @@ def folder(
     alone, so no image changes sides when others are added.
 
     Args:
-      split: "train" or "test".
+      split: one of `splits`.
       data_dir: the folder with one sub-folder per class.
       test_percent: about how many images of 100 are for the test; 0 to 100.
       skip_corrupt_records: how many files that are no image are skipped, and reported.
+      name: that of the dataset.
+      splits: names of the training split and of the test split.
 
     Raises:
       ValueError: for an unknown split or a `test_percent` out of its range; if there are no
         classes, or no images for the split.
-    """
-    return folder_dataset(
-        "folder",
-        split,
-        data_dir,
-        test_percent=test_percent,
-        skip_corrupt_records=skip_corrupt_records,
-    )
-
-
-def folder_dataset(
-    name: str,
-    split: str,
-    data_dir: str | os.PathLike[str] | None,
-    *,
-    test_percent: int,
-    skip_corrupt_records: int,
-    splits: tuple[str, str] = _SPLITS,
-) -> dataset.Dataset:
-    """The dataset `folder` under any name; `splits` names the training and the other split.
-
-    Raises:
-      ValueError: as `folder`.
     """
     dataset.check_split(name, split, splits)
     if not 0 <= test_percent <= 100:

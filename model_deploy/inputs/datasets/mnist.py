@@ -12,7 +12,6 @@ import io
 import os
 import struct
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,22 +33,12 @@ _CLASS_NAMES = {
 }
 
 
-def _register(name: str) -> Callable[..., dataset.Dataset]:
-    @dataset.register_dataset(name)
-    def build(
-        split: str,
-        data_dir: str | os.PathLike[str] | None = None,
-        *,
-        skip_corrupt_records: int = 0,
-    ) -> dataset.Dataset:
-        return _build(name, split, data_dir, skip_corrupt_records)
-
-    build.__doc__ = _build.__doc__
-    return build
-
-
 def _build(
-    name: str, split: str, data_dir: str | os.PathLike[str] | None, skip_corrupt_records: int
+    name: str,
+    split: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
     """60,000 train and 10,000 test images, uint8 [28, 28, 1].
 
@@ -91,8 +80,16 @@ def _build(
     )
 
 
-mnist = _register("mnist")
-fashion_mnist = _register("fashion_mnist")
+@dataset.register_dataset("mnist")
+def mnist(**arguments: Any) -> dataset.Dataset:
+    """Handwritten digits; for arguments and errors see `_build`."""
+    return _build("mnist", **arguments)
+
+
+@dataset.register_dataset("fashion_mnist")
+def fashion_mnist(**arguments: Any) -> dataset.Dataset:
+    """Pictures of clothes; for arguments and errors see `_build`."""
+    return _build("fashion_mnist", **arguments)
 
 
 def _find(folder: str, name: str) -> str | None:

@@ -30,12 +30,12 @@ def flowers(
     root = dataset.required_folder("flowers", data_dir)
     photographs = os.path.join(root, _FLOWER_FOLDER)
     if file_systems.is_folder(photographs):
-        return folder.folder_dataset(
-            "flowers",
+        return folder.folder(
             split,
             photographs,
             test_percent=10,
             skip_corrupt_records=skip_corrupt_records,
+            name="flowers",
             splits=_SPLITS,
         )
     return slim_records.slim_dataset(

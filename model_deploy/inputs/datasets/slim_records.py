@@ -13,23 +13,17 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from model_deploy import file_systems
 from model_deploy.checks import check_at_least
 from model_deploy.inputs.datasets import dataset
 from model_deploy.inputs.files import raw_images, records, slim_files, tfrecords
 from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
-from model_deploy.inputs.reading import (
-    decoded_files,
-    in_memory,
-    sources,
-)
+from model_deploy.inputs.reading import decoded_files, in_memory, sources
 
 
-class RecordSource:
+class RecordSource(records.RecordFiles):
     """The examples of TFRecord files, in the order of the files and of their records.
 
     Args:
@@ -49,16 +43,11 @@ class RecordSource:
         label_offset: int,
         tolerance: Tolerance,
     ) -> None:
+        super().__init__(files)
         self.tolerance = tolerance
-        self._files = files
-        self.is_local = all(file_systems.is_local(file.path) for file in files)
         self.raw_shape = raw_images.find_shape(files, tolerance.limit + 1)
-        self._ends = np.cumsum([len(file.offsets) for file in files])
         self._num_classes = num_classes
         self._label_offset = label_offset
-
-    def __len__(self) -> int:
-        return int(self._ends[-1])
 
     def read(self, index: int) -> tuple[bytes, int]:
         """The encoded image and the label of an example.
@@ -67,7 +56,7 @@ class RecordSource:
           CorruptRecordError: if the record is corrupt, lacks one of the two, or its
             label is none of the classes.
         """
-        file, record = self._place(index)
+        file, record = self.place(index)
         try:
             features = tf.train.Example.FromString(file.read(record)).features.feature
         except DecodeError as error:
@@ -100,26 +89,6 @@ class RecordSource:
             )
             raise self.corrupt(index, f"must be {wanted}, as the first good record, got {found}")
 
-    def tables(self) -> Sequence[np.ndarray]:
-        """Where the records are, for the ops; see `records.graph_tables`."""
-        return records.graph_tables(self._files)
-
-    def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
-        """The record of an example, string []."""
-        return records.read_in_graph(tables, index)
-
-    def records_in_graph(self, tables: Sequence[Any], indices: Any) -> Any:
-        """The records of some examples, as a `tf.data.Dataset` of strings []."""
-        return records.records_in_graph(tables, indices)
-
-    def runs_in_graph(self, tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
-        """Which of some examples are neighbours; see `records.runs_in_graph`."""
-        return records.runs_in_graph(tables, indices)
-
-    def read_run_in_graph(self, tables: Sequence[Any], first: Any, count: Any) -> Any:
-        """The records of neighbours, string [count]."""
-        return records.read_run_in_graph(tables, first, count)
-
     def parse_in_graph(self, tables: Sequence[Any], stored: Any, index: Any) -> tuple[Any, Any]:
         """The encoded image, string [], and the label, int64 [], of a record."""
         del tables, index  # the record says it all
@@ -138,13 +107,8 @@ class RecordSource:
 
     def corrupt(self, index: int, reason: str) -> CorruptRecordError:
         """The error that says what is wrong with an example, and in which file it is."""
-        file, record = self._place(index)
+        file, record = self.place(index)
         return CorruptRecordError(file.path, record, reason)
-
-    def _place(self, index: int) -> tuple[records.RecordFile, int]:
-        number = int(np.searchsorted(self._ends, index, side="right"))
-        file = self._files[number]
-        return file, int(index - self._ends[number] + len(file.offsets))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -58,10 +58,11 @@ class Tolerance:
           replace: whether the next good example takes the place of a corrupt one.
 
         Returns:
-          None where the example is corrupt and is not replaced, or all are.
+          None where the example is corrupt and is not replaced.
 
         Raises:
           CorruptRecordError: if one is corrupt, and that is one more than the limit.
+          ValueError: if all are corrupt and would be replaced.
         """
         for number in range(num_examples if replace else 1):
             place = (index + number) % num_examples
@@ -69,6 +70,8 @@ class Tolerance:
                 return read(place), place
             except CorruptRecordError as error:
                 self.skip(error)
+        if replace:
+            raise ValueError(f"dataset must have a good record, got {num_examples} corrupt ones")
         return None
 
     def skip(self, error: CorruptRecordError) -> None:

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from model_deploy import file_systems
-from model_deploy.inputs.files.checksums import masked_crc32c
+from model_deploy import file_systems, internals
 from model_deploy.inputs.files.corrupt_records import CorruptRecordError
 
 HEADER = struct.Struct("<QI")
@@ -44,39 +43,64 @@ class RecordFile:
           CorruptRecordError: if the data cannot be read or do not match their checksum.
         """
         try:
-            with file_systems.as_os_errors(), file_systems.open_file(self.path, "rb") as file:
-                file.seek(int(self.offsets[record]))
-                data = file.read(int(self.lengths[record]) + FOOTER.size)
+            with file_systems.as_os_errors():
+                content = internals.record_at(self.path, int(self.offsets[record]) - HEADER.size)
         except OSError as error:
             raise CorruptRecordError(self.path, record, f"cannot be read: {error}") from error
-        content = data[: -FOOTER.size]
-        if len(content) != self.lengths[record] or (
-            masked_crc32c(content) != FOOTER.unpack(data[-FOOTER.size :])[0]
-        ):
+        if content is None or len(content) != self.lengths[record]:
             raise CorruptRecordError(self.path, record, "its data do not match their checksum")
         return content
 
 
-def graph_tables(files: Sequence[RecordFile]) -> list[np.ndarray]:
-    """Where the records of some files are, as arrays that `read_in_graph` and others look up.
+class RecordFiles:
+    """The records of some files, numbered over all of them.
 
-    Returns:
-      The paths, bytes [files]; and of each record, over all files, the number of its file,
-      int32 [n], where it begins, int64 [n], and how many bytes it has, int64 [n].
+    Args:
+      files: the indexed files.
+
+    Attributes:
+      is_local: whether all of them are on this machine.
     """
-    return [
-        np.array([os.fsencode(file.path) for file in files], object),
-        np.repeat(np.arange(len(files), dtype=np.int32), [len(file.offsets) for file in files]),
-        np.concatenate([file.offsets for file in files]) - HEADER.size,
-        np.concatenate([file.lengths for file in files]) + HEADER.size + FOOTER.size,
-    ]
+
+    def __init__(self, files: Sequence[RecordFile]) -> None:
+        self._files = files
+        self._ends = np.cumsum([len(file.offsets) for file in files])
+        self.is_local = all(file_systems.is_local(file.path) for file in files)
+
+    def __len__(self) -> int:
+        return sum(len(file.offsets) for file in self._files)
+
+    def place(self, index: int) -> tuple[RecordFile, int]:
+        """The file of a record, and its number in that file."""
+        number = int(np.searchsorted(self._ends, index, side="right"))
+        file = self._files[number]
+        return file, int(index - self._ends[number] + len(file.offsets))
+
+    def tables(self) -> Sequence[np.ndarray]:
+        """Where the records are, as arrays that `read_in_graph` and others look up.
+
+        Returns:
+          The paths, bytes [files]; and of each record the number of its file, int32 [n], where it
+          begins, int64 [n], and how many bytes it has, int64 [n].
+        """
+        sizes = [len(file.offsets) for file in self._files]
+        return [
+            np.array([os.fsencode(file.path) for file in self._files], object),
+            np.repeat(np.arange(len(self._files), dtype=np.int32), sizes),
+            np.concatenate([file.offsets for file in self._files]) - HEADER.size,
+            np.concatenate([file.lengths for file in self._files]) + HEADER.size + FOOTER.size,
+        ]
+
+    def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
+        """The data of a record, string []; see the function of this name."""
+        return read_in_graph(tables, index)
 
 
 def read_in_graph(tables: Sequence[Any], index: Any) -> Any:
     """The data of a record, string [], read by TensorFlow's ops, which check its checksum.
 
     Args:
-      tables: the tensors of `graph_tables`.
+      tables: the tensors of `RecordFiles.tables`.
       index: int64 [], the number of the record over all files.
     """
     return record_at(*(each[0] for each in _places(tables, index[tf.newaxis]))).get_single_element()
@@ -88,7 +112,7 @@ def records_in_graph(tables: Sequence[Any], indices: Any) -> Any:
     For small records half of the work of `read_in_graph` for each.
 
     Args:
-      tables: the tensors of `graph_tables`.
+      tables: the tensors of `RecordFiles.tables`.
       indices: int64 [n], their numbers over all files.
     """
     places = tf.data.Dataset.from_tensor_slices(_places(tables, indices))
@@ -118,7 +142,7 @@ def runs_in_graph(tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
     """Which of some records are neighbours in a file.
 
     Args:
-      tables: the tensors of `graph_tables`.
+      tables: the tensors of `RecordFiles.tables`.
       indices: int64 [n], numbers over all files in ascending order; n is at least 1.
 
     Returns:
@@ -135,7 +159,7 @@ def read_run_in_graph(tables: Sequence[Any], first: Any, count: Any) -> Any:
     """The data of neighbours in a file, string [count], checked.
 
     Args:
-      tables: the tensors of `graph_tables`.
+      tables: the tensors of `RecordFiles.tables`.
       first: int64 [], the number of the first record over all files.
       count: int64 [].
     """

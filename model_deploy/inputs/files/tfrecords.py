@@ -32,8 +32,15 @@ _THREADS = 32  # that wait for files on other machines
 _SHOWN_AFTER_SECS = 2
 
 
-def index_files(paths: Sequence[str], tolerance: Tolerance) -> list[RecordFile]:
+def index_files(
+    paths: Sequence[str], tolerance: Tolerance, *, keep: bool | None = None
+) -> list[RecordFile]:
     """The records of some files, of all at the same time; shows how far it is if it takes long.
+
+    Args:
+      paths: the files.
+      tolerance: as for `index_file`.
+      keep: as for `index_file`.
 
     Raises:
       CorruptRecordError: as `index_file`.
@@ -45,7 +52,7 @@ def index_files(paths: Sequence[str], tolerance: Tolerance) -> list[RecordFile]:
         concurrent.futures.ThreadPoolExecutor(_THREADS) as pool,
         tqdm(total=len(paths), unit="file", desc="index", delay=_SHOWN_AFTER_SECS) as bar,
     ):
-        for file in pool.map(lambda path: index_file(path, tolerance), paths):
+        for file in pool.map(lambda path: index_file(path, tolerance, keep=keep), paths):
             found.append(file)
             records += len(file.offsets)
             bar.set_postfix_str(f"{records:,} records", refresh=False)
@@ -79,7 +86,9 @@ def index_file(path: str, tolerance: Tolerance, *, keep: bool | None = None) -> 
     if problem:
         tolerance.skip(CorruptRecordError(path, len(lengths), problem))
     elif keep or (keep is None and facts.size > _SMALL_BYTES):
-        write_index(path, facts, lengths)
+        data = lengths.astype("<i8").tobytes()
+        header = _INDEX_HEADER.pack(_MAGIC, *facts, len(lengths), zlib.crc32(data))
+        kept_files.write_first(_places(path), lambda file: file.write(header + data))
     return _record_file(path, lengths)
 
 
@@ -113,19 +122,6 @@ def _lengths_in(content: bytes, facts: file_systems.FileFacts) -> np.ndarray | N
     return np.frombuffer(data, "<i8") if (size, modified) == facts else None
 
 
-def write_index(path: str, facts: file_systems.FileFacts, lengths: np.ndarray) -> str | None:
-    """Keeps the lengths of the records of a file; returns where, or None if nothing can be written.
-
-    Args:
-      path: the file with the records.
-      facts: its size and time, from before it was read.
-      lengths: int64 [records].
-    """
-    data = lengths.astype("<i8").tobytes()
-    header = _INDEX_HEADER.pack(_MAGIC, *facts, len(lengths), zlib.crc32(data))
-    return kept_files.write_first(_places(path), lambda file: file.write(header + data))
-
-
 def _places(path: str) -> list[str]:
     """Where the index of a file may be: beside it, or in the cache."""
     folder, name = os.path.split(path)
@@ -149,7 +145,7 @@ def _find_records(path: str, size: int) -> tuple[np.ndarray, str | None]:
         else:
             data = _Slices(file)
         lengths, problem = _walk(data, size)
-        if problem and not lengths and _compression(data[0:2]):
+        if problem and not lengths and is_compressed(data[0:2]):
             raise ValueError(
                 f"{path}: must not be compressed, as its records are read in any order; "
                 "`python -m model_deploy.inputs.convert --uncompress` writes such files"
@@ -186,17 +182,6 @@ def _walk(data: Any, size: int) -> tuple[list[int], str | None]:
     return lengths, None
 
 
-def compression_of(path: str) -> str:
-    """How a file is compressed by its first two bytes: "GZIP", "ZLIB", or "" if it is not.
-
-    Raises:
-      OSError: if it cannot be read.
-    """
-    with file_systems.as_os_errors(), file_systems.open_file(path, "rb") as file:
-        return _compression(file.read(2))
-
-
-def _compression(start: bytes) -> str:
-    if start == b"\x1f\x8b":
-        return "GZIP"
-    return "ZLIB" if start[:1] == b"x" and int.from_bytes(start, "big") % 31 == 0 else ""
+def is_compressed(start: bytes) -> bool:
+    """Whether a file is compressed by GZIP or ZLIB, as its first two bytes say."""
+    return start == b"\x1f\x8b" or (start[:1] == b"x" and int.from_bytes(start, "big") % 31 == 0)

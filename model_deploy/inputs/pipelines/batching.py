@@ -13,7 +13,7 @@ from model_deploy.commands import named_as
 from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.augmentation import Augmentation
 from model_deploy.inputs.datasets import dataset as dataset_lib
-from model_deploy.inputs.files import raw_images
+from model_deploy.inputs.files import raw_images, records
 from model_deploy.inputs.pipelines import holding
 from model_deploy.inputs.pipelines.user_records import RecordBatching, RecordDataset
 from model_deploy.inputs.reading import chunks, decoding, sources
@@ -172,26 +172,17 @@ class Batching:
             read_again,
             size,
             readers,
-            fetch=self._fetch(source, tables),
+            record_tables=tables if isinstance(source, records.RecordFiles) else None,
+            in_windows=self.reads_windows,
             autograph=self._is_users,
         )
 
         def batches(numbers: Any) -> Any:
-            if self.runs is not None:
-                numbers = chunks.read_windows(self.runs, tables, numbers, readers)
             examples = reading_chunks.examples(numbers)
             examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
-            examples = examples.map(finish, self._calls) if finish_batches else examples
-            return chunks.with_threads(examples, readers)
+            return examples.map(finish, self._calls) if finish_batches else examples
 
         return batches
-
-    def _fetch(self, source: sources.GraphSource, tables: Any) -> Callable[[Example], Any] | None:
-        """A function that reads records; None where decoding or a window reads them."""
-        if not isinstance(source, sources.RunSource) or self.runs is not None:
-            return None
-        records_in_graph = source.records_in_graph
-        return lambda numbers: records_in_graph(tables, numbers["index"])
 
     @property
     def _finishes_batches(self) -> bool:
@@ -213,10 +204,9 @@ class Batching:
         return source.tables() if isinstance(source, sources.GraphSource) else []
 
     @property
-    def runs(self) -> sources.Runs | None:
-        """The source that reads neighbours together; None where each example is read by itself."""
-        source = self.dataset.source
-        return source if self.in_windows and isinstance(source, sources.RunSource) else None
+    def reads_windows(self) -> bool:
+        """Whether neighbours in a window are read together: those of TFRecords can be."""
+        return self.in_windows and isinstance(self.dataset.source, records.RecordFiles)
 
     @property
     def work(self) -> holding.Work:
@@ -265,7 +255,8 @@ class Batching:
             replace=self.training,
         )
 
-        @tf.autograph.experimental.do_not_convert
+        plain = tf.autograph.experimental.do_not_convert
+
         def read(number: Example) -> tuple[Example, Any]:
             seed = self._seeds(number["position"])
             image, label, index, found = reader.in_graph(number["index"], seed)
@@ -273,17 +264,11 @@ class Batching:
             example = {"image": image, "label": label}
             return example | {"index": index, "position": number["position"]}, found
 
-        @tf.autograph.experimental.do_not_convert
-        def was_found(_: Example, found: Any) -> Any:
-            return found
-
-        @tf.autograph.experimental.do_not_convert
-        def only_example(example: Example, _: Any) -> Example:
-            return example
-
         def examples(numbers: Any, calls: int | None) -> Any:
-            found = numbers.map(read, calls)
-            return (found if self.training else found.filter(was_found)).map(only_example)
+            found = numbers.map(plain(read), calls)
+            if not self.training:
+                found = found.filter(plain(lambda _, is_found: is_found))
+            return found.map(plain(lambda example, _: example))
 
         return examples
 

@@ -55,7 +55,9 @@ class TrainBatches(Iterator[dict[str, Any]]):
         if position is None:
             own_position = _own_position(shard.num_shards)
             position = own_position.read_value()[shard.shard_index]
-        self.position = _as_number(position)
+        if hasattr(position, "read_value"):
+            position = position.read_value()
+        self.position = tf.cast(tf.convert_to_tensor(position), tf.int64, name="start")
         self.num_batches_per_epoch = order.steps_per_epoch
         self.num_examples_per_epoch = order.examples_per_epoch
         self._shard = shard
@@ -74,7 +76,11 @@ class TrainBatches(Iterator[dict[str, Any]]):
                 num_epochs=num_epochs,
                 num_following=pipeline.num_following,
             )
-            return _iterator(pipeline.make(numbers), num_clones, device, inputs_device)
+            batches = pipeline.make(numbers)
+            if device is not None and staging.is_apart(device):
+                return staging.staged_iterator(batches, device, inputs_device)
+            batches = batches.prefetch(num_clones + 1)
+            return tf.compat.v1.data.make_initializable_iterator(batches)
 
         if on_gpus:
             # Each onto its device, while the step before it runs.
@@ -315,7 +321,7 @@ def _held(
         num_clones,
         tables=pipeline.options.tables,
         num_examples=order.examples_per_epoch,
-        window=per_step * order.steps_per_window if pipeline.options.runs is not None else 0,
+        window=per_step * order.steps_per_window if pipeline.options.reads_windows else 0,
     )
     return one.times(shard.num_clones // num_clones)
 
@@ -333,17 +339,3 @@ def _own_position(num_shards: int) -> Any:
     )
     note_replica_counts(position)
     return position
-
-
-def _as_number(position: Any) -> Any:
-    if hasattr(position, "read_value"):
-        position = position.read_value()
-    return tf.cast(tf.convert_to_tensor(position), tf.int64, name="start")
-
-
-def _iterator(batches: Any, num_clones: int, device: str | None, inputs_device: str) -> Any:
-    """An initializable iterator that prefetches a step, onto the device if that is a GPU."""
-    if device is not None and staging.is_apart(device):
-        return staging.staged_iterator(batches, device, inputs_device)
-    batches = batches.prefetch(num_clones + 1)
-    return tf.compat.v1.data.make_initializable_iterator(batches)

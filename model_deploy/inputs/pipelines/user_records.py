@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from model_deploy import file_systems
 from model_deploy.checks import check_at_least
 from model_deploy.inputs.files import records, tfrecords
 from model_deploy.inputs.files.corrupt_records import Tolerance
 from model_deploy.inputs.pipelines import holding
-from model_deploy.inputs.reading import chunks, sources
+from model_deploy.inputs.reading import chunks
 
 _RECORDS_AT_ONCE = 32
 
@@ -31,6 +30,8 @@ class RecordDataset:
     Attributes:
       num_examples: how many records there are.
       tolerance: what was skipped.
+      files: where the records of each file are.
+      records: the records, numbered over all files.
 
     Raises:
       ValueError: if there are no records.
@@ -57,7 +58,8 @@ class RecordDataset:
         self.tolerance = Tolerance(skip_corrupt_records)
         self.parse_fn, self.takes_seed = parse_fn, takes_seed
         self.files = tfrecords.index_files([str(each) for each in paths], self.tolerance)
-        self.num_examples = sum(len(file.offsets) for file in self.files)
+        self.records = records.RecordFiles(self.files)
+        self.num_examples = len(self.records)
         check_at_least("number of records in paths", self.num_examples, 1)
 
     def read(self, index: int, replace: bool) -> tuple[bytes, int]:
@@ -71,19 +73,13 @@ class RecordDataset:
           CorruptRecordError: if it is corrupt, and one more than is tolerated.
           ValueError: if all records are corrupt.
         """
-        found = self.tolerance.first_good(self._read, index, self.num_examples, replace=replace)
-        if found is not None:
-            return found
-        if replace:
-            raise ValueError(f"paths must have a good record, got {self.num_examples} corrupt ones")
-        return b"", -1
 
-    def _read(self, index: int) -> bytes:
-        for file in self.files:
-            if index < len(file.offsets):
-                return file.read(index)
-            index -= len(file.offsets)
-        raise IndexError(index)
+        def read(number: int) -> bytes:
+            file, record = self.records.place(number)
+            return file.read(record)
+
+        found = self.tolerance.first_good(read, index, self.num_examples, replace=replace)
+        return (b"", -1) if found is None else found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,19 +114,18 @@ class RecordBatching:
     @property
     def _chunks(self) -> tuple[int, int]:
         """How many chunks are read at the same time, and the records of each."""
-        local = all(file_systems.is_local(file.path) for file in self.dataset.files)
-        readers = self.num_readers or chunks.default_readers(local)
+        readers = self.num_readers or chunks.default_readers(self.dataset.records.is_local)
         return readers, min(_RECORDS_AT_ONCE, self.batch_size)
 
     @functools.cached_property
     def tables(self) -> Sequence[np.ndarray]:
         """The arrays that enter the graph, of any shapes."""
-        return records.graph_tables(self.dataset.files)
+        return self.dataset.records.tables()
 
     @property
-    def runs(self) -> sources.Runs | None:
-        """The source that reads neighbours together; None where each record is read by itself."""
-        return records if self.in_windows else None
+    def reads_windows(self) -> bool:
+        """Whether neighbours in a window are read together, as that of `Batching`."""
+        return self.in_windows
 
     @property
     def work(self) -> holding.Work:
@@ -147,17 +142,15 @@ class RecordBatching:
             features = self.dataset.parse_fn(record, *seeds)
             return features | ({"index": number["index"]} if self.include_index else {})
 
-        def fetch(numbers: dict[str, Any]) -> Any:
-            return records.records_in_graph(tables, numbers["index"])
-
         @tf.autograph.experimental.do_not_convert
         def stored(number: dict[str, Any]) -> Any:
-            def alone() -> Any:
-                return records.read_in_graph(tables, number["index"])
-
             together = number["stored"]
             # Empty ones, too, are of a run with an error, or so they look: nobody knows which.
-            return tf.cond(tf.equal(together, ""), alone, lambda: together)
+            return tf.cond(
+                tf.equal(together, ""),
+                lambda: records.read_in_graph(tables, number["index"]),
+                lambda: together,
+            )
 
         def read(number: dict[str, Any], record: Any = None) -> dict[str, Any]:
             return parse(stored(number) if record is None else record, number)
@@ -173,9 +166,7 @@ class RecordBatching:
             place.set_shape([])
             return {"record": record, "index": place, "position": number["position"]}
 
-        @tf.autograph.experimental.do_not_convert
-        def is_good(example: dict[str, Any]) -> Any:
-            return example["index"] >= 0
+        is_good = tf.autograph.experimental.do_not_convert(lambda example: example["index"] >= 0)
 
         def parse_again(example: dict[str, Any]) -> dict[str, Any]:
             return parse(example["record"], example)
@@ -189,15 +180,10 @@ class RecordBatching:
             read_again,
             size,
             readers,
-            fetch=fetch if self.runs is None else None,
+            record_tables=tables,
+            in_windows=self.in_windows,
             autograph=True,
         )
-
-        def batches(numbers: Any) -> Any:
-            if self.runs is not None:
-                numbers = chunks.read_windows(self.runs, tables, numbers, readers)
-            examples = reading.examples(numbers)
-            examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
-            return chunks.with_threads(examples, readers)
-
-        return batches
+        return lambda numbers: reading.examples(numbers).rebatch(
+            self.batch_size, drop_remainder=self.training
+        )

@@ -28,22 +28,6 @@ def central_part(batch: Any, height: int, width: int, *, use_grayscale: bool = F
     batch = tf.cast(batch, tf.float32)
     if use_grayscale:
         batch = to_grey(batch)
-    batch = center_crop_or_pad(batch, height, width)
+    batch = tf.image.resize_with_crop_or_pad(batch, height, width)
     batch.set_shape([None, height, width, 1 if use_grayscale else channels])
     return batch
-
-
-def center_crop_or_pad(images: Any, height: int, width: int) -> Any:
-    """Cuts or zero-pads around the centre: [n, h, w, c] to [n, height, width, c].
-
-    Offsets are floor(difference / 2).
-    """
-    for axis, target in ((1, height), (2, width)):
-        size = tf.shape(images)[axis]
-        start = tf.maximum(0, (size - target) // 2)
-        images = tf.gather(images, start + tf.range(tf.minimum(size, target)), axis=axis)
-        before = tf.maximum(0, (target - size) // 2)
-        after = tf.maximum(0, target - size) - before
-        paddings = [[0, 0]] * axis + [[before, after]] + [[0, 0]] * (3 - axis)
-        images = tf.pad(images, paddings)
-    return tf.ensure_shape(images, [None, height, width, None])

@@ -62,12 +62,7 @@ def evaluate(
     if use_grayscale:
         image = images.to_grey(image)
     if crop_image:
-        channels = image.shape.as_list()[-1]
-        sizes = tf.cast(tf.shape(image)[:2], tf.float64)
-        start = tf.cast((sizes - sizes * central_fraction) / 2, tf.int32)
-        begin = tf.concat([start, [0]], axis=0)
-        image = tf.slice(image, begin, tf.shape(image) - 2 * begin)
-        image.set_shape([None, None, channels])
+        image = tf.image.central_crop(image, central_fraction)
     if height is not None and width is not None:
         image = _resize(image, height, width, "bilinear")
     return centred(image)

@@ -46,17 +46,7 @@ def evaluate(
 
 
 @families.register_preprocessing("vgg", evaluate, networks=_NETWORKS, takes_extra_augment=True)
-def train(
-    image: Any,
-    height: int,
-    width: int,
-    seed: Any,
-    *,
-    resize_side_min: int = 256,
-    resize_side_max: int = 512,
-    use_grayscale: bool = False,
-    extra_augment: Callable[[Any], Any] | None = None,
-) -> Any:
+def train(image: Any, height: int, width: int, seed: Any, **options: Any) -> Any:
     """A random part of the randomly scaled image, mirrored half of the time.
 
     Args:
@@ -64,10 +54,7 @@ def train(
       height: of the part to cut.
       width: of the part to cut.
       seed: int64 [2].
-      resize_side_min: see `augment`.
-      resize_side_max: see `augment`.
-      use_grayscale: not possible.
-      extra_augment: what is done to the part before the mean is subtracted; see `Preprocessing`.
+      **options: keyword arguments of `augment`.
 
     Returns:
       float32 [height, width, 3].
@@ -75,16 +62,8 @@ def train(
     Raises:
       ValueError: as `augment`.
     """
-    return augment(
-        image,
-        height,
-        width,
-        uniform_per_image(seed[tf.newaxis], 4)[0],
-        resize_side_min=resize_side_min,
-        resize_side_max=resize_side_max,
-        use_grayscale=use_grayscale,
-        extra_augment=extra_augment,
-    )
+    draws = uniform_per_image(seed[tf.newaxis], 4)[0]
+    return augment(image, height, width, draws, **options)
 
 
 def augment(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from model_deploy.inputs.reading import sources
+from model_deploy.inputs.files import records
 
 _MAX_BYTES = 2**22
 _REMOTE_READERS = 16
@@ -31,7 +31,7 @@ def default_readers(is_local: bool) -> int:
     return usable_cores() if is_local else max(_REMOTE_READERS, usable_cores())
 
 
-def with_threads(examples: Any, readers: int) -> Any:
+def _with_threads(examples: Any, readers: int) -> Any:
     """The `tf.data.Dataset` with a thread for each reader, where those of the session are fewer."""
     if readers <= usable_cores():
         return examples
@@ -53,11 +53,13 @@ class Chunks:
 
     Attributes:
       read: from a number of an example, a dict of tensors [], to the example, by ops alone.
-      fetch: from numbers of examples, a dict of tensors [n], to a `tf.data.Dataset` of what is
-        stored of them, strings [], which `read` then takes, too; None where `read` finds it.
       read_again: from a `tf.data.Dataset` of such numbers to one of examples, by whatever way.
       size: examples to a chunk.
       readers: chunks that are read at the same time.
+      record_tables: the tensors of `RecordFiles.tables` where examples are records, which `read`
+        then gets as a second argument; None where `read` finds what is stored.
+      in_windows: whether the records of a window are read together: `read` gets none, and finds
+        them in the dict, as "stored"; see `read_windows`.
       autograph: whether AutoGraph goes through these functions, for what users wrote.
     """
 
@@ -65,14 +67,15 @@ class Chunks:
     read_again: Callable[[Any], Any]
     size: int
     readers: int
-    fetch: Callable[[Any], Any] | None = None
+    record_tables: Sequence[Any] | None = None
+    in_windows: bool = False
     autograph: bool = False
 
     def examples(self, numbers: Any) -> Any:
         """Examples in the order of their numbers.
 
         Args:
-          numbers: a `tf.data.Dataset` of dicts of tensors [n], any n.
+          numbers: a `tf.data.Dataset` of dicts of tensors [n], any n, "index" among them.
 
         Returns:
           A `tf.data.Dataset` of examples, `size` of them or less in each element.
@@ -85,27 +88,30 @@ class Chunks:
             good = self._read(part, each).batch(count, drop_remainder=True).ignore_errors()
             return good.concatenate(self.read_again(each).batch(count)).take(1)
 
-        return numbers.rebatch(self.size).interleave(
+        if self.in_windows:
+            numbers = read_windows(self.record_tables or [], numbers, self.readers)
+        examples = numbers.rebatch(self.size).interleave(
             chunk if self.autograph else tf.autograph.experimental.do_not_convert(chunk),
             cycle_length=self.readers,
             block_length=1,
             num_parallel_calls=self.readers,
             deterministic=True,
         )
+        return _with_threads(examples, self.readers)
 
     def _read(self, part: Any, each: Any) -> Any:
-        if self.fetch is None:
+        if self.record_tables is None or self.in_windows:
             return each.map(self.read)
         # Not within `read`, where each would need an iterator of its own.
-        return tf.data.Dataset.zip((each, self.fetch(part))).map(self.read)
+        stored = records.records_in_graph(self.record_tables, part["index"])
+        return tf.data.Dataset.zip((each, stored)).map(self.read)
 
 
-def read_windows(source: sources.Runs, tables: Sequence[Any], numbers: Any, readers: int) -> Any:
+def read_windows(tables: Sequence[Any], numbers: Any, readers: int) -> Any:
     """What is stored of the examples of each window, neighbours by a single request.
 
     Args:
-      source: where the examples are.
-      tables: the tensors that it looks things up in.
+      tables: the tensors of `RecordFiles.tables`.
       numbers: a `tf.data.Dataset` of windows: dicts of tensors [n], "index" among them.
       readers: requests at the same time.
 
@@ -113,9 +119,9 @@ def read_windows(source: sources.Runs, tables: Sequence[Any], numbers: Any, read
       The windows with "stored", string [n], in addition: empty for all of a run that has an error.
     """
 
-    @tf.autograph.experimental.do_not_convert
-    def read(first: Any, count: Any) -> Any:
-        return source.read_run_in_graph(tables, first, count)
+    read = tf.autograph.experimental.do_not_convert(
+        lambda first, count: records.read_run_in_graph(tables, first, count)
+    )
 
     @tf.autograph.experimental.do_not_convert
     def read_run(first: Any, count: Any) -> Any:
@@ -126,7 +132,7 @@ def read_windows(source: sources.Runs, tables: Sequence[Any], numbers: Any, read
     def read_window(window: Any) -> Any:
         places = tf.argsort(window["index"])
         in_order = tf.gather(window["index"], places)
-        runs = tf.data.Dataset.from_tensor_slices(source.runs_in_graph(tables, in_order))
+        runs = tf.data.Dataset.from_tensor_slices(records.runs_in_graph(tables, in_order))
         stored = runs.interleave(
             read_run, readers, 1, num_parallel_calls=readers, deterministic=True
         )

@@ -44,11 +44,12 @@ def decode_all(
     """
 
     def decode(first: int) -> tuple[np.ndarray, np.ndarray]:
-        return _decode_some(source, range(first, min(first + _DECODED_AT_ONCE, total)), shape)
+        return _decode_some(
+            source, range(first, min(first + _DECODED_AT_ONCE, num_examples)), shape
+        )
 
-    total = num_examples
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        parts = list(pool.map(decode, range(0, total, _DECODED_AT_ONCE)))
+        parts = list(pool.map(decode, range(0, num_examples, _DECODED_AT_ONCE)))
     images, labels = zip(*parts, strict=True)
     return np.concatenate(images), np.concatenate(labels)
 

@@ -68,10 +68,6 @@ class Reader:
         if found is not None:
             (image, label), place = found
             return image, np.int64(label), np.int64(place), np.bool_(True)
-        if self.replace:
-            raise ValueError(
-                f"dataset must have a good record, got {self.num_examples} corrupt ones"
-            )
         return (
             np.zeros([1, 1, max(1, self.shape[-1] or 0)], np.uint8),
             np.int64(-1),

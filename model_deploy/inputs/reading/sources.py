@@ -89,36 +89,4 @@ class GraphSource(EncodedSource, Protocol):
         """The encoded image, string [], and the label, int64 [], of what `read_in_graph` gives."""
 
 
-@runtime_checkable
-class Runs(Protocol):
-    """Functions that read records inside a pipeline, neighbours together, as `records` has them."""
-
-    def records_in_graph(self, tables: Sequence[Any], indices: Any) -> Any:
-        """The stored bytes of some examples, as a `tf.data.Dataset` of strings [].
-
-        Args:
-          tables: the tensors of `tables`.
-          indices: int64 [n], the numbers of the examples.
-        """
-
-    def runs_in_graph(self, tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
-        """Which of some examples are neighbours.
-
-        Args:
-          tables: the tensors of `tables`.
-          indices: int64 [n], in ascending order.
-
-        Returns:
-          The first number of each run and how many it has, int64 [runs] each.
-        """
-
-    def read_run_in_graph(self, tables: Sequence[Any], first: Any, count: Any) -> Any:
-        """The stored bytes of the examples of a run of neighbours, string [count]."""
-
-
-@runtime_checkable
-class RunSource(GraphSource, Runs, Protocol):
-    """A `GraphSource` in which neighbours are read together by a single request."""
-
-
 Source = ArraySource | EncodedSource
