@@ -5,11 +5,16 @@ them that every two of these meet that can.
 """
 
 import dataclasses
+import functools
 import itertools
+import random
+import types
 import zlib
 
-from tests import devices
-from tests.goldens import GOLDENS
+import numpy as np
+
+from tests import devices, harness
+from tests.goldens import GOLDENS, LogicalDevices
 from tests.keras_layers.models import MODELS as KERAS
 from tests.rewrites.batch_norm.norms import MODELS as NORMS
 from tests.staged import MODELS as STAGED
@@ -178,4 +183,119 @@ def covering(factors, is_allowed):
 
 
 KINDS = ("resource", "reference")
+_MOST_FEATURES = 4
 CELLS = covering([WAYS, FEATURES, MODELS, KINDS], lambda *cell: why_not(*cell) is None)
+
+
+def products(number, seed):
+    """Random ways, models and kinds of variables with several features each; `check` takes them.
+
+    Returns:
+      For each name a way, a `Feature`, the name of a model and a kind of variables.
+    """
+    generator = random.Random(seed)
+    found = {}
+    while len(found) < number:
+        name, cell = _product(generator)
+        if "+" in name:
+            found[name] = cell
+    return found
+
+
+def _product(generator):
+    """A product, of as many features as go together, up to four, and its name."""
+    way, name, kind = (generator.choice(list(each)) for each in (WAYS, MODELS, KINDS))
+    chosen = {}
+    for feature in generator.sample(list(FEATURES), len(FEATURES)):
+        settings = FEATURES[feature].settings
+        taken = {key for each in chosen.values() for key in each.settings} - set(_ON_CPU)
+        fits = why_not(way, feature, name, kind) is None and not taken & settings.keys()
+        # A common norm is one over the same part of all clones, and of no whole batch.
+        has_norms_of_parts = taken | settings.keys() >= {"sync_batch_norm", "accumulate_steps"}
+        if fits and settings and not has_norms_of_parts and len(chosen) < _MOST_FEATURES:
+            chosen[feature] = FEATURES[feature]
+    features = list(chosen.values())
+    wanted = Feature(
+        {key: value for each in features for key, value in each.settings.items()},
+        tuple({key for each in features for key in each.of_one}),
+        sum(each.tolerance for each in features),
+        sum(each.losses for each in features),
+    )
+    return f"{way}-{'+'.join(chosen)}-{name}-{kind}", (way, wanted, name, kind)
+
+
+def check(way, wanted, name, kind):
+    """Trains what is wanted in a way, and compares losses and all values with one clone's.
+
+    That one has the whole batch in each step, or where updates take turns what each had.
+    """
+    expected = _expected(way, wanted, name, kind)
+    runs = _run(way, wanted, MODELS[name])
+    losses = np.mean([run.losses for run in runs], axis=0)
+    if way == "each replica":
+        losses = _interleaved(runs)
+    np.testing.assert_allclose(losses, expected.losses, rtol=wanted.losses)
+    for run in runs:
+        found, values = _comparable(run.values, way, name), _comparable(expected.values, way, name)
+        harness.assert_close(found, values, wanted.tolerance)
+
+
+def _optimizer(feature):
+    """Plain steps for what is rounded, as sums of rounded gradients drift apart."""
+    return harness.sgd if feature.is_rounded else harness.momentum
+
+
+def _run(way, feature, model):
+    """All replicas after the training."""
+    fields, options = harness.split_settings(feature.settings)
+    make = _optimizer(feature)
+    config = LogicalDevices(num_clones=2, **WAYS[way], **fields)
+    if way == "each clone":
+        return [harness.clones_in_turn(config, model, make, **options)]
+    if config.num_replicas > 1:
+        return harness.train_replicas(config, model, make, **options)
+    target = ""
+    if config.num_ps_tasks:
+        targets = harness.parameter_servers(2)
+        harness.reset(targets)
+        target = targets[0]
+    return [harness.Replica(config, model, make, **options)(target)]
+
+
+def _expected(way, wanted, name, kind):
+    """The run of one clone, or of clones that nothing else is asked of, where each normalizes."""
+    settings = wanted.settings
+    if way in IN_TURN:
+        num_clones = "in turn"
+    elif MODELS[name].batch_law or "sync_batch_norm" in settings:
+        num_clones = 1
+    else:
+        parts = settings.get("accumulate_steps", 1)
+        num_clones = 2 * parts * WAYS[way].get("num_replicas", 1)
+    of_one = tuple((key, settings[key]) for key in wanted.of_one)
+    return _one(num_clones, name, _optimizer(wanted), of_one, kind)
+
+
+@functools.cache
+def _one(num_clones, name, make, of_one, kind):
+    """The run that many are compared with; once for each kind of variables."""
+    del kind
+    model = MODELS[name]
+    if num_clones == "in turn":
+        one = harness.one_in_turn(model, make, **dict(of_one))
+    else:
+        one = harness.one_clone(model, make, num_clones=num_clones, **dict(of_one))
+    return types.SimpleNamespace(losses=one.losses, values=one.values)  # and no graph
+
+
+def _interleaved(runs):
+    """The losses of replicas in the order of their steps."""
+    losses = [iter(run.losses) for run in runs]
+    return [next(losses[index]) for index in harness.TURNS]
+
+
+def _comparable(values, way, name):
+    """Values without the state of the loss scale, and without what is a mean over clones."""
+    is_mean = not MODELS[name].batch_law and way in MEANS
+    left_out = ("loss_scale/", "moving_") if is_mean else ("loss_scale/",)
+    return {key: values[key] for key in values if not any(word in key for word in left_out)}

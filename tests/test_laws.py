@@ -1,8 +1,5 @@
 """Laws that hold for every golden model, optimizer, way, feature and kind of variable."""
 
-import functools
-import types
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -55,82 +52,25 @@ def _is_quick(way, feature, name, kind):
     indirect=["variable_kind"],
 )
 def test_training_ends_where_that_of_one_clone_ends(way, feature, name, variable_kind):
-    """Losses, weights, slots and averages are those of one clone.
-
-    That one has the whole batch in each step, or where updates take turns what each had.
-    """
-    wanted = laws.FEATURES[feature]
-    expected = _expected(way, feature, name, variable_kind)
-    runs = _run(way, wanted, laws.MODELS[name])
-    losses = np.mean([run.losses for run in runs], axis=0)
-    if way == "each replica":
-        losses = _interleaved(runs)
-    np.testing.assert_allclose(losses, expected.losses, rtol=wanted.losses)
-    for run in runs:
-        found, values = _comparable(run.values, way, name), _comparable(expected.values, way, name)
-        harness.assert_close(found, values, wanted.tolerance)
+    """Losses, weights, slots and averages are those of one clone."""
+    laws.check(way, laws.FEATURES[feature], name, variable_kind)
 
 
-def _optimizer(feature):
-    """Plain steps for what is rounded, as sums of rounded gradients drift apart."""
-    return harness.sgd if feature.is_rounded else harness.momentum
+_PRODUCTS = laws.products(60, seed=1)
 
 
-def _run(way, feature, model):
-    """All replicas after the training."""
-    fields, options = harness.split_settings(feature.settings)
-    make = _optimizer(feature)
-    config = LogicalDevices(num_clones=2, **laws.WAYS[way], **fields)
-    if way == "each clone":
-        return [harness.clones_in_turn(config, model, make, **options)]
-    if config.num_replicas > 1:
-        return harness.train_replicas(config, model, make, **options)
-    target = ""
-    if config.num_ps_tasks:
-        targets = harness.parameter_servers(2)
-        harness.reset(targets)
-        target = targets[0]
-    return [harness.Replica(config, model, make, **options)(target)]
-
-
-def _expected(way, feature, name, kind):
-    """The run of one clone, or of clones that nothing else is asked of, where each normalizes."""
-    wanted = laws.FEATURES[feature]
-    settings = wanted.settings
-    if way in laws.IN_TURN:
-        num_clones = "in turn"
-    elif laws.MODELS[name].batch_law or "sync_batch_norm" in settings:
-        num_clones = 1
-    else:
-        parts = settings.get("accumulate_steps", 1)
-        num_clones = 2 * parts * laws.WAYS[way].get("num_replicas", 1)
-    of_one = tuple((key, settings[key]) for key in wanted.of_one)
-    return _one(num_clones, name, _optimizer(wanted), of_one, kind)
-
-
-@functools.cache
-def _one(num_clones, name, make, of_one, kind):
-    """The run that many are compared with; once for each kind of variables."""
-    del kind
-    model = laws.MODELS[name]
-    if num_clones == "in turn":
-        one = harness.one_in_turn(model, make, **dict(of_one))
-    else:
-        one = harness.one_clone(model, make, num_clones=num_clones, **dict(of_one))
-    return types.SimpleNamespace(losses=one.losses, values=one.values)  # and no graph
-
-
-def _interleaved(runs):
-    """The losses of replicas in the order of their steps."""
-    losses = [iter(run.losses) for run in runs]
-    return [next(losses[index]) for index in harness.TURNS]
-
-
-def _comparable(values, way, name):
-    """Values without the state of the loss scale, and without what is a mean over clones."""
-    is_mean = not laws.MODELS[name].batch_law and way in laws.MEANS
-    left_out = ("loss_scale/", "moving_") if is_mean else ("loss_scale/",)
-    return {key: values[key] for key in values if not any(word in key for word in left_out)}
+@pytest.mark.slow
+@pytest.mark.one_mode
+@pytest.mark.parametrize(
+    ("product", "variable_kind"),
+    [(product, cell[-1]) for product, cell in _PRODUCTS.items()],
+    ids=list(_PRODUCTS),
+    indirect=["variable_kind"],
+)
+def test_random_products(product, variable_kind):
+    """Several features at once, in any way to train: all equal one clone."""
+    del variable_kind
+    laws.check(*_PRODUCTS[product])
 
 
 def test_every_two_meet():

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import tensorflow.compat.v1 as tf
+
 from model_deploy import graph_walk, internals
 
 _PREFIX, _KEY = "Collective", "instance_key"
@@ -20,7 +22,7 @@ def add_missing_members(op: Any) -> None:
     members: dict[int, list[Any]] = {}
     for each in op.graph.get_operations():
         if each.type.startswith(_PREFIX):
-            members.setdefault(each.get_attr(_KEY), []).append(each)
+            members.setdefault(_key(each), []).append(each)
     needed: set[Any] = set()
     missing = [op]
     while missing:
@@ -28,5 +30,13 @@ def add_missing_members(op: Any) -> None:
             internals.add_control_inputs(op, missing)
         found = graph_walk.ancestors(missing, control_inputs=True, known=needed)
         needed |= found
-        keys = {each.get_attr(_KEY) for each in found if each.type.startswith(_PREFIX)}
+        keys = {_key(each) for each in found if each.type.startswith(_PREFIX)}
         missing = [each for key in keys for each in members[key] if each not in needed]
+
+
+def _key(op: Any) -> int:
+    """The instance key: an attribute, or of newer ops an input."""
+    if _KEY in op.node_def.attr:
+        return int(op.get_attr(_KEY))
+    place = [argument.name for argument in op.op_def.input_arg].index(_KEY)
+    return int(tf.get_static_value(op.inputs[place]))
