@@ -41,6 +41,11 @@ def _learn_datasets() -> Any:
     return OldModule("tensorflow.contrib.learn.datasets", extras={"mnist": _input_data})
 
 
+def _own(name: str) -> str:
+    """The file of this folder that has what a part of `tf.contrib` had, written anew."""
+    return f"model_deploy.tf1.contrib.{name}"
+
+
 def _module(name: str) -> Callable[[], Any]:
     return functools.partial(importlib.import_module, name)
 
@@ -89,7 +94,11 @@ _PARTS = {
         "tf_slim.metrics",
     ),
     "losses": _Part(("tf_slim.losses", "tf_slim.losses.loss_ops"), "tf_slim.losses"),
-    "opt": _Part(()),
+    "opt": _Part((_own("opt"),)),
+    "crf": _Part((_own("crf"),)),
+    "image": _Part((_own("image"),)),
+    "nn": _Part((_own("nn"),)),
+    "tfprof": _Part((_own("tfprof"),), extras={"model_analyzer": lambda: tf.profiler}),
     "data": _Part(("tensorflow.compat.v1.data.experimental", "tensorflow.compat.v1.data")),
     "distributions": _Part(("tensorflow.compat.v1.distributions",)),
     "learn": _Part((), extras={"datasets": _learn_datasets, "datasets.mnist": _input_data}),
