@@ -13,27 +13,23 @@ import tensorflow.compat.v1 as tf
 from model_deploy.importing import with_moved_names
 from model_deploy.tf1 import lenient
 from model_deploy.tf1.contrib import contrib_module
+from model_deploy.tf1.contrib.legacy_keras import CELLS, KERAS, LAYERS
 from model_deploy.tf1.gone import advice
 from model_deploy.tf1.old_module import OldModule
 
-# tf-keras: Keras 3 has neither graph mode nor TensorFlow 1's layers and cells.
-_KERAS = "tf_keras.api._v1.keras"
-_LAYERS = f"{_KERAS}.__internal__.legacy.layers"
-_CELLS = f"{_KERAS}.__internal__.legacy.rnn_cell"
-
 # Modules of TensorFlow 1 -> the modules of today that have what was in them.
 _MOVED: dict[str, tuple[str, ...]] = {
-    "tensorflow.keras": (_KERAS,),
-    "tensorflow.python.keras": (_KERAS,),
-    "tensorflow.nn.rnn_cell": (_CELLS,),
-    "tensorflow.python.ops.rnn_cell": (_CELLS, "tensorflow.python.ops.rnn_cell"),
-    "tensorflow.python.ops.rnn_cell_impl": (_CELLS, "tensorflow.python.ops.rnn_cell_impl"),
-    "tensorflow.python.layers.core": (_LAYERS,),
-    "tensorflow.python.layers.convolutional": (_LAYERS,),
-    "tensorflow.python.layers.pooling": (_LAYERS,),
-    "tensorflow.python.layers.normalization": (_LAYERS,),
-    "tensorflow.python.layers.layers": (_LAYERS,),
-    "tensorflow.python.layers.base": (_LAYERS, "tensorflow.python.layers.base"),
+    "tensorflow.keras": (KERAS,),
+    "tensorflow.python.keras": (KERAS,),
+    "tensorflow.nn.rnn_cell": (CELLS,),
+    "tensorflow.python.ops.rnn_cell": (CELLS, "tensorflow.python.ops.rnn_cell"),
+    "tensorflow.python.ops.rnn_cell_impl": (CELLS, "tensorflow.python.ops.rnn_cell_impl"),
+    "tensorflow.python.layers.core": (LAYERS,),
+    "tensorflow.python.layers.convolutional": (LAYERS,),
+    "tensorflow.python.layers.pooling": (LAYERS,),
+    "tensorflow.python.layers.normalization": (LAYERS,),
+    "tensorflow.python.layers.layers": (LAYERS,),
+    "tensorflow.python.layers.base": (LAYERS, "tensorflow.python.layers.base"),
     "tensorflow.python.pywrap_tensorflow": (
         "tensorflow.python.pywrap_tensorflow",
         "tensorflow.compat.v1.train",  # NewCheckpointReader
@@ -85,7 +81,7 @@ def find(name: str) -> Any:
     if name.split(".")[:2] == ["tensorflow", "python"]:
         return _python_module(name)
     if name.startswith("tensorflow.keras."):
-        return importlib.import_module(name.replace("tensorflow.keras", _KERAS, 1))
+        return importlib.import_module(name.replace("tensorflow.keras", KERAS, 1))
     return _public_module(name)
 
 
@@ -185,7 +181,7 @@ def _parents_of_input_data(name: str, below: str) -> OldModule:
 _SPECIAL: dict[str, Callable[[], Any]] = {
     "tensorflow": root,
     "tensorflow.compat": _compat,
-    "tensorflow.layers": lambda: lenient.WithIntegers("tensorflow.layers", [_LAYERS]),
+    "tensorflow.layers": lambda: lenient.WithIntegers("tensorflow.layers", [LAYERS]),
     "tensorflow.nn": _nn,
     "tensorflow.test": _test,
     "tensorflow.examples": lambda: _parents_of_input_data("tensorflow.examples", "tutorials"),

@@ -1,5 +1,6 @@
 """`tf.contrib.nn`: cross entropies with logits first, and small functions of a layer."""
 
+# ruff: noqa: PLR0917 - the order of arguments is TensorFlow's
 from typing import Any
 
 import tensorflow.compat.v1 as tf

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.tf1.contrib import legacy_keras
 from model_deploy.tf1.gone import advice
 from model_deploy.tf1.old_module import OldModule
-
-_CELLS = "tf_keras.api._v1.keras.__internal__.legacy.rnn_cell"
 
 
 class _Part(NamedTuple):
@@ -30,7 +29,7 @@ class _Part(NamedTuple):
 
 
 def _hparams() -> Any:
-    return importlib.import_module("model_deploy.tf1.contrib.hparams").HParams
+    return importlib.import_module(_own("hparams")).HParams
 
 
 def _input_data() -> Any:
@@ -83,15 +82,29 @@ _PARTS = {
             "tf_slim.training",
             "tf_slim.training.training",
             "tf_slim.training.evaluation",
+            _own("buckets"),
             "tensorflow.compat.v1.train",
         ),
         "tf_slim.training",
-        {"HParams": _hparams, "hparam": _module("model_deploy.tf1.contrib.hparams")},
+        {"HParams": _hparams, "hparam": _module(_own("hparams"))},
     ),
-    "rnn": _Part((_CELLS, "tensorflow.compat.v1.nn")),
+    "rnn": _Part((legacy_keras.CELLS, _own("rnn"), "tensorflow.compat.v1.nn")),
+    "seq2seq": _Part((_own("seq2seq"),)),
+    "legacy_seq2seq": _Part((_own("legacy_seq2seq"),)),
     "metrics": _Part(
-        ("tf_slim.metrics", "tf_slim.metrics.metric_ops", "tf_slim.metrics.classification"),
+        (
+            "tf_slim.metrics",
+            "tf_slim.metrics.metric_ops",
+            "tf_slim.metrics.classification",
+            "tensorflow.compat.v1.math",  # confusion_matrix
+        ),
         "tf_slim.metrics",
+        {
+            "set_difference": lambda: tf.sets.difference,
+            "set_intersection": lambda: tf.sets.intersection,
+            "set_size": lambda: tf.sets.size,
+            "set_union": lambda: tf.sets.union,
+        },
     ),
     "losses": _Part(("tf_slim.losses", "tf_slim.losses.loss_ops"), "tf_slim.losses"),
     "opt": _Part((_own("opt"),)),
@@ -99,12 +112,13 @@ _PARTS = {
     "image": _Part((_own("image"),)),
     "nn": _Part((_own("nn"),)),
     "tfprof": _Part((_own("tfprof"),), extras={"model_analyzer": lambda: tf.profiler}),
-    "data": _Part(("tensorflow.compat.v1.data.experimental", "tensorflow.compat.v1.data")),
+    "data": _Part(
+        ("tensorflow.compat.v1.data.experimental", _own("data"), "tensorflow.compat.v1.data")
+    ),
     "distributions": _Part(("tensorflow.compat.v1.distributions",)),
     "learn": _Part((), extras={"datasets": _learn_datasets, "datasets.mnist": _input_data}),
     "lookup": _Part(
-        ("tensorflow.compat.v1.lookup", "tensorflow.python.ops.lookup_ops"),
-        extras={"HashTable": lambda: tf.lookup.StaticHashTable},
+        (_own("lookup"), "tensorflow.python.ops.lookup_ops", "tensorflow.compat.v1.lookup")
     ),
     "saved_model": _Part(("tensorflow.compat.v1.saved_model",)),
     "signal": _Part(("tensorflow.compat.v1.signal",)),

@@ -1,5 +1,6 @@
 """`tf.contrib.tfprof`: calls of `Session.run` traced and profiled, by `tf.profiler`."""
 
+# ruff: noqa: PLR0917 - the order of arguments is that of `Session.run`
 import os
 from collections.abc import Collection
 from typing import Any
