@@ -36,10 +36,21 @@ _GONE: dict[str, tuple[str, str]] = {
     ),
     "tensorflow.contrib.estimator": ("2.0", _ESTIMATOR),
     "tensorflow.contrib.seq2seq": ("2.0", "use tf.nn.dynamic_rnn and tf.while_loop"),
+    **dict.fromkeys(
+        (
+            "tensorflow.contrib.seq2seq.BahdanauMonotonicAttention",
+            "tensorflow.contrib.seq2seq.LuongMonotonicAttention",
+            "tensorflow.contrib.seq2seq.monotonic_attention",
+        ),
+        ("2.0", "use tf.contrib.seq2seq.BahdanauAttention or LuongAttention"),
+    ),
     "tensorflow.contrib.legacy_seq2seq": ("2.0", "use tf.nn.static_rnn"),
     "tensorflow.contrib.data": ("2.0", f"{_TF_DATA} and tf.data.experimental"),
     "tensorflow.contrib.lookup": ("2.0", "use tf.lookup"),
-    "tensorflow.contrib.distributions": ("2.0", "use tf.distributions"),
+    "tensorflow.contrib.distributions": (
+        "2.0",
+        "use tf.distributions, or the package tensorflow_probability",
+    ),
     "tensorflow.contrib.quantize": (
         "2.0",
         "export the model and use tf.lite.TFLiteConverter.from_saved_model",
@@ -50,17 +61,22 @@ _GONE: dict[str, tuple[str, str]] = {
     "tensorflow.contrib.eager": ("2.0", "eager execution is TensorFlow 2's own"),
     "tensorflow.contrib.distribute": ("2.0", "use model_deploy.deploy, or tf.distribute"),
     "tensorflow.contrib.tensorrt": ("2.0", "use tensorflow.python.compiler.tensorrt"),
-    "tensorflow.contrib.crf": ("2.0", "use tfa.text.crf_log_likelihood of TensorFlow Addons"),
-    "tensorflow.contrib.image": ("2.0", "use tf.image, or tf.raw_ops.ImageProjectiveTransformV3"),
+    "tensorflow.contrib.crf": ("2.0", "use tf.contrib.crf.crf_log_likelihood and crf_decode"),
+    "tensorflow.contrib.image": ("2.0", "use tf.image"),
+    "tensorflow.contrib.nn": ("2.0", "use tf.nn"),
     "tensorflow.contrib.opt": ("2.0", "use an optimizer of tf.train"),
-    "tensorflow.contrib.opt.LazyAdamOptimizer": (
-        "2.0",
-        "use tf.train.AdamOptimizer, which also updates moments of rows without gradients",
+    **dict.fromkeys(
+        (
+            "tensorflow.contrib.opt.AdamWOptimizer",
+            "tensorflow.contrib.opt.DecoupledWeightDecayExtension",
+            "tensorflow.contrib.opt.MomentumWOptimizer",
+            "tensorflow.contrib.opt.extend_with_decoupled_weight_decay",
+        ),
+        ("2.0", "use model_deploy.optimization.AdamWOptimizer, whose decay follows the rate"),
     ),
-    "tensorflow.contrib.opt.MovingAverageOptimizer": (
-        "2.0",
-        "use tf.train.ExponentialMovingAverage beside the optimizer",
-    ),
+    "tensorflow.contrib.opt.LARSOptimizer": ("2.0", "use model_deploy.optimization.LARSOptimizer"),
+    "tensorflow.contrib.opt.ScipyOptimizerInterface": ("2.0", "use scipy.optimize.minimize"),
+    "tensorflow.contrib.tfprof": ("2.0", "use tf.profiler"),
     "tensorflow.contrib.cudnn_rnn": ("2.0", "use tf.keras.layers.LSTM or GRU"),
     "tensorflow.contrib.rnn": (
         "2.0",
@@ -69,6 +85,14 @@ _GONE: dict[str, tuple[str, str]] = {
     "tensorflow.contrib.layers": ("2.0", "use tf.feature_column for columns, slim for layers"),
     "tensorflow.contrib.layers.embed_sequence": ("2.0", "use tf.nn.embedding_lookup"),
     "tensorflow.contrib.training": ("2.0", _TF_DATA),
+    **dict.fromkeys(
+        (
+            "tensorflow.contrib.training.NextQueuedSequenceBatch",
+            "tensorflow.contrib.training.SequenceQueueingStateSaver",
+            "tensorflow.contrib.training.batch_sequences_with_states",
+        ),
+        ("2.0", "use tf.data windows of the sequences, and a variable for the state of the cell"),
+    ),
     "tensorflow.contrib.metrics": ("2.0", "use tf.metrics"),
     "tensorflow.contrib.framework": ("2.0", "use tf.train or slim"),
     "tensorflow.contrib.slim": ("2.0", "use tf.nn, tf.layers or tf_slim"),

@@ -19,7 +19,6 @@ from model_deploy.tf1.old_module import OldModule
 
 # Modules of TensorFlow 1 -> the modules of today that have what was in them.
 _MOVED: dict[str, tuple[str, ...]] = {
-    "tensorflow.keras": (KERAS,),
     "tensorflow.python.keras": (KERAS,),
     "tensorflow.nn.rnn_cell": (CELLS,),
     "tensorflow.python.ops.rnn_cell": (CELLS, "tensorflow.python.ops.rnn_cell"),
@@ -42,6 +41,26 @@ _MOVED: dict[str, tuple[str, ...]] = {
 }
 
 
+_CONVOLUTIONS = ("Conv1D", "Conv2D", "Conv3D")
+# Public module -> names that TensorFlow has with another meaning, or no longer.
+_OTHERS: dict[str, dict[str, Any]] = {
+    "tensorflow.logging": {"flush": lenient.flush},
+    "tensorflow.train": {"ExponentialMovingAverage": lenient.ExponentialMovingAverage},
+}
+
+
+@functools.cache
+def _convolutions(module: str) -> dict[str, Callable[[], Any]]:
+    """The layers of a module of tf-keras that programs derive theirs from."""
+
+    def make(name: str) -> Callable[[], Any]:
+        return functools.cache(
+            lambda: lenient.with_convolution_op(getattr(importlib.import_module(module), name))
+        )
+
+    return {name: make(name) for name in _CONVOLUTIONS}
+
+
 @functools.cache
 def root() -> OldModule:
     """`tensorflow` itself."""
@@ -49,7 +68,7 @@ def root() -> OldModule:
     extras = {name: functools.partial(find, f"tensorflow.{name}") for name in below}
     extras["pywrap_tensorflow"] = functools.partial(find, "tensorflow.python.pywrap_tensorflow")
     for function in (lenient.get_variable, lenient.name_scope, lenient.placeholder):
-        extras[function.__name__] = functools.partial(lambda each: each, function)
+        extras[function.__name__] = _giving(function)
     return _Public("tensorflow", [tf], extras)
 
 
@@ -59,8 +78,14 @@ class _Public(OldModule):
     def _find(self, name: str) -> Any:
         value = super()._find(name)
         if isinstance(value, types.ModuleType) and not isinstance(value, OldModule):
-            return _Public(f"{self.__name__}.{name}", [value])
+            name = f"{self.__name__}.{name}"
+            others = _OTHERS.get(name, {}).items()
+            return _Public(name, [value], {each: _giving(other) for each, other in others})
         return value
+
+
+def _giving(value: Any) -> Callable[[], Any]:
+    return lambda: value
 
 
 @functools.cache
@@ -153,6 +178,11 @@ def _compat() -> OldModule:
     return OldModule("tensorflow.compat", [tf.compat], {"v1": root})
 
 
+def _keras() -> OldModule:
+    layers = functools.partial(find, "tensorflow.keras.layers")
+    return OldModule("tensorflow.keras", [KERAS], {"layers": layers})
+
+
 def _nn() -> OldModule:
     return OldModule("tensorflow.nn", [tf.nn], {"rnn_cell": lambda: find("tensorflow.nn.rnn_cell")})
 
@@ -181,7 +211,13 @@ def _parents_of_input_data(name: str, below: str) -> OldModule:
 _SPECIAL: dict[str, Callable[[], Any]] = {
     "tensorflow": root,
     "tensorflow.compat": _compat,
-    "tensorflow.layers": lambda: lenient.WithIntegers("tensorflow.layers", [LAYERS]),
+    "tensorflow.keras": _keras,
+    "tensorflow.keras.layers": lambda: OldModule(
+        "tensorflow.keras.layers", [f"{KERAS}.layers"], _convolutions(f"{KERAS}.layers")
+    ),
+    "tensorflow.layers": lambda: lenient.WithIntegers(
+        "tensorflow.layers", [LAYERS], _convolutions(LAYERS)
+    ),
     "tensorflow.nn": _nn,
     "tensorflow.test": _test,
     "tensorflow.examples": lambda: _parents_of_input_data("tensorflow.examples", "tutorials"),

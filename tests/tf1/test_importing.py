@@ -154,13 +154,13 @@ def test_what_was_supplied_is_noted_in_order(write):
 @pytest.mark.parametrize(
     ("statement", "use"),
     [
-        ("import tensorflow.contrib.seq2seq as part", "part.BasicDecoder"),
-        ("from tensorflow.contrib import seq2seq as part", "part.BasicDecoder"),
-        ("import tensorflow.contrib.seq2seq.python.ops as part", "part.BasicDecoder"),
-        ("from tensorflow.contrib.image.python.ops import image_ops as part", "part.rotate"),
+        ("import tensorflow.contrib.cudnn_rnn as part", "part.CudnnLSTM"),
+        ("from tensorflow.contrib import cudnn_rnn as part", "part.CudnnLSTM"),
+        ("import tensorflow.contrib.cudnn_rnn.python.ops as part", "part.CudnnLSTM"),
+        ("from tensorflow.contrib.cudnn_rnn.python.ops import cudnn_rnn_ops as part", "part.CudnnGRU"),
         ("from tensorflow.contrib.tpu.python.tpu import tpu_config as part", "part.TPUConfig"),
-        ("from tensorflow.contrib.seq2seq import BasicDecoder", None),
-        ("from tensorflow.contrib.seq2seq.python.ops.decoder import BasicDecoder", None),
+        ("from tensorflow.contrib.cudnn_rnn import CudnnLSTM", None),
+        ("from tensorflow.contrib.cudnn_rnn.python.layers.cudnn_rnn import CudnnLSTM", None),
     ],
 )
 def test_what_is_gone(statement, use, write):

@@ -1,8 +1,8 @@
 """`tf.contrib.crf`: linear chains of tags (Lafferty and others, 2001).
 
 With scores `s[t, k]` of tag k at step t, and transitions `a[j, k]` from tag j to tag k, the score
-of tags `y` is `sum s[t, y[t]] + sum a[y[t - 1], y[t]]`.  Their probability is the exponential of this
-score, over the sum of the exponentials of the scores of all sequences of tags.
+of tags `y` is `sum s[t, y[t]] + sum a[y[t - 1], y[t]]`.  Their probability is the exponential of
+this score, over the sum of the exponentials of the scores of all sequences of tags.
 """
 
 from typing import Any

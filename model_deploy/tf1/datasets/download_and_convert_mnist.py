@@ -1,11 +1,18 @@
 """`download_and_convert_mnist`: MNIST from a mirror of its page as TFRecords."""
 
 import dataclasses
+import os
+
+from absl import logging
 
 from model_deploy import inputs
 from model_deploy.tf1.datasets.converting import convert_splits
 
 _SPLITS = ("train", "test")
+_FILES = (
+    *("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    *("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+)
 _CLASS_NAMES = (
     *("zero", "one", "two", "three", "four"),
     *("five", "six", "seven", "eight", "nine"),
@@ -15,7 +22,9 @@ _CLASS_NAMES = (
 def run(dataset_dir: str) -> None:
     """Writes `mnist_train.tfrecord`, `mnist_test.tfrecord` and `labels.txt`.
 
-    Does nothing if all files are there.
+    Does nothing if all files are there.  Where the folder has the four files that MNIST is made of,
+    compressed or not, they are taken as they are: those of Fashion-MNIST and the like have the same
+    names, and other sums.
 
     Args:
       dataset_dir: the folder.
@@ -26,9 +35,21 @@ def run(dataset_dir: str) -> None:
     """
 
     def read(folder: str) -> list[inputs.Dataset]:
-        inputs.download_dataset("mnist", folder)
+        if _has_files(dataset_dir):
+            logging.info("%s has files of MNIST's names, which are taken as they are", dataset_dir)
+            folder = dataset_dir
+        else:
+            inputs.download_dataset("mnist", folder)
         found = [inputs.get_dataset("mnist", split, folder) for split in _SPLITS]
         return [dataclasses.replace(dataset, class_names=_CLASS_NAMES) for dataset in found]
 
     targets = [(split, [f"mnist_{split}.tfrecord"]) for split in _SPLITS]
     convert_splits("mnist", dataset_dir, targets, read)
+
+
+def _has_files(folder: str) -> bool:
+    """Whether the four files are there, each compressed or not."""
+    return all(
+        any(os.path.isfile(os.path.join(folder, name + end)) for end in ("", ".gz"))
+        for name in _FILES
+    )
