@@ -46,7 +46,8 @@ class BeamSearchDecoder(Decoder):
     """Follows several beams of each sequence, those with the best scores.
 
     The score of a beam is the log of its probability, over `((5 + length) / 6) **
-    length_penalty_weight` (https://arxiv.org/abs/1609.08144, equation 14).
+    length_penalty_weight` (https://arxiv.org/abs/1609.08144, equation 14); as in TensorFlow 1, the end
+    token does not count in the length at the step that takes it, and counts from the next on.
 
     Args:
       cell: an `RNNCell`; the memory of an `AttentionWrapper` goes through `tile_batch`.
@@ -163,6 +164,7 @@ class BeamSearchDecoder(Decoder):
         lengths = state.lengths[:, :, tf.newaxis] + longer * tf.cast(~ended, tf.int64)
         flat = tf.reshape(total / self._penalty(lengths), [self._batch_size, -1])
         scores, places = tf.math.top_k(flat, self._beams)
+        places = _with_shape(places, state.log_probs.shape)
         parents, words = tf.cast(places // tokens, tf.int32), tf.cast(places % tokens, tf.int32)
 
         def of_parents(values: Any) -> Any:

@@ -124,15 +124,15 @@ class TrainingHelper(Helper):
         with tf.name_scope(name, "TrainingHelper", [sequence_length]):
             inputs = tf.nest.map_structure(tf.convert_to_tensor, inputs)
             self._inputs = inputs
-            if not time_major:
-                inputs = tf.nest.map_structure(_transposed, inputs)
-            self._steps = tf.nest.map_structure(_array_of, inputs)
-            self._none = tf.nest.map_structure(lambda each: tf.zeros_like(each[0]), inputs)
             self._lengths = tf.cast(tf.convert_to_tensor(sequence_length), tf.int32)
             if self._lengths.shape.ndims != 1:
                 raise ValueError(
                     f"sequence_length must have one dimension, got shape {self._lengths.shape}"
                 )
+            if not time_major:
+                inputs = tf.nest.map_structure(_transposed, inputs)
+            self._steps = tf.nest.map_structure(_array_of, inputs)
+            self._none = tf.nest.map_structure(lambda each: tf.zeros_like(each[0]), inputs)
             self._batch_size = tf.size(self._lengths)
 
     @property
