@@ -20,6 +20,7 @@ def test_types_of_python(name):
     ("name", "argument", "expected"),
     [
         ("alltrue", [True, False], False),
+        ("rank", [[1, 2]], 2),
         ("asscalar", np.array([3]), 3),
         ("cumproduct", [2, 3], [2, 6]),
         ("float_", 2, 2.0),

@@ -13,6 +13,8 @@ from model_deploy.tf1.contrib import legacy_keras
 from model_deploy.tf1.gone import advice
 from model_deploy.tf1.old_module import OldModule
 
+_HPARAMS = "model_deploy.tf1.contrib.hparams"
+
 
 class _Part(NamedTuple):
     """A part of `tf.contrib`.
@@ -29,7 +31,7 @@ class _Part(NamedTuple):
 
 
 def _hparams() -> Any:
-    return importlib.import_module(_own("hparams")).HParams
+    return importlib.import_module(_HPARAMS).HParams
 
 
 def _input_data() -> Any:
@@ -41,8 +43,8 @@ def _learn_datasets() -> Any:
 
 
 def _own(name: str) -> str:
-    """The file of this folder that has what a part of `tf.contrib` had, written anew."""
-    return f"model_deploy.tf1.contrib.{name}"
+    """The file, or folder, that has what a part of `tf.contrib` had, written anew."""
+    return f"model_deploy.tf1.contrib.written.{name}"
 
 
 def _module(name: str) -> Callable[[], Any]:
@@ -86,7 +88,7 @@ _PARTS = {
             "tensorflow.compat.v1.train",
         ),
         "tf_slim.training",
-        {"HParams": _hparams, "hparam": _module(_own("hparams"))},
+        {"HParams": _hparams, "hparam": _module(_HPARAMS)},
     ),
     "rnn": _Part((legacy_keras.CELLS, _own("rnn"), "tensorflow.compat.v1.nn")),
     "seq2seq": _Part((_own("seq2seq"),)),

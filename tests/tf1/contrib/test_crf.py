@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.tf1.contrib import crf
+from model_deploy.tf1.contrib.written import crf
 
 pytestmark = pytest.mark.one_mode
 

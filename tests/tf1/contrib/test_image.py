@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.tf1.contrib import image
+from model_deploy.tf1.contrib.written import image
 
 pytestmark = pytest.mark.one_mode
 

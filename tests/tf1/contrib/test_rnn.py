@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.tf1.contrib import rnn
 from model_deploy.tf1.contrib.legacy_keras import cells
+from model_deploy.tf1.contrib.written import rnn
 
 pytestmark = [
     pytest.mark.one_mode,

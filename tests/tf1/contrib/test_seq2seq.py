@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.tf1.contrib import seq2seq
 from model_deploy.tf1.contrib.legacy_keras import cells, layers
+from model_deploy.tf1.contrib.written import seq2seq
 
 pytestmark = [
     pytest.mark.one_mode,

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.tf1.contrib import tfprof
+from model_deploy.tf1.contrib.written import tfprof
 
 pytestmark = pytest.mark.one_mode
 

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.tf1.contrib.seq2seq.decoding import Decoder
-from model_deploy.tf1.contrib.seq2seq.helpers import as_embedding, checked_tokens
+from model_deploy.tf1.contrib.written.seq2seq.decoding import Decoder
+from model_deploy.tf1.contrib.written.seq2seq.helpers import as_embedding, checked_tokens
 
 
 class BeamSearchDecoderState(NamedTuple):
@@ -46,8 +46,8 @@ class BeamSearchDecoder(Decoder):
     """Follows several beams of each sequence, those with the best scores.
 
     The score of a beam is the log of its probability, over `((5 + length) / 6) **
-    length_penalty_weight` (https://arxiv.org/abs/1609.08144, equation 14); as in TensorFlow 1, the end
-    token does not count in the length at the step that takes it, and counts from the next on.
+    length_penalty_weight` (https://arxiv.org/abs/1609.08144, equation 14).  As in TensorFlow 1, the
+    end token does not count in the length at the step that takes it, and counts from the next on.
 
     Args:
       cell: an `RNNCell`; the memory of an `AttentionWrapper` goes through `tile_batch`.

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.tf1.contrib.rnn import EmbeddingWrapper, OutputProjectionWrapper, linear
+from model_deploy.tf1.contrib.written.rnn import EmbeddingWrapper, OutputProjectionWrapper, linear
 
 
 def rnn_decoder(

@@ -1,13 +1,13 @@
 """`tf.contrib.seq2seq`: sequences decoded step by step, with attention and beams."""
 
-from model_deploy.tf1.contrib.seq2seq.attention import (
+from model_deploy.tf1.contrib.written.seq2seq.attention import (
     AttentionWrapper,
     AttentionWrapperState,
     BahdanauAttention,
     LuongAttention,
     hardmax,
 )
-from model_deploy.tf1.contrib.seq2seq.beams import (
+from model_deploy.tf1.contrib.written.seq2seq.beams import (
     BeamSearchDecoder,
     BeamSearchDecoderOutput,
     BeamSearchDecoderState,
@@ -16,13 +16,13 @@ from model_deploy.tf1.contrib.seq2seq.beams import (
     gather_tree_from_array,
     tile_batch,
 )
-from model_deploy.tf1.contrib.seq2seq.decoding import (
+from model_deploy.tf1.contrib.written.seq2seq.decoding import (
     BasicDecoder,
     BasicDecoderOutput,
     Decoder,
     dynamic_decode,
 )
-from model_deploy.tf1.contrib.seq2seq.helpers import (
+from model_deploy.tf1.contrib.written.seq2seq.helpers import (
     CustomHelper,
     GreedyEmbeddingHelper,
     Helper,
@@ -32,7 +32,7 @@ from model_deploy.tf1.contrib.seq2seq.helpers import (
     ScheduledOutputTrainingHelper,
     TrainingHelper,
 )
-from model_deploy.tf1.contrib.seq2seq.loss import sequence_loss
+from model_deploy.tf1.contrib.written.seq2seq.loss import sequence_loss
 
 __all__ = [
     "AttentionWrapper",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.tf1.contrib.seq2seq.helpers import Helper
+from model_deploy.tf1.contrib.written.seq2seq.helpers import Helper
 
 
 class Decoder(abc.ABC):
