@@ -65,7 +65,9 @@ def _convolutions(module: str) -> dict[str, Callable[[], Any]]:
 def root() -> OldModule:
     """`tensorflow` itself."""
     below = ("compat", "contrib", "keras", "layers", "nn", "test", "python", "pywrap_tensorflow")
-    extras = {name: functools.partial(find, f"tensorflow.{name}") for name in below}
+    extras: dict[str, Callable[[], Any]] = {
+        name: functools.partial(find, f"tensorflow.{name}") for name in below
+    }
     extras["pywrap_tensorflow"] = functools.partial(find, "tensorflow.python.pywrap_tensorflow")
     for function in (lenient.get_variable, lenient.name_scope, lenient.placeholder):
         extras[function.__name__] = _giving(function)

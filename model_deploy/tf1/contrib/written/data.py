@@ -38,7 +38,7 @@ def sloppy_interleave(
       cycle_length: how many of these datasets are read at a time.
       block_length: how many examples are taken from one before the next.
     """
-    return tf.data.experimental.parallel_interleave(  # type: ignore[no-any-return]
+    return tf.data.experimental.parallel_interleave(
         map_func, cycle_length, block_length, sloppy=True
     )
 

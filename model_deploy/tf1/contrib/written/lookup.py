@@ -1,12 +1,9 @@
 """`tf.contrib.lookup`: the tables of `tf.lookup`, by contrib's names and arguments."""
 
-import importlib
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-
-# What `tf.lookup` is made of; it also has what that leaves out.
-_ops = importlib.import_module("tensorflow.python.ops.lookup_ops")
+from tensorflow.python.ops import lookup_ops as _ops  # it has what `tf.lookup` leaves out
 
 
 def index_table_from_tensor(
@@ -97,7 +94,7 @@ def index_to_string(
     return table.lookup(tf.convert_to_tensor(tensor))
 
 
-class MutableDenseHashTable(_ops.DenseHashTable):  # type: ignore[misc] - TensorFlow has no types
+class MutableDenseHashTable(_ops.DenseHashTable):
     """A table that changes, with room for keys side by side: two keys are never used.
 
     Args:

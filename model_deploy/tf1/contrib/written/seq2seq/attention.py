@@ -232,7 +232,7 @@ class AttentionWrapperState(NamedTuple):
         return cloned
 
 
-class AttentionWrapper(cells.RNNCell):  # type: ignore[misc] - tf-keras has no types
+class AttentionWrapper(cells.RNNCell):
     """A cell that looks at a memory after each step, and at the next step reads what it saw.
 
     Args:
