@@ -83,7 +83,6 @@ _GONE: dict[str, tuple[str, str]] = {
         "use a cell of tf.nn.rnn_cell, with tf.nn.dynamic_rnn or tf.nn.static_rnn",
     ),
     "tensorflow.contrib.layers": ("2.0", "use tf.feature_column for columns, slim for layers"),
-    "tensorflow.contrib.layers.embed_sequence": ("2.0", "use tf.nn.embedding_lookup"),
     "tensorflow.contrib.training": ("2.0", _TF_DATA),
     **dict.fromkeys(
         (

@@ -128,9 +128,9 @@ _GONE = {
         "tf.contrib.cudnn_rnn.CudnnLSTM is gone since TensorFlow 2.0: use tf.keras.layers.LSTM",
     ),
     "of_module": (
-        "from tensorflow.contrib.layers import embed_sequence",
+        "from tensorflow.contrib.layers import bucketized_column",
         1,
-        "embed_sequence is gone since TensorFlow 2.0: use tf.nn.embedding_lookup",
+        "bucketized_column is gone since TensorFlow 2.0: use tf.feature_column",
     ),
     "unknown": ("import tensorflow.models.rnn", 1, "tf.models.rnn is in no release of TensorFlow"),
 }

@@ -42,6 +42,23 @@ def _learn_datasets() -> Any:
     return OldModule("tensorflow.contrib.learn.datasets", extras={"mnist": _input_data})
 
 
+def _jit() -> Any:
+    scope = tf.xla.experimental.jit_scope
+    return OldModule(
+        "tensorflow.contrib.compiler.jit", extras={"experimental_jit_scope": lambda: scope}
+    )
+
+
+def _stateless() -> dict[str, Callable[[], Any]]:
+    today = {
+        "stateless_multinomial": "stateless_multinomial",
+        "stateless_random_normal": "stateless_normal",
+        "stateless_random_uniform": "stateless_uniform",
+        "stateless_truncated_normal": "stateless_truncated_normal",
+    }
+    return {old: functools.partial(getattr, tf.random, new) for old, new in today.items()}
+
+
 def _own(name: str) -> str:
     """The file, or folder, that has what a part of `tf.contrib` had, written anew."""
     return f"model_deploy.tf1.contrib.written.{name}"
@@ -63,6 +80,7 @@ _PARTS = {
             "tf_slim.layers.rev_block_lib",
             "tf_slim.layers.sparse_ops",
             "tf_slim.layers.summaries",
+            _own("embeddings"),
         ),
         "tf_slim.layers",
         {"safe_embedding_lookup_sparse": lambda: tf.nn.safe_embedding_lookup_sparse},
@@ -98,10 +116,10 @@ _PARTS = {
             "tf_slim.metrics",
             "tf_slim.metrics.metric_ops",
             "tf_slim.metrics.classification",
-            "tensorflow.compat.v1.math",  # confusion_matrix
         ),
         "tf_slim.metrics",
         {
+            "confusion_matrix": lambda: tf.math.confusion_matrix,
             "set_difference": lambda: tf.sets.difference,
             "set_intersection": lambda: tf.sets.intersection,
             "set_size": lambda: tf.sets.size,
@@ -122,9 +140,15 @@ _PARTS = {
     "lookup": _Part(
         (_own("lookup"), "tensorflow.python.ops.lookup_ops", "tensorflow.compat.v1.lookup")
     ),
+    "checkpoint": _Part(("tensorflow.compat.v1.train",)),
+    "compiler": _Part((), extras={"jit": _jit, "xla": lambda: tf.xla.experimental}),
+    "hooks": _Part(("tensorflow.compat.v1.train",)),  # ProfilerHook
+    "predictor": _Part((_own("predictor"),)),
+    "proto": _Part(("tensorflow.compat.v1.io",)),
     "saved_model": _Part(("tensorflow.compat.v1.saved_model",)),
     "signal": _Part(("tensorflow.compat.v1.signal",)),
     "staging": _Part(("tensorflow.python.ops.data_flow_ops",)),  # StagingArea
+    "stateless": _Part((), extras=_stateless()),
     "util": _Part(
         ("tensorflow.compat.v1",), extras={"constant_value": lambda: tf.get_static_value}
     ),

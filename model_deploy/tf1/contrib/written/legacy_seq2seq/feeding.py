@@ -1,6 +1,5 @@
 """What a decoder reads at the next step: tokens that are given, or its own."""
 
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,6 +1,5 @@
 """A linear layer over tensors side by side, by the names of variables of TensorFlow 1."""
 
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,6 +1,5 @@
 """What cells ask of the shapes of their inputs."""
 
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,6 +1,5 @@
 """Cells around another cell: layers above and below it."""
 
-
 from typing import Any
 
 import tensorflow.compat.v1 as tf
