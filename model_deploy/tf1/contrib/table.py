@@ -34,6 +34,10 @@ def _hparams() -> Any:
     return importlib.import_module(_HPARAMS).HParams
 
 
+def _parse_values() -> Any:
+    return importlib.import_module(_HPARAMS).parse_values
+
+
 def _input_data() -> Any:
     return importlib.import_module("model_deploy.tf1.input_data")
 
@@ -93,6 +97,11 @@ _PARTS = {
             "tf_slim.training.evaluation",  # checkpoints_iterator
             "tensorflow.compat.v1.train",
             "tensorflow.compat.v1",
+            "tensorflow.python.framework.smart_cond",
+            "tensorflow.python.framework.ops",  # prepend_name_scope, strip_name_scope
+            "tensorflow.python.ops.confusion_matrix",  # remove_squeezable_dimensions
+            "tensorflow.python.ops.data_flow_ops",  # RecordInput
+            "tensorflow.python.util.deprecation",
         ),
         "tf_slim.ops",
         {"zero_initializer": lambda: tf.zeros_initializer},
@@ -103,12 +112,20 @@ _PARTS = {
             "tf_slim.training.training",
             "tf_slim.training.evaluation",
             _own("buckets"),
+            _own("strategies"),
             "tensorflow.compat.v1.train",
         ),
         "tf_slim.training",
-        {"HParams": _hparams, "hparam": _module(_HPARAMS)},
+        {"HParams": _hparams, "hparam": _module(_HPARAMS), "parse_values": _parse_values},
     ),
-    "rnn": _Part((legacy_keras.CELLS, _own("rnn"), "tensorflow.compat.v1.nn")),
+    "rnn": _Part(
+        (
+            legacy_keras.CELLS,
+            _own("rnn"),
+            "tf_keras.src.layers.rnn.legacy_cells",  # LayerRNNCell
+            "tensorflow.compat.v1.nn",
+        )
+    ),
     "seq2seq": _Part((_own("seq2seq"),)),
     "legacy_seq2seq": _Part((_own("legacy_seq2seq"),)),
     "metrics": _Part(

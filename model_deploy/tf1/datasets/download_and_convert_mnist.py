@@ -1,18 +1,14 @@
 """`download_and_convert_mnist`: MNIST from a mirror of its page as TFRecords."""
 
 import dataclasses
-import os
 
 from absl import logging
 
 from model_deploy import inputs
+from model_deploy.tf1 import input_data
 from model_deploy.tf1.datasets.converting import convert_splits
 
 _SPLITS = ("train", "test")
-_FILES = (
-    *("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
-    *("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
-)
 _CLASS_NAMES = (
     *("zero", "one", "two", "three", "four"),
     *("five", "six", "seven", "eight", "nine"),
@@ -35,7 +31,7 @@ def run(dataset_dir: str) -> None:
     """
 
     def read(folder: str) -> list[inputs.Dataset]:
-        if _has_files(dataset_dir):
+        if all(input_data.paths_of(dataset_dir, prefix) for prefix in input_data.PREFIXES):
             logging.info("%s has files of MNIST's names, which are taken as they are", dataset_dir)
             folder = dataset_dir
         else:
@@ -45,11 +41,3 @@ def run(dataset_dir: str) -> None:
 
     targets = [(split, [f"mnist_{split}.tfrecord"]) for split in _SPLITS]
     convert_splits("mnist", dataset_dir, targets, read)
-
-
-def _has_files(folder: str) -> bool:
-    """Whether the four files are there, each compressed or not."""
-    return all(
-        any(os.path.isfile(os.path.join(folder, name + end)) for end in ("", ".gz"))
-        for name in _FILES
-    )

@@ -18,8 +18,10 @@ def test_embeddings():
     [table] = tf.trainable_variables()
     assert table.op.name == "EmbedSequence/embeddings"
     assert once.shape.as_list() == [2, 2, 4]
+    known = embeddings.embedding_lookup_unique(tf.constant([[5], [6], [7]]), tokens)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
+        assert session.run(known).tolist() == [[[5], [7]], [[7], [7]]]
         *values, rows = session.run([found, once, shared, table])
     for value in values:
         np.testing.assert_array_equal(value, rows[np.array(tokens)])

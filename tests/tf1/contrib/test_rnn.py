@@ -259,8 +259,42 @@ def test_fused_adaptor(dynamic):
 
 
 @pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [("Conv1D", [4]), ("Conv2D", [4, 5]), ("Conv3D", [2, 3, 4])],
+)
+def test_convolutional_lstm_cells(kind, sizes):
+    """With a kernel of size 1 each place is an LSTM of its own."""
+    cell = getattr(rnn, f"{kind}LSTMCell")(
+        input_shape=[*sizes, _DEPTH], output_channels=_UNITS, kernel_shape=[1] * len(sizes)
+    )
+    random = np.random.RandomState(2)
+    inputs = random.normal(size=[2, *sizes, _DEPTH]).astype(np.float32)
+    state = random.normal(size=[2, 2, *sizes, _UNITS]).astype(np.float32)
+    (output, last), values = _run(cell(tf.constant(inputs), cells.LSTMStateTuple(*state)))
+    scope = f"conv_{kind[4]}d_lstm_cell"
+    assert list(values) == [f"{scope}/kernel", f"{scope}/biases"]
+    flat = {
+        "cell/kernel": values[f"{scope}/kernel"].reshape([-1, 4 * _UNITS]),
+        "cell/bias": values[f"{scope}/biases"],
+    }
+    places = [each.reshape([-1, each.shape[-1]]) for each in (inputs, *state)]
+    memory, expected = _lstm(*places, flat, "cell")
+    np.testing.assert_allclose(output.reshape([-1, _UNITS]), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(last.c.reshape([-1, _UNITS]), memory, rtol=1e-4, atol=1e-5)
+    assert cell.zero_state(3, tf.float32).c.shape.as_list() == [3, *sizes, _UNITS]
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
+        (
+            lambda: rnn.Conv2DLSTMCell(input_shape=[4, 2], output_channels=3, kernel_shape=[1, 1]),
+            r"must have 3 and 2 sizes, got \[4, 2\] and \[1, 1\]",
+        ),
+        (
+            lambda: rnn.ConvLSTMCell(1, [4, 2], 3, [1], skip_connection=True),
+            "skip_connection must be False, got True",
+        ),
         (rnn.GRUBlockCellV2, "one of the two, got None and None"),
         (lambda: rnn.GRUBlockCellV2(2, 3), "one of the two, got 2 and 3"),
         (lambda: rnn.EmbeddingWrapper(None, 0, 3), "must be over 0, got 0 and 3"),

@@ -51,11 +51,26 @@ def embed_sequence(
             regularizer=regularizer,
             trainable=trainable,
         )
-        if not unique:
-            return tf.nn.embedding_lookup(table, ids)
+        look_up = embedding_lookup_unique if unique else tf.nn.embedding_lookup
+        return look_up(table, ids)
+
+
+def embedding_lookup_unique(params: Any, ids: Any, name: str | None = None) -> Any:
+    """`tf.nn.embedding_lookup` that looks up once a token that comes several times.
+
+    Args:
+      params: the table, float [tokens, ...], or a list of its parts.
+      ids: integers, of any shape.
+      name: of the ops.
+
+    Returns:
+      Float, of the shape of the tokens and that of an embedding behind it.
+    """
+    with tf.name_scope(name, "EmbeddingLookupUnique", [ids]):
         ids = tf.convert_to_tensor(ids)
         different, places = tf.unique(tf.reshape(ids, [-1]))
-        found = tf.gather(tf.nn.embedding_lookup(table, different), places)
-        found = tf.reshape(found, tf.concat([tf.shape(ids), tf.shape(table)[1:]], 0))
-        found.set_shape(ids.shape.concatenate(table.shape[1:]))
+        rows = tf.nn.embedding_lookup(params, different)
+        found = tf.gather(rows, places)
+        found = tf.reshape(found, tf.concat([tf.shape(ids), tf.shape(rows)[1:]], 0))
+        found.set_shape(ids.shape.concatenate(rows.shape[1:]))
         return found

@@ -7,6 +7,12 @@ from model_deploy.tf1.contrib.written.rnn.cells import (
     LSTMBlockCell,
     UGRNNCell,
 )
+from model_deploy.tf1.contrib.written.rnn.convolutions import (
+    Conv1DLSTMCell,
+    Conv2DLSTMCell,
+    Conv3DLSTMCell,
+    ConvLSTMCell,
+)
 from model_deploy.tf1.contrib.written.rnn.fused import (
     FusedRNNCell,
     FusedRNNCellAdaptor,
@@ -28,6 +34,10 @@ from model_deploy.tf1.contrib.written.rnn.wrappers import (
 )
 
 __all__ = [
+    "Conv1DLSTMCell",
+    "Conv2DLSTMCell",
+    "Conv3DLSTMCell",
+    "ConvLSTMCell",
     "EmbeddingWrapper",
     "FusedRNNCell",
     "FusedRNNCellAdaptor",
