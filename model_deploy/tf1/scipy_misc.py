@@ -10,6 +10,16 @@ import numpy as np
 _FILTERS = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "cubic": 3}
 
 
+_SPECIAL = ("comb", "factorial", "factorial2", "factorialk", "logsumexp")
+
+
+def __getattr__(name: str) -> Any:
+    """Functions that `scipy.special` has today."""
+    if name in _SPECIAL:
+        return getattr(importlib.import_module("scipy.special"), name)
+    raise AttributeError(f"module 'scipy.misc' has no attribute {name!r}")
+
+
 @functools.cache
 def _pillow() -> Any:
     try:
