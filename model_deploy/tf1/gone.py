@@ -84,14 +84,6 @@ _GONE: dict[str, tuple[str, str]] = {
     ),
     "tensorflow.contrib.layers": ("2.0", "use tf.feature_column for columns, slim for layers"),
     "tensorflow.contrib.training": ("2.0", _TF_DATA),
-    **dict.fromkeys(
-        (
-            "tensorflow.contrib.training.NextQueuedSequenceBatch",
-            "tensorflow.contrib.training.SequenceQueueingStateSaver",
-            "tensorflow.contrib.training.batch_sequences_with_states",
-        ),
-        ("2.0", "use tf.data windows of the sequences, and a variable for the state of the cell"),
-    ),
     "tensorflow.contrib.metrics": ("2.0", "use tf.metrics"),
     "tensorflow.contrib.framework": ("2.0", "use tf.train or slim"),
     "tensorflow.contrib.slim": ("2.0", "use tf.nn, tf.layers or tf_slim"),

@@ -84,8 +84,9 @@ _USED = {
     "stateless": "stateless_multinomial stateless_random_normal stateless_random_uniform",
     "tfprof": "ProfileContext",
     "training": (
-        "HParams bucket bucket_by_sequence_length clip_gradient_norms create_train_op "
-        "evaluate_once evaluate_repeatedly"
+        "GreedyLoadBalancingStrategy HParams SequenceQueueingStateSaver "
+        "batch_sequences_with_states bucket bucket_by_sequence_length clip_gradient_norms "
+        "create_train_op evaluate_once evaluate_repeatedly"
     ),
     "util": "constant_value make_tensor_proto make_ndarray",
 }

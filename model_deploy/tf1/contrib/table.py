@@ -112,6 +112,7 @@ _PARTS = {
             "tf_slim.training.training",
             "tf_slim.training.evaluation",
             _own("buckets"),
+            _own("sequences"),
             _own("strategies"),
             "tensorflow.compat.v1.train",
         ),

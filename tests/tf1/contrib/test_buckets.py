@@ -6,8 +6,6 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.tf1.contrib.written import buckets
 
-pytestmark = pytest.mark.one_mode
-
 
 def _read(tensors):
     """All that queues give until they are at their end."""

@@ -8,8 +8,6 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.tf1.contrib.written import crf
 
-pytestmark = pytest.mark.one_mode
-
 _STEPS, _TAGS = 4, 3
 _LENGTHS = [4, 2, 1]
 _random = np.random.RandomState(1)

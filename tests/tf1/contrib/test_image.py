@@ -6,8 +6,6 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.tf1.contrib.written import image
 
-pytestmark = pytest.mark.one_mode
-
 _IMAGE = np.arange(25, dtype=np.float32).reshape([5, 5])
 
 

@@ -8,7 +8,6 @@ from model_deploy.tf1.contrib.legacy_keras import cells
 from model_deploy.tf1.contrib.written import rnn
 
 pytestmark = [
-    pytest.mark.one_mode,
     pytest.mark.filterwarnings(r"ignore:`tf\.nn\.rnn_cell\.\w+` is deprecated:UserWarning"),
 ]
 

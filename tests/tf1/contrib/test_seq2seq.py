@@ -10,7 +10,6 @@ from model_deploy.tf1.contrib.legacy_keras import cells, layers
 from model_deploy.tf1.contrib.written import seq2seq
 
 pytestmark = [
-    pytest.mark.one_mode,
     pytest.mark.filterwarnings(r"ignore:`tf\.nn\.rnn_cell\.\w+` is deprecated:UserWarning"),
 ]
 
