@@ -1,4 +1,4 @@
-"""`tf.contrib`: what TF-Slim, tf-slim or TensorFlow still have of it."""
+"""`tf.contrib`: where each name is found."""
 
 import functools
 import importlib
