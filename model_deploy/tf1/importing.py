@@ -94,7 +94,7 @@ class OldProgram:
         """
         top = name.partition(".")[0]
         ours = SUPPLIED[top] + name.removeprefix(top)
-        if importlib.util.find_spec(SUPPLIED[top]) and not _exists(ours):
+        if not _exists(ours):
             raise ModuleNotFoundError(
                 f"No module named {name!r}; {top!r} is the package that model_deploy supplies",
                 name=name,

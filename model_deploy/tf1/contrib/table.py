@@ -13,8 +13,6 @@ from model_deploy.tf1.contrib import legacy_keras
 from model_deploy.tf1.gone import advice
 from model_deploy.tf1.old_module import OldModule
 
-_HPARAMS = "model_deploy.tf1.contrib.hparams"
-
 
 class _Part(NamedTuple):
     """A part of `tf.contrib`.
@@ -28,14 +26,6 @@ class _Part(NamedTuple):
     providers: tuple[str, ...]
     package: str | None = None
     extras: dict[str, Callable[[], Any]] = {}  # noqa: RUF012 - a named tuple's default, not changed
-
-
-def _hparams() -> Any:
-    return importlib.import_module(_HPARAMS).HParams
-
-
-def _parse_values() -> Any:
-    return importlib.import_module(_HPARAMS).parse_values
 
 
 def _input_data() -> Any:
@@ -112,12 +102,13 @@ _PARTS = {
             "tf_slim.training.training",
             "tf_slim.training.evaluation",
             _own("buckets"),
+            _own("hparams"),
             _own("sequences"),
             _own("strategies"),
             "tensorflow.compat.v1.train",
         ),
         "tf_slim.training",
-        {"HParams": _hparams, "hparam": _module(_HPARAMS), "parse_values": _parse_values},
+        {"hparam": _module(_own("hparams"))},
     ),
     "rnn": _Part(
         (
