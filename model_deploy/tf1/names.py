@@ -104,7 +104,8 @@ def find(name: str) -> Any:
     if name in _SPECIAL:
         return _SPECIAL[name]()
     if name in _MOVED:
-        return OldModule(name, _MOVED[name])
+        convolutions = _convolutions(LAYERS) if _MOVED[name] == (LAYERS,) else None
+        return OldModule(name, _MOVED[name], convolutions)
     if name.split(".")[:2] == ["tensorflow", "python"]:
         return _python_module(name)
     if name.startswith("tensorflow.keras."):

@@ -162,8 +162,12 @@ def test_averages_of_losses_of_regularizers():
 
 @pytest.mark.parametrize(
     "base",
-    [lambda: old.keras.layers.Conv2D, lambda: old.layers.Conv2D],
-    ids=["keras", "layers"],
+    [
+        lambda: old.keras.layers.Conv2D,
+        lambda: old.layers.Conv2D,
+        lambda: names.find("tensorflow.python.layers.convolutional").Conv2D,
+    ],
+    ids=["keras", "layers", "file"],
 )
 def test_layers_that_convolve_by_their_own_weights(base):
     """`_convolution_op` convolves inputs by the weights that a layer gives it."""
