@@ -4,8 +4,9 @@
     python -m model_deploy.tf1 --path=slim -m package.module --its_flags
 
 For the modules of the program's folder, and of those that `--path` adds, `import tensorflow` gives
-TensorFlow 1's names, `tf.contrib` included as far as it still exists; `deployment`, `datasets`,
-`preprocessing` and `nets` of TF-Slim are there where the folder has none of its own.
+TensorFlow 1's names, `tf.contrib` included as far as it exists; Python, NumPy and SciPy have what
+they have dropped since; `deployment`, `datasets`, `preprocessing` and `nets` of TF-Slim are there
+where the folder has none of its own.
 """
 
 import argparse

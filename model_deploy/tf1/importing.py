@@ -11,10 +11,9 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from model_deploy.tf1 import names
-from model_deploy.tf1.numpy_names import old_numpy
+from model_deploy.tf1 import dropped, names
 from model_deploy.tf1.old_module import GoneError
-from model_deploy.tf1.old_source import CONVERTED, compiled, converted
+from model_deploy.tf1.old_source import BUILTINS, compiled
 
 # Packages that lay beside the programs of TF-Slim -> ours, for programs without their own.
 SUPPLIED = {
@@ -43,11 +42,7 @@ class OldProgram:
         self.folders = [os.path.realpath(folder) for folder in folders]
         self.supplied: list[str] = []
         self._finder = _Finder(self)
-        self._builtins = {
-            **vars(builtins),
-            "__import__": self._import,
-            CONVERTED: converted,
-        }
+        self._builtins = {**vars(builtins), **BUILTINS, "__import__": self._import}
 
     def __enter__(self) -> "OldProgram":
         sys.meta_path.insert(0, self._finder)
@@ -84,16 +79,31 @@ class OldProgram:
                 module = names.find(name)
                 names.link(name)
                 return self._given(name, module, names.root(), fromlist or ())
-            if top == "numpy" and name == top:
-                return old_numpy(builtins.__import__(name, globals, locals, fromlist, level))
+            if top in dropped.MODULES and not self._has(top):
+                module = dropped.old_module(name)
+                return module if fromlist else dropped.old_module(top)
             if top in SUPPLIED and not self._has(top):
-                ours = SUPPLIED[top] + name.removeprefix(top)
-                module = importlib.import_module(ours)
-                for each in fromlist or ():
-                    if not hasattr(module, each) and importlib.util.find_spec(f"{ours}.{each}"):
-                        importlib.import_module(f"{ours}.{each}")
-                return self._given(name, module, sys.modules[SUPPLIED[top]], fromlist or ())
+                return self._supply(name, fromlist or ())
         return builtins.__import__(name, globals, locals, fromlist, level)
+
+    def _supply(self, name: str, fromlist: Sequence[str]) -> Any:
+        """What `import` returns of a package that lay beside the programs of TF-Slim, or below it.
+
+        Raises:
+          ImportError: if the package has no such module.
+        """
+        top = name.partition(".")[0]
+        ours = SUPPLIED[top] + name.removeprefix(top)
+        if not _exists(ours):
+            raise ModuleNotFoundError(
+                f"No module named {name!r}; {top!r} is the package that model_deploy supplies",
+                name=name,
+            )
+        module = importlib.import_module(ours)
+        for each in fromlist:
+            if not hasattr(module, each) and _exists(f"{ours}.{each}"):
+                importlib.import_module(f"{ours}.{each}")
+        return self._given(name, module, sys.modules[SUPPLIED[top]], fromlist)
 
     def _given(self, name: str, module: Any, top: Any, fromlist: Sequence[str]) -> Any:
         """What `import` returns of a module of ours, as `__import__` does."""
@@ -103,6 +113,11 @@ class OldProgram:
                     getattr(module, each)
                 except GoneError as error:  # else Python would only say that it cannot import it
                     raise ImportError(str(error)) from None
+                except AttributeError:
+                    raise ImportError(
+                        f"cannot import name {each!r} from {name!r}, which model_deploy supplies",
+                        name=name,
+                    ) from None
         for full in [f"{name}.{each}" for each in fromlist] or [name]:
             if full != "tensorflow" and full not in self.supplied:
                 self.supplied.append(full)
@@ -111,8 +126,12 @@ class OldProgram:
     def _has(self, package: str) -> bool:
         """Whether one of the program's folders has a package or module of this name."""
         found = importlib.machinery.PathFinder.find_spec(package, self.folders)
+        if found is None:
+            return False
+        if found.origin is None:  # a folder without `__init__.py`: of modules, or of data
+            return any(_has_modules(folder) for folder in found.submodule_search_locations or ())
         # In a working copy of this project a program may lie beside our packages.
-        return found is not None and not (found.origin and _is_below(found.origin, _OURS))
+        return not _is_below(found.origin, _OURS)
 
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
@@ -121,6 +140,18 @@ _OURS = [os.path.join(_ROOT, package) for package in ("model_deploy", "nets")]
 
 def _is_below(path: str, folders: Sequence[str]) -> bool:
     return any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)
+
+
+def _exists(module: str) -> bool:
+    """Whether there is a module of this name, and of those above it."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the parent is no package
+        return False
+
+
+def _has_modules(folder: str) -> bool:
+    return any(name.endswith(".py") for _, _, files in os.walk(folder) for name in files)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy.inputs import download_dataset, read_idx
 
 _NUM_CLASSES = 10
-_PREFIXES = ("train", "t10k")
+PREFIXES = ("train", "t10k")
 
 
 class DataSet:
@@ -153,11 +153,11 @@ def read_data_sets(  # noqa: PLR0917 - as above
         fake = [DataSet(*none, fake_data=True, one_hot=one_hot, **settings) for _ in range(3)]
         return Datasets(*fake)
     images, labels = {}, {}
-    for prefix in _PREFIXES:
-        paths = _paths(train_dir, prefix)
+    for prefix in PREFIXES:
+        paths = paths_of(train_dir, prefix)
         if paths is None:
             download_dataset("mnist", train_dir, base_url=source_url)
-            paths = _paths(train_dir, prefix)
+            paths = paths_of(train_dir, prefix)
         assert paths is not None
         images[prefix] = read_idx(paths[0], (28, 28))[..., np.newaxis]
         labels[prefix] = read_idx(paths[1], ())
@@ -174,8 +174,13 @@ def read_data_sets(  # noqa: PLR0917 - as above
     return Datasets(*(DataSet(*part, **settings) for part in parts))
 
 
-def _paths(folder: str, prefix: str) -> tuple[str, str] | None:
-    """The files of a split, compressed or not."""
+def paths_of(folder: str, prefix: str) -> tuple[str, str] | None:
+    """The files of images and labels of a split, compressed or not; None unless both are there.
+
+    Args:
+      folder: where they are.
+      prefix: one of `PREFIXES`.
+    """
     found = []
     for kind in ("images-idx3", "labels-idx1"):
         path = os.path.join(folder, f"{prefix}-{kind}-ubyte")

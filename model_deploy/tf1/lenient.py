@@ -34,6 +34,45 @@ def get_variable(name: str, shape: Any = None, *args: Any, **kwargs: Any) -> Any
     return tf.get_variable(name, _whole(shape), *args, **kwargs)
 
 
+class ExponentialMovingAverage(tf.train.ExponentialMovingAverage):
+    """`tf.train.ExponentialMovingAverage`, which also takes the losses of regularizers.
+
+    These are in `REGULARIZATION_LOSSES` as objects that stand for a tensor and are none.
+    """
+
+    def apply(self, var_list: Any = None) -> Any:
+        """An op that updates the averages of variables and losses."""
+        return super().apply(None if var_list is None else [_tensor_of(each) for each in var_list])
+
+    def average(self, var: Any) -> Any:
+        """The variable that has the average."""
+        return super().average(_tensor_of(var))
+
+    def average_name(self, var: Any) -> Any:
+        """The name of the variable that has the average."""
+        return super().average_name(_tensor_of(var))
+
+
+def _tensor_of(value: Any) -> Any:
+    """The tensor that a value stands for, where it cannot be told from others by itself."""
+    return value if hasattr(value, "ref") else value.op.outputs[value.value_index]
+
+
+def flush() -> None:
+    """`tf.logging.flush`: what was logged is written."""
+    for handler in tf.get_logger().handlers:
+        handler.flush()
+
+
+def with_convolution_op(layer: type) -> type:
+    """A layer of Keras with the method by which classes of TensorFlow 1 convolve."""
+
+    def _convolution_op(self: Any, inputs: Any, kernel: Any) -> Any:
+        return self.convolution_op(inputs, kernel)
+
+    return type(layer.__name__, (layer,), {"_convolution_op": _convolution_op})
+
+
 class WithIntegers(OldModule):
     """A module whose functions get Python's integers for NumPy's, which were `int`s in Python 2."""
 

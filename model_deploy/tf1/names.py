@@ -13,27 +13,22 @@ import tensorflow.compat.v1 as tf
 from model_deploy.importing import with_moved_names
 from model_deploy.tf1 import lenient
 from model_deploy.tf1.contrib import contrib_module
+from model_deploy.tf1.contrib.legacy_keras import CELLS, KERAS, LAYERS
 from model_deploy.tf1.gone import advice
 from model_deploy.tf1.old_module import OldModule
 
-# tf-keras: Keras 3 has neither graph mode nor TensorFlow 1's layers and cells.
-_KERAS = "tf_keras.api._v1.keras"
-_LAYERS = f"{_KERAS}.__internal__.legacy.layers"
-_CELLS = f"{_KERAS}.__internal__.legacy.rnn_cell"
-
 # Modules of TensorFlow 1 -> the modules of today that have what was in them.
 _MOVED: dict[str, tuple[str, ...]] = {
-    "tensorflow.keras": (_KERAS,),
-    "tensorflow.python.keras": (_KERAS,),
-    "tensorflow.nn.rnn_cell": (_CELLS,),
-    "tensorflow.python.ops.rnn_cell": (_CELLS, "tensorflow.python.ops.rnn_cell"),
-    "tensorflow.python.ops.rnn_cell_impl": (_CELLS, "tensorflow.python.ops.rnn_cell_impl"),
-    "tensorflow.python.layers.core": (_LAYERS,),
-    "tensorflow.python.layers.convolutional": (_LAYERS,),
-    "tensorflow.python.layers.pooling": (_LAYERS,),
-    "tensorflow.python.layers.normalization": (_LAYERS,),
-    "tensorflow.python.layers.layers": (_LAYERS,),
-    "tensorflow.python.layers.base": (_LAYERS, "tensorflow.python.layers.base"),
+    "tensorflow.python.keras": (KERAS,),
+    "tensorflow.nn.rnn_cell": (CELLS,),
+    "tensorflow.python.ops.rnn_cell": (CELLS, "tensorflow.python.ops.rnn_cell"),
+    "tensorflow.python.ops.rnn_cell_impl": (CELLS, "tensorflow.python.ops.rnn_cell_impl"),
+    "tensorflow.python.layers.core": (LAYERS,),
+    "tensorflow.python.layers.convolutional": (LAYERS,),
+    "tensorflow.python.layers.pooling": (LAYERS,),
+    "tensorflow.python.layers.normalization": (LAYERS,),
+    "tensorflow.python.layers.layers": (LAYERS,),
+    "tensorflow.python.layers.base": (LAYERS, "tensorflow.python.layers.base"),
     "tensorflow.python.pywrap_tensorflow": (
         "tensorflow.python.pywrap_tensorflow",
         "tensorflow.compat.v1.train",  # NewCheckpointReader
@@ -46,14 +41,36 @@ _MOVED: dict[str, tuple[str, ...]] = {
 }
 
 
+_CONVOLUTIONS = ("Conv1D", "Conv2D", "Conv3D")
+# Public module -> names that TensorFlow has with another meaning, or no longer.
+_OTHERS: dict[str, dict[str, Any]] = {
+    "tensorflow.logging": {"flush": lenient.flush},
+    "tensorflow.train": {"ExponentialMovingAverage": lenient.ExponentialMovingAverage},
+}
+
+
+@functools.cache
+def _convolutions(module: str) -> dict[str, Callable[[], Any]]:
+    """The layers of a module of tf-keras that programs derive theirs from."""
+
+    def make(name: str) -> Callable[[], Any]:
+        return functools.cache(
+            lambda: lenient.with_convolution_op(getattr(importlib.import_module(module), name))
+        )
+
+    return {name: make(name) for name in _CONVOLUTIONS}
+
+
 @functools.cache
 def root() -> OldModule:
     """`tensorflow` itself."""
     below = ("compat", "contrib", "keras", "layers", "nn", "test", "python", "pywrap_tensorflow")
-    extras = {name: functools.partial(find, f"tensorflow.{name}") for name in below}
+    extras: dict[str, Callable[[], Any]] = {
+        name: functools.partial(find, f"tensorflow.{name}") for name in below
+    }
     extras["pywrap_tensorflow"] = functools.partial(find, "tensorflow.python.pywrap_tensorflow")
     for function in (lenient.get_variable, lenient.name_scope, lenient.placeholder):
-        extras[function.__name__] = functools.partial(lambda each: each, function)
+        extras[function.__name__] = _giving(function)
     return _Public("tensorflow", [tf], extras)
 
 
@@ -63,8 +80,14 @@ class _Public(OldModule):
     def _find(self, name: str) -> Any:
         value = super()._find(name)
         if isinstance(value, types.ModuleType) and not isinstance(value, OldModule):
-            return _Public(f"{self.__name__}.{name}", [value])
+            name = f"{self.__name__}.{name}"
+            others = _OTHERS.get(name, {}).items()
+            return _Public(name, [value], {each: _giving(other) for each, other in others})
         return value
+
+
+def _giving(value: Any) -> Callable[[], Any]:
+    return lambda: value
 
 
 @functools.cache
@@ -81,11 +104,12 @@ def find(name: str) -> Any:
     if name in _SPECIAL:
         return _SPECIAL[name]()
     if name in _MOVED:
-        return OldModule(name, _MOVED[name])
+        convolutions = _convolutions(LAYERS) if _MOVED[name] == (LAYERS,) else None
+        return OldModule(name, _MOVED[name], convolutions)
     if name.split(".")[:2] == ["tensorflow", "python"]:
         return _python_module(name)
     if name.startswith("tensorflow.keras."):
-        return importlib.import_module(name.replace("tensorflow.keras", _KERAS, 1))
+        return importlib.import_module(name.replace("tensorflow.keras", KERAS, 1))
     return _public_module(name)
 
 
@@ -157,6 +181,11 @@ def _compat() -> OldModule:
     return OldModule("tensorflow.compat", [tf.compat], {"v1": root})
 
 
+def _keras() -> OldModule:
+    layers = functools.partial(find, "tensorflow.keras.layers")
+    return OldModule("tensorflow.keras", [KERAS], {"layers": layers})
+
+
 def _nn() -> OldModule:
     return OldModule("tensorflow.nn", [tf.nn], {"rnn_cell": lambda: find("tensorflow.nn.rnn_cell")})
 
@@ -185,7 +214,13 @@ def _parents_of_input_data(name: str, below: str) -> OldModule:
 _SPECIAL: dict[str, Callable[[], Any]] = {
     "tensorflow": root,
     "tensorflow.compat": _compat,
-    "tensorflow.layers": lambda: lenient.WithIntegers("tensorflow.layers", [_LAYERS]),
+    "tensorflow.keras": _keras,
+    "tensorflow.keras.layers": lambda: OldModule(
+        "tensorflow.keras.layers", [f"{KERAS}.layers"], _convolutions(f"{KERAS}.layers")
+    ),
+    "tensorflow.layers": lambda: lenient.WithIntegers(
+        "tensorflow.layers", [LAYERS], _convolutions(LAYERS)
+    ),
     "tensorflow.nn": _nn,
     "tensorflow.test": _test,
     "tensorflow.examples": lambda: _parents_of_input_data("tensorflow.examples", "tutorials"),

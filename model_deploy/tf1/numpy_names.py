@@ -1,36 +1,50 @@
-"""NumPy with the names of Python's types that it had until 1.24, and others that are gone."""
+"""The names that NumPy has dropped since 1.13, and what they were."""
 
 import functools
 import types
+from collections.abc import Callable
 from typing import Any
 
-from model_deploy.tf1.old_module import OldModule
-
+# Gone since NumPy 1.24: Python's own types.
 _TYPES: dict[str, Any] = {
     "bool": bool,
     "complex": complex,
     "float": float,
     "int": int,
+    "long": int,
     "object": object,
     "str": str,
+    "unicode": str,
 }
-# Gone since NumPy 2, some later, and some that warned before -> what they were.
+# Gone since NumPy 1.18, 2 or later -> what has another name today.
 _RENAMED = {
     "Inf": "inf",
+    "Infinity": "inf",
     "NaN": "nan",
+    "PINF": "inf",
     "alltrue": "all",
+    "bool8": "bool_",
+    "cfloat": "complex128",
+    "complex_": "complex128",
     "cumproduct": "cumprod",
     "float_": "float64",
+    "infty": "inf",
+    "int0": "intp",
+    "mat": "asmatrix",
     "product": "prod",
+    "rank": "ndim",
+    "round_": "round",
+    "row_stack": "vstack",
+    "singlecomplex": "complex64",
     "sometrue": "any",
     "string_": "bytes_",
+    "uint0": "uintp",
     "unicode_": "str_",
 }
 
 
-@functools.cache
-def old_numpy(numpy: types.ModuleType) -> types.ModuleType:
-    """NumPy as programs of its time use it, with `np.float` and the like."""
+def extras(numpy: types.ModuleType) -> dict[str, Callable[[], Any]]:
+    """Name -> what makes its value, for the names that are gone."""
 
     def in1d(elements: Any, *args: Any, **kwargs: Any) -> Any:
         return numpy.isin(numpy.ravel(elements), *args, **kwargs)
@@ -38,7 +52,23 @@ def old_numpy(numpy: types.ModuleType) -> types.ModuleType:
     def asscalar(array: Any) -> Any:
         return array.item()
 
+    def asfarray(array: Any, dtype: Any = numpy.float64) -> Any:
+        return numpy.asarray(array, dtype if numpy.issubdtype(dtype, numpy.inexact) else float)
+
+    def msort(array: Any) -> Any:
+        return numpy.sort(array, axis=0)
+
+    def trapz(y: Any, *args: Any, **kwargs: Any) -> Any:
+        return (getattr(numpy, "trapezoid", None) or numpy.trapz)(y, *args, **kwargs)
+
+    def fromstring(string: Any, dtype: Any = float, count: int = -1, sep: str = "") -> Any:
+        if sep:
+            return numpy.fromstring(string, dtype, count, sep)
+        data = string.encode() if isinstance(string, str) else string
+        return numpy.frombuffer(data, dtype, count).copy()  # which may be written to, as before
+
+    functions = (asfarray, asscalar, fromstring, in1d, msort, trapz)
     values = _TYPES | {name: getattr(numpy, renamed) for name, renamed in _RENAMED.items()}
-    values |= {"asscalar": asscalar, "in1d": in1d}
-    extras = {name: functools.partial(lambda value: value, each) for name, each in values.items()}
-    return OldModule("numpy", [numpy], extras)
+    values |= {function.__name__: function for function in functions}
+    values |= {"NINF": -numpy.inf, "NZERO": -0.0, "PZERO": 0.0}
+    return {name: functools.partial(lambda value: value, each) for name, each in values.items()}

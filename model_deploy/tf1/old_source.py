@@ -5,15 +5,18 @@ import builtins
 import types
 from typing import Any
 
-# The name under which a module finds `converted`.
-CONVERTED = "__model_deploy_converted__"
+from model_deploy.tf1.dropped import METHODS, call_method
+
+_CONVERTED = "__model_deploy_converted__"
+_CALL_METHOD = "__model_deploy_call_method__"
 
 
 def compiled(source: str, path: str) -> types.CodeType:
-    """Code of a module in which `int(x)` and `float(x)` also take arrays of one number.
+    """Code of a module that may do what Python and NumPy have dropped; lines stay what they are.
 
-    NumPy 1 converted such arrays; NumPy 2 does so for those without dimensions only.  Lines stay
-    what they are.
+    `int(x)` and `float(x)` also take arrays of one number: NumPy 1 converted such arrays, NumPy 2
+    does so for those without dimensions only.  Methods that are gone, such as `x.tostring()`, are
+    called as `dropped.call_method` does.  The code finds both functions by `BUILTINS`.
 
     Args:
       source: the text of the module.
@@ -22,7 +25,7 @@ def compiled(source: str, path: str) -> types.CodeType:
     Raises:
       SyntaxError: if it is no Python 3.
     """
-    tree = _Conversions().visit(ast.parse(source, path))
+    tree = _Calls().visit(ast.parse(source, path))
     code: types.CodeType = builtins.compile(
         ast.fix_missing_locations(tree), path, "exec", dont_inherit=True
     )
@@ -36,8 +39,12 @@ def converted(kind: Any, value: Any) -> Any:
     return kind(value)
 
 
-class _Conversions(ast.NodeTransformer):
-    """Replaces `int(x)` by `converted(int, x)`, and `float(x)` likewise."""
+# What the code of `compiled` needs in its `__builtins__`.
+BUILTINS = {_CONVERTED: converted, _CALL_METHOD: call_method}
+
+
+class _Calls(ast.NodeTransformer):
+    """Replaces `int(x)` by `converted(int, x)`, and `x.gone()` by `call_method(x, "gone")`."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -45,6 +52,15 @@ class _Conversions(ast.NodeTransformer):
             case ast.Call(ast.Name("int" | "float") as kind, [value], []) if not isinstance(
                 value, ast.Starred
             ):
-                function = ast.copy_location(ast.Name(CONVERTED, ast.Load()), node.func)
-                return ast.copy_location(ast.Call(function, [kind, value], []), node)
+                return _call(node, _CONVERTED, [kind, value])
+            case ast.Call(ast.Attribute(owner, name), arguments, _) if name in METHODS:
+                constant = ast.copy_location(ast.Constant(name), node.func)
+                return _call(node, _CALL_METHOD, [owner, constant, *arguments], node.keywords)
         return node
+
+
+def _call(
+    node: ast.Call, name: str, arguments: list[ast.expr], keywords: list[ast.keyword] | None = None
+) -> ast.Call:
+    function = ast.copy_location(ast.Name(name, ast.Load()), node.func)
+    return ast.copy_location(ast.Call(function, arguments, keywords or []), node)

@@ -1,5 +1,6 @@
-"""`tf.contrib`: what TF-Slim, tf-slim or TensorFlow still have of it."""
+"""`tf.contrib`: where each name is found."""
 
+import functools
 import importlib
 import types
 
@@ -10,13 +11,23 @@ import tensorflow.compat.v1 as tf
 from model_deploy import slim
 from model_deploy.tf1 import contrib
 from model_deploy.tf1.contrib import contrib_module, table
+from tests.tf1 import contrib_table
 
 pytestmark = pytest.mark.one_mode
 
 # Part -> names that programs used, all of them functions or classes.
 _USED = {
-    "data": "Dataset TFRecordDataset map_and_batch shuffle_and_repeat",
-    "distributions": "Normal Categorical",
+    "checkpoint": "Checkpoint CheckpointManager",
+    "compiler.jit": "experimental_jit_scope",
+    "crf": "crf_decode crf_log_likelihood crf_log_norm crf_sequence_score viterbi_decode",
+    "data": (
+        "Dataset TFRecordDataset batch_and_drop_remainder group_by_window ignore_errors "
+        "map_and_batch parallel_interleave prefetch_to_device shuffle_and_repeat unbatch"
+    ),
+    "distributions": (
+        "Bernoulli Beta Categorical Dirichlet Gamma Laplace Multinomial Normal StudentT Uniform "
+        "kl_divergence"
+    ),
     "framework": (
         "add_arg_scope add_model_variable arg_scope assign_from_checkpoint "
         "assign_from_checkpoint_fn checkpoints_iterator create_global_step filter_variables "
@@ -25,21 +36,43 @@ _USED = {
         "get_variables_to_restore has_arg_scope init_from_checkpoint is_tensor list_variables "
         "load_checkpoint load_variable local_variable model_variable variable zero_initializer"
     ),
+    "hooks": "ProfilerHook",
+    "image": "angles_to_projective_transforms rotate transform translate",
     "layers": (
-        "apply_regularization avg_pool2d batch_norm bias_add conv2d conv2d_in_plane "
+        "embed_sequence apply_regularization avg_pool2d batch_norm bias_add conv2d conv2d_in_plane "
         "conv2d_transpose convolution2d dropout elu flatten fully_connected instance_norm "
         "l1_regularizer l2_regularizer layer_norm linear max_pool2d one_hot_encoding "
         "optimize_loss relu repeat safe_embedding_lookup_sparse separable_conv2d softmax stack "
         "sum_regularizer summarize_activation unit_norm variance_scaling_initializer "
         "xavier_initializer xavier_initializer_conv2d"
     ),
-    "losses": "absolute_difference add_loss get_total_loss log_loss softmax_cross_entropy",
-    "lookup": "HashTable KeyValueTensorInitializer index_table_from_tensor MutableHashTable",
-    "metrics": "accuracy aggregate_metric_map streaming_accuracy streaming_mean_iou",
+    "legacy_seq2seq": "basic_rnn_seq2seq rnn_decoder sequence_loss sequence_loss_by_example",
+    "losses": (
+        "absolute_difference add_loss compute_weighted_loss cosine_distance get_losses "
+        "get_regularization_losses get_total_loss hinge_loss log_loss mean_pairwise_squared_error "
+        "mean_squared_error sigmoid_cross_entropy softmax_cross_entropy "
+        "sparse_softmax_cross_entropy"
+    ),
+    "lookup": (
+        "HashTable KeyValueTensorInitializer MutableHashTable TextFileInitializer "
+        "index_table_from_file index_table_from_tensor index_to_string_table_from_tensor"
+    ),
+    "metrics": (
+        "accuracy aggregate_metric_map aggregate_metrics confusion_matrix set_difference "
+        "set_intersection set_size set_union streaming_accuracy streaming_auc streaming_mean "
+        "streaming_mean_iou streaming_precision streaming_recall streaming_recall_at_k"
+    ),
+    "nn": "deprecated_flipped_softmax_cross_entropy_with_logits",
+    "opt": "LazyAdamOptimizer MovingAverageOptimizer NadamOptimizer",
+    "predictor": "from_saved_model",
+    "proto": "decode_proto encode_proto",
     "rnn": (
+        "DeviceWrapper GRUBlockCell GRUBlockCellV2 LSTMBlockCell LSTMBlockFusedCell "
+        "LayerNormBasicLSTMCell ResidualWrapper stack_bidirectional_dynamic_rnn "
         "BasicLSTMCell BasicRNNCell DropoutWrapper GRUCell LSTMCell LSTMStateTuple MultiRNNCell "
         "RNNCell static_bidirectional_rnn static_rnn"
     ),
+    "seq2seq": "BasicDecoder BeamSearchDecoder TrainingHelper dynamic_decode sequence_loss",
     "signal": "stft",
     "slim": (
         "arg_scope assign_from_checkpoint_fn batch_norm conv2d create_global_step dropout flatten "
@@ -48,7 +81,13 @@ _USED = {
         "variance_scaling_initializer xavier_initializer"
     ),
     "staging": "StagingArea",
-    "training": "HParams clip_gradient_norms create_train_op evaluate_once evaluate_repeatedly",
+    "stateless": "stateless_multinomial stateless_random_normal stateless_random_uniform",
+    "tfprof": "ProfileContext",
+    "training": (
+        "GreedyLoadBalancingStrategy HParams SequenceQueueingStateSaver "
+        "batch_sequences_with_states bucket bucket_by_sequence_length clip_gradient_norms "
+        "create_train_op evaluate_once evaluate_repeatedly"
+    ),
     "util": "constant_value make_tensor_proto make_ndarray",
 }
 _MODULES = {
@@ -62,7 +101,7 @@ _MODULES = {
 @pytest.mark.parametrize("part", _USED)
 def test_functions_of_each_part(part):
     """What programs call is there, and no module of the same name stands in its place."""
-    module = contrib_module(f"tensorflow.contrib.{part}")
+    module = functools.reduce(getattr, part.split("."), contrib)
     found = {name: getattr(module, name, None) for name in _USED[part].split()}
     wrong = (types.ModuleType, type(None))
     assert [name for name, value in found.items() if isinstance(value, wrong)] == []
@@ -118,6 +157,15 @@ def test_paths_of_files(name, wanted):
     assert [each for each in wanted.split() if not hasattr(module, each)] == []
 
 
+def test_page_has_the_table():
+    """docs/from_tf_slim.md says where each part is now: `python -m tests.tf1.contrib_table --write`
+    writes this table.
+    """
+    assert contrib_table.in_page() == contrib_table.rows()
+    for part, names in _USED.items():
+        assert f"`{part.partition('.')[0]}`" in contrib_table.in_page(), names
+
+
 def test_slim_is_ours():
     """Arg scopes of one reach the layers of the other. `arg_scope` of the folder of files is the
     file, and of the part the function.
@@ -132,16 +180,15 @@ def test_slim_is_ours():
 
 
 def test_what_is_gone():
-    """Importing what is nowhere is an error that says what to use; TensorFlow has no optimizer of
-    `tf.contrib.opt`, and the error names the nearest that it has.
+    """Importing what is nowhere is an error that says what to use; of the optimizers of
+    `tf.contrib.opt` that are not written here it names the nearest that there is.
     """
     for name in ("contrib.never", "contrib.never.files"):
         with pytest.raises(ImportError, match=f"{name} is gone since .* has no contrib"):
             contrib_module(f"tensorflow.{name}")
     for name, advice in (
-        ("LazyAdamOptimizer", "use tf.train.AdamOptimizer"),
-        ("MovingAverageOptimizer", "use tf.train.ExponentialMovingAverage"),
-        ("NadamOptimizer", "use an optimizer of tf.train"),
+        ("LARSOptimizer", "use model_deploy.optimization.LARSOptimizer"),
+        ("ShampooOptimizer", "use an optimizer of tf.train"),
     ):
         with pytest.raises(AttributeError, match=f"contrib.opt.{name} is gone since .*: {advice}"):
             getattr(contrib.opt, name)

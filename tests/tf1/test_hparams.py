@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from model_deploy.tf1.contrib.hparams import HParams, parse_values
+from model_deploy.tf1.contrib.written.hparams import HParams, parse_values
 
 pytestmark = pytest.mark.one_mode
 

@@ -154,13 +154,16 @@ def test_what_was_supplied_is_noted_in_order(write):
 @pytest.mark.parametrize(
     ("statement", "use"),
     [
-        ("import tensorflow.contrib.seq2seq as part", "part.BasicDecoder"),
-        ("from tensorflow.contrib import seq2seq as part", "part.BasicDecoder"),
-        ("import tensorflow.contrib.seq2seq.python.ops as part", "part.BasicDecoder"),
-        ("from tensorflow.contrib.image.python.ops import image_ops as part", "part.rotate"),
+        ("import tensorflow.contrib.cudnn_rnn as part", "part.CudnnLSTM"),
+        ("from tensorflow.contrib import cudnn_rnn as part", "part.CudnnLSTM"),
+        ("import tensorflow.contrib.cudnn_rnn.python.ops as part", "part.CudnnLSTM"),
+        (
+            "from tensorflow.contrib.cudnn_rnn.python.ops import cudnn_rnn_ops as part",
+            "part.CudnnGRU",
+        ),
         ("from tensorflow.contrib.tpu.python.tpu import tpu_config as part", "part.TPUConfig"),
-        ("from tensorflow.contrib.seq2seq import BasicDecoder", None),
-        ("from tensorflow.contrib.seq2seq.python.ops.decoder import BasicDecoder", None),
+        ("from tensorflow.contrib.cudnn_rnn import CudnnLSTM", None),
+        ("from tensorflow.contrib.cudnn_rnn.python.layers.cudnn_rnn import CudnnLSTM", None),
     ],
 )
 def test_what_is_gone(statement, use, write):
@@ -195,3 +198,42 @@ def test_a_program_in_a_working_copy_of_this_project():
     assert not program.holds(str(root / "nets" / "lenet.py"))
     assert program.holds(str(root / "tests" / "tf1" / "programs" / "lstm_texts.py"))
     assert not program._has("nets")
+
+
+@pytest.mark.parametrize(
+    ("files", "supplied"),
+    [
+        ({"datasets/mnist/train.tfrecord": ""}, True),
+        ({"datasets/own.py": "a = 1\n"}, False),
+        ({"datasets/deep/own.py": "a = 1\n"}, False),
+    ],
+    ids=["data", "module", "module below"],
+)
+def test_folder_without_init(files, supplied, write):
+    """A folder of data beside the program hides no package; one of modules does."""
+    folder = write({**files, "old_main.py": "import datasets as found\n"})
+    with OldProgram([str(folder)]):
+        found = _import("old_main").found
+    sys.modules.pop("datasets", None)
+    assert (found.__name__ == "model_deploy.tf1.datasets") == supplied
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from datasets import never",
+        "import datasets.never",
+        "from datasets.never import name",
+        "from datasets.mnist import never",
+        "import datasets.mnist.never",
+        "from datasets.never.below import name",
+    ],
+)
+def test_what_a_supplied_package_lacks(statement, write):
+    """It is an `ImportError`, which programs catch, and speaks of the program's name for it."""
+    folder = write({"old_main.py": statement + "\n"})
+    with (
+        OldProgram([str(folder)]),
+        pytest.raises(ImportError, match=r"'(never|datasets\.\S+)'.*model_deploy supplies"),
+    ):
+        _import("old_main")

@@ -142,3 +142,51 @@ def test_arguments_under_their_old_names():
         found = session.run(results)
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-6, err_msg=name)
+
+
+def test_averages_of_losses_of_regularizers():
+    """An average starts at 0 and follows a loss that is only named in the collection."""
+    tf.get_variable(
+        "weights", [2], initializer=tf.ones_initializer(), regularizer=slim.l2_regularizer(3.0)
+    )
+    losses = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+    average = old.train.ExponentialMovingAverage(0.5)
+    update = average.apply([*losses, *tf.trainable_variables()])
+    assert average.average_name(losses[0]) == average.average(losses[0]).op.name
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(update)  # 3 * (1 + 1) / 2, half of which
+        assert session.run(average.average(losses[0])) == 1.5
+    assert isinstance(average, tf.train.ExponentialMovingAverage)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        lambda: old.keras.layers.Conv2D,
+        lambda: old.layers.Conv2D,
+        lambda: names.find("tensorflow.python.layers.convolutional").Conv2D,
+    ],
+    ids=["keras", "layers", "file"],
+)
+def test_layers_that_convolve_by_their_own_weights(base):
+    """`_convolution_op` convolves inputs by the weights that a layer gives it."""
+
+    class Doubled(base()):
+        def call(self, inputs):
+            return self._convolution_op(inputs, 2 * self.kernel)
+
+    images = tf.reshape(tf.range(9.0), [1, 3, 3, 1])
+    result = Doubled(1, 2, kernel_initializer="ones", use_bias=False)(images)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        found = session.run(result)[0, :, :, 0]
+    # Sums of squares of four, twice.
+    np.testing.assert_allclose(found, 2 * np.array([[8, 12], [20, 24]]))
+
+
+def test_flush():
+    """`tf.logging.flush` writes what was logged; other names of `tf.logging` are TensorFlow's."""
+    assert old.logging.flush() is None
+    assert names.find("tensorflow.logging").flush is old.logging.flush
+    assert old.logging.info is tf.logging.info

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.one_mode
 
 def run(source):
     """The names that a module has after it has run."""
-    names = {old_source.CONVERTED: old_source.converted, "np": np, "tf": tf}
+    names = {**old_source.BUILTINS, "np": np, "tf": tf}
     exec(old_source.compiled(source, "old.py"), names)
     return names
 

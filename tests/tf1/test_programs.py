@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -159,3 +160,67 @@ def test_slim_scripts(tmp_path):
     assert re.search(r"wrote frozen.pb with \d+ nodes, CifarNet/\w*Predictions", out)
     graph = tf.GraphDef.FromString(frozen.read_bytes())
     assert not [node for node in graph.node if "Variable" in node.op]
+
+
+@pytest.mark.parametrize("attention", ["bahdanau", "luong"])
+def test_digits_are_written_backwards(attention):
+    """An encoder, a decoder with attention and beams learn to reverse what they read."""
+    out, err = run("reverse_digits.py", f"--attention={attention}")
+    assert float(re.search(r"sequences right: ([\d.]+)", out)[1]) > 0.9
+    assert "tensorflow.contrib.seq2seq" in err.split("it gets", 1)[1]
+
+
+def test_words_are_tagged():
+    """A CRF above fused LSTMs learns names and places, from buckets of like lengths."""
+    out, _ = run("tagger.py")
+    assert float(re.search(r"accuracy ([\d.]+)", out)[1]) > 0.95
+    assert "first tags: NAME O O PLACE" in out
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+@pytest.mark.parametrize("options", [(), ("--resource_variables",)], ids=["reference", "resource"])
+def test_weights_are_standardized(options, profiled, tmp_path):
+    """A layer derived from Keras' convolves by its own weights; averages are what is saved."""
+    train_dir, profile = tmp_path / "run", tmp_path / "profile"
+    flags = [f"--train_logdir={train_dir}"] + [f"--profile_logdir={profile}"] * profiled
+    out, _ = run("weight_standardized.py", *flags, options=options)
+    assert "trained to a loss below 0.6: True" in out
+    assert profile.exists() == profiled
+    saved = checkpoint(train_dir)
+    assert saved["global_step"] == 30
+    values, averages = (
+        saved[f"standardized/kernel{end}"] for end in ("/ExponentialMovingAverage", "")
+    )
+    # Both have moved, and the average stays behind.
+    assert values.shape == averages.shape == (3, 3, 3, 8)
+    assert not np.array_equal(values, averages)
+    # The losses of the model and of its regularizer have averages.
+    assert len([name for name in saved if name.endswith("/avg")]) == 2
+
+
+def test_pictures_of_2017(tmp_path):
+    """`scipy.misc`, `np.float`, `tostring`, `time.clock` and the like do what they did."""
+    image_module = pytest.importorskip("PIL.Image")
+    for value in (100, 200):
+        pixels = np.full([8, 12, 3], value, np.uint8)
+        image_module.fromarray(pixels).save(tmp_path / f"{value}.png")
+    out, err = run("pictures_to_records.py", tmp_path)
+    assert out == "2 pictures, mean 75.0, no time lost: True\n"  # halves of 100 and 200
+    assert "nothing but tensorflow" in err
+
+
+@pytest.mark.parametrize("compress", [True, False])
+def test_files_that_are_there_are_converted(compress, tmp_path):
+    """Files of MNIST's names with other sums are used and said to be, though `datasets` beside the
+    program has data; a module that `datasets` does not have is an `ImportError`.
+    """
+    program = tmp_path / "program"
+    shutil.copytree(PROGRAMS / "convert", program)
+    (program / "datasets" / "mnist").mkdir(parents=True)
+    (program / "datasets" / "mnist" / "labels.txt").write_text("0:zero\n")
+    files.write_mnist(tmp_path / "data", count=12, compress=compress)
+    flags = "--dataset_name=mnist", f"--dataset_dir={tmp_path / 'data'}"
+    _, err = run(program / "download_and_convert_data.py", *flags)
+    assert "has files of MNIST's names, which are taken as they are" in err
+    written = str(tmp_path / "data" / "mnist_train.tfrecord")
+    assert sum(1 for _ in tf.python_io.tf_record_iterator(written)) == 12

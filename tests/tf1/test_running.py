@@ -123,14 +123,14 @@ _GONE = {
     ),
     "import": ("from tensorflow.contrib import never", 1, "tf.contrib.never is gone since"),
     "of_gone_part": (
-        "from tensorflow.contrib import seq2seq\nseq2seq.BasicDecoder",
+        "from tensorflow.contrib import cudnn_rnn\ncudnn_rnn.CudnnLSTM",
         2,
-        "tf.contrib.seq2seq.BasicDecoder is gone since TensorFlow 2.0: use tf.nn.dynamic_rnn",
+        "tf.contrib.cudnn_rnn.CudnnLSTM is gone since TensorFlow 2.0: use tf.keras.layers.LSTM",
     ),
     "of_module": (
-        "from tensorflow.contrib.layers import embed_sequence",
+        "from tensorflow.contrib.layers import bucketized_column",
         1,
-        "embed_sequence is gone since TensorFlow 2.0: use tf.nn.embedding_lookup",
+        "bucketized_column is gone since TensorFlow 2.0: use tf.feature_column",
     ),
     "unknown": ("import tensorflow.models.rnn", 1, "tf.models.rnn is in no release of TensorFlow"),
 }
@@ -172,9 +172,9 @@ def test_programs_may_catch_what_is_gone(run, write):
     """`except ImportError` and `hasattr` work as programs expect."""
     code = (
         "import tensorflow as tf\n"
-        "try:\n  from tensorflow.contrib.seq2seq import BasicDecoder\n"
-        "except ImportError:\n  BasicDecoder = None\n"
-        "print(BasicDecoder, hasattr(tf, 'mul'), tf.__version__)\n"
+        "try:\n  from tensorflow.contrib.cudnn_rnn import CudnnLSTM\n"
+        "except ImportError:\n  CudnnLSTM = None\n"
+        "print(CudnnLSTM, hasattr(tf, 'mul'), tf.__version__)\n"
     )
     folder = write({"careful.py": code})
     assert run(folder / "careful.py")[1] == f"None False {tf.__version__}\n"

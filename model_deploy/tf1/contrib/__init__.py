@@ -1,4 +1,4 @@
-"""`tf.contrib` as far as TF-Slim, tf-slim or TensorFlow still have what was there.
+"""`tf.contrib`: from the packages that still have what was there, or written anew.
 
 >>> from model_deploy.tf1 import contrib
 >>> contrib.layers.l2_regularizer(0.1).__name__

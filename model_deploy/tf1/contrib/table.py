@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.tf1.contrib import legacy_keras
 from model_deploy.tf1.gone import advice
 from model_deploy.tf1.old_module import OldModule
-
-_CELLS = "tf_keras.api._v1.keras.__internal__.legacy.rnn_cell"
 
 
 class _Part(NamedTuple):
@@ -29,16 +28,34 @@ class _Part(NamedTuple):
     extras: dict[str, Callable[[], Any]] = {}  # noqa: RUF012 - a named tuple's default, not changed
 
 
-def _hparams() -> Any:
-    return importlib.import_module("model_deploy.tf1.contrib.hparams").HParams
-
-
 def _input_data() -> Any:
     return importlib.import_module("model_deploy.tf1.input_data")
 
 
 def _learn_datasets() -> Any:
     return OldModule("tensorflow.contrib.learn.datasets", extras={"mnist": _input_data})
+
+
+def _jit() -> Any:
+    scope = tf.xla.experimental.jit_scope
+    return OldModule(
+        "tensorflow.contrib.compiler.jit", extras={"experimental_jit_scope": lambda: scope}
+    )
+
+
+def _stateless() -> dict[str, Callable[[], Any]]:
+    today = {
+        "stateless_multinomial": "stateless_multinomial",
+        "stateless_random_normal": "stateless_normal",
+        "stateless_random_uniform": "stateless_uniform",
+        "stateless_truncated_normal": "stateless_truncated_normal",
+    }
+    return {old: functools.partial(getattr, tf.random, new) for old, new in today.items()}
+
+
+def _own(name: str) -> str:
+    """The file, or folder, that has what a part of `tf.contrib` had, written anew."""
+    return f"model_deploy.tf1.contrib.written.{name}"
 
 
 def _module(name: str) -> Callable[[], Any]:
@@ -57,6 +74,7 @@ _PARTS = {
             "tf_slim.layers.rev_block_lib",
             "tf_slim.layers.sparse_ops",
             "tf_slim.layers.summaries",
+            _own("embeddings"),
         ),
         "tf_slim.layers",
         {"safe_embedding_lookup_sparse": lambda: tf.nn.safe_embedding_lookup_sparse},
@@ -69,6 +87,11 @@ _PARTS = {
             "tf_slim.training.evaluation",  # checkpoints_iterator
             "tensorflow.compat.v1.train",
             "tensorflow.compat.v1",
+            "tensorflow.python.framework.smart_cond",
+            "tensorflow.python.framework.ops",  # prepend_name_scope, strip_name_scope
+            "tensorflow.python.ops.confusion_matrix",  # remove_squeezable_dimensions
+            "tensorflow.python.ops.data_flow_ops",  # RecordInput
+            "tensorflow.python.util.deprecation",
         ),
         "tf_slim.ops",
         {"zero_initializer": lambda: tf.zeros_initializer},
@@ -78,28 +101,63 @@ _PARTS = {
             "tf_slim.training",
             "tf_slim.training.training",
             "tf_slim.training.evaluation",
+            _own("buckets"),
+            _own("hparams"),
+            _own("sequences"),
+            _own("strategies"),
             "tensorflow.compat.v1.train",
         ),
         "tf_slim.training",
-        {"HParams": _hparams, "hparam": _module("model_deploy.tf1.contrib.hparams")},
+        {"hparam": _module(_own("hparams"))},
     ),
-    "rnn": _Part((_CELLS, "tensorflow.compat.v1.nn")),
+    "rnn": _Part(
+        (
+            legacy_keras.CELLS,
+            _own("rnn"),
+            "tf_keras.src.layers.rnn.legacy_cells",  # LayerRNNCell
+            "tensorflow.compat.v1.nn",
+        )
+    ),
+    "seq2seq": _Part((_own("seq2seq"),)),
+    "legacy_seq2seq": _Part((_own("legacy_seq2seq"),)),
     "metrics": _Part(
-        ("tf_slim.metrics", "tf_slim.metrics.metric_ops", "tf_slim.metrics.classification"),
+        (
+            "tf_slim.metrics",
+            "tf_slim.metrics.metric_ops",
+            "tf_slim.metrics.classification",
+        ),
         "tf_slim.metrics",
+        {
+            "confusion_matrix": lambda: tf.math.confusion_matrix,
+            "set_difference": lambda: tf.sets.difference,
+            "set_intersection": lambda: tf.sets.intersection,
+            "set_size": lambda: tf.sets.size,
+            "set_union": lambda: tf.sets.union,
+        },
     ),
     "losses": _Part(("tf_slim.losses", "tf_slim.losses.loss_ops"), "tf_slim.losses"),
-    "opt": _Part(()),
-    "data": _Part(("tensorflow.compat.v1.data.experimental", "tensorflow.compat.v1.data")),
+    "opt": _Part((_own("opt"),)),
+    "crf": _Part((_own("crf"),)),
+    "image": _Part((_own("image"),)),
+    "nn": _Part((_own("nn"),)),
+    "tfprof": _Part((_own("tfprof"),), extras={"model_analyzer": lambda: tf.profiler}),
+    "data": _Part(
+        ("tensorflow.compat.v1.data.experimental", _own("data"), "tensorflow.compat.v1.data")
+    ),
     "distributions": _Part(("tensorflow.compat.v1.distributions",)),
     "learn": _Part((), extras={"datasets": _learn_datasets, "datasets.mnist": _input_data}),
     "lookup": _Part(
-        ("tensorflow.compat.v1.lookup", "tensorflow.python.ops.lookup_ops"),
-        extras={"HashTable": lambda: tf.lookup.StaticHashTable},
+        (_own("lookup"), "tensorflow.python.ops.lookup_ops", "tensorflow.compat.v1.lookup")
     ),
+    "checkpoint": _Part(("tensorflow.compat.v1.train",)),
+    "compiler": _Part((), extras={"jit": _jit, "xla": lambda: tf.xla.experimental}),
+    "hooks": _Part(("tensorflow.compat.v1.train",)),  # ProfilerHook
+    "predictor": _Part((_own("predictor"),)),
+    "proto": _Part(("tensorflow.compat.v1.io",)),
     "saved_model": _Part(("tensorflow.compat.v1.saved_model",)),
     "signal": _Part(("tensorflow.compat.v1.signal",)),
     "staging": _Part(("tensorflow.python.ops.data_flow_ops",)),  # StagingArea
+    "stateless": _Part((), extras=_stateless()),
     "util": _Part(
         ("tensorflow.compat.v1",), extras={"constant_value": lambda: tf.get_static_value}
     ),

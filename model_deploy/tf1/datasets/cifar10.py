@@ -1,43 +1,22 @@
 """`cifar10`: 60,000 images of 32 x 32 in 10 classes, in TFRecords."""
 
-from typing import Any
-
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from model_deploy.tf1.datasets import records
 
 SPLITS_TO_SIZES = {"train": 50_000, "test": 10_000}
-
-
-def get_split(
-    split_name: str, dataset_dir: str, file_pattern: str | None = None, reader: Any = None
-) -> Any:
-    """One split, see `dataset_factory.get_dataset`.
-
-    Args:
-      split_name: "train" or "test".
-      dataset_dir: the folder of the files.
-      file_pattern: their names, with `%s` for the split; by default those of TF-Slim.
-      reader: class of the reader; `tf.TFRecordReader` by default.
-
-    Returns:
-      A `slim.dataset.Dataset`.
-
-    Raises:
-      ValueError: for an unknown split.
-    """
-    label = tf.FixedLenFeature([], tf.int64, default_value=0)
-    facts = records.Facts(
-        name="cifar10",
-        file_pattern="cifar10_%s.tfrecord",
-        splits_to_sizes=SPLITS_TO_SIZES,
-        num_classes=10,
-        features=records.image_features("png", label),
-        handlers={
-            "image": slim.tfexample_decoder.Image(shape=[32, 32, 3]),
-            "label": slim.tfexample_decoder.Tensor("image/class/label"),
-        },
-        descriptions={"image": "RGB, [32, 32, 3].", "label": "An integer from 0 to 9."},
-    )
-    return records.split_of(facts, split_name, dataset_dir, file_pattern, reader)
+_LABEL = tf.FixedLenFeature([], tf.int64, default_value=0)
+_FACTS = records.Facts(
+    name="cifar10",
+    file_pattern="cifar10_%s.tfrecord",
+    splits_to_sizes=SPLITS_TO_SIZES,
+    num_classes=10,
+    features=records.image_features("png", _LABEL),
+    handlers={
+        "image": slim.tfexample_decoder.Image(shape=[32, 32, 3]),
+        "label": slim.tfexample_decoder.Tensor("image/class/label"),
+    },
+    descriptions={"image": "RGB, [32, 32, 3].", "label": "An integer from 0 to 9."},
+)
+get_split = records.split_getter(_FACTS)

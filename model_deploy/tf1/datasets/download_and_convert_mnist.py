@@ -2,7 +2,10 @@
 
 import dataclasses
 
+from absl import logging
+
 from model_deploy import inputs
+from model_deploy.tf1 import input_data
 from model_deploy.tf1.datasets.converting import convert_splits
 
 _SPLITS = ("train", "test")
@@ -15,7 +18,9 @@ _CLASS_NAMES = (
 def run(dataset_dir: str) -> None:
     """Writes `mnist_train.tfrecord`, `mnist_test.tfrecord` and `labels.txt`.
 
-    Does nothing if all files are there.
+    Does nothing if all files are there.  Where the folder has the four files that MNIST is made of,
+    compressed or not, they are taken as they are: those of Fashion-MNIST and the like have the same
+    names, and other sums.
 
     Args:
       dataset_dir: the folder.
@@ -26,7 +31,11 @@ def run(dataset_dir: str) -> None:
     """
 
     def read(folder: str) -> list[inputs.Dataset]:
-        inputs.download_dataset("mnist", folder)
+        if all(input_data.paths_of(dataset_dir, prefix) for prefix in input_data.PREFIXES):
+            logging.info("%s has files of MNIST's names, which are taken as they are", dataset_dir)
+            folder = dataset_dir
+        else:
+            inputs.download_dataset("mnist", folder)
         found = [inputs.get_dataset("mnist", split, folder) for split in _SPLITS]
         return [dataclasses.replace(dataset, class_names=_CLASS_NAMES) for dataset in found]
 

@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-from typing import Any
 
 import tensorflow.compat.v1 as tf
 from absl import logging
@@ -75,44 +74,27 @@ def _names(folder: str) -> dict[int, str] | None:
     return names
 
 
-def get_split(
-    split_name: str, dataset_dir: str, file_pattern: str | None = None, reader: Any = None
-) -> Any:
-    """One split, see `dataset_factory.get_dataset`; with names for labels if they can be had.
-
-    Args:
-      split_name: "train" or "validation".
-      dataset_dir: the folder of the files.
-      file_pattern: their names, with `%s` for the split; by default those of TF-Slim.
-      reader: class of the reader; `tf.TFRecordReader` by default.
-
-    Returns:
-      A `slim.dataset.Dataset`.
-
-    Raises:
-      ValueError: for an unknown split.
-    """
-    label = tf.FixedLenFeature([], tf.int64, default_value=-1)
-    features = {
-        **records.image_features("jpeg", label),
-        "image/class/text": tf.FixedLenFeature([], tf.string, default_value=""),
-        "image/object/class/label": tf.VarLenFeature(tf.int64),
-        **{f"{_BOX}{side}": tf.VarLenFeature(tf.float32) for side in _SIDES},
-    }
-    handlers = {
-        "image": slim.tfexample_decoder.Image(),
-        "label": slim.tfexample_decoder.Tensor("image/class/label"),
-        "label_text": slim.tfexample_decoder.Tensor("image/class/text"),
-        "object/bbox": slim.tfexample_decoder.BoundingBox(list(_SIDES), _BOX),
-        "object/label": slim.tfexample_decoder.Tensor("image/object/class/label"),
-    }
-    facts = records.Facts(
-        name="imagenet",
-        file_pattern="%s-*",
-        splits_to_sizes=_SPLITS_TO_SIZES,
-        num_classes=_NUM_CLASSES,
-        features=features,
-        handlers=handlers,
-        descriptions=_DESCRIPTIONS,
-    )
-    return records.split_of(facts, split_name, dataset_dir, file_pattern, reader, read_names=_names)
+_LABEL = tf.FixedLenFeature([], tf.int64, default_value=-1)
+_FEATURES = {
+    **records.image_features("jpeg", _LABEL),
+    "image/class/text": tf.FixedLenFeature([], tf.string, default_value=""),
+    "image/object/class/label": tf.VarLenFeature(tf.int64),
+    **{f"{_BOX}{side}": tf.VarLenFeature(tf.float32) for side in _SIDES},
+}
+_HANDLERS = {
+    "image": slim.tfexample_decoder.Image(),
+    "label": slim.tfexample_decoder.Tensor("image/class/label"),
+    "label_text": slim.tfexample_decoder.Tensor("image/class/text"),
+    "object/bbox": slim.tfexample_decoder.BoundingBox(list(_SIDES), _BOX),
+    "object/label": slim.tfexample_decoder.Tensor("image/object/class/label"),
+}
+_FACTS = records.Facts(
+    name="imagenet",
+    file_pattern="%s-*",
+    splits_to_sizes=_SPLITS_TO_SIZES,
+    num_classes=_NUM_CLASSES,
+    features=_FEATURES,
+    handlers=_HANDLERS,
+    descriptions=_DESCRIPTIONS,
+)
+get_split = records.split_getter(_FACTS, read_names=_names)

@@ -46,44 +46,49 @@ def image_features(image_format: str, label: Any) -> dict[str, Any]:
     }
 
 
-def split_of(
-    facts: Facts,
-    split_name: str,
-    dataset_dir: str,
-    file_pattern: str | None,
-    reader: Any,
-    *,
-    read_names: Callable[[str], dict[int, str] | None] | None = None,
-) -> Any:
-    """One split as a `slim.dataset.Dataset`, for `slim.dataset_data_provider`.
+def split_getter(
+    facts: Facts, read_names: Callable[[str], dict[int, str] | None] | None = None
+) -> Callable[..., Any]:
+    """`get_split` of a dataset.
 
     Args:
       facts: the dataset.
-      split_name: one of its splits.
-      dataset_dir: the folder of the files.
-      file_pattern: the names of the files, with `%s` for the split where it is in them; by default
-        Slim's, or where there are no such files, those that `model_deploy.inputs.convert` writes.
-      reader: class of the reader; `tf.TFRecordReader` by default.
       read_names: gets the folder and returns the names of the labels, or None; by default from
         `labels.txt` if there is one.
-
-    Raises:
-      ValueError: for an unknown split.
     """
-    if split_name not in facts.splits_to_sizes:
-        raise ValueError(
-            f"split name of dataset {facts.name!r} must be one of "
-            f"{', '.join(facts.splits_to_sizes)}, got {split_name!r}"
+
+    def get_split(
+        split_name: str, dataset_dir: str, file_pattern: str | None = None, reader: Any = None
+    ) -> Any:
+        """One split as a `slim.dataset.Dataset`, for `slim.dataset_data_provider`.
+
+        Args:
+          split_name: one of the dataset's, such as "train".
+          dataset_dir: the folder of the files.
+          file_pattern: the names of the files, with `%s` for the split where it is in them; by
+            default Slim's, or where there are no such files, those that
+            `model_deploy.inputs.convert` writes.
+          reader: class of the reader; `tf.TFRecordReader` by default.
+
+        Raises:
+          ValueError: for an unknown split.
+        """
+        if split_name not in facts.splits_to_sizes:
+            raise ValueError(
+                f"split name of dataset {facts.name!r} must be one of "
+                f"{', '.join(facts.splits_to_sizes)}, got {split_name!r}"
+            )
+        return slim.dataset.Dataset(
+            data_sources=_sources(facts, split_name, dataset_dir, file_pattern),
+            reader=reader or tf.TFRecordReader,
+            decoder=slim.tfexample_decoder.TFExampleDecoder(facts.features, facts.handlers),
+            num_samples=facts.splits_to_sizes[split_name],
+            items_to_descriptions=dict(facts.descriptions),
+            num_classes=facts.num_classes,
+            labels_to_names=(read_names or _names_in)(dataset_dir),
         )
-    return slim.dataset.Dataset(
-        data_sources=_sources(facts, split_name, dataset_dir, file_pattern),
-        reader=reader or tf.TFRecordReader,
-        decoder=slim.tfexample_decoder.TFExampleDecoder(facts.features, facts.handlers),
-        num_samples=facts.splits_to_sizes[split_name],
-        items_to_descriptions=dict(facts.descriptions),
-        num_classes=facts.num_classes,
-        labels_to_names=(read_names or _names_in)(dataset_dir),
-    )
+
+    return get_split
 
 
 def _sources(facts: Facts, split: str, folder: str, given: str | None) -> str:

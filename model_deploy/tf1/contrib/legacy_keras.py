@@ -1,0 +1,15 @@
+"""The cells and layers of TensorFlow 1, which tf-keras has: Keras 3 has no graph mode."""
+
+import importlib
+from typing import Any
+
+KERAS = "tf_keras.api._v1.keras"
+CELLS = f"{KERAS}.__internal__.legacy.rnn_cell"
+LAYERS = f"{KERAS}.__internal__.legacy.layers"
+
+
+def __getattr__(name: str) -> Any:
+    """`cells` and `layers`: the modules; tf-keras is imported when one of them is asked for."""
+    if name in ("cells", "layers"):
+        return importlib.import_module(CELLS if name == "cells" else LAYERS)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

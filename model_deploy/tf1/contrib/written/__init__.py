@@ -1,0 +1,1 @@
+"""Parts of `tf.contrib` that no package has any more, written anew; `table.py` says which."""
