@@ -1,7 +1,5 @@
 """What of a deployed model can be fetched alone."""
 
-import dataclasses
-
 import pytest
 import tensorflow.compat.v1 as tf
 
