@@ -1,4 +1,4 @@
-"""`add_missing_members`: what is fetched alone runs collective ops on all devices of the process."""
+"""`add_missing_members`: what is fetched alone runs collective ops on all devices."""
 
 from typing import Any
 

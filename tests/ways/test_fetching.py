@@ -29,9 +29,11 @@ def test_each_fetch_returns_alone(way, accumulate_steps, sync_batch_norm, summar
     """In one process the summaries, the loss and the step return, each fetched by itself."""
     if way == "asynchronous" and sync_batch_norm:
         pytest.skip("asynchronous clones have no common batch")
-    config = LogicalDevices(num_clones=2, accumulate_steps=accumulate_steps)
-    config = dataclasses.replace(
-        config, sync_batch_norm=sync_batch_norm, **{way: True} if way else {}
+    config = LogicalDevices(
+        num_clones=2,
+        accumulate_steps=accumulate_steps,
+        sync_batch_norm=sync_batch_norm,
+        **({way: True} if way else {}),
     )
     model = deploy(
         config, _model_fn, optimizer=harness.sgd(), summarize_gradients=summarize_gradients
