@@ -103,6 +103,9 @@ MODELS = {
             "residual tf_keras before",
             "subclassed keras before",
             "subclassed tf_keras inside",
+            "autoencoder keras inside",
+            "autoencoder keras before",
+            "autoencoder tf_keras inside",
         )
     },
 }

@@ -97,14 +97,14 @@ class _LayersOfClone:
             self._is_symbolic = before
 
     def added_loss(self, layer: Any, losses: Sequence[Any]) -> None:
-        if self._depth and not self._is_symbolic:
+        if self._depth and not self._is_for_shapes():
             self._losses.add(layer, losses)
 
     def losses_of(self, layer: Any) -> list[Any] | None:
-        return None if self._is_symbolic else self._losses.of(layer)
+        return None if self._is_for_shapes() else self._losses.of(layer)
 
     def drawing(self, generator: Any, draw: Callable[[], Any]) -> Any:
-        if self._is_symbolic or internals.in_stateless_scope():
+        if self._is_for_shapes():
             return draw()
         self._watch()
         self._use([internals.tf_variable(generator.state)], generator.name)
@@ -119,6 +119,13 @@ class _LayersOfClone:
             self._assignments.add_update_ops()
             for layer in self._layers.values():
                 _apply_settings(layer)
+
+    def _is_for_shapes(self) -> bool:
+        """Whether layers are called for their shapes alone.
+
+        Keras 3 does so also within the first call of a subclassed model, to build it.
+        """
+        return self._is_symbolic or internals.in_stateless_scope()
 
     def _watch(self) -> None:
         """From the first layer on ops are looked at; without one building takes no more time."""

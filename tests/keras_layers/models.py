@@ -132,6 +132,28 @@ def recurrent(library):
     )
 
 
+def autoencoder(library):
+    """A model of one's own that adds losses itself, and that its first call builds: a VAE's kind."""
+    dense = functools.partial(library.layers.Dense, kernel_initializer=formula)
+
+    class Autoencoder(library.Model):
+        def __init__(self):
+            super().__init__()
+            self.encoder, self.decoder = dense(4), dense(6)
+            self.logits = dense(NUM_CLASSES)
+
+        def call(self, x, training=False):
+            del training
+            code = self.encoder(x)
+            spread, mean = tf.split(code, 2, axis=-1)
+            divergence = tf.square(mean) + tf.exp(spread) - spread - 1.0
+            self.add_loss(0.05 * tf.reduce_mean(divergence))
+            self.add_loss(0.1 * tf.reduce_mean(tf.square(self.decoder(code) - x)))
+            return self.logits(code)
+
+    return Autoencoder()
+
+
 _WORDS = GOLDENS["embedding"]
 _FORMS = {
     "mlp": (mlp, _MLP),
@@ -139,9 +161,10 @@ _FORMS = {
     "residual": (residual, _IMAGES),
     "subclassed": (subclassed, _MLP),
     "dropping": (dropping, _MLP),
+    "autoencoder": (autoencoder, _MLP),
 }
 # Those that give the same on parts of a batch as on the whole one.
-_BY_BATCH = ("mlp", "recurrent")
+_BY_BATCH = ("mlp", "recurrent", "autoencoder")
 GOLDENS_OF = {name: golden for name, (_, golden) in _FORMS.items()}
 
 
