@@ -96,7 +96,7 @@ def cyclegan_generator_resnet(
     upsample_fn: Callable[..., Any] = cyclegan_upsample,
     kernel_size: int | Sequence[int] = 3,
     tanh_linear_slope: float = 0.0,
-    is_training: bool = False,  # noqa: ARG001 - TF-Slim's; no layer depends on it
+    is_training: bool = False,
 ) -> tuple[Any, dict[str, Any]]:
     """Builds the generator: two layers of stride 2, residual blocks, two that double the size.
 

@@ -75,7 +75,7 @@ def pix2pix_generator(
     num_outputs: int,
     blocks: Sequence[Block] | None = None,
     upsample_method: str = "nn_upsample_conv",
-    is_training: bool = False,  # noqa: ARG001 - TF-Slim's; dropout is never turned off
+    is_training: bool = False,
 ) -> tuple[Any, dict[str, Any]]:
     """Builds the U-Net; dropout is active in training and after it: section 3.2 of the paper.
 
@@ -114,9 +114,7 @@ def _encode(net: Any, blocks: Sequence[Block], end_points: dict[str, Any]) -> li
     last = len(blocks) - 1
     with (
         tf.variable_scope("encoder"),
-        slim.arg_scope(
-            [slim.conv2d], kernel_size=[4, 4], stride=2, activation_fn=tf.nn.leaky_relu
-        ),
+        slim.arg_scope([slim.conv2d], kernel_size=[4, 4], stride=2, activation_fn=tf.nn.leaky_relu),
     ):
         for i, block in enumerate(blocks):
             keywords: dict[str, Any] = {} if 0 < i < last else {"normalizer_fn": None}
@@ -149,7 +147,7 @@ def pix2pix_discriminator(
     padding: int = 2,
     pad_mode: str = "REFLECT",
     activation_fn: Callable[..., Any] | None = tf.nn.leaky_relu,
-    is_training: bool = False,  # noqa: ARG001 - TF-Slim's; no layer depends on it
+    is_training: bool = False,
 ) -> tuple[Any, dict[str, Any]]:
     """Builds the discriminator, which judges each patch of the images.
 
@@ -163,8 +161,8 @@ def pix2pix_discriminator(
       is_training: changes nothing.
 
     Returns:
-      Logits `[batch, rows, columns, 1]`, one for each patch, and the end points `conv0`, `conv1` and
-      so on, `logits`, and `predictions`, their sigmoid.
+      Logits `[batch, rows, columns, 1]`, one for each patch, and the end points `conv0`, `conv1`
+      and so on, `logits`, and `predictions`, their sigmoid.
 
     Raises:
       ValueError: if `net` has another rank, or `num_filters` is empty.
