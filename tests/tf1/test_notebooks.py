@@ -59,7 +59,7 @@ def test_a_run_shows_a_bar(tmp_path):
         "from model_deploy.training.steps.report import StepReport\n"
         "with Progress(0, 3, 8) as progress:\n"
         "    for step in (1, 2, 3):\n"
-        "        report = StepReport(step=step, loss=0.5, learning_rate=0.1)\n"
+        "        report = StepReport(step, 0.5, 0.1, 0.0, -1, 0, ())\n"
         "        progress.add(report)\n"
         "        progress.show(report)\n",
     )
