@@ -1,4 +1,4 @@
-"""What a person sees of a run: a bar on a terminal, plain lines elsewhere."""
+"""What a person sees of a run: a bar on a terminal or in a notebook, plain lines elsewhere."""
 
 import datetime
 import math
@@ -23,7 +23,8 @@ class Progress:
       unit: what is counted in place of images.
       shares_steps: whether others update the same variables: then the steps made here and
         the staleness of the gradients are shown, too.
-      stream: where to write; a bar if it is a terminal, else one line per update.
+      stream: where to write; a bar if it is a terminal or the output of a notebook's cell, else
+        one line per update.
 
     Attributes:
       max_steps: as given.
@@ -51,7 +52,7 @@ class Progress:
         self._stale: list[int] = []
         self._local_steps = 0
         self._bar: Any = None
-        if self._stream.isatty():
+        if _redraws(self._stream):
             # Some terminals say that they are 0 wide, where tqdm would show nothing.
             width = shutil.get_terminal_size().columns
             self._bar = tqdm(
@@ -135,6 +136,12 @@ class Progress:
             "waiting": min(1.0, waited / total) if not math.isnan(waited) else math.nan,
             "secs_left": left,
         }
+
+
+def _redraws(stream: TextIO) -> bool:
+    """Whether a line can be drawn again: on a terminal, and below the cell of a notebook."""
+    kernel = sys.modules.get("ipykernel.iostream")
+    return stream.isatty() or (kernel is not None and isinstance(stream, kernel.OutStream))
 
 
 def _facts(entry: dict[str, Any], unit: str) -> list[str]:
