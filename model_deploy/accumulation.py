@@ -60,8 +60,8 @@ def accumulate(parts: Sequence[PartGradients]) -> list[GradientAndVariable]:
         ):
             done = tf.no_op(name="part_before_is_done")
         # What counts once is computed of variables alone, and needs no memory: its gradient waits.
-        counts_once = part.clone.part is None or id(part.clone) in begun
-        forward = () if counts_once else part.clone.part.ops
+        made = part.clone.part
+        forward = () if made is None or id(part.clone) in begun else made.ops
         begun.add(id(part.clone))
         _begin_after(done, part, [*forward, *part.ops], before)
         total.add(part)

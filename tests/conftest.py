@@ -46,6 +46,7 @@ def pytest_configure(config):
     """Turns TensorFlow 1's behavior on before any test is imported."""
     config.addinivalue_line("markers", "not_v1(reason): tests the new behavior itself")
     config.addinivalue_line("markers", "one_mode: what it tests is the same code with --v1")
+    config.addinivalue_line("markers", "both_modes: slow, and of any kind of variables in both")
     config.addinivalue_line("markers", "gpu: runs with --gpu too, its clones on GPUs")
     config.addinivalue_line("markers", "needs_gpu: runs with --gpu only")
     modes.set_for_programs(config.getoption("--v1"))
@@ -57,6 +58,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     """Keeps the part of the slow tests that is asked for; `--v1`: no `one_mode`, skips `not_v1`."""
     kept = [item for item in items if _is_wanted(item, *config.getoption("--slow"))]
+    kept = [item for item in kept if _is_of_mode(item, config.getoption("--v1"))]
     if config.getoption("--v1"):
         kept = [item for item in kept if not item.get_closest_marker("one_mode")]
     _choose_devices(config, kept)
@@ -95,6 +97,17 @@ def _is_wanted(item, part, parts):
         return True
     case = item.nodeid.partition("[")[2] or item.name
     return zlib.crc32(f"{item.path.name} {case}".encode()) % parts + 1 == part
+
+
+def _is_of_mode(item, is_v1):
+    """Whether a test has the variables that programs of a mode have; quick ones have both.
+
+    Programs of TensorFlow 1 have reference variables, others resource variables.
+    """
+    kind = getattr(item, "callspec", None) and item.callspec.params.get("variable_kind")
+    if kind is None or not item.get_closest_marker("slow") or item.get_closest_marker("both_modes"):
+        return True
+    return kind == ("reference" if is_v1 else "resource")
 
 
 def pytest_collection_finish():

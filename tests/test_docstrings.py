@@ -36,7 +36,8 @@ WITH_TENSORS = _table(
     inputs: ArraySource Augmentation EvalBatches Order Preprocessing RecordDataset Texts
         TrainBatches eval_batches read_idx read_texts register_preprocessing split_batch
         train_batches
-    internals: LayerWatcher NewOp add_loop_inputs add_outputs inline_callable is_reference
+    internals: LayerWatcher NewOp add_loop_inputs add_outputs inline_callable
+        is_custom_gradient_input is_reference
         partitioned_variable regularizers replace_input restored_by set_slice_of slice_of
         taking_batch_moments_by uses_weight_decay
     optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer averages_to_restore
@@ -58,7 +59,8 @@ WITH_TENSORS = _table(
 WITHOUT_TENSORS = _table(
     """
     all_reduce: add_start_hook added_by average_state session_config set_up_session uses_nccl
-    collectives: LEAST_BYTES MOST_BYTES PerClone collectives_of packing packs_of
+    collectives: LEAST_BYTES MOST_BYTES PerClone add_missing_members collectives_of packing
+        packs_of
     checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
         describe_counts excluded_names few find_checkpoint fitting_checkpoint is_checkpoint
@@ -83,7 +85,8 @@ WITHOUT_TENSORS = _table(
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
     internals: SlurmStep add_control_inputs calls_itself_stateful clear_attribute forget_slots
-        fresh_names fusing_batch_norms gpu_kernels hide_deprecations in_old_control_flow
+        fresh_names fusing_batch_norms gpu_kernels has_custom_gradient hide_deprecations
+        in_old_control_flow
         in_stateless_scope is_partitioned is_resource_variable keras_backend layer_variables
         leaving_batch_moments makes_old_control_flow
         maker_of_variable making_ops_by normalizes_examples ops_are_deterministic record_at

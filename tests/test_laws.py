@@ -28,16 +28,16 @@ def _cases(cells, is_quick):
             id="-".join(cell),
             marks=[
                 *([] if is_quick(*cell) else [pytest.mark.slow]),
-                *([pytest.mark.one_mode] if _is_for_one_mode(cell) else []),
+                *([pytest.mark.both_modes] if _has_loops_of_both(cell) else []),
             ],
         )
         for cell in cells
     ]
 
 
-def _is_for_one_mode(cell):
-    """With `--v1` it is the cells of reference variables that matter, and what has none."""
-    return cell[-1] == "resource" and not any("recurrent tf_keras" in each for each in cell)
+def _has_loops_of_both(cell):
+    """Whether a model has one kind of variables, and in each mode loops of another kind."""
+    return any("recurrent tf_keras" in each for each in cell)
 
 
 def _is_quick(way, feature, name, kind):
@@ -60,7 +60,6 @@ _PRODUCTS = laws.products(60, seed=1)
 
 
 @pytest.mark.slow
-@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("product", "variable_kind"),
     [(product, cell[-1]) for product, cell in _PRODUCTS.items()],

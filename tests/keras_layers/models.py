@@ -133,7 +133,7 @@ def recurrent(library):
 
 
 def autoencoder(library):
-    """A model of one's own that adds losses itself, and that its first call builds: a VAE's kind."""
+    """A model of one's own that adds losses in `call`, as a VAE does; its first call builds it."""
     dense = functools.partial(library.layers.Dense, kernel_initializer=formula)
 
     class Autoencoder(library.Model):
