@@ -34,6 +34,21 @@ def test_session_is_closed():
         session.run(tf.constant(1))
 
 
+def test_nobody_else_closes_a_session_without_a_server():
+    """Its end leaves no thread behind that might come back while Python ends."""
+
+    class Local(Closing):
+        sess_str = ""
+
+        def close(self):
+            self.closed.set()
+            assert threading.current_thread() is threading.main_thread()
+
+    session = Local()
+    assert close_session(session)
+    assert session.closed.is_set()
+
+
 def test_no_answer():
     """An answer that does not come is waited for in the background, beyond the patience."""
     session = Closing()
@@ -98,6 +113,8 @@ import time
 from model_deploy.cluster import close_session
 
 class Late:
+    sess_str = "grpc://a:1"
+
     def close(self):
         time.sleep(1)
         print("answered", flush=True)
@@ -124,6 +141,8 @@ import time
 from model_deploy.cluster import close_session, end_process, run_until_closed
 
 class Late:
+    sess_str = "grpc://a:1"
+
     def close(self):
         time.sleep({secs})
         print("answered", flush=True)

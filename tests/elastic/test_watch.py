@@ -18,6 +18,8 @@ SECOND = World(2, 2, {0: "127.0.0.1:3"})
 class Session:
     """Counts how often it is closed."""
 
+    sess_str = "grpc://a:1"
+
     def __init__(self):
         self.closed = 0
 

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.one_mode
 class Session:
     """Stands for a session whose step ends when it is closed."""
 
+    sess_str = "grpc://a:1"
+
     def __init__(self):
         self.closed = threading.Event()
 
