@@ -48,6 +48,7 @@ def build(
     next_images: Callable[[], Any],
     next_noise: Callable[[], Any],
     optimizers: Sequence[Any],
+    *,
     is_training: bool = True,
 ) -> tuple[DeployedModel, DeployedModel]:
     """Builds the deployments of discriminator and generator; each clone takes batches of its own.
@@ -97,7 +98,7 @@ def picture(options: GanOptions) -> Any:
     """A PNG of samples side by side, of the same noise each time: a string scalar."""
     noise = tf.random.stateless_normal([COLUMNS**2, options.noise_size], seed=[1, 2])
     with tf.variable_scope("", reuse=True):
-        samples = generate(options, noise, is_training=False)
+        samples = generate(options, noise, is_training=True)  # statistics of these
     rows = tf.reshape(samples, [COLUMNS, COLUMNS, SIDE, SIDE])
     canvas = tf.reshape(tf.transpose(rows, [0, 2, 1, 3]), [COLUMNS * SIDE, COLUMNS * SIDE, 1])
     return tf.io.encode_png(tf.saturate_cast(127.5 * (canvas + 1), tf.uint8))
