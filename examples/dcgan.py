@@ -1,6 +1,6 @@
 """DCGAN: two networks that train against each other, each on several clones.
 
-    python examples/dcgan.py --train_dir=dcgan_run --max_steps=200
+    python examples/dcgan.py --train_dir=dcgan_run --max_steps=600
 
 The generator makes digits of noise, and the discriminator tells them from real ones.  Each has a
 deployment and an optimizer of its own, in one graph: both deployments build both networks on the
@@ -35,11 +35,11 @@ class GanOptions(Options):
     train_dir: str = option("dcgan_run", "folder for checkpoints and samples.png")
     num_clones: int | None = option(None, "default: one for each GPU, or 2", minimum=1)
     batch_size: int = option(32, "images per clone and update", minimum=1)
-    max_steps: int = option(200, "number of the last step", minimum=1)
-    learning_rate: float = option(0.0005, "learning rate of both", above=0)
+    max_steps: int = option(600, "number of the last step", minimum=1)
+    learning_rate: float = option(0.001, "learning rate of both", above=0)
     depth: int = option(8, "channels at the images", minimum=1)
     noise_size: int = option(32, "numbers of which an image is made", minimum=1)
-    log_every_n_steps: int = option(20, "steps between lines", minimum=1)
+    log_every_n_steps: int = option(100, "steps between lines", minimum=1)
 
 
 def build(
