@@ -9,6 +9,7 @@ discriminator, then one of the generator.  At the end `samples.png` shows what t
 """
 
 import dataclasses
+import functools
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
@@ -82,7 +83,7 @@ def build(
                     config,
                     model_fn,
                     optimizer=optimizer,
-                    variables_to_train=lambda scope=scope: tf.trainable_variables(scope),
+                    variables_to_train=functools.partial(tf.trainable_variables, scope),
                 )
             )
     return models[0], models[1]
