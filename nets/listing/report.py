@@ -139,6 +139,17 @@ The image classifiers of `keras.applications` of the Keras that is installed, wi
 those see [keras.md](keras.md). `python -m nets --name keras/ResNet50` prints the size of one.
 
 {markdown_table(keras_table())}
+
+## Generators
+
+Networks that make images, under TF-Slim's names. They are no classifiers, so that `--model_name`
+does not take them: a program imports their modules.
+
+- `nets.dcgan`: images of noise, and its discriminator. `examples/dcgan.py` trains both, see
+  [examples.md](examples.md#two-networks-against-each-other-dcgan).
+- `nets.pix2pix`: images of images, by a network that joins layers of one size, and the
+  discriminator of pix2pix, which judges an image piece by piece.
+- `nets.cyclegan`: images of images, by the network of residual blocks of CycleGAN.
 """
 
 

@@ -22,7 +22,9 @@ _FAMILIES = {
     *_QUICK,
 }
 # Loops, random numbers, reference variables, sessions of Keras: other code with `--v1`.
-_BOTH_MODES = {"test_own_networks", "test_keras_networks", "test_mobilenet_v1_scripts"}
+_BOTH_MODES = {
+    *("test_generators", "test_keras_networks", "test_mobilenet_v1_scripts", "test_own_networks")
+}
 
 
 @pytest.fixture(autouse=True, scope="module")
