@@ -84,11 +84,11 @@ WITHOUT_TENSORS = _table(
     inputs: Corpus CorruptRecordError Dataset EncodedSource Held convert_dataset dataset_names
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
-    internals: SlurmStep add_control_inputs calls_itself_stateful clear_attribute forget_slots
-        fresh_names fusing_batch_norms gpu_kernels has_custom_gradient hide_deprecations
+    internals: SlurmStep add_control_inputs barrier_class calls_itself_stateful clear_attribute
+        forget_slots fresh_names fusing_batch_norms gpu_kernels hide_deprecations
         in_old_control_flow
         in_stateless_scope is_partitioned is_resource_variable keras_backend layer_variables
-        leaving_batch_moments makes_old_control_flow
+        leaving_batch_moments lookup_module makes_old_control_flow
         maker_of_variable making_ops_by normalizes_examples ops_are_deterministic record_at
         set_attribute set_constraint set_device set_initializer slurm_step sublayers
         tape_records tf_variable

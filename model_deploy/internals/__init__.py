@@ -5,10 +5,7 @@ from model_deploy.internals.batch_moments import (
     normalizes_examples,
     taking_batch_moments_by,
 )
-from model_deploy.internals.custom_gradients import (
-    has_custom_gradient,
-    is_custom_gradient_input,
-)
+from model_deploy.internals.custom_gradients import is_custom_gradient_input
 from model_deploy.internals.fused_norms import fusing_batch_norms
 from model_deploy.internals.keras_layers import (
     LayerWatcher,
@@ -32,9 +29,11 @@ from model_deploy.internals.ops import (
     add_control_inputs,
     add_loop_inputs,
     add_outputs,
+    barrier_class,
     clear_attribute,
     in_old_control_flow,
     is_reference,
+    lookup_module,
     makes_old_control_flow,
     replace_input,
     set_attribute,
@@ -66,13 +65,13 @@ __all__ = [
     "add_control_inputs",
     "add_loop_inputs",
     "add_outputs",
+    "barrier_class",
     "calls_itself_stateful",
     "clear_attribute",
     "forget_slots",
     "fresh_names",
     "fusing_batch_norms",
     "gpu_kernels",
-    "has_custom_gradient",
     "hide_deprecations",
     "in_old_control_flow",
     "in_stateless_scope",
@@ -84,6 +83,7 @@ __all__ = [
     "keras_backend",
     "layer_variables",
     "leaving_batch_moments",
+    "lookup_module",
     "maker_of_variable",
     "makes_old_control_flow",
     "making_ops_by",

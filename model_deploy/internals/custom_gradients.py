@@ -32,15 +32,6 @@ def is_custom_gradient_input(tensor: Any) -> bool:
     return tensor.ref() in _inputs.get()
 
 
-def has_custom_gradient(op: Any) -> bool:
-    """Whether an op stands for a function with a gradient of its own, or a gradient was set for it.
-
-    Args:
-      op: of a graph.
-    """
-    return "_gradient_op_type" in op.node_def.attr
-
-
 def replace_decorator(replace: Replace) -> None:
     """Lets calls of functions with custom gradients be noted.
 

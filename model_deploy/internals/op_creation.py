@@ -48,8 +48,7 @@ def making_ops_by(rule: Rule) -> Iterator[None]:
     Other threads go on as before.
 
     Wraps `Graph._create_op_internal`, which all of TensorFlow's functions call, in loops and
-    conditions as well; and what calls functions with custom gradients, see
-    `is_custom_gradient_input`.
+    conditions as well.  `is_custom_gradient_input` answers in the block.
 
     Args:
       rule: the function.

@@ -1,10 +1,12 @@
-"""Ops that are changed after they were made; seen in TensorFlow 2.16 to 2.21.
+"""Ops that are changed after they were made, or are in no public module; TensorFlow 2.16 to 2.21.
 
 TensorFlow's own control flow and its gradients change ops with the same methods.
 """
 
 from collections.abc import Sequence
 from typing import Any
+
+from tensorflow.python.ops import data_flow_ops, lookup_ops
 
 
 def set_device(op: Any, device: str) -> None:
@@ -81,3 +83,18 @@ def is_reference(tensor: Any) -> bool:
     Wraps `DType._is_ref_dtype`.
     """
     return bool(tensor.dtype._is_ref_dtype)
+
+
+def lookup_module() -> Any:
+    """The module of tables, with what `tf.lookup` leaves out.
+
+    Wraps `lookup_ops.index_table_from_tensor`, `lookup_ops.index_table_from_file`
+    and `lookup_ops.index_to_string_table_from_tensor`.
+    """
+    return lookup_ops
+
+
+def barrier_class() -> type:
+    """The class of queues whose elements come in parts, by key. Wraps `data_flow_ops.Barrier`."""
+    kind: type = data_flow_ops.Barrier
+    return kind

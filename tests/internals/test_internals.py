@@ -12,7 +12,15 @@ from keras.src.backend.common import global_state
 from tensorflow.python.eager import record
 from tensorflow.python.framework import config, dtypes, kernels, ops
 from tensorflow.python.lib.io import tf_record
-from tensorflow.python.ops import ref_variable, resource_variable_ops, variable_scope, variables
+from tensorflow.python.ops import (
+    custom_gradient,
+    data_flow_ops,
+    lookup_ops,
+    ref_variable,
+    resource_variable_ops,
+    variable_scope,
+    variables,
+)
 from tensorflow.python.training.saving import saveable_object
 from tensorflow.python.util import deprecation, pywrap_xla_ops
 from tf_keras.src import backend
@@ -49,6 +57,9 @@ _OWNERS = {
     "config": [config],
     "kernels": [kernels],
     "record": [record],
+    "custom_gradient": [custom_gradient],
+    "data_flow_ops": [data_flow_ops],
+    "lookup_ops": [lookup_ops],
     "tf_record": [tf_record],
     "pywrap_xla_ops": [pywrap_xla_ops],
 }

@@ -1,6 +1,6 @@
 """What clusters promise about time: who joins late, who waits for whom, and the end of a run.
 
-Bounds are twice those of the documentation or more: the machine does other things, too.
+Bounds are far above what an idle machine needs: the machine does other things, too.
 """
 
 import re
@@ -16,7 +16,8 @@ from tests.processes.harness import Processes, Tasks
 
 pytestmark = pytest.mark.one_mode
 
-JOIN_SECS = 6.0
+# TensorFlow's own wait for a session looks again after 30 s; here it takes about 2 s when idle.
+JOIN_SECS = 25.0
 CLASSIFIER = [
     *(sys.executable, "-m", "train_image_classifier", "--num_clones=1", "--batch_size=8"),
     "--log_every_n_steps=1",

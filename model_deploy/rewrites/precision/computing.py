@@ -95,7 +95,7 @@ class _Casting(Rewrite):
         return bool(computed) and all(map(self._has_16_bits, computed))
 
     def known(self, tensor: Any) -> Any:
-        source = _source(tensor, internals.has_custom_gradient)
+        source = _source(tensor, stop=_has_own_gradient)
         return source.op.inputs[0] if self._is_brought_back(source) else None
 
     def _has_16_bits(self, tensor: Any) -> bool:
@@ -107,6 +107,11 @@ class _Casting(Rewrite):
         if op.type != "Cast" or tensor.dtype != tf.float32:
             return False
         return bool(op.inputs[0].dtype == self._dtype)
+
+
+def _has_own_gradient(op: Any) -> bool:
+    """Whether a gradient was set for an op, as for one of `tf.custom_gradient`."""
+    return "_gradient_op_type" in op.node_def.attr
 
 
 def _source(tensor: Any, stop: Callable[[Any], bool] = lambda op: False) -> Any:

@@ -3,7 +3,10 @@
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.ops import lookup_ops as _ops  # it has what `tf.lookup` leaves out
+
+from model_deploy import internals
+
+_ops = internals.lookup_module()
 
 
 def index_table_from_tensor(
@@ -94,7 +97,7 @@ def index_to_string(
     return table.lookup(tf.convert_to_tensor(tensor))
 
 
-class MutableDenseHashTable(_ops.DenseHashTable):
+class MutableDenseHashTable(tf.lookup.experimental.DenseHashTable):
     """A table that changes, with room for keys side by side: two keys are never used.
 
     Args:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from tensorflow.python.ops import data_flow_ops  # `Barrier` is in no public module
+
+from model_deploy import internals
 
 # What the barrier keeps of a segment besides what the program gives.
 _NUMBERS = ("sequence", "sequence_count", "total_length")
@@ -54,12 +55,12 @@ class SequenceQueueingStateSaver:
         with tf.name_scope(name, "SequenceQueueingStateSaver") as scope:
             self.name = scope.rstrip("/")
             self.batch_size, self.num_unroll = batch_size, num_unroll
-            self._sequences = _tensors(input_sequences)
-            self._context, self._states = _tensors(input_context), _tensors(initial_states)
-            names = [*self._sequences, *self._context, *self._states]
+            self.sequences = _tensors(input_sequences)
+            self.context, self.states = _tensors(input_context), _tensors(initial_states)
+            names = [*self.sequences, *self.context, *self.states]
             if len(set(names)) != len(names):
                 raise ValueError(f"names must differ in all dicts, got {names}")
-            if not self._states:
+            if not self.states:
                 raise ValueError("initial_states must have at least one state, got none")
             self._length = tf.cast(tf.convert_to_tensor(input_length), tf.int32)
             self._key = tf.convert_to_tensor(input_key, tf.string)
@@ -72,26 +73,27 @@ class SequenceQueueingStateSaver:
     def _barrier(self) -> Any:
         pieces = {
             key: [self.num_unroll, *each.shape.as_list()[1:]]
-            for key, each in self._sequences.items()
+            for key, each in self.sequences.items()
         }
-        whole = {**self._context, **self._states}
+        whole = {**self.context, **self.states}
         shapes = {**pieces, **{key: each.shape.as_list() for key, each in whole.items()}}
         unknown = {key: shape for key, shape in shapes.items() if None in shape}
         if unknown:
             raise ValueError(f"shapes must be known but for the steps, got {unknown}")
-        types = {key: each.dtype for key, each in {**self._sequences, **whole}.items()}
-        return data_flow_ops.Barrier(
+        types = {key: each.dtype for key, each in {**self.sequences, **whole}.items()}
+        return internals.barrier_class()(
             [tf.int32] * len(_NUMBERS) + [tf.string] + [types[key] for key in shapes],
             [[]] * len(_NUMBERS) + [[]] + list(shapes.values()),
         )
 
-    def _insert(self, name: str, keys: Any, values: Any) -> tf.Operation:
+    def insert(self, name: str, keys: Any, values: Any) -> tf.Operation:
+        """Puts values, [number of keys, ...], into the part of the barrier with a name."""
         return self.barrier.insert_many(self._places.index(name), keys, values)
 
     def _prefetch(self) -> tf.Operation:
         """Puts the segments of an example into the barrier; all but the first lack a state."""
         count = -(-self._length // self.num_unroll)
-        steps = {key: tf.shape(each)[0] for key, each in self._sequences.items()}
+        steps = {key: tf.shape(each)[0] for key, each in self.sequences.items()}
         checks = [
             tf.assert_equal(size, count * self.num_unroll, message=f"steps of {key} must be padded")
             for key, size in steps.items()
@@ -108,16 +110,16 @@ class SequenceQueueingStateSaver:
             "total_length": tf.fill([count], self._length),
             "next_key": tf.concat([keys[1:], [""]], 0),
         }
-        for key, each in self._sequences.items():
+        for key, each in self.sequences.items():
             shape = tf.concat([[count, self.num_unroll], tf.shape(each)[1:]], 0)
             parts[key] = tf.reshape(each, shape)
-        for key, each in self._context.items():
+        for key, each in self.context.items():
             repeats = tf.concat([[count], tf.ones([tf.rank(each)], tf.int32)], 0)
             parts[key] = tf.tile(each[tf.newaxis], repeats)
-        inserts = [self._insert(key, keys, values) for key, values in parts.items()]
+        inserts = [self.insert(key, keys, values) for key, values in parts.items()]
         with tf.control_dependencies(inserts):  # the first segment is whole only then
             starts = [
-                self._insert(key, keys[:1], each[tf.newaxis]) for key, each in self._states.items()
+                self.insert(key, keys[:1], each[tf.newaxis]) for key, each in self.states.items()
             ]
         return tf.group(*starts, name="prefetch")
 
@@ -171,8 +173,8 @@ class NextQueuedSequenceBatch:
         self.sequence, self.sequence_count, self.total_length = (values[name] for name in _NUMBERS)
         left = self.total_length - self.sequence * saver.num_unroll
         self.length = tf.minimum(left, saver.num_unroll)
-        self.sequences = {name: values[name] for name in saver._sequences}
-        self.context = {name: values[name] for name in saver._context}
+        self.sequences = {name: values[name] for name in saver.sequences}
+        self.context = {name: values[name] for name in saver.context}
 
     @property
     def batch_size(self) -> Any:
@@ -202,12 +204,12 @@ class NextQueuedSequenceBatch:
             goes_on = tf.reshape(tf.where(tf.logical_not(self._done)), [-1])
             keys = tf.gather(self.next_key, goes_on)
             value = tf.gather(tf.convert_to_tensor(value), goes_on)
-            return self._saver._insert(self._checked(state_name), keys, value)
+            return self._saver.insert(self._checked(state_name), keys, value)
 
     def _checked(self, state_name: str) -> str:
-        if state_name not in self._saver._states:
+        if state_name not in self._saver.states:
             raise KeyError(
-                f"state_name must be one of {sorted(self._saver._states)}, got {state_name!r}"
+                f"state_name must be one of {sorted(self._saver.states)}, got {state_name!r}"
             )
         return state_name
 

@@ -75,7 +75,7 @@ class ProfileContext:
                 options: Any = None,
                 run_metadata: Any = None,
             ) -> Any:
-                return context._call(run, session, fetches, feed_dict, options, run_metadata)
+                return context.run(run, session, fetches, feed_dict, options, run_metadata)
 
             self._session.run = counted_run
         return self
@@ -85,9 +85,10 @@ class ProfileContext:
             self._session.run = self._run
             self._run = None
 
-    def _call(
+    def run(
         self, run: Any, session: Any, fetches: Any, feed_dict: Any, options: Any, metadata: Any
     ) -> Any:
+        """Makes a call of `Session.run` by the method that it had, traced if it is to be."""
         step, self._step = self._step, self._step + 1
         if step not in self._traced:
             result = run(session, fetches, feed_dict, options, metadata)
