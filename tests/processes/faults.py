@@ -21,8 +21,8 @@ STEPS, SAVE_STEPS, WORKERS = 60, 20, 2
 PROGRAM = [sys.executable, "-m", "tests.processes.training"]
 # No run with one fault may take longer, on a machine that does other things, too.
 TIME_BOUND_SECS = 120.0
-# Nobody may take longer to end after SIGTERM.
-END_SECS = 10.0
+# Nobody may take longer to end: some 3 seconds where nothing else takes the processors.
+END_SECS = 30.0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,11 +5,10 @@ import time
 
 import pytest
 
+from tests.processes.faults import END_SECS
 from tests.processes.harness import Processes
 
 TARGET = 300
-# Seconds from the last step to the end of all; half of it where nothing else takes the processors.
-END_SECS = 10
 
 
 @pytest.mark.not_v1("a count that a reference variable returns may be that of the other worker")
