@@ -134,7 +134,9 @@ class Replica:
             with tf.control_dependencies([self.model.train_op]):
                 self.after_step = tf.identity(tf.train.get_global_step().read_value())
             self.initialize = tf.global_variables_initializer()
-            self.initialize_local = tf.local_variables_initializer()
+            self.initialize_local = tf.group(
+                tf.local_variables_initializer(), tf.tables_initializer()
+            )
             self.variables = {v.op.name: v for v in tf.global_variables()}
 
     @functools.cached_property

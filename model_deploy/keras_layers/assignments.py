@@ -2,7 +2,8 @@
 
 Keras assigns at once.  In a graph nobody would run these ops, and what reads the variable later
 in the same call might see either value.  So an assignment in a layer makes a value, which later
-reads in the same clone get, and the last value of each variable is assigned by an update op.
+reads in the same clone get, and the last value of each variable is assigned by an update op.  The
+gradient of such a value is that of the variable, as it is for Keras, which reads the variable anew.
 """
 
 import contextlib
@@ -129,14 +130,9 @@ class Assignments:
 
     def _value(self, name: str) -> Any:
         change = self._changes[name]
-        combine = _COMBINED_BY[ASSIGNMENTS[change.op_type]]
-        if combine is None:
-            return change.operand
         if change.value is None:
-            dtype = change.operand.dtype
             with _of_nothing():
-                before = tf.raw_ops.ReadVariableOp(resource=change.handle, dtype=dtype)
-                change = change._replace(value=combine(before, change.operand))
+                change = change._replace(value=_value_after(change))
             self._changes[name] = change
         return change.value
 
@@ -160,10 +156,14 @@ def update_after(ops: Sequence[Any], loss: Any) -> Sequence[Any]:
     Returns:
       `ops`.
     """
-    for op in ops:
-        if isinstance(op, tf.Operation) and f"/{_SCOPE}/" in f"/{op.name}":
-            internals.add_control_inputs(op.inputs[1].op, [loss.op])
+    for op in filter(is_of_layer, ops):
+        internals.add_control_inputs(op.inputs[1].op, [loss.op])
     return ops
+
+
+def is_of_layer(op: Any) -> bool:
+    """Whether an update op is of what a layer has assigned while it was called."""
+    return isinstance(op, tf.Operation) and f"/{_SCOPE}/" in f"/{op.name}"
 
 
 @contextlib.contextmanager
@@ -172,6 +172,23 @@ def _of_nothing() -> Iterator[None]:
     graph = tf.get_default_graph()
     with tf.control_dependencies(None), graph.colocate_with(None, ignore_existing=True):
         yield
+
+
+def _value_after(change: _Assigned) -> Any:
+    """The value of a variable after an assignment, with the gradient of the variable if trained."""
+    combine = _COMBINED_BY[ASSIGNMENTS[change.op_type]]
+    is_trained = any(change.handle is each for each in _trained_handles())
+    if combine is None and not is_trained:
+        return change.operand
+    before = tf.raw_ops.ReadVariableOp(resource=change.handle, dtype=change.operand.dtype)
+    value = change.operand if combine is None else combine(before, change.operand)
+    # Zero, but for its gradient.
+    return tf.stop_gradient(value) + (before - tf.stop_gradient(before)) if is_trained else value
+
+
+def _trained_handles() -> list[Any]:
+    """Handles of the graph's trainable resource variables, scalars."""
+    return [getattr(each, "handle", None) for each in tf.trainable_variables()]
 
 
 def _update_op(change: _Assigned) -> Any:

@@ -3,7 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import tensorflow.compat.v1 as tf
+
 from model_deploy.gradients import GradientAndVariable
+from model_deploy.op_types import is_assignment
 from model_deploy.updating.after_update import ops_after
 from model_deploy.updating.changes import Change
 from model_deploy.updating.conditions import Condition
@@ -27,15 +30,28 @@ def apply_changes(
       condition: lets the changes be made, or not.
       global_step: an integer scalar variable that the optimizer counts up; None if it is not to.
       changes: changes of other variables.
-      update_ops: ops, or tensors of any shapes, that were made before.
+      update_ops: ops, or tensors of any shapes, that were made before.  One that assigns to a
+        variable with a gradient comes before the optimizer's change.
 
     Returns:
       Ops.
     """
-    with condition.passed():
+    update_ops = condition.hold_back(update_ops)
+    first = assignments_to([variable for _, variable in gradients], update_ops)
+    with condition.passed(), tf.control_dependencies(first):
         applied = [optimizer.apply_gradients(gradients, global_step=global_step)]
         applied += [change.make() for change in changes]
-    return [*applied, *condition.hold_back(update_ops)]
+    return [*applied, *update_ops]
+
+
+def assignments_to(variables: Iterable[Any], ops: Iterable[Any]) -> list[Any]:
+    """The ops, of some ops and tensors, that assign to one of the resource variables."""
+    handles = {id(variable.handle) for variable in variables if hasattr(variable, "handle")}
+    return [
+        op
+        for op in ops
+        if isinstance(op, tf.Operation) and is_assignment(op.type) and id(op.inputs[0]) in handles
+    ]
 
 
 def with_functions(updates: Sequence[Any], functions: Iterable[Callable[[], Any]]) -> list[Any]:

@@ -53,11 +53,15 @@ class EachClone(Way):
         global_step = tf.train.get_global_step()
         with tf.control_dependencies([step_at_update]):
             # Without the step: optimizers do not lock it, and two clones would count once.
-            applied = apply_changes(training.optimizer, moved, condition)
+            applied = apply_changes(
+                training.optimizer,
+                moved,
+                condition,
+                update_ops=[*own, *collected, *members.shared],
+            )
         with tf.control_dependencies(applied), tf.device(global_step.device):
             counted = tf.assign_add(global_step, 1, use_locking=True)
-        others = condition.hold_back([*own, *collected, *members.shared])
-        updates = with_functions([*applied, counted, *others], training.functions)
+        updates = with_functions([*applied, counted], training.functions)
         staleness, step_after = counter.after(condition.done(updates), step_at_update)
         with tf.control_dependencies([step_after]):
             train_op = tf.identity(loss, name="train_op")

@@ -154,6 +154,18 @@ def autoencoder(library):
     return Autoencoder()
 
 
+def spectral(library):
+    """Sequential: a layer that assigns to its kernel, which is trained."""
+    layers = library.layers
+    return library.Sequential(
+        [
+            _input(library, (6,)),
+            layers.SpectralNormalization(layers.Dense(5, "tanh", kernel_initializer=formula)),
+            layers.Dense(NUM_CLASSES, kernel_initializer=formula),
+        ]
+    )
+
+
 _WORDS = GOLDENS["embedding"]
 _FORMS = {
     "mlp": (mlp, _MLP),
@@ -162,9 +174,10 @@ _FORMS = {
     "subclassed": (subclassed, _MLP),
     "dropping": (dropping, _MLP),
     "autoencoder": (autoencoder, _MLP),
+    "spectral": (spectral, _MLP),
 }
 # Those that give the same on parts of a batch as on the whole one.
-_BY_BATCH = ("mlp", "recurrent", "autoencoder")
+_BY_BATCH = ("mlp", "recurrent", "autoencoder", "spectral")
 GOLDENS_OF = {name: golden for name, (_, golden) in _FORMS.items()}
 
 

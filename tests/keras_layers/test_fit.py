@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 # Dropout of tf-keras draws other numbers in a graph than in eager mode.
 NAMES = [
     f"{model} {library}"
-    for model in ("mlp", "residual", "subclassed", "recurrent", "dropping")
+    for model in ("mlp", "residual", "subclassed", "recurrent", "dropping", "spectral")
     for library in ("keras", "tf_keras")
     if (model, library) != ("dropping", "tf_keras")
 ]
