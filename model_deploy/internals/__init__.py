@@ -39,6 +39,11 @@ from model_deploy.internals.ops import (
     set_attribute,
     set_device,
 )
+from model_deploy.internals.optimizer_calls import (
+    OptimizerWatcher,
+    computes_gradients_itself,
+    watching_optimizers,
+)
 from model_deploy.internals.process import (
     hide_deprecations,
     inline_callable,
@@ -61,6 +66,7 @@ from model_deploy.internals.variables import (
 __all__ = [
     "LayerWatcher",
     "NewOp",
+    "OptimizerWatcher",
     "SlurmStep",
     "add_control_inputs",
     "add_loop_inputs",
@@ -68,6 +74,7 @@ __all__ = [
     "barrier_class",
     "calls_itself_stateful",
     "clear_attribute",
+    "computes_gradients_itself",
     "forget_slots",
     "fresh_names",
     "fusing_batch_norms",
@@ -107,6 +114,7 @@ __all__ = [
     "tf_variable",
     "uses_weight_decay",
     "watching_layers",
+    "watching_optimizers",
     "with_operators",
     "works_eagerly_only",
     "xla_kernels",

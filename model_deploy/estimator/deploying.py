@@ -1,0 +1,227 @@
+"""`deployed`: a `model_fn` of Estimator that trains by the ways of a `DeploymentConfig`."""
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import graph_walk, internals
+from model_deploy.config import DeploymentConfig
+from model_deploy.deployment import DeployedModel, deploy
+from model_deploy.estimator.batches import Batches
+from model_deploy.estimator.recording import NotDeployableError, Recorder, check_calls
+from model_deploy.estimator.updates import RecordedUpdate
+from model_deploy.hooks import session_hooks
+from model_deploy.op_types import is_assignment
+
+ModelFn = Callable[..., Any]
+# `ModeKeys.TRAIN`.
+_TRAIN = "train"
+_ADDITIONS = ("AssignAdd", "AssignAddVariableOp")
+
+
+class Deployed(NamedTuple):
+    """A `model_fn` and its deployment, see `deployed`."""
+
+    model_fn: ModelFn
+    config: DeploymentConfig
+
+
+def deployed(model_fn: ModelFn, config: DeploymentConfig) -> ModelFn:
+    """A `model_fn` for `Estimator` that trains another one as a deployment.
+
+        estimator = Estimator(deployed(model_fn, DeploymentConfig(num_clones=2)), model_dir)
+
+    In training `model_fn` is called once for each clone, and each time gets the next batch of
+    `input_fn`: with n clones and batches of b examples a step is that of one clone and batches of
+    n * b, if the loss is a mean over its batch.  (A sum, as the canned classes have by default, is
+    averaged over the clones.)  Its `train_op` is taken apart: calls of optimizers are noted in place
+    of being made, and `deploy` makes the update, once, from the gradients of all clones.  What
+    `model_fn` does to gradients before it applies them, such as clipping, is done to their sum.
+    What else its `train_op` needs comes before or after the update as it is written, and counts for
+    the first clone, and so do hooks, scaffold and predictions.  Evaluation and prediction are those
+    of `model_fn`.
+
+    Where the `train_op` cannot be taken apart, a line says why, and Estimator trains it by itself.
+
+    Args:
+      model_fn: as for `Estimator`, with an argument `mode`; its optimizers are of `tf.train`.
+      config: the deployment.  In a cluster, which `RunConfig` has from `TF_CONFIG`, the replicas
+        and parameter servers are those of the cluster.
+
+    Raises:
+      ValueError: if the config is none, or `model_fn` does not take `mode`.
+    """
+    if not isinstance(config, DeploymentConfig):
+        raise ValueError(f"config must be a DeploymentConfig, got {config!r}")
+    signature = inspect.signature(model_fn)
+    if "mode" not in signature.parameters:
+        raise ValueError(
+            f"model_fn must have an argument mode, got {model_fn!r} with {list(signature.parameters)}"
+        )
+
+    def deployed_model_fn(features: Any, **kwargs: Any) -> Any:
+        if kwargs["mode"] != _TRAIN:
+            return model_fn(features=features, **kwargs)
+        return _training_spec(Deployed(model_fn, config), features, kwargs)
+
+    functools.update_wrapper(deployed_model_fn, getattr(model_fn, "func", model_fn))
+    deployed_model_fn.__dict__.update(__signature__=signature, deployed=Deployed(model_fn, config))
+    return deployed_model_fn
+
+
+def config_of_cluster(config: DeploymentConfig, run_config: Any) -> DeploymentConfig:
+    """The deployment with the replicas and parameter servers of a `RunConfig`.
+
+    Raises:
+      ValueError: if the deployment names others; as `DeploymentConfig`.
+    """
+    named = {"num_replicas": config.num_replicas, "num_ps_tasks": config.num_ps_tasks}
+    found = {"num_replicas": 1, "num_ps_tasks": 0}
+    place: dict[str, Any] = {}
+    if run_config.cluster_spec and run_config.task_type != "evaluator":
+        found = {
+            "num_replicas": run_config.num_worker_replicas,
+            "num_ps_tasks": run_config.num_ps_replicas,
+        }
+        place = {
+            "replica_id": run_config.global_id_in_cluster,
+            "worker_job_name": run_config.task_type,
+            "worker_task": run_config.task_id,
+        }
+        if run_config.task_type == "ps":
+            place = {}
+    for name, value in named.items():
+        if value not in (found[name], getattr(DeploymentConfig, name)):
+            raise ValueError(f"{name} must be {found[name]}, as TF_CONFIG says, got {value}")
+    return dataclasses.replace(config, **found, **place)
+
+
+def _training_spec(
+    model: Deployed, features: Any, kwargs: dict[str, Any]
+) -> Any:
+    """The spec of a deployment's training.
+
+    Raises:
+      NotDeployableError: if the `train_op` of `model_fn` cannot be taken apart.
+    """
+    update = RecordedUpdate()
+    specs: list[Any] = []
+
+    def build(batches: Iterator[Any], model_fn: ModelFn) -> Any:
+        recorder = Recorder()
+        batch_features, labels = next(batches)
+        given = {**kwargs, "labels": labels} if "labels" in kwargs else kwargs
+        with _own_losses(recorder), recorder.recording():
+            spec = model_fn(features=batch_features, **given)
+            check_calls(recorder.calls, spec.train_op)
+        if not specs:
+            update.record(recorder.calls)
+            _check_counting(update.counts, spec.train_op, model.config)
+        specs.append(spec)
+        return spec.loss
+
+    batches = Batches(features, kwargs.get("labels"))
+    with tf.device(None):
+        deployment = deploy(
+            model.config,
+            build,
+            [batches, model.model_fn],
+            optimizer=update,
+            variables_to_train=update.variables_to_train,
+            regularization_losses=[],
+        )
+        losses = [clone.outputs for clone in deployment.clones]
+        with tf.device(model.config.optimizer_device()):
+            loss = losses[0] if len(losses) == 1 else tf.add_n(losses) / len(losses)
+    _put_update(update, deployment, specs[0].train_op)
+    return specs[0]._replace(
+        loss=loss,
+        training_hooks=(*session_hooks(), *specs[0].training_hooks),
+        scaffold=_scaffold(specs[0].scaffold, deployment),
+    )
+
+
+@contextlib.contextmanager
+def _own_losses(recorder: Recorder) -> Iterator[None]:
+    """In a `with` block the collection `LOSSES` is empty; then it has what was there, and one more.
+
+    That is the loss which the recorded optimizers were to minimize.
+    """
+    losses = tf.get_collection_ref(tf.GraphKeys.LOSSES)
+    before = list(losses)
+    losses.clear()
+    try:
+        yield
+        before.append(tf.identity(recorder.calls[0].loss, name="loss_of_clone"))
+    finally:
+        losses[:] = before
+
+
+def _check_counting(is_counted: bool, train_op: Any, config: DeploymentConfig) -> None:
+    """Checks that a `train_op` counts its steps in a way that is known.
+
+    Raises:
+      NotDeployableError: if it does not.
+    """
+    found = [] if is_counted else _countings(train_op)
+    if is_counted or [op.type for op in found if op.type in _ADDITIONS]:
+        return
+    if not found:
+        raise NotDeployableError("its train_op does not count the global step")
+    if config.num_replicas > 1:
+        raise NotDeployableError(
+            "its train_op assigns to the global step, which several replicas count; "
+            "tf.assign_add would do"
+        )
+
+
+def _countings(train_op: Any) -> list[Any]:
+    """The ops of a `train_op` that change the global step."""
+    step = tf.train.get_global_step().op.name
+    needed = graph_walk.ancestors([_op_of(train_op)], control_inputs=True)
+    return [op for op in needed if is_assignment(op.type) and op.inputs[0].op.name == step]
+
+
+def _put_update(update: RecordedUpdate, model: DeployedModel, train_op: Any) -> None:
+    """Lets the update be made where `model_fn` has called its optimizers, in its `train_op`."""
+    for done in update.done:
+        internals.add_control_inputs(done, [model.train_op.op])
+    if update.counts:
+        return
+    # The update counts the global step. What `model_fn` counts adds nothing to it, then.
+    for op in _countings(train_op):
+        step = tf.train.get_global_step()
+        with tf.device(op.device), tf.control_dependencies([model.train_op]):
+            value = step.read_value()
+            if op.type in _ADDITIONS:
+                value = tf.zeros_like(value)
+            internals.replace_input(op, 1, value)
+
+
+def _scaffold(scaffold: Any, model: DeployedModel) -> Any:
+    """The scaffold of a spec, for replicas that have variables of their own.
+
+    One that is not the chief initializes them by itself, in place of waiting for the chief.
+    """
+    if not model.owns_variables or model.config is None or model.config.replica_id == 0:
+        return scaffold
+    ready = tf.constant([], tf.string)
+    return tf.train.Scaffold(
+        ready_op=ready,
+        ready_for_local_init_op=ready,
+        local_init_op=tf.group(
+            tf.global_variables_initializer(),
+            tf.local_variables_initializer(),
+            tf.tables_initializer(),
+        ),
+        copy_from_scaffold=scaffold,
+    )
+
+
+def _op_of(thing: Any) -> Any:
+    return thing if isinstance(thing, tf.Operation) else thing.op

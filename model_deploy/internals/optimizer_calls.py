@@ -1,0 +1,91 @@
+"""Calls of TensorFlow's optimizers, and gradients that are asked for; TensorFlow 2.16 to 2.21."""
+
+import contextlib
+import contextvars
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+from tensorflow.python.ops import gradients_util
+from tensorflow.python.training import optimizer as optimizer_lib
+
+from model_deploy.internals.replacing import Replace, Replacements
+
+
+class OptimizerWatcher(Protocol):
+    """What is called in place of optimizers, and told of gradients."""
+
+    def minimize(self, optimizer: Any, loss: Any, **kwargs: Any) -> Any:
+        """In place of `Optimizer.minimize`; returns the train op."""
+
+    def apply_gradients(self, optimizer: Any, grads_and_vars: Any, **kwargs: Any) -> Any:
+        """In place of the `apply_gradients` of an optimizer; returns the train op."""
+
+    def found_gradients(self, losses: Any, variables: Any, gradients: Sequence[Any]) -> None:
+        """Is told what `tf.gradients` has got and what it returns."""
+
+
+_watcher: contextvars.ContextVar[OptimizerWatcher | None] = contextvars.ContextVar(
+    "watcher of optimizers", default=None
+)
+
+
+def watching_optimizers(watcher: OptimizerWatcher) -> contextlib.AbstractContextManager[None]:
+    """A `with` block in which `watcher` is called in place of optimizers of `tf.train`.
+
+    Replaces `Optimizer.minimize`, `apply_gradients` of each class of optimizers, and
+    `gradients_util._GradientsHelper`, which all functions that compute gradients call.
+    """
+    return _replacements.in_place(_watcher, watcher)
+
+
+def computes_gradients_itself(optimizer: Any) -> bool:
+    """Whether an optimizer of `tf.train` has a `compute_gradients` of its own class."""
+    own: Any = type(optimizer).compute_gradients
+    return own is not optimizer_lib.Optimizer.compute_gradients
+
+
+def _replace_all(replace: Replace) -> None:
+    replace(gradients_util, "_GradientsHelper", _telling)
+    replace(optimizer_lib.Optimizer, "minimize", functools.partial(_instead, "minimize"))
+    for kind in {optimizer_lib.Optimizer, *_below(optimizer_lib.Optimizer)}:
+        if "apply_gradients" in vars(kind):
+            replace(kind, "apply_gradients", functools.partial(_instead, "apply_gradients"))
+
+
+def _below(kind: type) -> Iterator[type]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _below(below)
+
+
+def _instead(method: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    names = ("global_step", "var_list") if method == "minimize" else ("global_step", "name")
+
+    @functools.wraps(original)
+    def call(optimizer: Any, first: Any = None, *args: Any, **kwargs: Any) -> Any:
+        watcher = _watcher.get()
+        if watcher is None:
+            given = () if first is None else (first,)
+            return original(optimizer, *given, *args, **kwargs)
+        kwargs.update(zip(names, args, strict=False))
+        if first is None:
+            first = kwargs.pop("loss" if method == "minimize" else "grads_and_vars")
+        return getattr(watcher, method)(optimizer, first, **kwargs)
+
+    return call
+
+
+def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def gradients(ys: Any, xs: Any, *args: Any, **kwargs: Any) -> Any:
+        found = original(ys, xs, *args, **kwargs)
+        watcher = _watcher.get()
+        if watcher is not None:
+            watcher.found_gradients(ys, xs, found)
+        return found
+
+    return gradients
+
+
+_replacements = Replacements(_replace_all)
