@@ -16,12 +16,12 @@ import functools
 import importlib
 from typing import Any
 
-from model_deploy.estimator import package
+from model_deploy.estimator import clusters, package
 from model_deploy.estimator.attaching import attach
 from model_deploy.estimator.deploying import deployed
 from model_deploy.estimator.recording import NotDeployableError
 
-__all__ = ["NotDeployableError", "deployed"]
+__all__ = ["NotDeployableError", "deployed", "load"]
 
 _BOOSTED_TREES = (
     "BoostedTreesClassifier",
@@ -31,10 +31,16 @@ _BOOSTED_TREES = (
 
 
 @functools.cache
-def _names() -> Any:
+def load() -> Any:
+    """The package's module `estimator`, once it is imported and knows of deployments.
+
+    Raises:
+      ImportError: if the package is not installed.
+    """
     names = package.load()
-    inside = importlib.import_module(f"{package.PACKAGE}.python.estimator.estimator")
-    attach(inside.EstimatorV2, inside.run_config.RunConfig)
+    inside = importlib.import_module(f"{package.PACKAGE}.python.estimator.training")
+    attach(inside.estimator_lib.Estimator)
+    clusters.attach(inside.run_config_lib.RunConfig, inside._TrainingExecutor)
     return names
 
 
@@ -52,13 +58,15 @@ def __getattr__(name: str) -> Any:
             "use sklearn.ensemble.HistGradientBoostingClassifier, or the package ydf"
         )
     if name == "model_to_estimator":
-        _names()
-        return importlib.import_module(f"{package.PACKAGE}.python.estimator.keras_lib").model_to_estimator
+        load()
+        return importlib.import_module(
+            f"{package.PACKAGE}.python.estimator.keras_lib"
+        ).model_to_estimator
     try:
-        return getattr(_names(), name)
+        return getattr(load(), name)
     except AttributeError:
         raise AttributeError(f"tf.estimator has no {name!r}") from None
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *dir(_names()), "model_to_estimator"})
+    return sorted({*__all__, *dir(load()), "model_to_estimator"})

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import internals
 from model_deploy.estimator import subgraphs
 
 # Types of ops that give another value each time they run: the next element of a dataset or queue.
@@ -30,8 +31,9 @@ class Batches(Iterator[Any]):
     def __init__(self, features: Any, labels: Any) -> None:
         self._batch = (features, labels)
         flat = tf.nest.flatten(self._batch, expand_composites=True)
-        self._tensors = [each for each in flat if isinstance(each, tf.Tensor)]
-        self._ops = subgraphs.between(self._tensors, lambda op: op.type in _TAKERS)
+        tensors = [each for each in flat if isinstance(each, tf.Tensor)]
+        self._ops = subgraphs.between(tensors, lambda op: op.type in _TAKERS)
+        self._last_takers = [op for op in self._ops if op.type in _TAKERS]
         self._given = False
 
     def __next__(self) -> Any:
@@ -39,7 +41,13 @@ class Batches(Iterator[Any]):
         if not self._given:
             self._given = True
             return self._batch
-        copies = iter(subgraphs.copied(self._tensors, self._ops, {}))
+        made = subgraphs.copies_of(self._ops, {})
+        takers = [copy for op, copy in made.items() if op.type in _TAKERS]
+        for taker in takers:  # in the order of the clones, so that a run can be repeated
+            internals.add_control_inputs(taker, self._last_takers)
+        self._last_takers = takers
         flat = tf.nest.flatten(self._batch, expand_composites=True)
-        flat = [next(copies) if isinstance(each, tf.Tensor) else each for each in flat]
+        flat = [
+            subgraphs.copy_of(each, made) if isinstance(each, tf.Tensor) else each for each in flat
+        ]
         return tf.nest.pack_sequence_as(self._batch, flat, expand_composites=True)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
+from model_deploy.clones import collect_members
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel, deploy
 from model_deploy.estimator.batches import Batches
@@ -74,36 +75,7 @@ def deployed(model_fn: ModelFn, config: DeploymentConfig) -> ModelFn:
     return deployed_model_fn
 
 
-def config_of_cluster(config: DeploymentConfig, run_config: Any) -> DeploymentConfig:
-    """The deployment with the replicas and parameter servers of a `RunConfig`.
-
-    Raises:
-      ValueError: if the deployment names others; as `DeploymentConfig`.
-    """
-    named = {"num_replicas": config.num_replicas, "num_ps_tasks": config.num_ps_tasks}
-    found = {"num_replicas": 1, "num_ps_tasks": 0}
-    place: dict[str, Any] = {}
-    if run_config.cluster_spec and run_config.task_type != "evaluator":
-        found = {
-            "num_replicas": run_config.num_worker_replicas,
-            "num_ps_tasks": run_config.num_ps_replicas,
-        }
-        place = {
-            "replica_id": run_config.global_id_in_cluster,
-            "worker_job_name": run_config.task_type,
-            "worker_task": run_config.task_id,
-        }
-        if run_config.task_type == "ps":
-            place = {}
-    for name, value in named.items():
-        if value not in (found[name], getattr(DeploymentConfig, name)):
-            raise ValueError(f"{name} must be {found[name]}, as TF_CONFIG says, got {value}")
-    return dataclasses.replace(config, **found, **place)
-
-
-def _training_spec(
-    model: Deployed, features: Any, kwargs: dict[str, Any]
-) -> Any:
+def _training_spec(model: Deployed, features: Any, kwargs: dict[str, Any]) -> Any:
     """The spec of a deployment's training.
 
     Raises:
@@ -139,6 +111,8 @@ def _training_spec(
         with tf.device(model.config.optimizer_device()):
             loss = losses[0] if len(losses) == 1 else tf.add_n(losses) / len(losses)
     _put_update(update, deployment, specs[0].train_op)
+    members = collect_members(tf.GraphKeys.SUMMARIES, deployment.clones)
+    tf.get_collection_ref(tf.GraphKeys.SUMMARIES)[:] = [*members.clones[0], *members.shared]
     return specs[0]._replace(
         loss=loss,
         training_hooks=(*session_hooks(), *specs[0].training_hooks),
@@ -189,12 +163,11 @@ def _countings(train_op: Any) -> list[Any]:
 
 def _put_update(update: RecordedUpdate, model: DeployedModel, train_op: Any) -> None:
     """Lets the update be made where `model_fn` has called its optimizers, in its `train_op`."""
+    # The update counts the global step. What `model_fn` counts adds nothing to it, then.
+    countings = [] if update.counts else _countings(train_op)
     for done in update.done:
         internals.add_control_inputs(done, [model.train_op.op])
-    if update.counts:
-        return
-    # The update counts the global step. What `model_fn` counts adds nothing to it, then.
-    for op in _countings(train_op):
+    for op in countings:
         step = tf.train.get_global_step()
         with tf.device(op.device), tf.control_dependencies([model.train_op]):
             value = step.read_value()

@@ -33,7 +33,7 @@ def load() -> types.ModuleType:
     """
     if importlib.util.find_spec(PACKAGE) is None:
         raise ImportError(
-            f"tf.estimator needs the package {PACKAGE}, which is not installed: {_INSTALL}",
+            f"tf.estimator is gone since TensorFlow 2.16: {_INSTALL} brings {PACKAGE}, which has it",
             name=PACKAGE,
         )
     _install()
@@ -76,7 +76,9 @@ def _gone(name: str, release: str) -> type:
     """A class that stands for one that is gone: it can be derived from and asked for, not made."""
 
     def refuse(*_: object, **__: object) -> None:
-        raise ValueError(f"{name} must not be used, which TensorFlow {release} dropped: it is for TPUs")
+        raise ValueError(
+            f"{name} must not be used, which TensorFlow {release} dropped: it is for TPUs"
+        )
 
     return type(name.rpartition(".")[2], (), {"__init__": refuse})
 

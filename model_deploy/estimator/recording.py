@@ -170,7 +170,9 @@ def check_calls(calls: Sequence[Call], train_op: Any) -> None:
         raise NotDeployableError("it calls no optimizer of tf.train")
     needed = graph_walk.ancestors([_op_of(train_op)], control_inputs=True)
     if any(call.done not in needed for call in calls):
-        raise NotDeployableError("its train_op does not need the call of an optimizer that it makes")
+        raise NotDeployableError(
+            "its train_op does not need the call of an optimizer that it makes"
+        )
     if any(call.loss is not calls[0].loss for call in calls):
         raise NotDeployableError("its optimizers have different losses")
     names = [variable.op.name for call in calls for variable in call.variables]

@@ -39,7 +39,7 @@ def between(
 
 
 def copied(ends: Sequence[Any], ops: Sequence[Any], replaced: Mapping[Any, Any]) -> list[Any]:
-    """Tensors once more, of copies of ops that are made here, on the devices of here.
+    """Tensors once more, of copies of ops that are made here, see `copies_of`.
 
     Args:
       ends: tensors of any shapes.
@@ -49,23 +49,28 @@ def copied(ends: Sequence[Any], ops: Sequence[Any], replaced: Mapping[Any, Any])
     Returns:
       For each of `ends` its copy, of the same shape; what it is replaced by; or itself.
     """
-    made: dict[Any, Any] = {}
-    if ops:
-        made = _imported(ops, replaced)
-    copies = []
-    for end in ends:
-        if end.ref() in replaced:
-            copies.append(replaced[end.ref()])
-        elif end.op in made:
-            copies.append(made[end.op].outputs[end.value_index])
-            copies[-1].set_shape(end.shape)
-        else:
-            copies.append(end)
-    return copies
+    made = copies_of(ops, replaced)
+    return [replaced.get(end.ref(), copy_of(end, made)) for end in ends]
 
 
-def _imported(ops: Sequence[Any], replaced: Mapping[Any, Any]) -> dict[Any, Any]:
-    """For each op its copy."""
+def copy_of(tensor: Any, made: Mapping[Any, Any]) -> Any:
+    """The copy of a tensor, of the same shape, if its op has one; else the tensor."""
+    if tensor.op not in made:
+        return tensor
+    copy = made[tensor.op].outputs[tensor.value_index]
+    copy.set_shape(tensor.shape)
+    return copy
+
+
+def copies_of(ops: Sequence[Any], replaced: Mapping[Any, Any]) -> dict[Any, Any]:
+    """For each op its copy, which is made here, on the device of here.
+
+    Args:
+      ops: what to copy, in the order in which they were made.
+      replaced: for some tensors, by `tensor.ref()`, what the copies take in their place.
+    """
+    if not ops:
+        return {}
     names = {op.name: f"op_{i}" for i, op in enumerate(ops)}
     outside: dict[str, Any] = {}
     graph = ops[0].graph
@@ -83,7 +88,9 @@ def _imported(ops: Sequence[Any], replaced: Mapping[Any, Any]) -> dict[Any, Any]
                 name = f"in_{len(outside)}"
                 outside[f"{name}:0"] = replaced.get(tensor.ref(), tensor)
                 node.input.append(f"{name}:0")
-        node.input.extend(f"^{names[each.name]}" for each in op.control_inputs if each.name in names)
+        node.input.extend(
+            f"^{names[each.name]}" for each in op.control_inputs if each.name in names
+        )
     wanted = list(names.values())
     made = tf.graph_util.import_graph_def(nodes, outside, wanted, name="again")
     return dict(zip(ops, made, strict=True))

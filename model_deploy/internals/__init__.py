@@ -50,6 +50,7 @@ from model_deploy.internals.process import (
     ops_are_deterministic,
     record_at,
 )
+from model_deploy.internals.session_waits import looking_for_variables_every
 from model_deploy.internals.slurm import SlurmStep, slurm_step
 from model_deploy.internals.variables import (
     forget_slots,
@@ -90,6 +91,7 @@ __all__ = [
     "keras_backend",
     "layer_variables",
     "leaving_batch_moments",
+    "looking_for_variables_every",
     "lookup_module",
     "maker_of_variable",
     "makes_old_control_flow",

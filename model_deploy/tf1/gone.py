@@ -1,6 +1,7 @@
 """Names of TensorFlow 1 that are nowhere today: since when, and what to use."""
 
-_ESTIMATOR = "use model_deploy.train, or tf.train.MonitoredTrainingSession"
+_ESTIMATOR = "use tf.estimator and tf.estimator.experimental"
+_TREES = "use sklearn.ensemble.HistGradientBoostingClassifier, or the package ydf"
 _TF_DATA = "use tf.data"
 
 # Name, or beginning of names -> the release without it, and what to use.
@@ -27,8 +28,15 @@ _GONE: dict[str, tuple[str, str]] = {
     "tensorflow.python.ops.seq2seq": ("1.0", "use tf.nn.dynamic_rnn and tf.while_loop"),
     "tensorflow.train.SummaryWriter": ("1.0", "use tf.summary.FileWriter"),
     # What TensorFlow 2 left out.
-    "tensorflow.estimator": ("2.16", _ESTIMATOR),
-    "tensorflow.python.estimator": ("2.16", _ESTIMATOR),
+    "tensorflow.estimator": ("2.16", "tensorflow_estimator 2.15 does not have it either"),
+    **dict.fromkeys(
+        (
+            "tensorflow.estimator.BoostedTreesClassifier",
+            "tensorflow.estimator.BoostedTreesEstimator",
+            "tensorflow.estimator.BoostedTreesRegressor",
+        ),
+        ("2.16", _TREES),
+    ),
     "tensorflow.contrib.learn": ("2.0", _ESTIMATOR),
     "tensorflow.contrib.learn.preprocessing": (
         "2.0",

@@ -64,7 +64,7 @@ def _convolutions(module: str) -> dict[str, Callable[[], Any]]:
 @functools.cache
 def root() -> OldModule:
     """`tensorflow` itself."""
-    below = ("compat", "contrib", "keras", "layers", "nn", "test", "python", "pywrap_tensorflow")
+    below = ("compat", "contrib", "estimator", "keras", "layers", "nn", "test", "python")
     extras: dict[str, Callable[[], Any]] = {
         name: functools.partial(find, f"tensorflow.{name}") for name in below
     }
@@ -106,6 +106,8 @@ def find(name: str) -> Any:
     if name in _MOVED:
         convolutions = _convolutions(LAYERS) if _MOVED[name] == (LAYERS,) else None
         return OldModule(name, _MOVED[name], convolutions)
+    if name.split(".")[:3] == ["tensorflow", "python", "estimator"]:
+        return _estimator_file(name)
     if name.split(".")[:2] == ["tensorflow", "python"]:
         return _python_module(name)
     if name.startswith("tensorflow.keras."):
@@ -186,6 +188,16 @@ def _keras() -> OldModule:
     return OldModule("tensorflow.keras", [KERAS], {"layers": layers})
 
 
+def _estimator() -> OldModule:
+    return OldModule("tensorflow.estimator", ["model_deploy.estimator"])
+
+
+def _estimator_file(name: str) -> Any:
+    """One of the files of Estimator, which left TensorFlow's own for a package."""
+    importlib.import_module("model_deploy.estimator").load()
+    return importlib.import_module(name.replace("tensorflow", "tensorflow_estimator", 1))
+
+
 def _nn() -> OldModule:
     return OldModule("tensorflow.nn", [tf.nn], {"rnn_cell": lambda: find("tensorflow.nn.rnn_cell")})
 
@@ -214,6 +226,7 @@ def _parents_of_input_data(name: str, below: str) -> OldModule:
 _SPECIAL: dict[str, Callable[[], Any]] = {
     "tensorflow": root,
     "tensorflow.compat": _compat,
+    "tensorflow.estimator": _estimator,
     "tensorflow.keras": _keras,
     "tensorflow.keras.layers": lambda: OldModule(
         "tensorflow.keras.layers", [f"{KERAS}.layers"], _convolutions(f"{KERAS}.layers")

@@ -1,0 +1,193 @@
+"""A `model_fn` of Estimator trains as a deployment, without a change of it."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import DeploymentConfig, estimator
+from tests.estimator import models
+
+_CLONES = {"num_clones": 2, "clone_on_cpu": True}
+
+
+def train(model_fn, folder, batch_size=8, steps=6, config=None, dense=False):
+    """The values after some steps, of the same examples whatever the size of a batch."""
+    made = model_fn if config is None else estimator.deployed(model_fn, config)
+    params = {"rate": 0.1, "dense": dense}
+    trained = estimator.Estimator(made, str(folder), models.run_config(), params)
+    trained.train(models.input_fn(batch_size), steps=steps)
+    return models.values_of(trained)
+
+
+def check_equal(found, expected):
+    """Checks that two checkpoints hold the same variables, equal to 1e-6."""
+    assert sorted(found) == sorted(expected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("style", models.STYLES)
+def test_clones_train_as_estimator_does(style, tmp_path):
+    """Two clones on halves of a batch end where Estimator by itself ends on whole ones."""
+    model_fn = models.model_fn_of(models.STYLES[style])
+    expected = train(model_fn, tmp_path / "plain")
+    found = train(model_fn, tmp_path / "two", 4, config=DeploymentConfig(**_CLONES))
+    check_equal(found, expected)
+    assert found["global_step"] == 6
+
+
+@pytest.mark.one_mode
+@pytest.mark.parametrize(
+    ("batch_size", "settings"),
+    [
+        pytest.param(8, {"num_clones": 1}, id="one clone"),
+        pytest.param(4, {"copy_clones": True}, id="copies"),
+        pytest.param(4, {"all_reduce": True}, id="all-reduce"),
+        pytest.param(2, {"accumulate_steps": 2}, id="accumulated"),
+    ],
+)
+def test_all_ways_train_as_estimator_does(batch_size, settings, tmp_path):
+    """Each way ends where Estimator ends, gradients clipped by their norm, some of them rows."""
+    model_fn = models.model_fn_of(models.STYLES["clipped"])
+    expected = train(model_fn, tmp_path / "plain")
+    config = DeploymentConfig(**{**_CLONES, **settings})
+    check_equal(train(model_fn, tmp_path / "found", batch_size, config=config), expected)
+
+
+@pytest.mark.one_mode
+def test_a_run_goes_on_exactly(tmp_path):
+    """Three steps and three more from their checkpoint end where six end, bit for bit."""
+    model_fn = models.model_fn_of(models.STYLES["minimize"])
+    config = models.run_config(train_distribute=DeploymentConfig(**_CLONES))
+    parts, whole = (
+        estimator.Estimator(model_fn, str(tmp_path / name), config, params={"rate": 0.1})
+        for name in ("parts", "whole")
+    )
+    whole.train(models.input_fn(4), steps=6)
+    parts.train(models.input_fn(4), steps=3)
+    parts.train(models.input_fn(4, skip=3 * 8), steps=3)
+    found, expected = models.values_of(parts), models.values_of(whole)
+    assert sorted(found) == sorted(expected)
+    assert all(np.array_equal(found[name], expected[name]) for name in expected)
+
+
+@pytest.mark.one_mode
+def test_queues_scaffold_hooks_and_16_bits(tmp_path):
+    """Clones take batches of a queue in turn; hooks and scaffold of the first clone's spec work."""
+    seen, started = [], []
+
+    def queue_fn():
+        numbers = tf.train.range_input_producer(24, shuffle=False).dequeue()
+        numbers = tf.train.batch([numbers], 4)
+        return {"x": tf.gather(models.INPUTS, numbers)}, tf.gather(models.TARGETS, numbers) * 2.0
+
+    def model_fn(features, labels, mode, params):
+        spec = models.model_fn_of(models.STYLES["minimize"])(features, labels, mode, params)
+        scaffold = tf.train.Scaffold(init_fn=lambda *_: started.append("init"))
+        hook = tf.train.FeedFnHook(lambda: seen.append(0))
+        hook = tf.train.FinalOpsHook(labels)
+        seen.append(hook)
+        return spec._replace(training_hooks=[hook], scaffold=scaffold)
+
+    config = DeploymentConfig(**_CLONES, precision="bfloat16")
+    trained = estimator.Estimator(
+        estimator.deployed(model_fn, config),
+        str(tmp_path),
+        models.run_config(),
+        params={"rate": 0.01},
+    )
+    trained.train(queue_fn, steps=2)
+    assert started == ["init"]
+    # The first clone's third batch is the fifth of the queue.
+    np.testing.assert_allclose(seen[0].final_ops_values, models.TARGETS[16:20] * 2)
+
+
+def _two_losses(optimizer, loss):
+    step = tf.train.get_global_step()
+    rows = [each for each in tf.trainable_variables() if "rows" in each.op.name]
+    others = [each for each in tf.trainable_variables() if "rows" not in each.op.name]
+    return tf.group(
+        optimizer.minimize(loss, step, var_list=others),
+        tf.train.GradientDescentOptimizer(0.1).minimize(loss * 2.0, var_list=rows),
+    )
+
+
+def _by_hand(_, loss):
+    variables = tf.trainable_variables()
+    gradients = tf.gradients(loss, variables)
+    pairs = zip(map(tf.convert_to_tensor, gradients), variables, strict=True)
+    steps = [variable.assign_sub(0.1 * gradient) for gradient, variable in pairs]
+    return tf.group(*steps, tf.assign_add(tf.train.get_global_step(), 1))
+
+
+@pytest.mark.one_mode
+@pytest.mark.parametrize(
+    ("train_op_of", "reason"),
+    [
+        pytest.param(_two_losses, "its optimizers have different losses", id="losses"),
+        pytest.param(
+            lambda optimizer, loss: (
+                optimizer.minimize(loss),
+                tf.assign_add(tf.train.get_global_step(), 1),
+            )[1],
+            "its train_op does not need the call of an optimizer",
+            id="not needed",
+        ),
+        pytest.param(
+            lambda optimizer, loss: optimizer.minimize(loss),
+            "its train_op does not count the global step",
+            id="not counted",
+        ),
+        pytest.param(
+            lambda optimizer, loss: models.STYLES["minimize"](
+                tf.train.SyncReplicasOptimizer(optimizer, 1), loss
+            ),
+            "SyncReplicasOptimizer is TensorFlow's own way",
+            id="synchronous",
+        ),
+    ],
+)
+def test_why_a_train_op_is_not_taken_apart(train_op_of, reason):
+    """A `train_op` that cannot be taken apart is refused in one line that says why."""
+    made = estimator.deployed(models.model_fn_of(train_op_of), DeploymentConfig(**_CLONES))
+    tf.train.create_global_step()
+    features, labels = tf.data.make_one_shot_iterator(models.input_fn(4)()).get_next()
+    with pytest.raises(estimator.NotDeployableError, match=reason):
+        made(features=features, labels=labels, mode="train", params={"rate": 0.1})
+
+
+@pytest.mark.one_mode
+def test_what_is_not_taken_apart_trains_by_estimator(tmp_path, monkeypatch):
+    """Where no optimizer is called Estimator trains by itself, and a line says so."""
+    said = []
+    monkeypatch.setattr(tf.logging, "warning", lambda text, *values: said.append(text % values))
+    model_fn = models.model_fn_of(lambda *given: _by_hand(*given))
+    config = DeploymentConfig(**_CLONES)
+    found = train(model_fn, tmp_path / "found", 4, 2, config)
+    check_equal(found, train(model_fn, tmp_path / "plain", 4, 2))
+    assert "model_fn is trained by Estimator alone: it calls no optimizer of tf.train" in said
+
+
+@pytest.mark.parametrize(
+    ("model_fn", "config", "message"),
+    [
+        (lambda features, mode: None, 2, "config must be a DeploymentConfig, got 2"),
+        (lambda features: None, DeploymentConfig(), "must have an argument mode"),
+    ],
+    ids=["config", "mode"],
+)
+@pytest.mark.one_mode
+def test_deployed_rejects(model_fn, config, message):
+    """What is no deployment, or no `model_fn` of one, is refused at once."""
+    with pytest.raises(ValueError, match=message):
+        estimator.deployed(model_fn, config)
+
+
+@pytest.mark.one_mode
+def test_replicas_are_those_of_the_cluster():
+    """A deployment that names other replicas than `RunConfig` has is refused."""
+    config = DeploymentConfig(num_replicas=2, num_ps_tasks=1)
+    with pytest.raises(ValueError, match="num_replicas must be 1, as TF_CONFIG says, got 2"):
+        estimator.Estimator(
+            lambda features, mode: None, config=models.run_config(train_distribute=config)
+        )
