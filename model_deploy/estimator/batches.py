@@ -19,9 +19,9 @@ _TAKERS = (
 class Batches(Iterator[Any]):
     """Features and labels for one clone after the other.
 
-    The first clone gets the tensors of `input_fn`.  For each other one what `input_fn` has built from
-    the next element of a dataset or queue on is built once more, so that it takes the next batch.
-    What needs no dataset or queue, such as a constant, is the same for all.
+    The first clone gets the tensors of `input_fn`.  For each other one what `input_fn` has built
+    from the next element of a dataset or queue on is built once more, so that it takes the next
+    batch.  What needs no dataset or queue, such as a constant, is the same for all.
 
     Args:
       features: what `input_fn` has returned: tensors of any shapes in dicts, tuples or lists.

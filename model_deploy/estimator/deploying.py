@@ -1,7 +1,6 @@
 """`deployed`: a `model_fn` of Estimator that trains by the ways of a `DeploymentConfig`."""
 
 import contextlib
-import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterator
@@ -40,12 +39,12 @@ def deployed(model_fn: ModelFn, config: DeploymentConfig) -> ModelFn:
     In training `model_fn` is called once for each clone, and each time gets the next batch of
     `input_fn`: with n clones and batches of b examples a step is that of one clone and batches of
     n * b, if the loss is a mean over its batch.  (A sum, as the canned classes have by default, is
-    averaged over the clones.)  Its `train_op` is taken apart: calls of optimizers are noted in place
-    of being made, and `deploy` makes the update, once, from the gradients of all clones.  What
-    `model_fn` does to gradients before it applies them, such as clipping, is done to their sum.
-    What else its `train_op` needs comes before or after the update as it is written, and counts for
-    the first clone, and so do hooks, scaffold and predictions.  Evaluation and prediction are those
-    of `model_fn`.
+    averaged over the clones.)  Its `train_op` is taken apart: calls of optimizers are noted in
+    place of being made, and `deploy` makes the update, once, from the gradients of all clones.
+    What `model_fn` does to gradients before it applies them, such as clipping, is done to their
+    sum.  What else its `train_op` needs comes before or after the update as it is written, and
+    counts for the first clone; so do hooks, scaffold and predictions.  Evaluation and prediction
+    are those of `model_fn`.
 
     Where the `train_op` cannot be taken apart, a line says why, and Estimator trains it by itself.
 
@@ -62,7 +61,7 @@ def deployed(model_fn: ModelFn, config: DeploymentConfig) -> ModelFn:
     signature = inspect.signature(model_fn)
     if "mode" not in signature.parameters:
         raise ValueError(
-            f"model_fn must have an argument mode, got {model_fn!r} with {list(signature.parameters)}"
+            f"model_fn must have an argument mode, got {list(signature.parameters)} of {model_fn!r}"
         )
 
     def deployed_model_fn(features: Any, **kwargs: Any) -> Any:

@@ -1,10 +1,10 @@
 """`tensorflow_estimator` 2.15, the last one, on TensorFlow of today: what its modules import.
 
-TensorFlow 2.16 dropped `tf.estimator`, and later releases what the package imported of TensorFlow's
-own files.  An import hook gives the package's modules, and them alone, an `import` of their own, for
-which what was dropped is there; TensorFlow itself is left as it is.  `_SHIMS` names each module with
-the release of TensorFlow that dropped it.  The package's `tf.keras` is tf-keras: Keras 3 has no graph
-mode, and what the package calls of Keras 2.
+TensorFlow 2.16 dropped `tf.estimator`, and later releases what the package imported of
+TensorFlow's own files.  An import hook gives the package's modules, and them alone, an `import` of
+their own, for which what was dropped is there; TensorFlow itself is left as it is.  `_SHIMS` names
+each module with the release of TensorFlow that dropped it.  The package's `tf.keras` is tf-keras:
+Keras 3 has no graph mode, and not what the package calls of Keras 2.
 """
 
 import builtins
@@ -33,7 +33,7 @@ def load() -> types.ModuleType:
     """
     if importlib.util.find_spec(PACKAGE) is None:
         raise ImportError(
-            f"tf.estimator is gone since TensorFlow 2.16: {_INSTALL} brings {PACKAGE}, which has it",
+            f"tf.estimator is gone since TensorFlow 2.16: {_INSTALL} brings the package of it",
             name=PACKAGE,
         )
     _install()

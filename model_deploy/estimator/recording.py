@@ -82,7 +82,8 @@ class Recorder:
             variables = tf.trainable_variables()
         names = ("aggregation_method", "colocate_gradients_with_ops")
         settings = {name: kwargs[name] for name in names if kwargs.get(name)}
-        return self._note(optimizer, loss, tf.nest.flatten(variables), None, None, kwargs, settings)
+        variables = tf.nest.flatten(variables)
+        return self._note(optimizer, loss, variables, kwargs=kwargs, settings=settings)
 
     def apply_gradients(self, optimizer: Any, grads_and_vars: Any, **kwargs: Any) -> Any:
         """Notes a call of `apply_gradients`; returns the op that stands for the update.
@@ -94,7 +95,7 @@ class Recorder:
         variables = [variable for _, variable in pairs]
         loss, raw = self._sources(pairs)
         applied = [gradient for gradient, _ in pairs]
-        return self._note(optimizer, loss, variables, raw, applied, kwargs, {})
+        return self._note(optimizer, loss, variables, kwargs=kwargs, raw=raw, applied=applied)
 
     def found_gradients(self, losses: Any, variables: Any, gradients: Sequence[Any]) -> None:
         """Notes gradients of variables."""
@@ -111,10 +112,11 @@ class Recorder:
         optimizer: Any,
         loss: Any,
         variables: Sequence[Any],
-        raw: Any,
-        applied: Any,
+        *,
         kwargs: dict[str, Any],
-        settings: dict[str, Any],
+        raw: Any = None,
+        applied: Any = None,
+        settings: dict[str, Any] | None = None,
     ) -> Any:
         if isinstance(optimizer, tf.train.SyncReplicasOptimizer):
             raise NotDeployableError(
@@ -134,7 +136,7 @@ class Recorder:
                 raw,
                 applied,
                 global_step is not None,
-                settings,
+                settings or {},
                 done,
                 (tf.get_variable_scope().name, scope),
             )

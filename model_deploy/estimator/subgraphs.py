@@ -32,7 +32,7 @@ def between(
     graph = ends[0].graph if ends else tf.get_default_graph()
     for op in graph.get_operations():
         if op in found:
-            depends[op] = is_start(op) or any([visit(tensor) for tensor in op.inputs])
+            depends[op] = is_start(op) or any(visit(tensor) for tensor in op.inputs)
             if depends[op]:
                 ops.append(op)
     return ops

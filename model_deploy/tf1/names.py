@@ -106,8 +106,6 @@ def find(name: str) -> Any:
     if name in _MOVED:
         convolutions = _convolutions(LAYERS) if _MOVED[name] == (LAYERS,) else None
         return OldModule(name, _MOVED[name], convolutions)
-    if name.split(".")[:3] == ["tensorflow", "python", "estimator"]:
-        return _estimator_file(name)
     if name.split(".")[:2] == ["tensorflow", "python"]:
         return _python_module(name)
     if name.startswith("tensorflow.keras."):
@@ -158,6 +156,8 @@ class _PythonModule(OldModule):
 
 
 def _python_module(name: str) -> types.ModuleType:
+    if name.split(".")[2] == "estimator":
+        return _estimator_file(name)
     try:
         return _PythonModule(importlib.import_module(name))
     except ImportError:
@@ -192,7 +192,7 @@ def _estimator() -> OldModule:
     return OldModule("tensorflow.estimator", ["model_deploy.estimator"])
 
 
-def _estimator_file(name: str) -> Any:
+def _estimator_file(name: str) -> types.ModuleType:
     """One of the files of Estimator, which left TensorFlow's own for a package."""
     importlib.import_module("model_deploy.estimator").load()
     return importlib.import_module(name.replace("tensorflow", "tensorflow_estimator", 1))

@@ -1,4 +1,4 @@
-"""Trains by `train_and_evaluate` as one task of a cluster: each worker takes its share of batches."""
+"""Trains by `train_and_evaluate` as a task of a cluster; each worker takes its share of batches."""
 
 import sys
 

@@ -20,8 +20,10 @@ def test_synchronous_workers_train_as_one(tmp_path):
     with Processes(tmp_path) as processes:
         launch = processes.start(
             "launch",
-            [*LAUNCH, "--num_workers=2", "--num_ps=1", f"--log_dir={tmp_path}", "--"]
-            + [sys.executable, str(program), str(tmp_path / "run")],
+            [
+                *(*LAUNCH, "--num_workers=2", "--num_ps=1", f"--log_dir={tmp_path}", "--"),
+                *(sys.executable, str(program), str(tmp_path / "run")),
+            ],
             guarded=False,
         )
         assert launch.wait() == 0, launch.log

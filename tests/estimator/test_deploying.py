@@ -10,7 +10,7 @@ from tests.estimator import models
 _CLONES = {"num_clones": 2, "clone_on_cpu": True}
 
 
-def train(model_fn, folder, batch_size=8, steps=6, config=None, dense=False):
+def train(model_fn, folder, batch_size=8, steps=6, *, config=None, dense=False):
     """The values after some steps, of the same examples whatever the size of a batch."""
     made = model_fn if config is None else estimator.deployed(model_fn, config)
     params = {"rate": 0.1, "dense": dense}
@@ -161,9 +161,9 @@ def test_what_is_not_taken_apart_trains_by_estimator(tmp_path, monkeypatch):
     """Where no optimizer is called Estimator trains by itself, and a line says so."""
     said = []
     monkeypatch.setattr(tf.logging, "warning", lambda text, *values: said.append(text % values))
-    model_fn = models.model_fn_of(lambda *given: _by_hand(*given))
+    model_fn = models.model_fn_of(_by_hand)
     config = DeploymentConfig(**_CLONES)
-    found = train(model_fn, tmp_path / "found", 4, 2, config)
+    found = train(model_fn, tmp_path / "found", 4, 2, config=config)
     check_equal(found, train(model_fn, tmp_path / "plain", 4, 2))
     assert "model_fn is trained by Estimator alone: it calls no optimizer of tf.train" in said
 

@@ -69,7 +69,7 @@ def test_providers_exist(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["tensorflow.estimator", "tensorflow.python.never", "tensorflow.never"]
+    "name", ["tensorflow.estimator.never", "tensorflow.python.never", "tensorflow.never"]
 )
 def test_modules_that_are_nowhere(name):
     """Importing one is an error that says so."""
