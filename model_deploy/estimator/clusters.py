@@ -60,7 +60,7 @@ def config_of_cluster(config: DeploymentConfig, cluster: Cluster | None) -> Depl
     Raises:
       ValueError: if the deployment names others; as `DeploymentConfig`.
     """
-    found = {"num_replicas": 1, "num_ps_tasks": 0}
+    found: dict[str, Any] = {"num_replicas": 1, "num_ps_tasks": 0}
     if cluster is not None:
         found = {"num_replicas": len(cluster.workers), "num_ps_tasks": len(cluster.ps)}
     for name, value in found.items():

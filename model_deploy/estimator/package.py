@@ -1,7 +1,7 @@
 """`tensorflow_estimator` 2.15, the last one, on TensorFlow of today: what its modules import.
 
-TensorFlow 2.16 dropped `tf.estimator`, and later releases what the package imported of
-TensorFlow's own files.  An import hook gives the package's modules, and them alone, an `import` of
+TensorFlow 2.16 dropped `tf.estimator`, and with it what the package imported of TensorFlow's own
+files.  An import hook gives the package's modules, and them alone, an `import` of
 their own, for which what was dropped is there; TensorFlow itself is left as it is.  `_SHIMS` names
 each module with the release of TensorFlow that dropped it.  The package's `tf.keras` is tf-keras:
 Keras 3 has no graph mode, and not what the package calls of Keras 2.
@@ -131,9 +131,9 @@ _NO_COORDINATOR = {
 # them; the modules below it that are gone are among these names.
 _SHIMS: dict[str, tuple[str, dict[str, Callable[[], Any]]]] = {
     "tensorflow.python.distribute.estimator_training": ("2.16", _NO_COORDINATOR),
-    "tensorflow.python.tpu.session_support": ("2.19", {}),
-    "tensorflow.python.tpu.tpu_embedding": ("2.19", {}),
-    "tensorflow.python.tpu.tpu_embedding_gradient": ("2.19", {}),
+    "tensorflow.python.tpu.session_support": ("2.16", {}),
+    "tensorflow.python.tpu.tpu_embedding": ("2.16", {}),
+    "tensorflow.python.tpu.tpu_embedding_gradient": ("2.16", {}),
     # The tables of exported names that were Estimator's.
     "tensorflow.python.util.tf_export": (
         "2.16",

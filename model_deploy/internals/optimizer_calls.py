@@ -54,7 +54,7 @@ def _replace_all(replace: Replace) -> None:
 
 
 def _below(kind: type) -> Iterator[type]:
-    for below in kind.__subclasses__():
+    for below in type.__subclasses__(kind):
         yield below
         yield from _below(below)
 
