@@ -29,6 +29,7 @@ MODULES = (
     "slow_network",
     "asynchronous_clones",
     "sparse_embedding",
+    "estimator",
     "start_up",
     "graph_building",
     "precision_networks",

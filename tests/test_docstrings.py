@@ -30,6 +30,7 @@ WITH_TENSORS = _table(
     checkpoints: Restorer VariableRow by_name compare variables_to_train
     classification: Classifier add_classification_losses
     cluster: EndOps
+    estimator: deployed
     evaluation: Evaluation Evaluator Predictions evaluate
     exporting: Serving Signature
     image_training: Networks
@@ -76,6 +77,7 @@ WITHOUT_TENSORS = _table(
         replaced_file run_command saved_options without_tensorflow_notices write_options
     copying: Copies
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
+    estimator: NotDeployableError load
     evaluation: EvaluationWriter confusion_png
     gpus: Holder cpu_beside
         device_errors_explained gpu_holders has_gpu_kernel is_divided is_gpu placing session_config
@@ -84,15 +86,17 @@ WITHOUT_TENSORS = _table(
     inputs: Corpus CorruptRecordError Dataset EncodedSource Held convert_dataset dataset_names
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
-    internals: SlurmStep add_control_inputs barrier_class calls_itself_stateful clear_attribute
+    internals: EstimatorState OptimizerWatcher SlurmStep add_control_inputs barrier_class
+        calls_itself_stateful change_tf_config clear_attribute computes_gradients_itself
         forget_slots fresh_names fusing_batch_norms gpu_kernels hide_deprecations
         in_old_control_flow
         in_stateless_scope is_partitioned is_resource_variable keras_backend layer_variables
-        leaving_batch_moments lookup_module makes_old_control_flow
-        maker_of_variable making_ops_by normalizes_examples ops_are_deterministic record_at
+        leaving_batch_moments looking_for_variables_every lookup_module makes_old_control_flow
+        maker_of_variable making_ops_by normalizes_examples ops_are_deterministic
+        read_tf_config record_at replace_tasks replace_training
         set_attribute set_constraint set_device set_initializer slurm_step sublayers
         tape_records tf_variable
-        watching_layers with_operators works_eagerly_only xla_kernels
+        watching_layers watching_optimizers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
     keras_layers: KerasLayers seeing_layers
     launch: ElasticLauncher ElasticServersLauncher JoiningLauncher LaunchOptions Launcher

@@ -16,7 +16,7 @@ import functools
 import importlib
 from typing import Any
 
-from model_deploy.estimator import clusters, package
+from model_deploy.estimator import package
 from model_deploy.estimator.attaching import attach
 from model_deploy.estimator.deploying import deployed
 from model_deploy.estimator.recording import NotDeployableError
@@ -38,9 +38,7 @@ def load() -> Any:
       ImportError: if the package is not installed.
     """
     names = package.load()
-    inside = importlib.import_module(f"{package.PACKAGE}.python.estimator.training")
-    attach(inside.estimator_lib.Estimator)
-    clusters.attach(inside.run_config_lib.RunConfig, inside._TrainingExecutor)
+    attach(importlib.import_module(f"{package.PACKAGE}.python.estimator.training"))
     return names
 
 

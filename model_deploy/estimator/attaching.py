@@ -1,56 +1,52 @@
 """What the package's `Estimator` knows of deployments and of our clusters."""
 
-import functools
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import deployment
+from model_deploy import deployment, internals
 from model_deploy.config import DeploymentConfig
 from model_deploy.estimator import clusters
 from model_deploy.estimator.deploying import deployed
 from model_deploy.estimator.recording import NotDeployableError
 
 
-def attach(estimator: Any) -> None:
+def attach(training: Any) -> None:
     """Lets all estimators, canned ones too, train deployments and in clusters.
 
     Args:
-      estimator: the package's class from which all others derive.
+      training: the package's module that has `train_and_evaluate`.
     """
-    estimator.__init__ = _with_deployment(estimator.__init__)
-    estimator._train_model = _or_plain(estimator._train_model)
+    internals.replace_training(training.estimator_lib.Estimator, _with_deployment, _or_plain)
+    clusters.attach(training)
 
 
-def _with_deployment(original: Any) -> Any:
-    @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        config = self._train_distribution
-        if isinstance(config, DeploymentConfig):
-            self._train_distribution = None
-            self._model_fn = deployed(self._model_fn, config)
-        clusters.join(self)
-        found = getattr(self._model_fn, "deployed", None)
-        if found is None:
-            return
-        config = clusters.config_of_cluster(found.config, clusters.cluster_of(self._config))
-        self._model_fn = deployed(found.model_fn, config)
-        self._session_config = deployment.session_config(config, self._session_config)
-
-    return init
+def _with_deployment(estimator: Any) -> None:
+    """Gives a new estimator what its deployment and its cluster need."""
+    state = internals.EstimatorState(estimator)
+    strategy = state.take_strategy()
+    if isinstance(strategy, DeploymentConfig):
+        state.model_fn = deployed(state.model_fn, strategy)
+    else:
+        state.set_strategy(strategy)
+    clusters.join(estimator)
+    found = getattr(state.model_fn, "deployed", None)
+    if found is not None:
+        cluster = clusters.cluster_of(estimator.config)
+        config = clusters.config_of_cluster(found.config, cluster)
+        state.model_fn = deployed(found.model_fn, config)
+        state.session_config = deployment.session_config(config, state.session_config)
 
 
-def _or_plain(original: Any) -> Any:
-    @functools.wraps(original)
-    def train_model(self: Any, *args: Any) -> Any:
-        try:
-            return original(self, *args)
-        except NotDeployableError as error:
-            found = self._model_fn.deployed
-            name = getattr(found.model_fn, "__name__", repr(found.model_fn))
-            tf.logging.warning("%s is trained by Estimator alone: %s", name, error)
-            self._model_fn = found.model_fn
-            return original(self, *args)
-
-    return train_model
+def _or_plain(estimator: Any, train: Callable[[], Any]) -> Any:
+    """Trains; by Estimator alone where the `train_op` cannot be taken apart."""
+    try:
+        return train()
+    except NotDeployableError as error:
+        state = internals.EstimatorState(estimator)
+        model_fn = state.model_fn.deployed.model_fn
+        name = getattr(model_fn, "__name__", repr(model_fn))
+        tf.logging.warning("%s is trained by Estimator alone: %s", name, error)
+        state.model_fn = model_fn
+        return train()

@@ -6,9 +6,8 @@ servers; the chief's is that of worker 0.
 """
 
 import dataclasses
-import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -74,70 +73,58 @@ def config_of_cluster(config: DeploymentConfig, cluster: Cluster | None) -> Depl
 
 def join(estimator: Any) -> None:
     """Gives an estimator the devices and sessions of its cluster, if it is in one."""
-    config = estimator.config
+    config, state = estimator.config, internals.EstimatorState(estimator)
     cluster = cluster_of(config)
     if cluster is None:
         return
     if cluster.ps_hosts:
         # Else a step may wait in TensorFlow for a parameter server that is lost.
         os.environ.setdefault("GRPC_FAIL_FAST", "true")
-    proto = tf.ConfigProto(allow_soft_placement=True)
-    if config.session_config is not None:
-        proto.CopyFrom(config.session_config)
-    del proto.device_filters[:]
-    estimator._session_config = cluster_lib.session_config(cluster, proto)
+    proto = config.session_config or tf.ConfigProto(allow_soft_placement=True)
+    state.session_config = cluster_lib.session_config(cluster, proto)
     if config.device_fn is None:
-        estimator._device_fn = None
-        if cluster.ps_hosts:
-            estimator._device_fn = tf.train.replica_device_setter(
-                ps_tasks=len(cluster.ps_hosts), worker_device=cluster.own.device
-            )
+        device_fn = tf.train.replica_device_setter(
+            ps_tasks=len(cluster.ps_hosts), worker_device=cluster.own.device
+        )
+        state.set_device_fn(device_fn if cluster.ps_hosts else None)
 
 
-def attach(run_config: Any, executor: Any) -> None:
+def attach(training: Any) -> None:
     """Lets the package start and end clusters in this way.
 
     Args:
-      run_config: its `RunConfig`.
-      executor: its class that runs `train_and_evaluate`.
+      training: its module that has `train_and_evaluate`.
     """
-    name = "_init_distributed_setting_from_environment_var"
-    original = getattr(run_config, name)
-    setattr(run_config, name, lambda self, tf_config: original(self, with_chief(tf_config)))
-    executor._start_std_server = _start_server
-    executor._start_distributed_training = _ending(executor._start_distributed_training)
-    executor.run_ps = _serve
+    internals.change_tf_config(training.run_config_lib.RunConfig, with_chief)
+    internals.replace_tasks(training, _start_server, _serve, _train)
 
 
-def _start_server(self: Any, config: Any) -> Any:
-    """In place of the executor's method: a server of this task."""
-    cluster = cluster_of(config)
+def _start_server(estimator: Any) -> Any:
+    """The server of this task, a worker; None for a process on its own."""
+    cluster = cluster_of(estimator.config)
     if cluster is None or len(cluster.tasks) == 1:
         return None
-    return cluster_lib.start_server(cluster, self._estimator._session_config)
+    proto = internals.EstimatorState(estimator).session_config
+    return cluster_lib.start_server(cluster, proto)
 
 
-def _serve(self: Any) -> None:
-    """In place of the executor's method: a parameter server, until the chief ends."""
-    cluster = cluster_of(self._estimator.config)
+def _serve(estimator: Any) -> None:
+    """Is a parameter server, until the chief ends."""
+    cluster = cluster_of(estimator.config)
     if cluster is not None:
         server = cluster_lib.start_server(cluster, cluster_lib.session_config(cluster))
         cluster_lib.serve_until_done(server, cluster)
 
 
-def _ending(original: Any) -> Any:
-    @functools.wraps(original)
-    def train(self: Any, *args: Any, **kwargs: Any) -> Any:
-        cluster = cluster_of(self._estimator.config)
-        with internals.looking_for_variables_every(_POLL_SECS):
-            result = original(self, *args, **kwargs)
-        if cluster is None or not cluster.ps_hosts:
-            return result
+def _train(estimator: Any, train: Callable[[], Any]) -> Any:
+    """Trains as a worker, and says when it has ended."""
+    cluster = cluster_of(estimator.config)
+    with internals.looking_for_variables_every(_POLL_SECS):
+        result = train()
+    if cluster is not None and cluster.ps_hosts:
+        proto = internals.EstimatorState(estimator).session_config
         with tf.Graph().as_default():
             ops = cluster_lib.build_end_ops(cluster)
-            master, proto = self._estimator.config.master, self._estimator._session_config
-            with tf.Session(master, config=proto) as session:
+            with tf.Session(estimator.config.master, config=proto) as session:
                 cluster_lib.signal_done(session, ops, cluster)
-        return result
-
-    return train
+    return result

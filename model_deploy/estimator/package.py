@@ -18,6 +18,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from model_deploy import internals
 from model_deploy.config import DeploymentConfig
 
 PACKAGE = "tensorflow_estimator"
@@ -89,17 +90,13 @@ def _init_run_config(run_config: Any, tf_config: Mapping[str, Any]) -> None:
     Raises:
       ValueError: for a cluster and a strategy of `tf.distribute`.
     """
-    if isinstance(run_config.train_distribute, DeploymentConfig):
-        run_config._init_distributed_setting_from_environment_var(tf_config)
-        run_config._maybe_overwrite_session_config_for_distributed_training()
-        return
-    if tf_config.get("cluster"):
+    strategy = run_config.train_distribute
+    if tf_config.get("cluster") and not isinstance(strategy, DeploymentConfig):
         raise ValueError(
             "train_distribute must be a DeploymentConfig where TF_CONFIG names a cluster, got "
-            f"{type(run_config.train_distribute).__name__}; TensorFlow 2.16 dropped the other way"
+            f"{type(strategy).__name__}; TensorFlow 2.16 dropped the other way"
         )
-    run_config._init_distributed_setting_from_environment_var(tf_config)
-    run_config._distribute_coordinator_mode = None
+    internals.read_tf_config(run_config, tf_config)
 
 
 class _Exported:

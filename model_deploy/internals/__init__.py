@@ -1,5 +1,8 @@
 """The names of TensorFlow that are not public and that this project uses, each in one function."""
 
+import importlib
+from typing import Any
+
 from model_deploy.internals.batch_moments import (
     leaving_batch_moments,
     normalizes_examples,
@@ -39,18 +42,12 @@ from model_deploy.internals.ops import (
     set_attribute,
     set_device,
 )
-from model_deploy.internals.optimizer_calls import (
-    OptimizerWatcher,
-    computes_gradients_itself,
-    watching_optimizers,
-)
 from model_deploy.internals.process import (
     hide_deprecations,
     inline_callable,
     ops_are_deterministic,
     record_at,
 )
-from model_deploy.internals.session_waits import looking_for_variables_every
 from model_deploy.internals.slurm import SlurmStep, slurm_step
 from model_deploy.internals.variables import (
     forget_slots,
@@ -65,6 +62,7 @@ from model_deploy.internals.variables import (
 )
 
 __all__ = [
+    "EstimatorState",
     "LayerWatcher",
     "NewOp",
     "OptimizerWatcher",
@@ -74,6 +72,7 @@ __all__ = [
     "add_outputs",
     "barrier_class",
     "calls_itself_stateful",
+    "change_tf_config",
     "clear_attribute",
     "computes_gradients_itself",
     "forget_slots",
@@ -99,9 +98,12 @@ __all__ = [
     "normalizes_examples",
     "ops_are_deterministic",
     "partitioned_variable",
+    "read_tf_config",
     "record_at",
     "regularizers",
     "replace_input",
+    "replace_tasks",
+    "replace_training",
     "restored_by",
     "set_attribute",
     "set_constraint",
@@ -121,3 +123,28 @@ __all__ = [
     "works_eagerly_only",
     "xla_kernels",
 ]
+
+# Those for Estimator come when they are asked for: few programs need them.
+_LATER = {
+    **dict.fromkeys(
+        (
+            "EstimatorState",
+            "change_tf_config",
+            "read_tf_config",
+            "replace_tasks",
+            "replace_training",
+        ),
+        "estimators",
+    ),
+    **dict.fromkeys(
+        ("OptimizerWatcher", "computes_gradients_itself", "watching_optimizers"),
+        "optimizer_calls",
+    ),
+    "looking_for_variables_every": "session_waits",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -33,14 +33,17 @@ _watcher: contextvars.ContextVar[OptimizerWatcher | None] = contextvars.ContextV
 def watching_optimizers(watcher: OptimizerWatcher) -> contextlib.AbstractContextManager[None]:
     """A `with` block in which `watcher` is called in place of optimizers of `tf.train`.
 
-    Replaces `Optimizer.minimize`, `apply_gradients` of each class of optimizers, and
+    Overrides `Optimizer.minimize`, `Optimizer.apply_gradients` and that of each class below it, and
     `gradients_util._GradientsHelper`, which all functions that compute gradients call.
     """
     return _replacements.in_place(_watcher, watcher)
 
 
 def computes_gradients_itself(optimizer: Any) -> bool:
-    """Whether an optimizer of `tf.train` has a `compute_gradients` of its own class."""
+    """Whether an optimizer's class does not have the `compute_gradients` of all others.
+
+    Wraps `Optimizer.compute_gradients`.
+    """
     own: Any = type(optimizer).compute_gradients
     return own is not optimizer_lib.Optimizer.compute_gradients
 

@@ -18,7 +18,7 @@ def looking_for_variables_every(secs: float) -> contextlib.AbstractContextManage
     """A `with` block in which sessions of workers look that often whether the chief has begun.
 
     By default a `SessionManager` looks every 30 seconds, and `MonitoredTrainingSession` has no
-    argument for that.  Replaces `SessionManager.__init__`.
+    argument for that.  Overrides `SessionManager.__init__`.
     """
     return _replacements.in_place(_poll_secs, secs)
 

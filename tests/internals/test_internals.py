@@ -1,6 +1,7 @@
 """The room of TensorFlow's private names: complete, and each of them still there."""
 
 import ast
+import importlib
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tensorflow.python.lib.io import tf_record
 from tensorflow.python.ops import (
     custom_gradient,
     data_flow_ops,
+    gradients_util,
     lookup_ops,
     ref_variable,
     resource_variable_ops,
@@ -26,11 +28,19 @@ from tensorflow.python.util import deprecation, pywrap_xla_ops
 from tf_keras.src import backend
 from tf_keras.src.engine import base_layer_v1
 
-from model_deploy import internals
+from model_deploy import estimator, internals
 
 pytestmark = pytest.mark.one_mode
 
 ROOT = Path(__file__).parents[2]
+
+
+def estimator_training():
+    """The module of Estimator's package that has `train_and_evaluate`."""
+    estimator.load()
+    return importlib.import_module("tensorflow_estimator.python.estimator.training")
+
+
 # What "Wraps `Operation._update_input`" in a docstring stands for.
 _OWNERS = {
     "Graph": [tf.Graph],
@@ -62,6 +72,11 @@ _OWNERS = {
     "lookup_ops": [lookup_ops],
     "tf_record": [tf_record],
     "pywrap_xla_ops": [pywrap_xla_ops],
+    "gradients_util": [gradients_util],
+    "SessionManager": [tf.train.SessionManager],
+    "Estimator": [estimator.Estimator],
+    "RunConfig": [estimator.RunConfig],
+    "_TrainingExecutor": [estimator_training()._TrainingExecutor],
 }
 # Set by constructors: only an object has them.
 _OF_OBJECTS = {

@@ -1,0 +1,130 @@
+"""The names of `tensorflow_estimator` 2.15 that are not public; it was the last release."""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+# `TF_CONFIG` as a dict.
+_Settings = Mapping[str, Any]
+
+
+class EstimatorState:
+    """What an `Estimator` keeps of its settings.
+
+    Args:
+      estimator: the `Estimator`.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self._estimator = estimator
+
+    @property
+    def model_fn(self) -> Any:
+        """The `model_fn`, which takes features and, as its signature says, more."""
+        return self._estimator._model_fn
+
+    @model_fn.setter
+    def model_fn(self, model_fn: Any) -> None:
+        self._estimator._model_fn = model_fn
+
+    @property
+    def session_config(self) -> Any:
+        """The `tf.ConfigProto` of its sessions, or None."""
+        return self._estimator._session_config
+
+    @session_config.setter
+    def session_config(self, proto: Any) -> None:
+        self._estimator._session_config = proto
+
+    def set_device_fn(self, device_fn: Any) -> None:
+        """Sets the device function of its graphs; None for none."""
+        self._estimator._device_fn = device_fn
+
+    def take_strategy(self) -> Any:
+        """Its `train_distribute`; from then on it trains as without one."""
+        found = self._estimator._train_distribution
+        self._estimator._train_distribution = None
+        return found
+
+    def set_strategy(self, strategy: Any) -> None:
+        """Sets its `train_distribute`."""
+        self._estimator._train_distribution = strategy
+
+
+def replace_training(
+    kind: Any,
+    after_init: Callable[[Any], None],
+    around_training: Callable[[Any, Callable[[], Any]], Any],
+) -> None:
+    """Lets all estimators do more.  Overrides `Estimator._train_model`.
+
+    Args:
+      kind: the class `Estimator`.
+      after_init: is called with each estimator once it is made.
+      around_training: is called with an estimator, and with what trains it, in its place.
+    """
+    init, train_model = kind.__init__, kind._train_model
+
+    @functools.wraps(init)
+    def new_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        after_init(self)
+
+    @functools.wraps(train_model)
+    def new_train_model(self: Any, *args: Any) -> Any:
+        return around_training(self, lambda: train_model(self, *args))
+
+    kind.__init__, kind._train_model = new_init, new_train_model
+
+
+def replace_tasks(
+    training: Any,
+    start_server: Callable[[Any], Any],
+    serve: Callable[[Any], None],
+    around_training: Callable[[Any, Callable[[], Any]], Any],
+) -> None:
+    """Lets `train_and_evaluate` start and end tasks of clusters in another way.
+
+    Overrides `_TrainingExecutor._start_std_server`, `_TrainingExecutor.run_ps` and
+    `_TrainingExecutor._start_distributed_training`.
+
+    Args:
+      training: the module that has it.
+      start_server: is called with the estimator to start the server of a worker.
+      serve: is called with the estimator to be a parameter server.
+      around_training: is called with the estimator, and with what trains it, in its place.
+    """
+    executor = training._TrainingExecutor
+    start = executor._start_distributed_training
+    executor._start_std_server = lambda self, config: start_server(self.estimator)
+    executor.run_ps = lambda self: serve(self.estimator)
+    executor._start_distributed_training = lambda self, **settings: around_training(
+        self.estimator, lambda: start(self, **settings)
+    )
+
+
+def change_tf_config(kind: Any, change: Callable[[_Settings], _Settings]) -> None:
+    """Lets each `RunConfig` read a changed `TF_CONFIG`.
+
+    Overrides `RunConfig._init_distributed_setting_from_environment_var`.
+
+    Args:
+      kind: the class `RunConfig`.
+      change: makes the `TF_CONFIG` to read of the one in the environment.
+    """
+    read = kind._init_distributed_setting_from_environment_var
+    kind._init_distributed_setting_from_environment_var = lambda self, settings: read(
+        self, change(settings)
+    )
+
+
+def read_tf_config(run_config: Any, settings: _Settings) -> None:
+    """Lets a `RunConfig` with `train_distribute` read `TF_CONFIG`, as others do.
+
+    Wraps `RunConfig._init_distributed_setting_from_environment_var` and
+    `RunConfig._maybe_overwrite_session_config_for_distributed_training`; sets what says that there
+    is no coordinator.
+    """
+    run_config._init_distributed_setting_from_environment_var(settings)
+    run_config._maybe_overwrite_session_config_for_distributed_training()
+    run_config._distribute_coordinator_mode = None
