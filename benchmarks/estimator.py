@@ -181,4 +181,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--task"]:
         run_task(sys.argv[2], int(sys.argv[3]), sys.argv[4])
     else:
-        run_command(__doc__, benchmarks)
+        run_command(benchmarks, __doc__ or "")

@@ -49,7 +49,8 @@ def deployed(model_fn: ModelFn, config: DeploymentConfig) -> ModelFn:
     Where the `train_op` cannot be taken apart, a line says why, and Estimator trains it by itself.
 
     Args:
-      model_fn: as for `Estimator`, with an argument `mode`; its optimizers are of `tf.train`.
+      model_fn: as for `Estimator`, of features and labels of any shapes, with an argument `mode`;
+        its optimizers are of `tf.train`, and its loss is a scalar.
       config: the deployment.  In a cluster, which `RunConfig` has from `TF_CONFIG`, the replicas
         and parameter servers are those of the cluster.
 
