@@ -156,7 +156,7 @@ class _PythonModule(OldModule):
 
 
 def _python_module(name: str) -> types.ModuleType:
-    if name.split(".")[2] == "estimator":
+    if name.split(".")[2:3] == ["estimator"]:
         return _estimator_file(name)
     try:
         return _PythonModule(importlib.import_module(name))
