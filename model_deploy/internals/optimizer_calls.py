@@ -57,9 +57,10 @@ def _replace_all(replace: Replace) -> None:
 
 
 def _below(kind: type) -> Iterator[type]:
-    for below in type.__subclasses__(kind):
-        yield below
-        yield from _below(below)
+    found: list[type] = type.__subclasses__(kind)
+    for each in found:
+        yield each
+        yield from _below(each)
 
 
 def _instead(method: str, original: Callable[..., Any]) -> Callable[..., Any]:
