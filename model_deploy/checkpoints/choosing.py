@@ -39,9 +39,8 @@ class Restorer:
     """Restores the same variables from one checkpoint after another.
 
     Args:
-      variables: the variables of the default graph, of any shapes, by their names in a
-        checkpoint.  The global step, an integer scalar, may be missing there: published
-        checkpoints have none.
+      variables: the variables of the default graph, of any shapes, by their names in a checkpoint.
+        The global step, an integer scalar, may be missing there: published checkpoints have none.
     """
 
     def __init__(self, variables: Mapping[str, Any]) -> None:
