@@ -14,16 +14,14 @@ def add_classification_losses(
 ) -> None:
     """Adds the mean softmax cross entropy of a batch to the `LOSSES` collection.
 
-    Label smoothing is that of section 7 of Szegedy et al.,
-    https://arxiv.org/abs/1512.00567: the target is `1 - label_smoothing` for the
-    label, plus `label_smoothing / classes` for every class.
+    Label smoothing is that of section 7 of Szegedy et al., https://arxiv.org/abs/1512.00567: the
+    target is `1 - label_smoothing` for the label, plus `label_smoothing / classes` for every class.
 
     Args:
       logits: float [batch, classes].
       labels: int [batch], in [0, classes); or the shares of the classes, float [batch, classes],
         which are 1 in sum.
-      auxiliary_logits: those of an auxiliary head, float [batch, classes], which count
-        0.4 times.
+      auxiliary_logits: those of an auxiliary head, float [batch, classes], which count 0.4 times.
       label_smoothing: in [0, 1).
 
     Raises:
