@@ -48,8 +48,7 @@ def option(
       above: the value must be more than this.
       maximum: largest value.
       below: the value must be less than this.
-      topic: where `--help` lists the flag, one of `help_text.TOPICS`; by default that of the
-        class.
+      topic: where `--help` lists the flag, one of `help_text.TOPICS`; by default that of the class.
       common: whether most runs need the flag: `--help` then shows it where it shows no others,
         see `Options.short_help`.
     """
