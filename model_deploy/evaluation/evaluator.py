@@ -43,8 +43,7 @@ class Evaluator:
         that has "index", int [n], that numbers the examples.
       config: the clones, over which each batch is divided, all in this process or on the
         `master`; if not given one, on the GPU where there is one.
-      use_averages: evaluate the moving averages of the variables, see
-        `moving_average_update`.
+      use_averages: evaluate the moving averages of the variables, see `moving_average_update`.
       max_num_batches: end after this many batches; None for all.
       master: address of a TensorFlow server; '' for a session in this process.
       session_config: a `tf.ConfigProto`; soft placement, and what `gpus.session_config` says, if
