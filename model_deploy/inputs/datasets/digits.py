@@ -5,9 +5,8 @@ C. Kaynak, UCI Machine Learning Repository, 1998): 8 x 8 values from 0 to 16.  H
 each value becomes a byte (times 255/16, rounded) and each image is enlarged to
 28 x 28, the size of MNIST, by bilinear interpolation between pixel centres.
 
-The split is fixed: the examples are shuffled once by a permutation of NumPy's
-`RandomState(1797)`, whose stream NumPy keeps stable; the first 1,437 are "train", the
-other 360 "test".
+The split is fixed: the examples are shuffled once by a permutation of NumPy's `RandomState(1797)`,
+whose stream NumPy keeps stable; the first 1,437 are "train", the other 360 "test".
 """
 
 import importlib.util

@@ -1,9 +1,8 @@
 """MNIST (Y. LeCun, C. Cortes, C. Burges, 1998) and Fashion-MNIST (H. Xiao et al., 2017).
 
-Reads the official files, `train-images-idx3-ubyte` and so on, compressed by gzip or
-not, or TFRecords in the format of TF-Slim, whichever is in the folder.  An IDX file has
-a magic number (0, 0, the type 8 for bytes, the rank), each dimension in 4 bytes,
-big-endian, and the values.
+Reads the official files, `train-images-idx3-ubyte` and so on, compressed by gzip or not, or
+TFRecords in the format of TF-Slim, whichever is in the folder.  An IDX file has a magic number (0,
+0, the type 8 for bytes, the rank), each dimension in 4 bytes, big-endian, and the values.
 """
 
 import contextlib

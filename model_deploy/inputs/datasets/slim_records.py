@@ -2,8 +2,7 @@
 
 The files of a split are `<name>_<split>*.tfrecord` or `<split>-*-of-*`.  Each record is a
 `tf.train.Example` with `image/encoded` (JPEG or PNG; or bytes, see `raw_images`) and
-`image/class/label`.
-A `labels.txt` beside them names the classes, one `label:name` per line.
+`image/class/label`.  A `labels.txt` beside them names the classes, one `label:name` per line.
 """
 
 import contextlib

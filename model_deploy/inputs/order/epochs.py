@@ -1,10 +1,9 @@
 """Which example comes at which place of training, as a function of (seed, epoch).
 
-Training is one endless sequence of *global batches*; each is cut into consecutive
-pieces, one per clone of each replica.  An epoch is as many global batches as fit into
-the dataset.  The examples that are left over rotate: they are consecutive in one
-fixed permutation, and the next epoch leaves out the ones that follow, so every
-example is left out equally often.
+Training is one endless sequence of *global batches*; each is cut into consecutive pieces, one per
+clone of each replica.  An epoch is as many global batches as fit into the dataset.  The examples
+that are left over rotate: they are consecutive in one fixed permutation, and the next epoch leaves
+out the ones that follow, so every example is left out equally often.
 
 Because nothing but the seed and the number of the epoch goes in, any place can be
 computed without going through the ones before it: that is what makes a resumed run

@@ -200,13 +200,12 @@ def train_batches(
         `num_shards` is then 1, and `position` the global step.
 
     Returns:
-      An iterator over the batches of the clones: "image" float32 [batch_size, h, w, c] and
-      "label" int64 [batch_size], with mixup or cutmix float32 [batch_size, num_classes], the shares
-      of the classes; or the features of your own records, each with [batch_size] in front of its
-      shape.  Its `initializer` is added to `TABLE_INITIALIZERS`, so
-      `slim.learning.train`, `Supervisor` and monitored sessions run it after a checkpoint was
-      restored; a plain session runs `tf.compat.v1.tables_initializer()` after the variables
-      are there.
+      An iterator over the batches of the clones: "image" float32 [batch_size, h, w, c] and "label"
+      int64 [batch_size], with mixup or cutmix float32 [batch_size, num_classes], the shares of the
+      classes; or the features of your own records, each with [batch_size] in front of its shape.
+      Its `initializer` is added to `TABLE_INITIALIZERS`, so `slim.learning.train`, `Supervisor` and
+      monitored sessions run it after a checkpoint was restored; a plain session runs
+      `tf.compat.v1.tables_initializer()` after the variables are there.
 
     Raises:
       ValueError: for numbers out of their range, a global batch that is larger than the

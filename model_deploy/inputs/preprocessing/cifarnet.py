@@ -1,10 +1,9 @@
 """The `cifarnet` family: shifted, mirrored, brighter or darker, then standardized.
 
-After A. Krizhevsky's cuda-convnet.  Whole batches of small images are augmented at
-once: one gather shifts and mirrors them, and one multiplication and addition does
-brightness, contrast and standardization together, because each of the three is affine
-in the pixels of a channel, with coefficients that follow from the means and
-variances of the channels.
+After A. Krizhevsky's cuda-convnet.  Whole batches of small images are augmented at once: one gather
+shifts and mirrors them, and one multiplication and addition does brightness, contrast and
+standardization together, because each of the three is affine in the pixels of a channel, with
+coefficients that follow from the means and variances of the channels.
 """
 
 from collections.abc import Callable

@@ -146,9 +146,8 @@ def read_windows(tables: Sequence[Any], numbers: Any, readers: int) -> Any:
 def in_graph(arrays: Sequence[np.ndarray]) -> list[Any]:
     """Tensors of arrays, which may hold bytes.
 
-    The arrays enter the graph through a function that runs when the iterator is
-    initialized, not as constants: a graph with CIFAR-10 in it would be 150 MB, in
-    every checkpoint's copy of it too.
+    The arrays enter the graph through a function that runs when the iterator is initialized, not as
+    constants: a graph with CIFAR-10 in it would be 150 MB, in every checkpoint's copy of it too.
     """
     tensors = []
     for array in arrays:

@@ -13,8 +13,7 @@ class ArraySource:
     """Images of one size, all in memory, read once when they are first needed.
 
     Args:
-      read: returns `(images, labels)`: uint8 [n, height, width, channels] and
-        integers [n].
+      read: returns `(images, labels)`: uint8 [n, height, width, channels] and integers [n].
     """
 
     def __init__(self, read: Callable[[], tuple[np.ndarray, np.ndarray]]) -> None:
