@@ -11,9 +11,8 @@ class ElasticSettings:
 
     Attributes:
       global_parts: parts of a clone in an update over all replicas, where with `all_reduce`, or
-        synchronous replicas on parameter servers, some take more than others; each counts by
-        its `accumulate_steps`.  An update then begins only when all that replicas exchange has
-        arrived.
+        synchronous replicas on parameter servers, some take more than others; each counts by its
+        `accumulate_steps`.  An update then begins only when all that replicas exchange has arrived.
       first_part: with `global_parts`, the number of this replica's first one.
       worker_task: index of this worker's task among TensorFlow's servers, where that is not
         `replica_id`.
