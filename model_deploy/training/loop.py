@@ -54,11 +54,10 @@ def train(
 ) -> TrainResult:
     """Trains `model` in the default graph, from its newest checkpoint on.
 
-    Checkpoints `model.ckpt-<step>`, TensorBoard events, `metrics.jsonl` and
-    `training.png` go to `train_dir`.  Nothing that was there before is deleted; of the
-    checkpoints of this run, the newest `keep_checkpoints` are kept, and in `best` the
-    one with the highest metric.  SIGTERM and SIGINT end the run after the step, with a
-    checkpoint; a second signal ends it at once.
+    Checkpoints `model.ckpt-<step>`, TensorBoard events, `metrics.jsonl` and `training.png` go to
+    `train_dir`.  Nothing that was there before is deleted; of the checkpoints of this run, the
+    newest `keep_checkpoints` are kept, and in `best` the one with the highest metric.  SIGTERM and
+    SIGINT end the run after the step, with a checkpoint; a second signal ends it at once.
 
     Args:
       model: what `deploy` returned, with an optimizer.
@@ -71,10 +70,9 @@ def train(
       wait_secs: how many seconds a step has waited for its data, a float scalar tensor
         such as that of `inputs.train_batches`; its share of the time is shown.  With
         asynchronous clones a list, one for each clone.
-      hooks: `tf.train.SessionRunHook`s.  One that has a method `due(step)`, too, is asked
-        before each step and called only where it returns True; steps in which no hook
-        takes part are faster.  In `after_run` the context's `report` is the
-        `StepReport`.
+      hooks: `tf.train.SessionRunHook`s.  One that has a method `due(step)`, too, is asked before
+        each step and called only where it returns True; steps in which no hook takes part are
+        faster.  In `after_run` the context's `report` is the `StepReport`.
       init_fn: called with the session once the variables were initialized; not when
         a run goes on from a checkpoint.
       evaluate: function of a checkpoint's path that returns metrics by name; called by the

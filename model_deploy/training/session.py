@@ -22,8 +22,7 @@ class Start(NamedTuple):
       is_chief: whether this process initializes them; others wait until it has.
       writer: the chief's, whose saver restores the checkpoint.
       checkpoint: path of the checkpoint to restore; None to initialize the variables.
-      init_fn: called with the session after they were initialized, not after they
-        were restored.
+      init_fn: called with the session after they were initialized, not after they were restored.
       owns_variables: whether every process has variables of its own, which it initializes.
       shared: says whether the variables on the parameter servers have values; None where
         they end with this process or it is not known.

@@ -82,14 +82,13 @@ class Progress:
         """Shows the state after a step, with rates since the last call, and returns it.
 
         Returns:
-          `step`, `loss`, `learning_rate`, `images_per_sec`, whatever the unit, with its
-          spread (1.4826 times the median distance from the median over the steps, a
-          robust standard deviation), `secs_per_batch`, `waiting` (share of the time),
-          `secs_left`, and `time` (UTC).  What is not known is NaN.  Where steps are shared
-          also `local_step`, the steps made here, and `staleness_median` and
-          `staleness_max`, in updates that others made between the start of a step and its
-          own update.  Where losses are scaled also `loss_scale` and `left_out`, the number of
-          updates that were left out so far.
+          `step`, `loss`, `learning_rate`, `images_per_sec`, whatever the unit, with its spread
+          (1.4826 times the median distance from the median over the steps, a robust standard
+          deviation), `secs_per_batch`, `waiting` (share of the time), `secs_left`, and `time`
+          (UTC).  What is not known is NaN.  Where steps are shared also `local_step`, the steps
+          made here, and `staleness_median` and `staleness_max`, in updates that others made between
+          the start of a step and its own update.  Where losses are scaled also `loss_scale` and
+          `left_out`, the number of updates that were left out so far.
         """
         entry = {"step": report.step, "loss": report.loss, "learning_rate": report.learning_rate}
         entry |= self._rates(report.step)

@@ -14,9 +14,8 @@ class HookCalls:
     """Which hooks take part in a step, and what they want of it.
 
     Args:
-      hooks: session run hooks.  One with a method `due(step)` is asked before each
-        step, counted as in `StepReport`, and takes part only where it answers True;
-        others take part in every step.
+      hooks: session run hooks.  One with a method `due(step)` is asked before each step, counted as
+        in `StepReport`, and takes part only where it answers True; others take part in every step.
 
     Attributes:
       stop_requested: whether a hook has asked for the end of the run.
