@@ -1,4 +1,4 @@
-"""Checkpoints: which files there are, what is restored from them, and how they are saved."""
+"""Checkpoints: finding, restoring, comparing and saving them."""
 
 from model_deploy.checkpoints.choosing import Restorer, checkpoints_in
 from model_deploy.checkpoints.files import (
