@@ -1,4 +1,4 @@
-"""Evaluation: every example once, on any number of clones; scores and their files."""
+"""Evaluation: predictions on every example once, on any number of clones; scores and files."""
 
 from model_deploy.evaluation.confusion import confusion_png
 from model_deploy.evaluation.evaluator import Evaluator, evaluate

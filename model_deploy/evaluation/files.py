@@ -1,4 +1,4 @@
-"""What an evaluation leaves in its folder: JSON, a picture, CSV and TensorBoard events."""
+"""Writes evaluations to a folder: JSON, a picture, CSV and TensorBoard events."""
 
 import json
 import os
@@ -27,9 +27,9 @@ class EvaluationWriter:
     whole, `evaluation.json` as the last.
 
     Args:
-      folder: where to write; made if it is not there.
+      folder: where to write; made if missing.
       class_names: one name per class.
-      facts: what else `evaluation.json` shall say, by name.
+      facts: further entries of `evaluation.json`, by name.
 
     Raises:
       OSError: if the folder cannot be made.
@@ -55,10 +55,10 @@ class EvaluationWriter:
             self._events.close()
 
     def write(self, evaluation: Evaluation) -> None:
-        """Writes one evaluation, in place of the one before.
+        """Writes one evaluation, replacing the files of the previous one.
 
         Raises:
-          OSError: if a file cannot be written; the one before is then still there.
+          OSError: if a file cannot be written; the previous one then remains.
         """
         with replaced_file(self._path("predictions.csv")) as file:
             evaluation.predictions.write_csv(file)
@@ -87,6 +87,7 @@ class EvaluationWriter:
         }
 
     def _write_history(self, evaluation: Evaluation) -> None:
+        """Adds a line to `evaluations.jsonl`, replacing a line of the same step."""
         path = self._path("evaluations.jsonl")
         lines = []
         if file_systems.is_file(path):
@@ -103,9 +104,9 @@ class EvaluationWriter:
             scalars["loss"] = evaluation.total_loss
         values = [tf.Summary.Value(tag=tag, simple_value=scalar) for tag, scalar in scalars.items()]
         if self._events is None:
-            # Names have but the second, and a writer empties a file that has its name.
+            # Names of events files differ by the second only; a second writer would empty the file.
             suffix = f".step-{evaluation.global_step}"
-            with tf.Graph().as_default():  # file writers want graph mode
+            with tf.Graph().as_default():  # file writers need graph mode
                 self._events = tf.summary.FileWriter(self._folder, filename_suffix=suffix)
         self._events.add_summary(tf.Summary(value=values), evaluation.global_step)
         self._events.flush()
