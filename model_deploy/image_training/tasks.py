@@ -1,4 +1,4 @@
-"""`train_task`: the part of this process in its cluster, which the environment may describe."""
+"""`train_task`: trains or serves as the environment describes this process's task."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,15 +15,16 @@ from model_deploy.image_training.worlds import train_in_worlds
 def train_task(
     options: TrainOptions, networks: Networks, environ: Mapping[str, str]
 ) -> float | None:
-    """Does the part of this process in its cluster; without one, trains by itself.
+    """Trains, or serves as a parameter server, in the cluster that the environment describes.
 
     Args:
-      options: the settings.
-      networks: those to choose from.
-      environ: the environment, which says what `TF_CONFIG`, Slurm or the launcher have set.
+      options: the options.
+      networks: the networks to choose from.
+      environ: environment variables: `TF_CONFIG`, or those of SLURM or of the launcher; without
+        any of these the process trains by itself.
 
     Returns:
-      As `train`.
+      The result of `train`.
 
     Raises:
       ValueError: for a setting that breaks a rule.
