@@ -1,4 +1,4 @@
-"""The names of TensorFlow that are not public and that this project uses, each in one function."""
+"""Access to TensorFlow names that are not public: one function for each that this project uses."""
 
 from model_deploy.internals.batch_moments import (
     leaving_batch_moments,

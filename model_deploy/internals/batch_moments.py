@@ -1,4 +1,4 @@
-"""Where layers take mean and variance of a batch; seen in Keras 3.0, 3.15, tf-keras 2.16, 2.21."""
+"""Replaces the moments of batch norms in layers; seen in Keras 3.0, 3.15, tf-keras 2.16, 2.21."""
 
 import contextlib
 import contextvars
@@ -9,7 +9,7 @@ from typing import Any
 
 from model_deploy.internals.replacing import Replace, Replacements, temporarily
 
-# Takes values, the axes to reduce, and whether these stay as 1; returns mean and variance.
+# (values, axes to reduce, whether to keep reduced axes with size 1) -> (mean, variance).
 Moments = Callable[[Any, Sequence[int], bool], tuple[Any, Any]]
 
 _moments: contextvars.ContextVar[Moments | None] = contextvars.ContextVar("moments", default=None)
@@ -18,17 +18,17 @@ _normalizes_examples = contextvars.ContextVar("normalizes examples", default=Fal
 
 @contextlib.contextmanager
 def taking_batch_moments_by(moments: Moments) -> Iterator[None]:
-    """Lets a function take the moments of batch norms in a `with` block that are no fused op.
+    """Computes the moments of batch norms that are no fused op by a function, in a `with` block.
 
     These are the layers of Keras 3 and, where they are not fused, those of tf-keras (which
-    `tf.compat.v1.layers` and TF-Slim use) and `slim.batch_norm`.  Moments that other layers
-    take are none of these.  Other threads go on as before.
+    `tf.compat.v1.layers` and TF-Slim use) and `slim.batch_norm`.  Other layers' moments, and other
+    threads, are not affected.
 
     Wraps `BatchNormalization._moments` of both Kerases and `LayerNormalization.call` of tf-keras.
-    TF-Slim's file of layers gets another `nn`.
+    TF-Slim's module of layers gets a replacement of `nn`.
 
     Args:
-      moments: the function; its values have any shape and a dtype of floats.
+      moments: the function, for values of any shape and a float dtype.
 
     Raises:
       ValueError: in the block, for a batch norm with a mask or weights, or of parts of the batch.
