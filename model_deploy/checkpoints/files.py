@@ -166,10 +166,10 @@ def describe_counts(path: str) -> list[str]:
 
 
 def counts_of_others(path: str) -> dict[str, int | None]:
-    """Returns per-replica counts that a checkpoint has for another number of replicas.
+    """Returns by name the number of replicas of a checkpoint's counts for other replicas.
 
-    The number is None for a missing count: single replicas, and replicas that train together, have
-    no counts, and their global step takes the place.
+    The number is None if the checkpoint has no counts, as of a single replica or of replicas that
+    train together: then the global step takes their place.
 
     Args:
       path: name of the checkpoint.
