@@ -71,8 +71,7 @@ class _Refusing(importlib.abc.Loader):
         raise ImportError("imported when it is first used", name=spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Is never called, but must exist: Python checks for it in a loader with
-        `create_module`."""
+        """Is never called, but Python requires it beside `create_module`."""
 
 
 class _RefusingFinder(importlib.abc.MetaPathFinder):
