@@ -1,4 +1,4 @@
-"""The optimizers by name, with the settings of each."""
+"""The optimizers by name, with the options of each."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from model_deploy.optimization.weight_decay import NO_WEIGHT_DECAY, check_patter
 
 train = tf.train
 
-# Those that decay the weights themselves, with the decay where none is given: what Keras has for
-# AdamW and the authors for LAMB, and that of the paper of LARS.
+# Optimizers with a weight decay of their own, and its default: Keras' for AdamW, the authors' for
+# LAMB, the paper's for LARS.
 _DECAYS = {"adamw": 0.01, "lamb": 0.01, "lars": 0.0005}
 
 
-# From the learning rate and the options; names in the order of `--help`.
+# Name -> function (learning rate, options) -> optimizer, in the order of `--help`.
 _BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
     # Zeiler, https://arxiv.org/abs/1212.5701
     "adadelta": lambda rate, o: train.AdadeltaOptimizer(rate, o.adadelta_rho, o.opt_epsilon),
@@ -57,7 +57,7 @@ _BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class OptimizerOptions(Options):
-    """Which optimizer, and its settings; each optimizer reads its own."""
+    """The name of the optimizer, and the options of each; an optimizer uses its own only."""
 
     topic: ClassVar[str] = "optimizer"
 
@@ -112,7 +112,7 @@ class OptimizerOptions(Options):
 
     @property
     def own_decay(self) -> float:
-        """The weight decay that the optimizer itself does; 0 where it does none."""
+        """The weight decay that the optimizer itself applies; 0 if it applies none."""
         if self.optimizer not in _DECAYS:
             return 0.0
         if self.optimizer_weight_decay is None:
@@ -121,7 +121,7 @@ class OptimizerOptions(Options):
 
 
 def _of_moments(options: OptimizerOptions) -> dict[str, Any]:
-    """Arguments that `AdamWOptimizer` and `LAMBOptimizer` share."""
+    """Returns the arguments that `AdamWOptimizer` and `LAMBOptimizer` share."""
     return {
         "weight_decay": options.own_decay,
         "beta1": options.adam_beta1,
@@ -131,7 +131,7 @@ def _of_moments(options: OptimizerOptions) -> dict[str, Any]:
 
 
 def build_optimizer(learning_rate: Any, options: OptimizerOptions) -> Any:
-    """The `tf.compat.v1.train.Optimizer` that `options` name.
+    """Returns the `tf.compat.v1.train.Optimizer` that `options` name.
 
     Args:
       learning_rate: a number or a float scalar tensor.
@@ -143,12 +143,12 @@ def build_optimizer(learning_rate: Any, options: OptimizerOptions) -> Any:
 def weight_decay_note(
     options: OptimizerOptions, variables: Sequence[Any], regularization: float
 ) -> str | None:
-    """A sentence on the weight decay that the optimizer does; None where it does none.
+    """Returns a sentence on the optimizer's own weight decay; None if it applies none.
 
     Args:
-      options: name and settings.
-      variables: those to train, of any shapes.
-      regularization: weight of the L2 regularization that is part of the loss.
+      options: the optimizer's name and options.
+      variables: the variables to train, of any shapes.
+      regularization: weight of the L2 regularization in the loss.
     """
     if not options.own_decay:
         return None
