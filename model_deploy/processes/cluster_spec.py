@@ -1,4 +1,4 @@
-"""`Cluster`: which tasks there are, where they listen, and which of them this process is."""
+"""`Cluster`: the tasks of a run, their addresses, and which task this process is."""
 
 import dataclasses
 import ipaddress
@@ -16,7 +16,7 @@ class Task(NamedTuple):
       job_name: `ps` or `worker`.
       task_id: index in its job.
       address: `host:port`.
-      server_task: index of its TensorFlow server in its job; None where that is `task_id`.
+      server_task: index of its TensorFlow server in its job, if different from `task_id`; or None.
     """
 
     job_name: str
@@ -30,17 +30,17 @@ class Task(NamedTuple):
 
     @property
     def host(self) -> str:
-        """Name or number of its machine, without the brackets of an IPv6 address."""
+        """Name or address of the task's machine, without the brackets of an IPv6 address."""
         return self.address.rpartition(":")[0].strip("[]")
 
     @property
     def port(self) -> int:
-        """The port on which it listens."""
+        """The port on which the task listens."""
         return int(self.address.rpartition(":")[2])
 
     @property
     def device(self) -> str:
-        """Its part of a device name: `/job:ps/task:1`."""
+        """The task's part of a device name: `/job:ps/task:1`."""
         task = self.task_id if self.server_task is None else self.server_task
         return f"/job:{self.job_name}/task:{task}"
 
@@ -58,13 +58,13 @@ class Cluster:
       ps_hosts: `host:port` of each parameter server.
       job_name: job of this process, `worker` or `ps`.
       task_id: index of this process in its job.
-      server_tasks: index of each worker's TensorFlow server, where those are servers of a larger
-        cluster, of which these workers are a part for now.
+      server_tasks: index of each worker's TensorFlow server, if these workers are a part of a
+        larger cluster of servers.
 
     Raises:
-      ValueError: naming field, rule and value: for an address that is not `host:port`
-        or stands there twice, no chief, an unknown job, a `task_id` out of range, another number
-        of `server_tasks` than of workers.
+      ValueError: naming field, rule and value: for an address that is not `host:port` or is given
+        twice, no chief, an unknown job, a `task_id` out of range, another number of `server_tasks`
+        than of workers.
     """
 
     worker_hosts: Sequence[str]
@@ -113,7 +113,7 @@ class Cluster:
 
     @property
     def own(self) -> Task:
-        """The task that this process is."""
+        """The task of this process."""
         return (self.workers if self.job_name == "worker" else self.ps)[self.task_id]
 
     @property
@@ -122,7 +122,7 @@ class Cluster:
         return self.job_name == "worker" and self.task_id == 0
 
     def as_dict(self) -> dict[str, list[str]]:
-        """Addresses by job, as `tf.train.ClusterSpec` takes them."""
+        """Returns addresses by job, as `tf.train.ClusterSpec` takes them."""
         jobs = {"worker": list(self.worker_hosts), "ps": list(self.ps_hosts)}
         return {job: hosts for job, hosts in jobs.items() if hosts}
 
