@@ -18,7 +18,7 @@ def is_resource_variable(variable: Any) -> bool:
 
 
 def restored_by(variable: Any, convert: Callable[[Any], Any], saved_as: str | None = None) -> Any:
-    """Wraps a variable for `tf.train.Saver`, which restores it as `convert` of the saved tensor.
+    """Prepares a variable for `tf.train.Saver`, which restores it as `convert` of a saved tensor.
 
     Wraps `saveable_object.SaveableObject` and `saveable_object.SaveSpec`.
 
@@ -88,8 +88,8 @@ for _name in tf.Tensor.OVERLOADABLE_OPERATORS - {"__eq__", "__ne__"}:
 def slice_of(variable: Any) -> Any:
     """Returns the slice of a partitioned variable that a variable is; None for other variables.
 
-    Wraps `Variable._save_slice_info`, with `full_name` and `full_shape` of the whole variable, and
-    `var_offset` and `var_shape` of the slice.
+    Wraps `Variable._save_slice_info`.  It has `full_name` and `full_shape` of the whole variable,
+    and `var_offset` and `var_shape` of the slice.
     """
     return getattr(variable, "_save_slice_info", None)
 
