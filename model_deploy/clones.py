@@ -68,7 +68,7 @@ def build_clones(
         slim.arg_scope([slim.model_variable, slim.variable], device=device),
     ):
         clones = [
-            _built(Part(config, call, features, number, *place, "", device))
+            _build_part(Part(config, call, features, number, *place, "", device))
             for number, place in enumerate(config.places_of_parts())
         ]
     for feature in features:
@@ -76,7 +76,7 @@ def build_clones(
     return clones
 
 
-def _built(part: Part) -> Clone:
+def _build_part(part: Part) -> Clone:
     """Builds a part, notes it in the graph, and returns its `Clone`."""
     before = _item_ids()
 

@@ -125,6 +125,7 @@ def _check_variables(clone_gradients: Sequence[Sequence[GradientAndVariable]]) -
 def _on_device_of(
     variable: Any, gradients: Sequence[Any], device_of: Callable[[Any], str] | None
 ) -> contextlib.AbstractContextManager[Any]:
+    """Opens the device on which to sum the gradients, `device_of(variable)` if any is dense."""
     are_rows = all(isinstance(gradient, tf.IndexedSlices) for gradient in gradients)
     if device_of is None or len(gradients) == 1 or are_rows:
         return contextlib.nullcontext()
