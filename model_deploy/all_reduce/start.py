@@ -71,7 +71,7 @@ def add_start_hook(config: DeploymentConfig, copies: VariableCopies) -> StartHoo
         copied = [
             assign(other, variable.read_value())
             for variable in variables
-            for other in _others(copies, variable, config.num_clones)
+            for other in _other_copies(copies, variable, config.num_clones)
         ]
     devices = [config.clone_device(i) for i in range(config.num_clones)]
     hook = StartHook(tf.group(*received, *copied, name="start_values"), devices)
@@ -110,7 +110,7 @@ def numeric_variables() -> list[Any]:
     return [v for v in tf.global_variables() if v.dtype.base_dtype in DTYPES]
 
 
-def _others(copies: VariableCopies, variable: Any, num_clones: int) -> list[Any]:
+def _other_copies(copies: VariableCopies, variable: Any, num_clones: int) -> list[Any]:
     """Returns the copies of a variable of the clones after the first."""
     found = [copies.of_clone(variable, i) for i in range(1, num_clones)]
     return [other for other in found if other is not None]

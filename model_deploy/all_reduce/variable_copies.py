@@ -139,9 +139,9 @@ class VariableCopies:
         """Returns the clone's optimizer: `optimizer` for the first clone, else a copy of it."""
         if clone_index == 0:
             return optimizer
-        others = _others(self._registry.optimizers, optimizer)
+        others = _copies_of(self._registry.optimizers, optimizer)
         if clone_index not in others:
-            others[clone_index] = _twin(optimizer)
+            others[clone_index] = _optimizer_like(optimizer)
         return others[clone_index]
 
     @contextlib.contextmanager
@@ -174,7 +174,7 @@ class VariableCopies:
             kwargs.update(settings)
             kwargs.pop("shape", None)
             variable = _start_from(original, next_creator(**kwargs))
-            _others(self._registry.slots, original)[clone_index] = variable
+            _copies_of(self._registry.slots, original)[clone_index] = variable
             return variable
 
         with tf.variable_creator_scope(creator):
@@ -198,7 +198,7 @@ class VariableCopies:
 
     def _copied(self, variable: Any, clone_index: int) -> Any:
         """Makes the missing copies of a variable; returns the clone's copy."""
-        others = _others(self._registry.variables, variable)
+        others = _copies_of(self._registry.variables, variable)
         for i in range(1, self._config.num_clones):
             if i not in others:
                 others[i] = _copy_variable(variable, i, self._device_of_copy(variable, i))
@@ -238,7 +238,7 @@ class VariableCopies:
             _replace_in_collections({id(copied): original for original, copied in pairs})
 
 
-def _others(entries: dict[int, _Entry], original: Any) -> dict[int, Any]:
+def _copies_of(entries: dict[int, _Entry], original: Any) -> dict[int, Any]:
     """Returns the copies of a variable or optimizer by clone index, in a dict to fill."""
     return entries.setdefault(id(original), _Entry(original, {})).others
 
@@ -270,6 +270,7 @@ def _start_from(original: Any, made: Any) -> Any:
 
 
 def _copy_variable(original: Any, clone_index: int, device: str) -> Any:
+    """Makes a copy of a variable, outside of any loop or control dependency."""
     # `init_scope`: the original may be made inside of a loop body or under control dependencies.
     with tf.init_scope(), tf.device(None), tf.device(device), tf.name_scope(None):
         made = tf.Variable(**_copy_settings(original, clone_index))
@@ -286,11 +287,11 @@ def _replace_in_collections(by_id: dict[int, Any]) -> None:
             items[:] = [by_id.get(id(item), item) for item in items]
 
 
-def _twin(optimizer: Any) -> Any:
+def _optimizer_like(optimizer: Any) -> Any:
     """Returns an optimizer with the same settings and no slots yet."""
     twin = copy.copy(optimizer)
     for name, value in vars(optimizer).items():
         if isinstance(value, tf.train.Optimizer):
-            setattr(twin, name, _twin(value))
+            setattr(twin, name, _optimizer_like(value))
     internals.forget_slots(twin)
     return twin
