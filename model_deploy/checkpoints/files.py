@@ -69,7 +69,7 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
                 "another train_dir, or resume='auto' to go on"
             )
         return None
-    path, step = _named(resume)
+    path, step = _named_checkpoint(resume)
     later = [each for each in steps_in(train_dir) if each > step]
     if later:
         raise ValueError(
@@ -94,11 +94,11 @@ def resume_under_way(train_dir: str, resume: str) -> str:
     """
     if resume in ("auto", "never"):
         return "auto"
-    _, step = _named(resume)
+    _, step = _named_checkpoint(resume)
     return "auto" if any(each > step for each in steps_in(train_dir)) else resume
 
 
-def _named(resume: str) -> tuple[str, int]:
+def _named_checkpoint(resume: str) -> tuple[str, int]:
     """Returns the checkpoint that `resume` names, or the newest in that folder, and its step."""
     is_folder = not is_checkpoint(resume) and file_systems.is_folder(resume)
     path = newest_checkpoint(resume) if is_folder else resume

@@ -47,10 +47,12 @@ class CheckpointWriter:
         self.newest: str | None = None
         # The graph is in the events file; writing it with each checkpoint would take seconds.
         with tf.device(device):
-            self.saver = tf.train.Saver(_saved(), max_to_keep=keep, save_relative_paths=True)
+            self.saver = tf.train.Saver(
+                _variables_to_save(), max_to_keep=keep, save_relative_paths=True
+            )
             others = counts_of_others(first) if first else {}
             missing = [name for name, number in others.items() if number is None]
-            self._of_first = tf.train.Saver(_saved(missing)) if missing else self.saver
+            self._of_first = tf.train.Saver(_variables_to_save(missing)) if missing else self.saver
         self._first = first
 
     def saver_of(self, checkpoint: str) -> Any:
@@ -94,7 +96,7 @@ def _save(saver: Any, session: Any, path: str, step: int) -> None:
     run_unless_refused(lambda: saver.save(session, path, global_step=step, write_meta_graph=False))
 
 
-def _saved(missing: Collection[str] = ()) -> list[Any]:
+def _variables_to_save(missing: Collection[str] = ()) -> list[Any]:
     """Returns what `tf.train.Saver` should save: all variables, with convertible replica counts.
 
     Args:
