@@ -109,6 +109,7 @@ def _is_sparse(column: Column) -> bool:
 
 
 def _dense_gradient(gradient: Any, variable: Any) -> Any:
+    """Returns a dense gradient; zeros for None, and a dense sum for sparse rows."""
     if gradient is None:
         return tf.zeros(variable.shape, variable.dtype.base_dtype)
     if isinstance(gradient, tf.IndexedSlices):  # another clone's is dense
@@ -124,7 +125,7 @@ def _gather_rows(
     """Returns for each clone the rows of all clones, one `IndexedSlices` per sparse gradient."""
 
     def slices_of(column: Column) -> PerClone:
-        return collectives.on_devices(lambda i: _slices(*column[i]))
+        return collectives.on_devices(lambda i: _as_slices(*column[i]))
 
     def count_rows(i: int) -> Any:
         return tf.stack([tf.size(of_column[i].indices) for of_column in slices])[tf.newaxis]
@@ -179,7 +180,7 @@ def _gather_slices(
     return collectives.on_devices(without_filling)
 
 
-def _slices(gradient: Any, variable: Any) -> Any:
+def _as_slices(gradient: Any, variable: Any) -> Any:
     """Returns a sparse gradient with a static row shape; for None one without rows."""
     row_shape = variable.shape.as_list()[1:]
     if gradient is None:

@@ -176,7 +176,7 @@ class Collectives:
         """
         results: list[list[Any]] = [[None] * len(variables) for _ in tensors]
         kinds = [(v.dtype.base_dtype, v.shape) for v in variables]
-        for positions in _plan(kinds, self._num_replicas):
+        for positions in _indices_of_packs(kinds, self._num_replicas):
             picked = [[of_clone[k] for k in positions] for of_clone in tensors]
             parts = self._run_pack(picked, [variables[k] for k in positions], collective)
             for of_clone, values in zip(results, parts, strict=True):
@@ -202,6 +202,7 @@ class Collectives:
         variables: Sequence[Any],
         collective: Callable[[PerClone, str], PerClone],
     ) -> PerClone:
+        """Packs each clone's tensors, runs the collective op, and unpacks the results."""
         shapes = [variable.shape for variable in variables]
         label = str([f"{variable.name} {variable.shape}" for variable in variables])
         vectors = collective(self.on_devices(lambda i: packing.pack(tensors[i])), label)
@@ -243,7 +244,7 @@ class Collectives:
         return self.on_devices(after_others)
 
 
-def _plan(
+def _indices_of_packs(
     variables: Sequence[tuple[tf.DType, tf.TensorShape]], num_replicas: int
 ) -> list[list[int]]:
     """Groups variables, by index, into packs of one dtype, as `packs_of` sizes them."""
