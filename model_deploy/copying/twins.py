@@ -87,6 +87,7 @@ class Twins:
         return self._object(value)
 
     def _object(self, value: Any) -> Any:
+        """Returns the copy of a composite tensor, dataclass, variable or other object."""
         if isinstance(value, tf.IndexedSlices | tf.SparseTensor | tf.RaggedTensor):
             return tf.nest.map_structure(self.structure, value, expand_composites=True)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
