@@ -250,6 +250,7 @@ class _OneWorld:
 
 
 def _config_of(model: DeployedModel) -> DeploymentConfig:
+    """Returns the config of a built model, which must be one of an elastic run."""
     if model.config is None or model.config.global_parts is None:
         raise ValueError(
             "build must deploy its model for the configuration that it was given, got a model "

@@ -127,6 +127,7 @@ class Member:
             pass
 
     def _wait(self, fits: Callable[[World], bool], timeout: float) -> World | None:
+        """Polls the world file until a world fits; prints a line now and then; None in the end."""
         end = time.monotonic() + timeout
         reported = time.monotonic()
         while True:
