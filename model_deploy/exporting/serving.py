@@ -132,6 +132,7 @@ class Serving(NamedTuple):
         return tf.ensure_shape(image, [None, None, self.channels])
 
     def _outputs(self, images: Any) -> dict[str, Any]:
+        """Builds the network on preprocessed images; returns the output tensors by name."""
         logits, _ = self.classifier.network_fn(is_training=False)(images)
         classes = tf.argmax(logits, axis=1, name="classes")
         outputs = {
