@@ -80,24 +80,24 @@ def device_errors_explained(batch_size: int | None = None, own_pid: int = 0) -> 
         line = _line_with(_ALLOCATION, error.message)
         if line is None:
             raise
-        raise MemoryError(_account(line, batch_size, own_pid)) from error
+        raise MemoryError(_describe_memory_error(line, batch_size, own_pid)) from error
     except tf.errors.InternalError as error:
         line = _line_with(_CUDA, error.message)
         if line is None:
             raise
-        raise OSError(f"a GPU could not be used: {line}{_others(own_pid)}") from error
+        raise OSError(f"a GPU could not be used: {line}{_other_holders(own_pid)}") from error
 
 
-def _account(line: str, batch_size: int | None, own_pid: int) -> str:
+def _describe_memory_error(line: str, batch_size: int | None, own_pid: int) -> str:
     batch = "a batch" if batch_size is None else f"a batch of {batch_size} for each clone"
     return (
         f"{batch} does not fit into memory: {line}; try a smaller batch_size, "
         "more accumulate_steps of smaller batches, which make the same update, or "
-        f"precision=bfloat16{_others(own_pid)}"
+        f"precision=bfloat16{_other_holders(own_pid)}"
     )
 
 
-def _others(own_pid: int) -> str:
+def _other_holders(own_pid: int) -> str:
     """Returns the other processes that hold GPUs in words; '' if none are known."""
     others = [str(each) for each in gpu_holders() if each.pid != str(own_pid)]
     return f"; {', '.join(others)}" if others else ""
