@@ -66,7 +66,7 @@ class Later(types.ModuleType):
         return getattr(importlib.import_module(self.__name__), name)
 
 
-class _Refusing(importlib.abc.Loader):
+class _RefusingLoader(importlib.abc.Loader):
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
         raise ImportError("imported when it is first used", name=spec.name)
 
@@ -88,7 +88,7 @@ class _RefusingFinder(importlib.abc.MetaPathFinder):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None:
-            spec.loader = _Refusing()
+            spec.loader = _RefusingLoader()
         return spec
 
 
