@@ -175,6 +175,7 @@ def _facts(dataset: dataset_lib.Dataset, num_shards: int) -> dict[str, Any]:
 
 
 def _check_same_conversion(manifest: pathlib.Path, facts: dict[str, Any]) -> None:
+    """Checks the settings in the folder's manifest, or writes them for later calls."""
     if manifest.exists():
         found = json.loads(manifest.read_text(encoding="utf-8"))
         if found != facts:
@@ -193,6 +194,7 @@ def _write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def _write_shard(path: pathlib.Path, made: Iterable[bytes], bar: tqdm) -> None:
+    """Writes a shard under a temporary name, flushes it to disk and renames it."""
     part = path.with_name(f"{path.name}.part")  # matches no pattern of a dataset
     with tf.io.TFRecordWriter(str(part)) as writer:
         for record in made:

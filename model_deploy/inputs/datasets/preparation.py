@@ -151,6 +151,7 @@ def _originals(dataset: dataset_lib.Dataset, channels: int) -> Callable[[int], _
 
 
 def _writer_as_it_is() -> Callable[[_Original], _Written]:
+    """Returns a function that keeps encoded bytes, and encodes other images as PNG."""
     encode = _encoder(tf.io.encode_png)
 
     def write(original: _Original) -> _Written:
@@ -162,6 +163,7 @@ def _writer_as_it_is() -> Callable[[_Original], _Written]:
 
 
 def _reduced_writer(max_side: int, quality: int) -> Callable[[_Original], _Written]:
+    """Returns a function that writes large images as reduced JPEGs, and keeps others."""
     keep, scale = _writer_as_it_is(), _scaler()
     encode = _encoder(lambda image: tf.io.encode_jpeg(image, quality=quality))
 
@@ -178,6 +180,7 @@ def _reduced_writer(max_side: int, quality: int) -> Callable[[_Original], _Writt
 
 
 def _raw_writer(size: tuple[int, int]) -> Callable[[_Original], _Written]:
+    """Returns a function that crops and scales an image to `size` and writes raw bytes."""
     scale = _scaler()
 
     def write(original: _Original) -> _Written:

@@ -73,6 +73,7 @@ class RecordSource(records.RecordFiles):
         return encoded[0], label
 
     def _check_kind(self, index: int, features: Mapping[str, Any], num_bytes: int) -> None:
+        """Checks that a record is encoded, or raw with the common shape, as the first one is."""
         try:
             shape = (
                 raw_images.checked_shape(features, num_bytes)

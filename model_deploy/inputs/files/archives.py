@@ -99,6 +99,7 @@ def _in_zip(zipped: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Member:
 
 
 def _check(members: list[_Member], archive: str, max_bytes: int) -> None:
+    """Checks that members are plain files or folders inside of the target, and not too large."""
     for member in members:
         parts = pathlib.PurePosixPath(member.name).parts
         outside = member.name.startswith(("/", "\\")) or ".." in parts
@@ -129,6 +130,7 @@ def _extract_member(member: _Member, folder: pathlib.Path) -> None:
 
 
 def _move(path: pathlib.Path, place: pathlib.Path, keep_files: bool) -> None:
+    """Moves an extracted file or folder into place, merging folders with `keep_files`."""
     if keep_files and path.is_dir() and place.is_dir():
         for each in path.iterdir():
             _move(each, place / each.name, keep_files)

@@ -113,6 +113,7 @@ def read_index(path: str, facts: file_systems.FileFacts) -> np.ndarray | None:
 
 
 def _lengths_in(content: bytes, facts: file_systems.FileFacts) -> np.ndarray | None:
+    """Parses the content of an index; None if it is invalid or the record file has changed."""
     if len(content) < _INDEX_HEADER.size:
         return None
     magic, size, modified, count, checksum = _INDEX_HEADER.unpack_from(content)
@@ -166,6 +167,7 @@ class _Slices:
 
 
 def _walk(data: Any, size: int) -> tuple[list[int], str | None]:
+    """Reads the lengths of all records; stops at a corrupt header and says what is wrong."""
     lengths: list[int] = []
     offset = 0
     while offset < size:

@@ -138,8 +138,8 @@ class Batching:
             if self.family.batched:
                 if self.training:
                     numbers = numbers.rebatch(self.batch_size, drop_remainder=True)
-                return numbers.map(make, self._calls)
-            return self._batched(numbers.unbatch().map(make, self._calls))
+                return numbers.map(make, self._parallel_calls)
+            return self._batched(numbers.unbatch().map(make, self._parallel_calls))
 
         return batches
 
@@ -148,7 +148,7 @@ class Batching:
 
         def batches(numbers: Any) -> Any:
             examples = read(numbers.unbatch(), self.num_readers or tf.data.AUTOTUNE)
-            return self._batched(examples.map(self._plain(self._finish), self._calls))
+            return self._batched(examples.map(self._plain(self._finish), self._parallel_calls))
 
         return batches
 
@@ -174,13 +174,13 @@ class Batching:
             readers,
             record_tables=tables if isinstance(source, records.RecordFiles) else None,
             in_windows=self.reads_windows,
-            autograph=self._is_users,
+            autograph=self._is_of_user,
         )
 
         def batches(numbers: Any) -> Any:
             examples = reading_chunks.examples(numbers)
             examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
-            return examples.map(finish, self._calls) if finish_batches else examples
+            return examples.map(finish, self._parallel_calls) if finish_batches else examples
 
         return batches
 
@@ -274,10 +274,10 @@ class Batching:
 
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Excludes a function from AutoGraph, unless it calls functions that users registered."""
-        return function if self._is_users else tf.autograph.experimental.do_not_convert(function)
+        return function if self._is_of_user else tf.autograph.experimental.do_not_convert(function)
 
     @property
-    def _is_users(self) -> bool:
+    def _is_of_user(self) -> bool:
         """Whether a user registered the preprocessing family."""
         family = self.family.train if self.training else self.family.evaluate
         return not str(getattr(family, "__module__", "")).startswith("model_deploy.")
@@ -286,7 +286,7 @@ class Batching:
         return examples.batch(self.batch_size, drop_remainder=self.training)
 
     @property
-    def _calls(self) -> int:
+    def _parallel_calls(self) -> int:
         """How many calls of the preprocessing run in parallel, for `tf.data`."""
         return self.num_preprocessing_threads or tf.data.AUTOTUNE
 

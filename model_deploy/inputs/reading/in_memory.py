@@ -57,6 +57,7 @@ def decode_all(
 def _decode_some(
     source: EncodedSource, indices: Sequence[int], shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Decodes examples at once; one by one if any of them is corrupt."""
     try:
         encoded, labels = zip(*[source.read(index) for index in indices], strict=True)
         return decoding.decode_many(encoded, shape, raw_images.shape_of(source)), np.array(
