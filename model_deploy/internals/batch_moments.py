@@ -64,14 +64,15 @@ def leaving_batch_moments() -> Iterator[None]:
 
 
 def _replace_all(replace: Replace) -> None:
+    """Replaces where Keras 3, tf-keras and TF-Slim compute moments of batch norms."""
     with contextlib.suppress(ImportError):  # of the backend that somebody else wants Keras to have
         keras = importlib.import_module("keras").layers.BatchNormalization
-        replace(_owner(keras, "_moments"), "_moments", _of_keras)
+        replace(_owner(keras, "_moments"), "_moments", _wrapped_keras)
     tf_keras = importlib.import_module("tf_keras").layers
     slim_layers = importlib.import_module("tf_slim.layers.layers")
-    replace(_owner(tf_keras.BatchNormalization, "_moments"), "_moments", _of_tf_keras)
-    replace(tf_keras.LayerNormalization, "call", _of_layer_norm)
-    replace(slim_layers, "nn", _Nn)
+    replace(_owner(tf_keras.BatchNormalization, "_moments"), "_moments", _wrapped_tf_keras)
+    replace(tf_keras.LayerNormalization, "call", _wrapped_layer_norm)
+    replace(slim_layers, "nn", _NnWithMoments)
 
 
 _replacements = Replacements(_replace_all)
@@ -82,7 +83,7 @@ def _owner(kind: type, name: str) -> type:
     return next(each for each in kind.__mro__ if name in vars(each))
 
 
-def _of_keras(original: Any) -> Any:
+def _wrapped_keras(original: Any) -> Any:
     def _moments_of_keras(self: Any, inputs: Any, mask: Any) -> Any:
         moments = _moments.get()
         if moments is None:
@@ -94,7 +95,7 @@ def _of_keras(original: Any) -> Any:
     return _moments_of_keras
 
 
-def _of_tf_keras(original: Any) -> Any:
+def _wrapped_tf_keras(original: Any) -> Any:
     def _moments_of_tf_keras(
         self: Any, inputs: Any, reduction_axes: Any, keep_dims: bool, mask: Any = None
     ) -> Any:
@@ -107,7 +108,7 @@ def _of_tf_keras(original: Any) -> Any:
     return _moments_of_tf_keras
 
 
-def _of_layer_norm(original: Any) -> Any:
+def _wrapped_layer_norm(original: Any) -> Any:
     def call(self: Any, inputs: Any) -> Any:
         with temporarily(_normalizes_examples, True):
             return original(self, inputs)
@@ -115,7 +116,7 @@ def _of_layer_norm(original: Any) -> Any:
     return call
 
 
-class _Nn:
+class _NnWithMoments:
     """TensorFlow's module for `slim.batch_norm`; other functions of that file see it as it is.
 
     Args:

@@ -43,6 +43,8 @@ _replacements = Replacements(_replace_all)
 
 
 def _call(original: Any) -> Any:
+    """Returns a `BatchNormalization.call` that uses TensorFlow's fused op where possible."""
+
     def call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         if not (training and mask is None and _can_be_fused(self, inputs)):
             return original(self, inputs, training=training, mask=mask)

@@ -79,6 +79,7 @@ def _create_by_rules(  # noqa: PLR0917 - the arguments of the method that it rep
     op_def: Any = None,
     compute_device: bool = True,
 ) -> Any:
+    """Replaces `Graph._create_op_internal`: asks the rules of all blocks, the outermost first."""
     rules = _rules.get()
     if rules and op_def is not None and name is not None and name.endswith("/"):
 

@@ -67,10 +67,10 @@ def with_operators(variable: Any) -> Any:
     parts = list(variable)
     partitions = variable._get_partitions()
     name = variable.name
-    return _Computing(name, variable.shape, variable.dtype, parts, partitions)
+    return _PartitionedWithOperators(name, variable.shape, variable.dtype, parts, partitions)
 
 
-class _Computing(PartitionedVariable):
+class _PartitionedWithOperators(PartitionedVariable):
     """A partitioned variable with a tensor's operators, which are set below."""
 
 
@@ -82,7 +82,7 @@ def _operator(name: str) -> Any:
 
 
 for _name in tf.Tensor.OVERLOADABLE_OPERATORS - {"__eq__", "__ne__"}:
-    setattr(_Computing, _name, _operator(_name))
+    setattr(_PartitionedWithOperators, _name, _operator(_name))
 
 
 def slice_of(variable: Any) -> Any:
