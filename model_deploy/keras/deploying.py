@@ -149,6 +149,7 @@ def _is_model(thing: Any) -> bool:
 
 
 def _made_by(make: Callable[[], Any]) -> Any:
+    """Returns the model that a user's function makes, after checking that it is one."""
     model = make()
     if not _is_model(model):
         raise ValueError(

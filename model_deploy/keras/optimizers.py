@@ -136,7 +136,7 @@ def _learning_rate(keras: Any, optimizer: Any, global_step: Any) -> Any:
         with keras.StatelessScope(state_mapping=[(optimizer.iterations, step)]):
             rate = optimizer.learning_rate
     else:
-        rate = _of_tf_keras(keras, optimizer, step)
+        rate = _rate_of_tf_keras(keras, optimizer, step)
     if tf.is_tensor(rate) and not hasattr(rate, "assign"):
         return tf.cast(rate, tf.float32)
     return tf.constant(
@@ -144,7 +144,7 @@ def _learning_rate(keras: Any, optimizer: Any, global_step: Any) -> Any:
     )
 
 
-def _of_tf_keras(keras: Any, optimizer: Any, step: Any) -> Any:
+def _rate_of_tf_keras(keras: Any, optimizer: Any, step: Any) -> Any:
     rate = optimizer.learning_rate
     if "current_learning_rate" not in rate.name:
         return rate

@@ -263,6 +263,8 @@ def _write_by_keras_3(model: Any, values: Sequence[np.ndarray], path: str) -> No
 
 
 def _read_by_tf_keras(model: Any, path: str) -> list[np.ndarray | None]:
+    """Reads weights into an eager model of the same configuration."""
+
     def read() -> list[np.ndarray | None]:
         twin = type(model).from_config(model.get_config())
         twin.load_weights(path)
