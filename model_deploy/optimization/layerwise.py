@@ -105,7 +105,7 @@ class LayerwiseOptimizer(tf.train.Optimizer):
         name = variable.op.name
         if name not in self._made:
             pairs = self._layers[layer_name(variable)]
-            parts = [_part(gradient, each) for gradient, each in pairs]
+            parts = [_layer_part(gradient, each) for gradient, each in pairs]
             is_scaled = not is_excluded(variable, self._no_weight_decay)
             ops = self._layer_ops(parts, is_scaled)
             names = [part.variable.op.name for part in parts]
@@ -170,7 +170,8 @@ def ratio_or_one(numerator: Any, denominator: Any, where: Any) -> Any:
     return tf.where(is_safe, numerator / divisor, tf.ones_like(numerator))
 
 
-def _part(gradient: Any, variable: Any) -> LayerPart:
+def _layer_part(gradient: Any, variable: Any) -> LayerPart:
+    """Makes the gradient dense and reads the variable, on the variable's device."""
     with beside(variable):
         if isinstance(gradient, tf.IndexedSlices):
             gradient = tf.math.unsorted_segment_sum(

@@ -27,7 +27,7 @@ _BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
     "adagrad": lambda rate, o: train.AdagradOptimizer(rate, o.adagrad_initial_accumulator_value),
     # Kingma and Ba, https://arxiv.org/abs/1412.6980
     "adam": lambda rate, o: train.AdamOptimizer(rate, o.adam_beta1, o.adam_beta2, o.opt_epsilon),
-    "adamw": lambda rate, o: AdamWOptimizer(rate, **_of_moments(o), epsilon=o.adamw_epsilon),
+    "adamw": lambda rate, o: AdamWOptimizer(rate, **_moment_arguments(o), epsilon=o.adamw_epsilon),
     # McMahan et al., https://doi.org/10.1145/2487575.2488200
     "ftrl": lambda rate, o: train.FtrlOptimizer(
         rate,
@@ -36,7 +36,7 @@ _BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
         o.ftrl_l1,
         o.ftrl_l2,
     ),
-    "lamb": lambda rate, o: LAMBOptimizer(rate, **_of_moments(o), epsilon=o.lamb_epsilon),
+    "lamb": lambda rate, o: LAMBOptimizer(rate, **_moment_arguments(o), epsilon=o.lamb_epsilon),
     "lars": lambda rate, o: LARSOptimizer(
         rate, o.momentum, o.own_decay, o.lars_coefficient, no_weight_decay=o.no_weight_decay
     ),
@@ -120,7 +120,7 @@ class OptimizerOptions(Options):
         return self.optimizer_weight_decay
 
 
-def _of_moments(options: OptimizerOptions) -> dict[str, Any]:
+def _moment_arguments(options: OptimizerOptions) -> dict[str, Any]:
     """Returns the arguments that `AdamWOptimizer` and `LAMBOptimizer` share."""
     return {
         "weight_decay": options.own_decay,
