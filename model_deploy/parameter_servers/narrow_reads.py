@@ -34,8 +34,8 @@ def narrow_reads(
     Call it when gradients are built; they are then those at the rounded values.  Reads the
     collection `TRAINABLE_VARIABLES`.
 
-    Exact stay reads by other ops, such as updates of averages; variables that are not trained, as
-    update ops may write back the value read; and reads inside of loops and conditions.
+    Not rounded are reads by other ops, such as updates of averages; untrained variables, as update
+    ops may write back the value that they read; and reads inside of loops and conditions.
 
     Args:
       config: the deployment; without parameter servers, or with float32, nothing is changed.
@@ -60,7 +60,7 @@ def narrow_reads(
         else:
             exact.append(value)
     alone: dict[Any, _Crossing] = {}
-    for value, use in _others(config, needed.difference(value.op for value in shared)):
+    for value, use in _unshared_reads(config, needed.difference(value.op for value in shared)):
         variable = _variable_of(config, value)
         if variable in trained:
             key = variable if _is_any_read(value.op, variable) else value.name
@@ -73,8 +73,10 @@ def narrow_reads(
     return exact
 
 
-def _others(config: DeploymentConfig, ops: Iterable[Any]) -> Iterator[tuple[Any, tuple[int, Any]]]:
-    """Yields values that ops of the worker read without sharing, each with (input index, op)."""
+def _unshared_reads(
+    config: DeploymentConfig, ops: Iterable[Any]
+) -> Iterator[tuple[Any, tuple[int, Any]]]:
+    """Yields reads by ops of the worker that `share_reads` left alone, with (input index, op)."""
     for op in sorted(ops, key=lambda op: str(op.name)):
         for index, value in enumerate(op.inputs):
             if value.op.type in READS and not _is_on_ps(config, op):
@@ -137,16 +139,16 @@ def _narrow_in_packs(config: DeploymentConfig, crossings: Sequence[_Crossing]) -
         values = [crossing.value for crossing in small]
         moved = packing.move_packed(values, device, config.inputs_device(), config.wire_dtype)
         for crossing, value in zip(small, moved, strict=True):
-            _replace(crossing, value)
+            _redirect_uses(crossing, value)
 
 
 def _narrow(config: DeploymentConfig, crossing: _Crossing) -> Any:
     device = config.inputs_device()
     value = packing.move(crossing.value, crossing.device, device, config.wire_dtype)
-    _replace(crossing, value)
+    _redirect_uses(crossing, value)
     return value
 
 
-def _replace(crossing: _Crossing, value: Any) -> None:
+def _redirect_uses(crossing: _Crossing, value: Any) -> None:
     for index, op in crossing.uses:
         internals.replace_input(op, index, value)

@@ -127,7 +127,7 @@ def pack_gradients(
     if config.num_ps_tasks == 0:
         return packed
     if after is not None:
-        packed = [(_once_done(after, gradient), variable) for gradient, variable in gradients]
+        packed = [(_delayed(after, gradient), variable) for gradient, variable in gradients]
     small = [
         i
         for i, (gradient, _) in enumerate(packed)
@@ -141,15 +141,17 @@ def pack_gradients(
         parts = packing.move_packed([g for g, _ in moved], config.optimizer_device(), device, dtype)
         for place, part, (_, variable) in zip(places, parts, moved, strict=True):
             packed[small[place]] = (part, variable)
-    return [(_go(config, g, variable, rows_go), variable) for g, variable in packed]
+    return [(_moved_to_variable(config, g, variable, rows_go), variable) for g, variable in packed]
 
 
-def _go(config: DeploymentConfig, gradient: Any, variable: Any, rows_go: bool) -> Any:
+def _moved_to_variable(
+    config: DeploymentConfig, gradient: Any, variable: Any, rows_go: bool
+) -> Any:
     """Moves a gradient to its variable's device, in `config.wire_dtype`, unless it is there."""
     if isinstance(gradient, tf.IndexedSlices):
         if not rows_go:
             return gradient
-        values = _go(config, gradient.values, variable, rows_go)
+        values = _moved_to_variable(config, gradient.values, variable, rows_go)
         return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
     if (
         gradient is None
@@ -164,10 +166,10 @@ def _is_remote(config: DeploymentConfig, device: str) -> bool:
     return bool(tf.DeviceSpec.from_string(device).job == config.ps_job_name)
 
 
-def _once_done(after: Any, gradient: Any) -> Any:
+def _delayed(after: Any, gradient: Any) -> Any:
     """Returns the same gradient on the same device, after `after`."""
     if isinstance(gradient, tf.IndexedSlices):
-        values = _once_done(after, gradient.values)
+        values = _delayed(after, gradient.values)
         return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
     with tf.device(gradient.device), tf.control_dependencies([after]):
         return tf.identity(gradient)

@@ -214,6 +214,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         queues: Sequence[Any],
         accumulators: Sequence[Any],
     ) -> Any:
+        """Builds the chief's update from the means, and the tokens that let replicas go on."""
         if self._clip_norm is not None:
             means = clip_by_global_norm(means, self._clip_norm)
         needed = [*values_of(means), *values_of(operands)]
