@@ -180,7 +180,7 @@ def synchronous(way: Way, load: Load, link: Link) -> Step:
     Then the chief updates the variables and tells the workers, in four messages, each after
     the other.
     """
-    secs = _pass_through(way.workers, way.ps, load, link)
+    secs = _overlapped_secs(way.workers, way.ps, load, link)
     wire, name, sent = _busiest(way, load, link)
     secs += 4 * link.latency_secs
     return Step(secs, 2 * wire, name, load.total_bytes, sent)
@@ -196,9 +196,9 @@ def asynchronous(way: Way, load: Load, link: Link) -> Step:
     the last variable and send gradients at the same time, as in `synchronous`.  Measured steps are
     three tenths of the way from there to the bounds.
     """
-    together = _pass_through(way.workers, way.ps, load, link)
+    together = _overlapped_secs(way.workers, way.ps, load, link)
     wire, name, sent = _busiest(way, load, link)
-    apart = max(_pass_through(1, way.ps, load, link), wire)
+    apart = max(_overlapped_secs(1, way.ps, load, link), wire)
     secs = together - APART * (together - apart) + 2 * link.latency_secs
     return Step(secs, wire, name, load.total_bytes, sent)
 
@@ -216,7 +216,7 @@ def _busiest(way: Way, load: Load, link: Link) -> tuple[float, str, float]:
     return max(by_ps, by_worker, key=lambda each: each[0])
 
 
-def _pass_through(workers: int, ps: int, load: Load, link: Link) -> float:
+def _overlapped_secs(workers: int, ps: int, load: Load, link: Link) -> float:
     """Returns the seconds to read variables, compute and send gradients, with overlaps."""
     layers = list(zip(load.layer_bytes, load.owners(ps), strict=True))
     forward = load.computation_secs * FORWARD_SHARE / len(layers)

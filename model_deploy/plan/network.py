@@ -52,7 +52,7 @@ class Network:
           wire_share: 1 / 2 for 16 bits on the wire.
         """
         chooser = placement.PsDeviceChooser("/job:ps", max(1, ps), self.ps_strategy)
-        owners = [_task(chooser, size) for size in self.variable_bytes]
+        owners = [_ps_task_of(chooser, size) for size in self.variable_bytes]
         layers = [
             (size * wire_share, owner)
             for size, owner, trained in zip(
@@ -99,7 +99,7 @@ def network_of(model: DeployedModel, batch_size: int) -> Network:
     )
 
 
-def _task(chooser: Any, size: int) -> int:
+def _ps_task_of(chooser: Any, size: int) -> int:
     node = tf.NodeDef(op="VarHandleOp")
     node.attr["dtype"].type = tf.uint8.as_datatype_enum
     node.attr["shape"].shape.dim.add().size = size
