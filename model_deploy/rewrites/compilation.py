@@ -31,7 +31,7 @@ _OPAQUE = (tf.resource, tf.variant, tf.string)
 
 
 class Compilation(Feature):
-    """Compiles each part of each clone, and its gradients, apart from all others."""
+    """Compiles each part of each clone, and its gradients, by XLA, apart from other parts."""
 
     @classmethod
     def is_wanted(cls, config: DeploymentConfig) -> bool:

@@ -29,11 +29,11 @@ def describe_types(ops: Iterable[Any], precision: str) -> str:
             name = tf.as_dtype(op.outputs[0].dtype).base_dtype.name
             if name in found:
                 found[name][op.type] += 1
-    inside, beside = (_most(found[name]) for name in (precision, "float32"))
+    inside, beside = (_most_frequent(found[name]) for name in (precision, "float32"))
     return f"precision {precision}: {inside}; in float32: {beside}"
 
 
-def _most(counts: Counter[str]) -> str:
+def _most_frequent(counts: Counter[str]) -> str:
     """Returns the most frequent types in words, and how many ops of other types there are."""
     named = counts.most_common(_NAMED)
     words = [f"{count} {name}" for name, count in named]
