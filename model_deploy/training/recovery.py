@@ -73,7 +73,7 @@ class _Attempts:
             except tf.errors.OpError as error:
                 # After the end the parameter servers may be gone before the session is closed.
                 if self._result is None:
-                    self._after(error)
+                    self._wait_to_retry(error)
             except RuntimeError as error:  # raised by TensorFlow for a closed session
                 self._raise_reason(error)
                 raise
@@ -81,15 +81,18 @@ class _Attempts:
                 return self._result
 
     def _in_one_session(self, signals: StopSignals) -> None:
+        """Opens one session and makes steps in it, to the end of the run if nothing fails."""
         self._is_first_of_session = True
         self._watch = None
         with contextlib.ExitStack() as stack:
             session, coordinator = stack.enter_context(self._opener.open())
             self._watch = stack.enter_context(self._replicas.watch(session))
             _start_hooks(self._run, session, coordinator)
-            self._result = self._run.to_the_end(session, signals, self._made, self._watch.in_step)
+            self._result = self._run.to_the_end(
+                session, signals, self._note_step, self._watch.in_step
+            )
 
-    def _made(self, step: int) -> None:
+    def _note_step(self, step: int) -> None:
         """Notes the global step, first at the start of a session, then after each step."""
         if not self._is_first_of_session:
             self._tries_left = _MAX_TRIES
@@ -106,7 +109,7 @@ class _Attempts:
             raise self._watch.error from error
         self._replicas.exit_if_stopped()
 
-    def _after(self, error: tf.errors.OpError) -> None:
+    def _wait_to_retry(self, error: tf.errors.OpError) -> None:
         """Waits, after an error that ended a session, until a new session can be tried."""
         self._raise_reason(error)
         self._tries_left -= 1

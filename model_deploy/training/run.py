@@ -162,6 +162,7 @@ class TrainingRun:
         hooks: Sequence[Any],
         in_step: Callable[[bool], None],
     ) -> StepRunner | CloneThreads:
+        """Returns the object that makes the steps of a stretch."""
         if not isinstance(self.report, list):
             return StepRunner(course.session, self.report, hooks, in_step)
         return CloneThreads(
@@ -197,6 +198,7 @@ class TrainingRun:
         board: Board | None,
         stack: contextlib.ExitStack,
     ) -> Iterator[Any]:
+        """Yields the loop's own hooks, as the options ask for them."""
         if self.copies_difference is not None:
             yield CopiesHook(
                 self.copies_difference, self._every("copies_check_every_n_steps", first_step)
@@ -233,7 +235,7 @@ class TrainingRun:
         try:
             yield
         except NonFiniteLoss as error:
-            raise FloatingPointError(self._account(error.report)) from error
+            raise FloatingPointError(self._describe_bad_step(error.report)) from error
         except BaseException as error:
             if self.writer is not None and not is_lost_connection(error):
                 self.writer.try_to_save(course.session, course.done.step)
@@ -241,7 +243,7 @@ class TrainingRun:
         if self.writer is not None:
             self.writer.save(course.session, course.done.step)
 
-    def _account(self, report: StepReport) -> str:
+    def _describe_bad_step(self, report: StepReport) -> str:
         """Returns one line about a step whose numbers are not finite."""
         parts = [describe_loss(report)]
         if self.checks is not None and report.first_bad >= 0:

@@ -102,6 +102,7 @@ class SessionOpener:
             coordinator.join(threads, stop_grace_period_secs=10, ignore_live_threads=True)
 
     def _new_session(self) -> Any:
+        """Returns a session with initialized variables, by the process's role."""
         start = self._start
         if start.shared is None:
             if start.is_chief or start.owns_variables:

@@ -100,13 +100,13 @@ class Progress:
             entry |= {"loss_scale": report.loss_scale, "left_out": report.num_left_out}
         self._stale = []
         if self._bar is not None:
-            self._bar.set_postfix_str(", ".join(_facts(entry, self.unit)), refresh=False)
+            self._bar.set_postfix_str(", ".join(_words(entry, self.unit)), refresh=False)
             self._bar.update(report.step - self._shown)
         else:
             of = f"/{self.max_steps}" if self.max_steps is not None else ""
             left = entry["secs_left"]
             ends = [] if math.isnan(left) else [f"{datetime.timedelta(seconds=round(left))} left"]
-            self.line("  ".join([f"step {report.step}{of}", *_facts(entry, self.unit), *ends]))
+            self.line("  ".join([f"step {report.step}{of}", *_words(entry, self.unit), *ends]))
         self._shown = report.step
         return entry | {"time": datetime.datetime.now(datetime.timezone.utc).isoformat()}
 
@@ -141,7 +141,7 @@ def _redraws(stream: TextIO) -> bool:
     return stream.isatty() or (kernel is not None and isinstance(stream, kernel.OutStream))
 
 
-def _facts(entry: dict[str, Any], unit: str) -> list[str]:
+def _words(entry: dict[str, Any], unit: str) -> list[str]:
     facts = [f"loss {entry['loss']:.4f}"]
     if not math.isnan(entry["learning_rate"]):
         facts.append(f"rate {entry['learning_rate']:.4g}")

@@ -114,6 +114,7 @@ class CloneThreads:
             thread.join()
 
     def _run_clone(self, run: Any) -> None:
+        """Makes steps of one clone in its thread, and queues their reports."""
         error: Exception | None = None
         step = self._first_step
         try:
