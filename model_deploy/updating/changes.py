@@ -117,6 +117,7 @@ def changes_by_parts(
 
 
 def _check(op: Any, changes: set[Any], known: set[Any], originals: Mapping[str, Any]) -> None:
+    """Checks that an op is an assignment to a known variable, and independent of other changes."""
     if not is_assignment(op.type) or op.inputs[0].op.name not in originals:
         raise ValueError(
             "with global_parts an update op must add to a global variable, or assign to it, what "

@@ -44,7 +44,7 @@ class LossScale:
             self._in_a_row = _variable("in_a_row", 0, tf.int64)
             self._left_out = _variable("left_out", 0, tf.int64)
         with tf.name_scope("loss_scale_of_step"):
-            self.value = tf.identity(_copy(self._scale))
+            self.value = tf.identity(_read_copy(self._scale))
             self._inverse = 1 / self.value
 
     def state(self) -> tuple[Any, Any, Any]:
@@ -54,7 +54,11 @@ class LossScale:
           Scalars on the device of the variables: float32, int64 and bool.
         """
         with tf.device(self._scale.device), tf.name_scope("loss_scale_state"):
-            return _copy(self._scale), _copy(self._left_out), _copy(self._in_a_row) < 0
+            return (
+                _read_copy(self._scale),
+                _read_copy(self._left_out),
+                _read_copy(self._in_a_row) < 0,
+            )
 
     def scaling(self, optimizer: Any) -> "ScaledGradients":
         """Returns an object whose `compute_gradients` replaces that of a `tf.train.Optimizer`."""
@@ -81,7 +85,7 @@ class LossScale:
     def _adjust(self, finite: Any) -> list[Any]:
         """Returns ops that count the update and change a dynamic scale."""
         with tf.device(self._scale.device):
-            scale, in_a_row = _copy(self._scale), _copy(self._in_a_row)
+            scale, in_a_row = _read_copy(self._scale), _read_copy(self._in_a_row)
             in_a_row = tf.where(finite, tf.maximum(in_a_row, 0) + 1, tf.minimum(in_a_row, 0) - 1)
             checked = tf.debugging.Assert(
                 in_a_row > -MOST_LEFT_OUT,
@@ -126,20 +130,20 @@ class ScaledGradients:
         """
         scaled = loss * tf.cast(self._scale, loss.dtype)
         pairs = self._optimizer.compute_gradients(scaled, **kwargs)
-        return [(_times(gradient, self._inverse), variable) for gradient, variable in pairs]
+        return [(_scaled_by(gradient, self._inverse), variable) for gradient, variable in pairs]
 
 
 def _variable(name: str, value: float, dtype: Any) -> Any:
     return tf.get_variable(name, [], dtype, tf.constant_initializer(value, dtype), trainable=False)
 
 
-def _copy(variable: Any) -> Any:
+def _read_copy(variable: Any) -> Any:
     # The value read from a reference variable changes when the variable does.
     with tf.device(variable.device):
         return tf.raw_ops.DeepCopy(x=variable.read_value())
 
 
-def _times(gradient: Any, factor: Any) -> Any:
+def _scaled_by(gradient: Any, factor: Any) -> Any:
     if gradient is None:
         return None
     with tf.device(gradient.device):
