@@ -1,4 +1,4 @@
-"""Checks of single values that several files share; each error names field, rule and value."""
+"""Checks of single values; each error names the field, the rule and the value."""
 
 import numbers
 from collections.abc import Collection

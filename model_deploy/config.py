@@ -183,7 +183,7 @@ class DeploymentConfig(
 
     @property
     def first_batch(self) -> int | None:
-        """This replica's first batch within the global batch; None without `global_parts`."""
+        """Number of this replica's first batch in the global batch; or None."""
         return None if self.global_parts is None else self.first_part * self.num_clones
 
     @property

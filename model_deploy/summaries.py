@@ -1,4 +1,4 @@
-"""Loss and gradient summaries for TensorBoard, all on the CPU."""
+"""Summaries of losses and gradients for TensorBoard, all on the CPU."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
