@@ -16,7 +16,7 @@ DTYPES = (tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
 
 
 class StartHook(tf.train.SessionRunHook):
-    """Hands the chief's values to all clones of all replicas when a session starts.
+    """Sends one replica's values to all clones of all replicas when a session starts.
 
     Args:
       start_op: the op that hands them out.
