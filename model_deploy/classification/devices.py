@@ -208,7 +208,7 @@ def clones_in_update(options: DeploymentOptions, num_clones: int) -> int:
 
 
 def _way_of(options: DeploymentOptions, num_clones: int = 1) -> Way:
-    """Returns the way to train that the options ask for."""
+    """Returns the way to train of the options, with parameter servers where it can have them."""
     config = DeploymentConfig(
         num_clones=num_clones,
         num_replicas=options.worker_replicas,
