@@ -141,7 +141,7 @@ def evaluations(
 
 
 def line_of(found: training.Evaluation, split: str) -> str:
-    """What a person wants to know first."""
+    """Returns one line with the main scores of an evaluation."""
     return (
         f"{split} at step {found.global_step}: accuracy {found.accuracy:.4f}, "
         f"recall at 5 {found.recall_at_5:.4f}, total loss {found.total_loss:.4f} "
