@@ -1,4 +1,4 @@
-"""Boxes in images, one for each image of a batch."""
+"""Masks of boxes in images, with one box per image of a batch."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Steps that several preprocessing families share."""
+"""Preprocessing steps that several families share."""
 
 from typing import Any
 
