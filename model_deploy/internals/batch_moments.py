@@ -38,10 +38,10 @@ def taking_batch_moments_by(moments: Moments) -> Iterator[None]:
 
 
 def normalizes_examples() -> bool:
-    """Whether a layer is called that has the fused op of batch norm normalize each example.
+    """Whether a layer is being called that uses the fused batch norm to normalize each example.
 
-    Knows it of `LayerNormalization.call` of tf-keras in a block of `taking_batch_moments_by`.  So
-    it says of what is made in a block of `leaving_batch_moments`.
+    It detects `LayerNormalization.call` of tf-keras in a block of `taking_batch_moments_by`.  Also
+    true in a block of `leaving_batch_moments`.
 
     Wraps `LayerNormalization.call`.
     """
@@ -49,13 +49,13 @@ def normalizes_examples() -> bool:
 
 
 def are_taken() -> bool:
-    """Whether a function takes the moments, see `taking_batch_moments_by`."""
+    """Whether a block of `taking_batch_moments_by` is open."""
     return _moments.get() is not None
 
 
 @contextlib.contextmanager
 def leaving_batch_moments() -> Iterator[None]:
-    """A `with` block whose batch norms are those of no batch, but there for their shapes.
+    """Leaves batch norms alone in a `with` block, such as in calls that only compute shapes.
 
     Wraps `BatchNormalization._moments` of both Kerases.
     """
@@ -65,7 +65,7 @@ def leaving_batch_moments() -> Iterator[None]:
 
 def _replace_all(replace: Replace) -> None:
     """Replaces where Keras 3, tf-keras and TF-Slim compute moments of batch norms."""
-    with contextlib.suppress(ImportError):  # of the backend that somebody else wants Keras to have
+    with contextlib.suppress(ImportError):  # Keras may lack its backend
         keras = importlib.import_module("keras").layers.BatchNormalization
         replace(_owner(keras, "_moments"), "_moments", _wrapped_keras)
     tf_keras = importlib.import_module("tf_keras").layers
@@ -79,7 +79,7 @@ _replacements = Replacements(_replace_all)
 
 
 def _owner(kind: type, name: str) -> type:
-    """The class that defines what others inherit."""
+    """Returns the class that defines a method which `kind` may inherit."""
     return next(each for each in kind.__mro__ if name in vars(each))
 
 
@@ -142,7 +142,7 @@ class _NnWithMoments:
 
 
 def _is_called_by_batch_norm() -> bool:
-    """Whether it is `slim.batch_norm` that calls the function which asks."""
+    """Whether the caller of this function's caller is `slim.batch_norm`."""
     frame = inspect.currentframe()
     caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
     return caller is not None and caller.f_code.co_name == "batch_norm"

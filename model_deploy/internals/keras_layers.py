@@ -217,7 +217,7 @@ def _kinds(*names: str) -> tuple[type, ...]:
 
 
 def _kerases() -> list[types.ModuleType]:
-    """Keras 3, if the program has imported it."""
+    """Returns Keras 3 in a list, if the program has imported it."""
     module = sys.modules.get("keras")
     return [module] if module is not None and hasattr(module, "Layer") else []
 

@@ -52,7 +52,7 @@ def add_outputs(op: Any, tensors: Sequence[Any]) -> None:
 
 
 def set_attribute(op: Any, name: str, value: Any) -> None:
-    """Sets an attribute of an op to a `tf.AttrValue`. Wraps `Operation._set_attr`."""
+    """Sets an attribute of an op, a `tf.AttrValue`. Wraps `Operation._set_attr`."""
     op._set_attr(name, value)
 
 
