@@ -136,7 +136,7 @@ class Ftrl(_AllRows, _WithBefore, tf.train.FtrlOptimizer):
 
 
 class RMSProp(_AllRows, _WithBefore, tf.train.RMSPropOptimizer):
-    """RMSprop whose mean square starts at 0; that of TensorFlow starts at 1."""
+    """RMSprop whose mean square starts at 0, as in Keras; TensorFlow's starts at 1."""
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         for variable in var_list:
