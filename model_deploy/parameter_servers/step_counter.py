@@ -1,4 +1,4 @@
-"""`StepCounter`: the global step before and after an update, as one small tensor."""
+"""`StepCounter`: the global step before and after an update, and so its staleness."""
 
 from collections.abc import Sequence
 from typing import Any

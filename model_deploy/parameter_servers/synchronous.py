@@ -2,19 +2,19 @@
 
 It does as `tf.train.SyncReplicasOptimizer`, without five faults of that class:
 
-- All replicas take their tokens, which let them begin the next step, from one queue.  A
-  fast replica can take that of a slow or dead one, and count twice in a step.  Here
-  each replica has its own queue.
-- Its start puts tokens into the queue beside the ones that updates give: the first
-  step may be made of two gradients of one replica.  Here there are none.
-- An accumulator divides each row of a sparse gradient by the number of replicas that
-  use the row, and needs its rows sorted and each only once.  Here rows are divided by
-  the number of replicas that take part, and may come in any order.
-- While it waits for gradients it already runs what does not depend on them: Adam's
-  decay of the moments for sparse gradients, which then shows in checkpoints.  Here
-  nothing changes before all gradients are there.
-- Its thread runs until the session is closed, and a session is closed only after its
-  threads have ended.  Here it ends quietly with the session.
+- All replicas take their tokens, which let them begin the next step, from one queue: a fast replica
+  can take the token of a slow or dead one, and count twice in a step.  Here each replica has its
+  own queue.
+- At the start it puts extra tokens into the queue, so that the first step may consist of two
+  gradients of one replica.  Here there are no extra tokens.
+- Its accumulators divide each row of a sparse gradient by the number of replicas that use the row,
+  and need sorted, unique rows.  Here rows are divided by the number of replicas that take part, and
+  may come in any order.
+- While it waits for gradients it runs ops that do not depend on them, such as Adam's decay of the
+  moments for sparse gradients, which then shows in checkpoints.  Here no variable changes before
+  all gradients have arrived.
+- Its thread runs until the session is closed, but a session waits for its threads before it closes.
+  Here the thread ends with the session.
 """
 
 import contextlib
@@ -299,5 +299,5 @@ class _SynchronousHook(tf.train.SessionRunHook):
             reason = error.message.strip().splitlines()[0]
             logging.warning("the chief cannot update the variables: %s", reason)
             coord.request_stop(error)
-            # The chief's own step would wait for the update for ever.
+            # The chief's own step would wait forever for the update.
             close_session(session)
