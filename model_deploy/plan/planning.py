@@ -17,7 +17,7 @@ _STALE_GAIN, _NARROW_GAIN, _SERVER_GAIN = 1.25, 1.05, 1.03
 
 @dataclasses.dataclass(frozen=True)
 class Circumstances:
-    """Assumptions of a plan about machines and network.
+    """A plan's assumptions about machines and network.
 
     Attributes:
       link: the link of each process.
