@@ -47,7 +47,7 @@ class ProfileHook:
         return step >= self._first and self._left > 0
 
     def before_run(self, run_context: Any) -> Any:
-        import tensorflow  # noqa: PLC0415 - who reads a trace does not wait for it
+        import tensorflow  # noqa: PLC0415 - reading a trace does not need it
 
         tf = tensorflow.compat.v1
         if not self._is_recording:
