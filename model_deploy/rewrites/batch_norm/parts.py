@@ -1,6 +1,6 @@
 """Batch norms of one clone, or part of a clone, and the sums that they take over all clones.
 
-While a clone is built the other clones do not exist yet.  So a placeholder op stands for each sum
+While a clone is built the other clones do not exist yet.  So a stand-in op stands for each sum
 over clones: at first it passes on the clone's own value.  When all clones are built
 `norms.BatchNorms.join` makes the sum its input.
 """
@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 
-# Error of the placeholder op's gradient: only the normalization as a whole has one.
+# Error of the stand-in op's gradient: only the normalization as a whole has one.
 _MESSAGE = "with sync_batch_norm a batch norm has no gradient of its gradient"
 
 
@@ -23,7 +23,7 @@ class Norm:
     Attributes:
       name: name of its op, or of the scope of its ops.
       channels: number of means; None if known only when the graph runs.
-      sums: the placeholder ops of the sums from which mean and variance are computed.
+      sums: the stand-in ops of the sums from which mean and variance are computed.
       mean: mean over the whole batch, by whose name norms are found; of shape [channels], or of the
         rank of the values with size 1 for reduced axes.
       count: number of values per mean, a scalar of the mean's dtype.
@@ -48,7 +48,7 @@ class PartNorms:
 
     Attributes:
       norms: the norms in the order in which they were made.
-      gradients: (place in `norms`, placeholder op of a sum for the norm's gradient) pairs.
+      gradients: (place in `norms`, stand-in op of a sum for the norm's gradient) pairs.
       counterparts: for a copied clone the `Twins` that map the first clone's ops to its own.
       unknown: names of moments that may or may not belong to a batch norm.
     """
@@ -105,13 +105,13 @@ class PartNorms:
         return total
 
     def _sum(self, ops: list[Any], value: Any) -> Any:
-        """Makes the placeholder op of a sum over clones of `value`, and adds it to `ops`."""
+        """Makes the stand-in op of a sum over clones of `value`, and adds it to `ops`."""
         total = tf.raw_ops.PreventGradient(input=value, message=_MESSAGE, name="sum_over_clones")
         ops.append(total.op)
         return total
 
     def all_gradients(self, first: "PartNorms") -> list[tuple[int, int, Any]]:
-        """Returns the placeholder ops for gradients, including those in copied gradients.
+        """Returns the stand-in ops for gradients, including those in copied gradients.
 
         Args:
           first: the part that this part may be a copy of.
