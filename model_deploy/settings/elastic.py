@@ -1,4 +1,4 @@
-"""`ElasticSettings`: which part of a step a replica takes while workers come and go."""
+"""`ElasticSettings`: which parts of a step a replica takes while workers come and go."""
 
 import dataclasses
 
