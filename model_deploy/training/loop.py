@@ -254,7 +254,7 @@ def _check(model: DeployedModel, max_steps: int | None, options: LoopOptions) ->
 def _check_evaluation(
     options: LoopOptions, evaluate: Callable[[str], Mapping[str, float]] | None
 ) -> None:
-    """The chief is the one that evaluates; other workers have the same options."""
+    """Checks, in the chief, that `evaluate` is given if the options need it."""
     if options.eval_every_n_steps is not None and evaluate is None:
         raise ValueError(
             "eval_every_n_steps must go with a function `evaluate`, "
@@ -263,7 +263,7 @@ def _check_evaluation(
 
 
 def _check_alone(**others: Any) -> None:
-    """Checks that no argument says what `place` says already."""
+    """Checks that arguments which `place` replaces are not given as well."""
     for name, value in others.items():
         if value:
             raise ValueError(f"{name} must not be given together with place, got {value!r}")

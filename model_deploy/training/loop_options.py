@@ -1,4 +1,4 @@
-"""The settings of the loop."""
+"""The options of the training loop."""
 
 import dataclasses
 from typing import ClassVar

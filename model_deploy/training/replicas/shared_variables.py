@@ -72,7 +72,7 @@ class VariablesOfWorld(SharedVariables):
         self._missing.mark_used()  # silences a warning in workers, which do not use it
 
     def are_set(self, session: Any) -> bool:
-        """Whether all variables have the values of the run, in this world.
+        """Whether all variables have the values of the run; on the chief, claims them first.
 
         Raises:
           tf.errors.CancelledError: in the chief of a world that is over.

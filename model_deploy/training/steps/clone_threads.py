@@ -19,14 +19,14 @@ from model_deploy.training.steps.runner import HookCalls
 
 
 class _Made(NamedTuple):
-    """A thread has made a step."""
+    """A message of a thread: a step was made."""
 
     values: Any
     at: float
 
 
 class _Ended(NamedTuple):
-    """A thread makes no more steps."""
+    """A message of a thread: it makes no more steps."""
 
     error: Exception | None
 
