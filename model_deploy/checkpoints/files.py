@@ -152,7 +152,7 @@ def check_fits(path: str, resume: str = "auto") -> None:
 
 
 def describe_counts(path: str) -> list[str]:
-    """Returns a line for each per-replica count that a checkpoint has for other replicas.
+    """Describes, a line each, counts that a checkpoint has for another number of replicas.
 
     Args:
       path: name of the checkpoint.
