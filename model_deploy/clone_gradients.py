@@ -93,7 +93,7 @@ def _untie_from_loop(op: Any) -> None:
 
 
 def _holds_variable(op: Any) -> bool:
-    """Whether an op is a functional loop or condition, or reads a variable in an old one."""
+    """Whether an op is a functional loop or condition, or a read in old control flow."""
     if graph_walk.calls_functions(op):
         return True
     takes_handle = any(tensor.dtype == tf.resource for tensor in op.inputs)
