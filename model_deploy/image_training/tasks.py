@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from model_deploy import elastic, training
 from model_deploy.cluster import WORLD_FILE
 from model_deploy.commands import named_as
+from model_deploy.image_training.following import follow
 from model_deploy.image_training.networks import Networks
 from model_deploy.image_training.train_options import TrainOptions
 from model_deploy.image_training.training_run import train
@@ -23,7 +24,7 @@ def train_task(
       environ: the environment, which says what `TF_CONFIG`, Slurm or the launcher have set.
 
     Returns:
-      As `train`.
+      As `train`; of an evaluator the accuracy at the last checkpoint.
 
     Raises:
       ValueError: for a setting that breaks a rule.
@@ -40,6 +41,8 @@ def train_task(
         master=options.master,
         num_ps_tasks=options.num_ps_tasks,
     )
+    if place.is_evaluator:
+        return follow(options, networks)
     if place.cluster is not None:
         options = dataclasses.replace(
             options,

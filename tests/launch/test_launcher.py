@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
+from model_deploy.launch import Launcher, LaunchOptions
 from model_deploy.launch.__main__ import main
-from model_deploy.launch.launcher import Launcher, LaunchOptions
 from tests.launch.programs import program
 from tests.processes.harness import LAUNCH, Processes
 
