@@ -13,6 +13,7 @@ from model_deploy.launch.output import TaskOutput
 from model_deploy.launch.task import EVALUATOR, TaskProcess, task_configs, task_gpus
 
 _POLL_SECS = 0.1
+_SETTLE_SECS = 0.2
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -166,9 +167,7 @@ class Launcher:
 
     def _follow(self) -> int | None:
         """Looks at which tasks have come and gone; returns the exit status once the run is over."""
-        # Of several, one that was killed: the others may have failed for want of it.
-        lost = sorted((t for t in self._tasks if t.returncode), key=lambda t: t.killed_by is None)
-        failed = next(iter(lost), None)
+        failed = self._first_failed()
         if failed is not None and not self._restart(failed):
             return self._report_failure(failed)
         if not self._running():
@@ -177,6 +176,16 @@ class Launcher:
             self._done_since = self._done_since or time.monotonic()
             return 0 if self._is_time_to_end() else None
         return None
+
+    def _first_failed(self) -> TaskProcess | None:
+        """The task that has failed first; one that was killed comes before the others.
+
+        Others fail for want of a task that was killed, and may be seen to end before it.
+        """
+        if any(task.returncode and task.killed_by is None for task in self._tasks):
+            self._pump_while_running(self._tasks, time.monotonic() + _SETTLE_SECS)
+        failed = [task for task in self._tasks if task.returncode]
+        return min(failed, key=lambda task: task.killed_by is None, default=None)
 
     def _is_time_to_end(self) -> bool:
         """Whether all tasks have ended, or had time to since the end of the chief."""
