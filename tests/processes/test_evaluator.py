@@ -5,8 +5,10 @@ import re
 import sys
 
 import pytest
+import tensorflow.compat.v1 as tf
 
 import train_image_classifier as script
+from model_deploy import DeploymentConfig, deploy, training
 from tests.processes.harness import Processes
 
 pytestmark = pytest.mark.one_mode
@@ -59,6 +61,22 @@ def test_it_survives_the_chief_and_the_run_survives_it(tmp_path, monkeypatch, ca
         "cluster from TF_CONFIG",
         f"stopped: the run in {tmp_path}/run has ended at step {STEPS}",
     ]
+
+
+def test_a_program_knows_its_role(graph):
+    """Its place says so and leaves the deployment alone; an evaluator cannot train."""
+    place = training.join_cluster({"TF_CONFIG": TF_CONFIG})
+    config = DeploymentConfig(num_clones=2, clone_on_cpu=True)
+    assert (place.is_evaluator, place.is_chief) == (True, False)
+    assert place.deployment(config) is config
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    model = deploy(
+        DeploymentConfig(clone_on_cpu=True),
+        lambda: tf.losses.add_loss(tf.get_variable("x", [])),
+        optimizer=optimizer,
+    )
+    with pytest.raises(ValueError, match="place must be that of a worker to train, got that of"):
+        training.train(model, "unused", max_steps=1, place=place)
 
 
 def test_a_folder_without_a_run(tmp_path, monkeypatch, capsys):
