@@ -146,15 +146,16 @@ class Launcher:
         """Lets the evaluator come to the last checkpoint; returns the exit status of the launch."""
         grace = self._options.evaluator_grace_secs
         end = time.monotonic() + grace
-        while self._running(self._evaluators):
+        while True:
+            self._tend_evaluator()
+            if not self._running(self._evaluators):
+                return 0
             if self._stop_signal is not None:
                 return self._report_signal(self._stop_signal)
             if time.monotonic() >= end:
                 self._say(f"the workers have ended {grace:g} s ago: ending the {EVALUATOR}")
-                break
+                return 0
             self._pump()
-            self._tend_evaluator()
-        return 0
 
     @property
     def _evaluators(self) -> list[TaskProcess]:

@@ -64,17 +64,15 @@ def test_a_lost_worker_ends_all(tmp_path):
     """Without restarts all end within seconds; it is named, not who fails for want of it."""
     source = """
 rank = task["index"] + (task["type"] == "worker")
-os.symlink(str(os.getpid()), f"rank-{rank}")
+note_pid(f"rank {rank}")
 print("GPUs", os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
 if rank == 0:
-    wait_for("rank-2")
-    while os.path.exists(f"/proc/{os.readlink('rank-2')}"):
-        time.sleep(0.001)
+    wait_for_end_of("rank 2")
     sys.exit("lost the connection")
 signal.pause()
 """
-    source = f"import os; os.chdir({str(tmp_path)!r})\n{source}"
-    command = [*LAUNCH, "-np", "4", f"--log_dir={tmp_path}", *program(source)]
+    source = program(f"os.chdir({str(tmp_path)!r})\n{source}")
+    command = [*LAUNCH, "-np", "4", f"--log_dir={tmp_path}", *source]
     with Processes(tmp_path) as processes:
         launched = processes.start("launch", command, guarded=False, CUDA_VISIBLE_DEVICES="6,7")
         for rank in range(4):

@@ -58,7 +58,6 @@ if evaluates:
     first_time("second")
     sys.exit(3)
 wait_for("second")
-time.sleep(0.5)
 """
     status, lines = launch(
         Launcher, tmp_path, TASK + source, num_workers=2, evaluator=True, max_restarts=1
@@ -99,13 +98,14 @@ def test_it_outlives_the_workers(signalled, tmp_path):
     """It has a while to end by itself, but not for ever, and a signal ends it at once."""
     source = f"""
 if not evaluates:
+    note_pid("worker")
     wait_for("waits")
     sys.exit(0)
 def parent_of(pid):
     return int(open(f"/proc/{{pid}}/stat").read().rpartition(")")[2].split()[1])
 first_time("waits")
 if {signalled}:
-    time.sleep(0.5)
+    wait_for_end_of("worker")
     os.kill(parent_of(os.getppid()), signal.SIGTERM)
 signal.pause()
 """
