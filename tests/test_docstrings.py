@@ -64,7 +64,8 @@ WITHOUT_TENSORS = _table(
     checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
         describe_counts excluded_names few find_checkpoint fitting_checkpoint is_checkpoint
-        is_lost_connection mark_end report_unfinished restore_fn resume_under_way table
+        is_lost_connection mark_end report_unfinished restore_fn resume_under_way step_of
+        table
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World begun_file
@@ -76,7 +77,7 @@ WITHOUT_TENSORS = _table(
         replaced_file run_command saved_options without_tensorflow_notices write_options
     copying: Copies
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
-    evaluation: EvaluationWriter confusion_png
+    evaluation: EvaluationWriter confusion_png has_evaluation
     gpus: Holder cpu_beside
         device_errors_explained gpu_holders has_gpu_kernel is_divided is_gpu placing session_config
         use_tf32

@@ -8,6 +8,7 @@ from model_deploy.checkpoints.files import (
     fitting_checkpoint,
     is_checkpoint,
     resume_under_way,
+    step_of,
 )
 from model_deploy.checkpoints.restoring import (
     MISSING,
@@ -61,6 +62,7 @@ __all__ = [
     "report_unfinished",
     "restore_fn",
     "resume_under_way",
+    "step_of",
     "table",
     "variables_to_train",
 ]

@@ -34,6 +34,15 @@ def read_end(train_dir: str | os.PathLike[str]) -> int | None:
         return None
 
 
+def _facts_of_mark(folder: str) -> file_systems.FileFacts | None:
+    """What tells one mark from a later one; None without a mark."""
+    path = os.path.join(folder, END_FILE)
+    try:
+        return file_systems.facts_of(path)
+    except FileNotFoundError:
+        return None
+
+
 class CheckpointWatch:
     """Iterates over the checkpoints of a folder, oldest first, waiting for new ones.
 
@@ -45,6 +54,8 @@ class CheckpointWatch:
       interval_secs: seconds between two looks at the folder.
       timeout_secs: seconds to wait for the next checkpoint; None to wait forever.
       last_step: number of the run's last step; None if only the end mark counts.
+      start_secs: seconds for which an end mark that is there from the beginning does not count: it
+        may be of an earlier run, which this run is about to continue.
       wait: function that waits for a number of seconds.
       clock: function that returns the time in seconds.
 
@@ -59,6 +70,7 @@ class CheckpointWatch:
         *,
         timeout_secs: float | None = None,
         last_step: int | None = None,
+        start_secs: float = 0.0,
         wait: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -67,16 +79,20 @@ class CheckpointWatch:
         self._interval_secs = interval_secs
         self._timeout_secs = timeout_secs
         self._last_step = last_step
+        self._start_secs = start_secs
         self._wait = wait
         self._clock = clock
 
     def __iter__(self) -> Iterator[str]:
         seen: set[str] = set()
         step = -1
-        since = self._clock()
+        since = began = self._clock()
+        first_mark = _facts_of_mark(self._folder)
         while True:
             # The end mark first: no checkpoint is added after it, so the list read next is final.
-            ended = read_end(self._folder)
+            is_early = self._clock() - began < self._start_secs
+            is_old = is_early and _facts_of_mark(self._folder) == first_mark
+            ended = None if is_old else read_end(self._folder)
             fresh = [path for path in checkpoints_in(self._folder) if path not in seen]
             if fresh:
                 seen.add(fresh[0])

@@ -18,9 +18,9 @@ from model_deploy.cluster.sources import (
     Resolved,
     cluster_from_flags,
     cluster_from_slurm,
-    cluster_from_tf_config,
     resolve,
 )
+from model_deploy.cluster.tf_config import cluster_from_tf_config
 from model_deploy.cluster.waiting import tasks_needed, wait_for_tasks
 from model_deploy.processes import (
     WORKER,

@@ -1,5 +1,6 @@
 """Writes evaluations to a folder: JSON, a picture, CSV and TensorBoard events."""
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -8,9 +9,12 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
+from model_deploy.checkpoints import step_of
 from model_deploy.commands import make_folder, replaced_file
 from model_deploy.evaluation.confusion import confusion_figure
 from model_deploy.evaluation.results import Evaluation
+
+_SUMMARY = "evaluation.json"
 
 
 class EvaluationWriter:
@@ -68,7 +72,7 @@ class EvaluationWriter:
             figure.savefig(file, format="png", dpi=100)
         self._write_history(evaluation)
         self._write_events(evaluation)
-        with replaced_file(self._path("evaluation.json")) as file:
+        with replaced_file(self._path(_SUMMARY)) as file:
             file.write(_to_json(self._summary(evaluation)) + "\n")
 
     def _summary(self, evaluation: Evaluation) -> dict[str, Any]:
@@ -113,6 +117,22 @@ class EvaluationWriter:
 
     def _path(self, name: str) -> str:
         return os.path.join(self._folder, name)
+
+
+def has_evaluation(folder: str | os.PathLike[str], checkpoint: str) -> bool:
+    """Whether a checkpoint, or a later one, was evaluated into a folder after it was saved.
+
+    Args:
+      folder: that of an `EvaluationWriter`, which may not be there yet.
+      checkpoint: path of a checkpoint, whose name has its step.
+    """
+    path = os.path.join(folder, _SUMMARY)
+    with contextlib.suppress(FileNotFoundError):
+        written = file_systems.facts_of(path).modified_nsec
+        saved = file_systems.facts_of(f"{checkpoint}.index").modified_nsec
+        last_step: int = json.loads(file_systems.read_text(path))["global_step"]
+        return saved <= written and (step_of(checkpoint) or 0) <= last_step
+    return False
 
 
 def _to_json(value: Any) -> str:

@@ -27,6 +27,19 @@ def evaluate(options: EvalOptions, networks: Networks) -> training.Evaluation:
       OSError: if the results cannot be written.
     """
     checkpoints = checkpoints_of(options)
+    found = evaluate_each(options, networks, checkpoints)
+    reason = getattr(checkpoints, "reason", "")
+    if found is None:
+        raise ValueError(f"at least one checkpoint must appear, got none: {reason}")
+    if reason:
+        print(f"stopped: {reason}")
+    return found
+
+
+def evaluate_each(
+    options: EvalOptions, networks: Networks, checkpoints: Iterable[str]
+) -> training.Evaluation | None:
+    """Evaluates checkpoints, writes and prints the results; returns the last evaluation, if any."""
     dataset = split_of(options)
     eval_dir = options.eval_dir or default_eval_dir(options, dataset.split)
     if options.eval_image_size is not None:
@@ -42,11 +55,6 @@ def evaluate(options: EvalOptions, networks: Networks) -> training.Evaluation:
         for found in evaluations(evaluator, checkpoints):
             writer.write(found)
             print(f"{line_of(found, dataset.split)}; results in {eval_dir}", flush=True)
-    reason = getattr(checkpoints, "reason", "")
-    if found is None:
-        raise ValueError(f"at least one checkpoint must appear, got none: {reason}")
-    if reason:
-        print(f"stopped: {reason}")
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from model_deploy import elastic, training
 from model_deploy.cluster import WORLD_FILE
 from model_deploy.commands import named_as
+from model_deploy.image_training.following import follow
 from model_deploy.image_training.networks import Networks
 from model_deploy.image_training.train_options import TrainOptions
 from model_deploy.image_training.training_run import train
@@ -24,7 +25,7 @@ def train_task(
         any of these the process trains by itself.
 
     Returns:
-      The result of `train`.
+      The result of `train`; for an evaluator the accuracy at the last checkpoint.
 
     Raises:
       ValueError: for a setting that breaks a rule.
@@ -41,6 +42,8 @@ def train_task(
         master=options.master,
         num_ps_tasks=options.num_ps_tasks,
     )
+    if place.is_evaluator:
+        return follow(options, networks)
     if place.cluster is not None:
         options = dataclasses.replace(
             options,

@@ -6,16 +6,17 @@ import numbers
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-JOB_NAMES = ("ps", "worker")
+# An evaluator is outside of the cluster: it has no server and follows the files of the run.
+JOB_NAMES = ("ps", "worker", "evaluator")
 
 
 class Task(NamedTuple):
     """One process of a cluster.
 
     Attributes:
-      job_name: `ps` or `worker`.
+      job_name: `ps`, `worker` or `evaluator`.
       task_id: index in its job.
-      address: `host:port`.
+      address: `host:port`; '' for an evaluator, which has no server.
       server_task: index of its TensorFlow server in its job, if different from `task_id`; or None.
     """
 
@@ -56,7 +57,8 @@ class Cluster:
     Attributes:
       worker_hosts: `host:port` of each worker; the first is the chief.
       ps_hosts: `host:port` of each parameter server.
-      job_name: job of this process, `worker` or `ps`.
+      job_name: job of this process: `worker`, `ps`, or `evaluator` for the one process that
+        evaluates what the others train, and is none of the tasks.
       task_id: index of this process in its job.
       server_tasks: index of each worker's TensorFlow server, if these workers are a part of a
         larger cluster of servers.
@@ -88,11 +90,15 @@ class Cluster:
             raise ValueError(
                 f"job_name must be one of {', '.join(JOB_NAMES)}, got {self.job_name!r}"
             )
-        check_task_id("task_id", self.task_id, f"{self.job_name}_hosts", len(self._own_hosts))
+        check_task_id("task_id", self.task_id, *self._own_job)
 
     @property
-    def _own_hosts(self) -> Sequence[str]:
-        return self.worker_hosts if self.job_name == "worker" else self.ps_hosts
+    def _own_job(self) -> tuple[str, int]:
+        """What lists the tasks of the own job, and how many there are."""
+        if self.is_evaluator:
+            return "the evaluator", 1
+        hosts = self.worker_hosts if self.job_name == "worker" else self.ps_hosts
+        return f"{self.job_name}_hosts", len(hosts)
 
     @property
     def workers(self) -> tuple[Task, ...]:
@@ -108,18 +114,36 @@ class Cluster:
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """All tasks, workers first."""
+        """All tasks that train, workers first."""
         return self.workers + self.ps
 
     @property
     def own(self) -> Task:
         """The task of this process."""
+        if self.is_evaluator:
+            return Task("evaluator", 0, "")
         return (self.workers if self.job_name == "worker" else self.ps)[self.task_id]
+
+    @property
+    def workers_here(self) -> tuple[Task, ...]:
+        """The workers on the machine of this task, in the order of their local ranks.
+
+        >>> cluster = Cluster(("a:1", "b:1", "b:2"), task_id=2)
+        >>> here = cluster.workers_here
+        >>> print(f"local rank {here.index(cluster.own)} of {len(here)}")
+        local rank 1 of 2
+        """
+        return tuple(task for task in self.workers if task.host == self.own.host)
 
     @property
     def is_chief(self) -> bool:
         """Whether this process is worker 0."""
         return self.job_name == "worker" and self.task_id == 0
+
+    @property
+    def is_evaluator(self) -> bool:
+        """Whether this process follows the run from outside of the cluster."""
+        return self.job_name == "evaluator"
 
     def as_dict(self) -> dict[str, list[str]]:
         """Returns addresses by job, as `tf.train.ClusterSpec` takes them."""

@@ -39,13 +39,20 @@ class Place(NamedTuple):
         """Whether the process initializes the variables and writes the files."""
         return self.cluster is None or self.cluster.is_chief
 
+    @property
+    def is_evaluator(self) -> bool:
+        """Whether the process is to evaluate the checkpoints that the cluster saves."""
+        return self.cluster is not None and self.cluster.is_evaluator
+
     def deployment(self, config: DeploymentConfig) -> DeploymentConfig:
         """Returns the deployment with the replicas and parameter servers of the cluster.
+
+        An evaluator is outside of the cluster, and so has the deployment as it is.
 
         Raises:
           ValueError: if the cluster does not fit the deployment.
         """
-        if self.cluster is None:
+        if self.cluster is None or self.is_evaluator:
             return config
         return dataclasses.replace(
             config,
@@ -66,8 +73,9 @@ def join_cluster(
     """Finds the place of this process; a parameter server serves until the run has ended.
 
     Prints one line that says where the description of the cluster came from.  A worker then builds
-    its model for `place.deployment(config)`; `train(..., place=place)` starts its server.  Without
-    a description of a cluster the process trains alone.
+    its model for `place.deployment(config)`; `train(..., place=place)` starts its server.  An
+    evaluator (`place.is_evaluator`) takes its checkpoints from a `CheckpointWatch`.  Without a
+    description of a cluster the process trains alone.
 
     A parameter server, and under SLURM a worker that shares its machine's GPUs with others, sets
     `CUDA_VISIBLE_DEVICES` in the environment; see `cluster.own_gpus`.
@@ -154,9 +162,11 @@ def started(place: Place, config: DeploymentConfig | None) -> Place:
       config: the deployment; None for a model that `deploy` did not make.
 
     Raises:
-      ValueError: if there is a server to start and no deployment.
+      ValueError: if there is a server to start and no deployment; for an evaluator.
       OSError: as `join`.
     """
+    if place.is_evaluator:
+        raise ValueError("place must be that of a worker to train, got that of the evaluator")
     if place.session_config is not None or (place.cluster is not None and place.master):
         return place
     if config is None:
