@@ -63,7 +63,7 @@ def wait_at_exit(thread: threading.Thread) -> None:
 
     At the end of this process the thread gets `_AT_EXIT_SECS`.  After that, Python ends it by force
     when it comes back, and C++ takes that for an error, for which it aborts the process
-    (`std::terminate`).  The thread waits for ever instead, and the process ends as its program does.
+    (`std::terminate`).  The thread waits for ever instead, and the process ends as it would.
 
     Args:
       thread: one that is no longer needed by then, such as one whose session is closed.

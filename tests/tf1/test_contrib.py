@@ -215,12 +215,11 @@ def test_summaries_of_contrib_go_to_the_writer_around_them(tmp_path):
     """`tf.contrib.summary.scalar` writes in each step that it records, at the global step."""
     summary = contrib_module("tensorflow.contrib.summary")
     step = tf.train.get_or_create_global_step()
-    with summary.create_file_writer(str(tmp_path)).as_default():
+    with summary.create_file_writer(str(tmp_path)).as_default(), tf.Session() as session:
         summary.scalar("unrecorded", 1.0)
         with summary.record_summaries_every_n_global_steps(2):
             summary.scalar("step_twice", tf.cast(step * 2, tf.float32))
         writes, flush = summary.all_summary_ops(), summary.flush()
-    with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         summary.initialize(session=session)
         for _ in range(4):

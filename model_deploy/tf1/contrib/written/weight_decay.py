@@ -52,6 +52,7 @@ class DecoupledWeightDecayExtension:
         decay = tf.cast(self._weight_decay, variable.dtype.base_dtype)
         if rows is None:
             return tf.control_dependencies([tf.assign_sub(variable, decay * variable).op])
+        rows, _ = tf.unique(rows)
         change = decay * tf.gather(variable, rows)
         return tf.control_dependencies([_operation(tf.scatter_sub(variable, rows, change))])
 
@@ -63,13 +64,15 @@ class DecoupledWeightDecayExtension:
         with self._after_decay(var):
             return super()._resource_apply_dense(grad, var)  # type: ignore[misc]
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+    def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
         with self._after_decay(var, grad.indices):
-            return super()._apply_sparse(grad, var)  # type: ignore[misc]
+            return super()._apply_sparse_duplicate_indices(grad, var)  # type: ignore[misc]
 
-    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
-        with self._after_decay(var, indices):
-            return super()._resource_apply_sparse(grad, var, indices)  # type: ignore[misc]
+    def _resource_apply_sparse_duplicate_indices(self, grad: Any, handle: Any, indices: Any) -> Any:
+        with self._after_decay(handle, indices):
+            return super()._resource_apply_sparse_duplicate_indices(  # type: ignore[misc]
+                grad, handle, indices
+            )
 
 
 def _operation(value: Any) -> Any:
@@ -83,7 +86,7 @@ def extend_with_decoupled_weight_decay(base_optimizer: type) -> type:
       base_optimizer: a class of `tf.train`.
     """
 
-    class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecayExtension, base_optimizer):  # type: ignore[misc,valid-type]
+    class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecayExtension, base_optimizer):
         def __init__(self, weight_decay: Any, *args: Any, **kwargs: Any) -> None:
             base_optimizer.__init__(self, *args, **kwargs)  # type: ignore[misc]
             self._weight_decay, self._decayed = weight_decay, None
