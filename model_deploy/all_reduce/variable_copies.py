@@ -98,12 +98,32 @@ class VariableCopies:
             with (
                 scope,
                 tf.device(self._device_function(i)),
-                self._collections_of(i),
+                self.collections_of(i),
                 using_own_variables(lambda variable: self._copied(variable, i)),
             ):
                 return model_fn(*args, **kwargs)
 
         return model_fn_of_clone
+
+    @contextlib.contextmanager
+    def collections_of(self, clone_index: int) -> Iterator[None]:
+        """A `with` block in which the graph's collections hold the clone's copies of variables.
+
+        Custom gradients look there for variables, when their functions are called and when
+        gradients are computed.
+
+        Args:
+          clone_index: the clone.
+        """
+        if clone_index == 0:
+            yield
+            return
+        pairs = [(original, copies[clone_index - 1]) for original, copies in self.variables()]
+        _replace_in_collections({id(original): copied for original, copied in pairs})
+        try:
+            yield
+        finally:
+            _replace_in_collections({id(copied): original for original, copied in pairs})
 
     def check_own_variables(
         self, clone_losses: Sequence[Sequence[Any]], variables: Sequence[Any]
@@ -224,19 +244,6 @@ class VariableCopies:
             return self._config.clone_device(clone_index)
         return str(variable.device)
 
-    @contextlib.contextmanager
-    def _collections_of(self, clone_index: int) -> Iterator[None]:
-        """Replaces originals in graph collections by the clone's copies in a `with` block."""
-        if clone_index == 0:
-            yield
-            return
-        pairs = [(original, copies[clone_index - 1]) for original, copies in self.variables()]
-        _replace_in_collections({id(original): copied for original, copied in pairs})
-        try:
-            yield
-        finally:
-            _replace_in_collections({id(copied): original for original, copied in pairs})
-
 
 def _copies_of(entries: dict[int, _Entry], original: Any) -> dict[int, Any]:
     """Returns the copies of a variable or optimizer by clone index, in a dict to fill."""
@@ -276,7 +283,10 @@ def _copy_variable(original: Any, clone_index: int, device: str) -> Any:
         made = tf.Variable(**_copy_settings(original, clone_index))
     if internals.slice_of(original) is not None:  # of a partitioned variable
         internals.set_slice_of(made, internals.slice_of(original))
-    return _start_from(original, made)
+    _start_from(original, made)
+    # Last, as from then on tapes note what touches it.  It is in no collection of such variables.
+    internals.set_trainable(made, original.trainable)
+    return made
 
 
 def _replace_in_collections(by_id: dict[int, Any]) -> None:

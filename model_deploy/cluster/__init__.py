@@ -1,6 +1,11 @@
 """Clusters: their description, the servers of their tasks, their start and their end."""
 
-from model_deploy.cluster.closing import close_session, end_process, run_until_closed
+from model_deploy.cluster.closing import (
+    close_session,
+    end_process,
+    run_until_closed,
+    wait_at_exit,
+)
 from model_deploy.cluster.ending import (
     EndOps,
     build_end_ops,
@@ -66,6 +71,7 @@ __all__ = [
     "start_server",
     "tasks_needed",
     "unreachable",
+    "wait_at_exit",
     "wait_for_tasks",
     "wait_for_workers",
     "write_world",

@@ -54,6 +54,7 @@ from model_deploy.internals.variables import (
     restored_by,
     set_initializer,
     set_slice_of,
+    set_trainable,
     slice_of,
     with_operators,
 )
@@ -99,6 +100,7 @@ __all__ = [
     "set_device",
     "set_initializer",
     "set_slice_of",
+    "set_trainable",
     "slice_of",
     "slurm_step",
     "sublayers",

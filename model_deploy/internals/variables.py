@@ -107,6 +107,14 @@ def set_initializer(variable: Any, op: Any) -> None:
     variable._initializer_op = op
 
 
+def set_trainable(variable: Any, trainable: bool) -> None:
+    """Says whether a variable is trained, to tapes and custom gradients, and to no collection.
+
+    Wraps `Variable._trainable`.
+    """
+    variable._trainable = trainable
+
+
 def forget_slots(optimizer: Any) -> None:
     """Makes an optimizer forget its slots, and its other variables, such as Adam's powers of beta.
 

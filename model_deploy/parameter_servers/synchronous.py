@@ -25,7 +25,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from absl import logging
 
-from model_deploy.cluster import close_session, run_unless_refused
+from model_deploy.cluster import close_session, run_unless_refused, wait_at_exit
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm, values_of
 from model_deploy.hooks import add_session_hook
 from model_deploy.parameter_servers.accumulators import DenseAccumulator, RowAccumulator
@@ -282,7 +282,9 @@ class _SynchronousHook(tf.train.SessionRunHook):
         if self._update is not None:
             # Not the coordinator's: it would wait for the thread before the session is
             # closed, which is what ends the thread.
-            threading.Thread(target=self._aggregate, args=(session, coord), daemon=True).start()
+            thread = threading.Thread(target=self._aggregate, args=(session, coord), daemon=True)
+            thread.start()
+            wait_at_exit(thread)
 
     def _aggregate(self, session: Any, coord: Any) -> None:
         """Makes updates, in the chief's thread, until the session is closed."""

@@ -114,7 +114,8 @@ class AllReduce(Way):
             if terms[i] and own:
                 parts, losses = [clones[j] for j in group], training.losses.of_clones(group)
                 source = training.gradient_source
-                [gradients] = compute_clone_gradients(parts, losses, source, {"var_list": own})
+                with copies.collections_of(i):
+                    [gradients] = compute_clone_gradients(parts, losses, source, {"var_list": own})
             found.append(gradients)
         return found
 
