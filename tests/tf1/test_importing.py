@@ -154,13 +154,7 @@ def test_what_was_supplied_is_noted_in_order(write):
 @pytest.mark.parametrize(
     ("statement", "use"),
     [
-        ("import tensorflow.contrib.cudnn_rnn as part", "part.CudnnLSTM"),
-        ("from tensorflow.contrib import cudnn_rnn as part", "part.CudnnLSTM"),
         ("import tensorflow.contrib.cudnn_rnn.python.ops as part", "part.CudnnLSTM"),
-        (
-            "from tensorflow.contrib.cudnn_rnn.python.ops import cudnn_rnn_ops as part",
-            "part.CudnnGRU",
-        ),
         ("from tensorflow.contrib.tpu.python.tpu import tpu_config as part", "part.TPUConfig"),
         ("from tensorflow.contrib.cudnn_rnn import CudnnLSTM", None),
         ("from tensorflow.contrib.cudnn_rnn.python.layers.cudnn_rnn import CudnnLSTM", None),

@@ -45,11 +45,10 @@ def test_evaluation_matches_recorded_numbers(case):
     assert_recorded(run(lambda: function(tf.constant(image), *size, **options)), case)
 
 
-@pytest.mark.parametrize("is_training", [True, False])
 @pytest.mark.parametrize("name", sorted(RECORDED["networks"]))
-def test_every_name_of_slim(name, is_training):
+def test_every_name_of_slim(name):
     """Each network's function makes an image of the size that is asked for, with known shape."""
-    function = get_preprocessing(name, is_training=is_training)
+    function = get_preprocessing(name, is_training=False)
     result = function(tf.placeholder(tf.uint8, [None, None, 3]), 24, 24)
     assert result.shape.as_list() == [24, 24, 3]
     assert result.dtype == tf.float32
@@ -149,8 +148,9 @@ def test_random_selector_takes_every_case():
     assert len(counts) == 4
 
 
-@pytest.mark.parametrize("fast_mode", [True, False])
-@pytest.mark.parametrize("ordering", range(4))
+@pytest.mark.parametrize(
+    ("ordering", "fast_mode"), [(0, True), (1, True), (2, False), (3, False), (0, False)]
+)
 def test_distort_color_stays_in_its_range(ordering, fast_mode):
     """Each order gives colours from 0 to 1, other ones than before."""
     image = (formula_image([12, 10, 3]) / 255).astype(np.float32)
@@ -165,29 +165,23 @@ def test_distort_color_stays_in_its_range(ordering, fast_mode):
 @pytest.mark.parametrize(
     ("name", "is_training", "options", "tags"),
     [
-        pytest.param("cifarnet", True, {}, ["distorted_image", "image"], id="cifarnet"),
-        pytest.param("cifarnet", False, {}, ["image", "resized_image"], id="cifarnet_evaluation"),
-        pytest.param(
+        ("cifarnet", True, {}, "distorted_image image"),
+        ("cifarnet", False, {}, "image resized_image"),
+        (
             "inception",
             True,
             {},
-            [
-                "cropped_resized_image",
-                "final_distorted_image",
-                "image_with_bounding_boxes",
-                "images_with_distorted_bounding_box",
-            ],
-            id="inception",
+            "cropped_resized_image final_distorted_image image_with_bounding_boxes "
+            "images_with_distorted_bounding_box",
         ),
-        pytest.param(
+        (
             "inception",
             True,
             {"crop_image": False},
-            ["final_distorted_image", "image_with_bounding_boxes", "resized_image"],
-            id="inception_whole",
+            "final_distorted_image image_with_bounding_boxes resized_image",
         ),
-        pytest.param("inception", False, {}, [], id="inception_evaluation"),
-        pytest.param("vgg", True, {}, [], id="vgg"),
+        ("inception", False, {}, ""),
+        ("vgg", True, {}, ""),
     ],
 )
 def test_image_summaries(name, is_training, options, tags):
@@ -196,7 +190,7 @@ def test_image_summaries(name, is_training, options, tags):
     image = tf.constant(formula_image([30, 30, 3]))
     function(image, 24, 24, **options)
     names = [each.op.name for each in tf.get_collection(tf.GraphKeys.SUMMARIES)]
-    assert sorted(each.split("/")[-1] for each in names) == tags
+    assert sorted(each.split("/")[-1] for each in names) == tags.split()
     with tf.Session() as session:
         for text in session.run(tf.get_collection(tf.GraphKeys.SUMMARIES)):
             assert tf.Summary.FromString(text).value[0].image.height > 0

@@ -166,17 +166,6 @@ def test_weights_are_standardized(run, kind, tmp_path):
     assert len([name for name in saved if name.endswith("/avg")]) == 2
 
 
-def test_pictures_of_2017(run, tmp_path):
-    """`scipy.misc`, `np.float`, `tostring`, `time.clock` and the like do what they did."""
-    image_module = pytest.importorskip("PIL.Image")
-    for value in (100, 200):
-        pixels = np.full([8, 12, 3], value, np.uint8)
-        image_module.fromarray(pixels).save(tmp_path / f"{value}.png")
-    log, got = run("pictures_to_records.py", tmp_path)
-    assert "2 pictures, mean 75.0, no time lost: True\n" in log  # halves of 100 and 200
-    assert got == "nothing but tensorflow"
-
-
 def test_files_that_are_there_are_converted(run, tmp_path):
     """Files of MNIST's names with other sums are used and said to be, though `datasets` beside the
     program has data; a module that `datasets` does not have is an `ImportError`.

@@ -47,18 +47,6 @@ def test_scopes_are_derived_from_branch_place_and_kernel():
     assert operations["MaxPool"] == "Mixed/Branch_2/MaxPool_0a_3x3/MaxPool"
 
 
-def test_scope_of_its_own():
-    """A convolution may have a scope that does not follow from its kernel."""
-    branches.conv("0a", 3, 3, 2, scope="Conv2d_1a_1x1")(tf.zeros([2, 5, 5, 4]))
-    assert tf.trainable_variables()[0].op.name == "Conv2d_1a_1x1/weights"
-
-
-def test_max_pool_over_other_sides():
-    """A max pool takes the largest value of each square of its side."""
-    net = branches.max_pool("5a", stride=2, side=2)(tf.reshape(tf.range(16.0), [1, 4, 4, 1]))
-    np.testing.assert_array_equal(evaluate(net)[0, :, :, 0], [[5, 7], [13, 15]])
-
-
 def test_steps_up_to_an_end_point():
     """Steps are applied in order, up to and with the one asked for, which is one of them."""
     steps = {"first": double, "second": increment, "third": double}
