@@ -34,6 +34,7 @@ def _many(preprocess, image, count=20):
         return np.stack([session.run(result) for _ in range(count)])
 
 
+@pytest.mark.one_mode
 @recorded_cases
 def test_evaluation_matches_recorded_numbers(case):
     """Evaluation gives the recorded statistics and pixels to 1e-5 of the range."""
@@ -45,6 +46,7 @@ def test_evaluation_matches_recorded_numbers(case):
     assert_recorded(run(lambda: function(tf.constant(image), *size, **options)), case)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("name", sorted(RECORDED["networks"]))
 def test_every_name_of_slim(name):
     """Each network's function makes an image of the size that is asked for, with known shape."""
@@ -54,6 +56,7 @@ def test_every_name_of_slim(name):
     assert result.dtype == tf.float32
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("is_training", [True, False])
 @pytest.mark.parametrize("name", ["cifarnet", "inception", "lenet", "vgg"])
 def test_images_of_unknown_shape_and_sizes_of_old_shapes(name, is_training):
@@ -88,6 +91,7 @@ def test_training_is_random_and_follows_the_seed(name, options):
     assert len({each.tobytes() for each in first}) == 6
 
 
+@pytest.mark.one_mode
 def test_training_of_a_part_that_is_all():
     """Where nothing is left to chance but the mirror, training is evaluation, mirrored or not."""
     image = formula_image([24, 24, 3])
@@ -100,6 +104,7 @@ def test_training_of_a_part_that_is_all():
     assert {each.tobytes() for each in found} == set(both)
 
 
+@pytest.mark.one_mode
 def test_cifarnet_without_padding_changes_only_colours():
     """Standardized, other brightness and contrast leave the image or its mirror image."""
     grey = formula_image([16, 16, 1])
@@ -116,6 +121,7 @@ def test_cifarnet_without_padding_changes_only_colours():
         np.testing.assert_allclose(each[:, ::-1] if mirrored else each, plain, atol=1e-4)
 
 
+@pytest.mark.one_mode
 def test_inception_cuts_around_the_boxes():
     """The part has at least a tenth of the box, 5 to 100% of the image, and is what is returned."""
     image = np.stack(np.meshgrid(np.arange(60), np.arange(80), indexing="ij"), axis=-1)
@@ -162,6 +168,7 @@ def test_distort_color_stays_in_its_range(ordering, fast_mode):
     assert np.abs(found - image).max(axis=(1, 2, 3)).min() > 0.01
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("name", "is_training", "options", "tags"),
     [
@@ -208,6 +215,7 @@ def test_inception_evaluation_may_keep_the_size():
     np.testing.assert_allclose(result, image[2:30, 3:45] / 127.5 - 1, atol=1e-6)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("call", "message"),
     [
