@@ -109,26 +109,6 @@ def test_where_time_and_gating_start(time, gating):
     assert layers_with("self_gating") == STARTS[gating]
 
 
-def test_without_temporal_kernels_each_frame_is_its_own():
-    """Before the first pooling over time a change of one frame changes no other."""
-    value = reference.images([1, 4, 32, 32, 3])
-    changed = value.copy()
-    changed[:, 2] *= -1
-    with slim.arg_scope(s3dg_arg_scope()), slim.arg_scope([slim.batch_norm], is_training=False):
-        net, _ = s3dg_base(
-            tf.constant(np.concatenate([value, changed])),
-            first_temporal_kernel_size=1,
-            temporal_conv_startat=None,
-            gating_startat=None,
-            final_endpoint="Conv2d_2c_3x3",
-            **THIN,
-        )
-    before, after = evaluate(net)
-    # The first convolution has a stride of 2 along time: frame 2 is the second of two.
-    np.testing.assert_allclose(after[0], before[0], rtol=1e-5)
-    assert np.abs(after[1] - before[1]).max() > 0.01
-
-
 @pytest.mark.parametrize("frames", [1, 5])
 def test_first_temporal_kernel_size(frames):
     """The first convolution looks at as many frames as asked for, and is never split."""

@@ -47,7 +47,6 @@ _ARCHIVES = {
     [
         (dataset_utils.int64_feature(3), "int64_list", [3]),
         (dataset_utils.int64_feature([3, 4]), "int64_list", [3, 4]),
-        (dataset_utils.int64_feature((3, 4)), "int64_list", [3, 4]),
         (dataset_utils.float_feature(0.5), "float_list", [0.5]),
         (dataset_utils.float_feature([0.5, 2]), "float_list", [0.5, 2]),
         (dataset_utils.float_list_feature([0.5, 2]), "float_list", [0.5, 2]),

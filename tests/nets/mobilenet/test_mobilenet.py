@@ -84,12 +84,6 @@ def test_bad_multiplier(multiplier):
         mobilenet.mobilenet_base(images(1, 8, 8, 3), TINY, multiplier=multiplier)
 
 
-def test_wrong_rank():
-    """Images of another rank are named with their shape."""
-    with pytest.raises(ValueError, match=r"^inputs must have rank 4, got shape \(8, 8, 3\)"):
-        mobilenet.mobilenet(tf.zeros([8, 8, 3]), conv_defs=TINY)
-
-
 def test_global_pool():
     """Each way to pool gives the average, of a map of known or unknown size."""
     value = reference.images([2, 5, 7, 3])

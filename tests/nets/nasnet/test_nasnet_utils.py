@@ -24,15 +24,6 @@ def layout(data_format="NHWC"):
         yield
 
 
-@pytest.mark.parametrize(
-    ("num_cells", "reductions", "expected"),
-    [(18, 2, [6, 12]), (12, 2, [4, 8]), (10, 2, [3, 6]), (7, 1, [3]), (4, 0, [])],
-)
-def test_calc_reduction_layers(num_cells, reductions, expected):
-    """Reductions are spaced evenly, rounded down."""
-    assert cells.calc_reduction_layers(num_cells, reductions) == expected
-
-
 @pytest.mark.parametrize(("data_format", "index", "channels"), [("NHWC", 3, 40), ("NCHW", 1, 20)])
 def test_layouts(data_format, index, channels):
     """A layout, given or from the arg scope, tells which axis the channels are; the others are

@@ -75,10 +75,3 @@ def test_check_at_least(value):
         ValueError, match=f"^width must be a whole number of at least 1, got {value!r}"
     ):
         network.check_at_least("width", value, 1)
-
-
-def test_check_choice():
-    """A value that is none of the choices is named with them."""
-    network.check_choice("padding", "SAME", ("VALID", "SAME"))
-    with pytest.raises(ValueError, match=r"^padding must be one of VALID, SAME, got 'FULL'"):
-        network.check_choice("padding", "FULL", ("VALID", "SAME"))
