@@ -18,11 +18,9 @@ from tests.nets import reference
 
 # Networks whose tests take no more than a few seconds each.
 _QUICK = {"cifarnet", "lenet", "mnist_mlp", "resnet_9_small", "text_lstm"}
-_OF_V1 = {"inception_v1", "mobilenet_v3_small", "nasnet_cifar", "resnet_v1_50", *_QUICK}
+_OF_V1 = {"inception_v1", "mobilenet_v3_small", "resnet_v1_50", *_QUICK}
 # Loops, random numbers, reference variables, sessions of Keras: other code with `--v1`.
-_BOTH_MODES = {
-    *("test_generators", "test_keras_networks", "test_mobilenet_v1_scripts", "test_own_networks")
-}
+_BOTH_MODES = {"test_generators", "test_keras_networks", "test_own_networks"}
 
 
 @pytest.fixture(autouse=True, scope="module")
