@@ -1,6 +1,6 @@
 """Runs tf-slim's own tests on top of `model_deploy.slim` and prints how many pass.
 
-    python scripts/tf_slim_tests.py
+    python scripts/tf_slim_tests.py [OPTIONS_OF_PYTEST]
 
 The tests are those inside the tf-slim that is installed.  They see TensorFlow as
 tf-slim's modules do.  One of their files imports a decorator from `nose`, which does not
@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 MINIMUM = 780
 TIMEOUT_SECS = 120  # for a test of a few seconds
@@ -43,8 +43,8 @@ def install() -> None:
     sys.modules["nose"], sys.modules["nose.tools"] = types.ModuleType("nose"), tools
 
 
-def run() -> str:
-    """Runs the tests and returns pytest's last line."""
+def run(options: Sequence[str]) -> str:
+    """Runs the tests with more options of pytest; returns its last line."""
     here = os.path.dirname(os.path.abspath(__file__))
     path = os.pathsep.join([here, os.path.dirname(here), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "tf_slim_tests", "-n", "2"]
@@ -52,6 +52,7 @@ def run() -> str:
     command += ["--assert=plain", "-p", "no:cacheprovider", "-c", os.devnull]
     # Some close a session without stopping its queue runners: TensorFlow may wait for ever.
     command += [f"--timeout={TIMEOUT_SECS}", "--timeout-method=thread", "--pyargs", *PACKAGES]
+    command += options
     environment = {**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(
         command,
@@ -66,7 +67,7 @@ def run() -> str:
 
 def main() -> int:
     """Prints the counts; the exit code says whether they are enough."""
-    line = run()
+    line = run(sys.argv[1:])
     print(line)
     passed = re.search(r"(\d+) passed", line)
     return 0 if passed and int(passed.group(1)) >= MINIMUM else 1

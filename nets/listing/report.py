@@ -129,7 +129,7 @@ published checkpoints, and some more. `--model_name` takes their names, and
 The input is that of one example: height x width x channels, with frames first for video, and tokens
 for text. Parameters are the trainable ones of the evaluation graph. Multiply-adds are those of
 convolutions and matrix products in one evaluation of one example. `python -m nets --markdown >
-docs/nets.md` made this page; a test compares every row with the network.
+docs/nets.md` made this page; a test compares its rows with the networks.
 
 {table}
 

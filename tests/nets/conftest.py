@@ -3,7 +3,8 @@
 A test that asks for `network_name` gets each name in turn; one that asks for `reference_name`
 each name that has reference numbers; a file leaves out those that it lists as `LEFT_OUT`. All tests
 of one network in one file run one after the other in one process (`--dist loadfile`), because they
-share its graph. With `--v1` one network of each family runs, and what is of other code than that.
+share its graph. With `--v1` some networks run that have all kinds of layers between them, and what
+is of other code than that.
 """
 
 import gc
@@ -17,14 +18,9 @@ from tests.nets import reference
 
 # Networks whose tests take no more than a few seconds each.
 _QUICK = {"cifarnet", "lenet", "mnist_mlp", "resnet_9_small", "text_lstm"}
-_FAMILIES = {
-    *("alexnet_v2", "i3d", "inception_v1", "mobilenet_v3_small", "nasnet_cifar", "resnet_v1_50"),
-    *_QUICK,
-}
+_OF_V1 = {"inception_v1", "mobilenet_v3_small", "resnet_v1_50", *_QUICK}
 # Loops, random numbers, reference variables, sessions of Keras: other code with `--v1`.
-_BOTH_MODES = {
-    *("test_generators", "test_keras_networks", "test_mobilenet_v1_scripts", "test_own_networks")
-}
+_BOTH_MODES = {"test_generators", "test_keras_networks", "test_own_networks"}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -67,5 +63,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if pathlib.Path(__file__).parent in item.path.parents:
             parameters = item.callspec.params if hasattr(item, "callspec") else {}
             name = parameters.get("network_name", parameters.get("reference_name"))
-            if name not in _FAMILIES and item.path.stem not in _BOTH_MODES:
+            if name not in _OF_V1 and item.path.stem not in _BOTH_MODES:
                 item.add_marker(pytest.mark.one_mode)

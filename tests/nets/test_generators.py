@@ -102,15 +102,40 @@ NETWORKS = {
 }
 
 
+# Some variables, by TF-Slim's names.
+VARIABLES = {
+    "discriminator": {"Discriminator/conv1/biases": [4], "Discriminator/Conv/biases": [1]},
+    "generator": {"Generator/deconv1/BatchNorm/beta": [16], "Generator/logits/biases": [1]},
+    "pix2pix_generator": {
+        "encoder/Conv/biases": [4],
+        "encoder/Conv_1/InstanceNorm/gamma": [6],
+        "decoder/Conv_2/weights": [4, 4, 10, 4],
+        "output/Conv/biases": [1],
+    },
+    "pix2pix_discriminator": {"conv1/InstanceNorm/beta": [6], "conv3/biases": [1]},
+    "cyclegan": {
+        "input/Conv/weights": [7, 7, 3, 4],
+        "encoder/Conv_1/InstanceNorm/beta": [16],
+        "residual_blocks/block_1/Conv_1/weights": [3, 3, 16, 16],
+        "decoder/decoder1/upconv/Conv2d_transpose/biases": [8],
+        "output/Conv/biases": [3],
+    },
+}
+
+
 @pytest.mark.parametrize("name", NETWORKS)
 def test_layers(name):
-    """End points in order with their shapes, trained parameters, and gradients that reach all."""
+    """End points in order with their shapes, trained parameters, some by TF-Slim's names, and
+    gradients that reach all.
+    """
     build, shapes, parameters = NETWORKS[name]
     out, end_points = build()
     assert {key: point.shape.as_list() for key, point in end_points.items()} == shapes
     assert list(end_points) == list(shapes)
     trained = tf.trainable_variables()
     assert sum(v.shape.num_elements() for v in trained) == parameters
+    found = {v.op.name: v.shape.as_list() for v in trained}
+    assert {key: found.get(key) for key in VARIABLES[name]} == VARIABLES[name]
     gradients = tf.gradients(tf.reduce_sum(tf.square(out - 0.5)), trained)
     assert None not in gradients
     with tf.Session() as session:
@@ -118,40 +143,7 @@ def test_layers(name):
         assert all(np.isfinite(each).all() for each in session.run(gradients))
 
 
-@pytest.mark.parametrize(
-    ("name", "wanted"),
-    [
-        ("discriminator", {"Discriminator/conv1/biases": [4], "Discriminator/Conv/biases": [1]}),
-        ("generator", {"Generator/deconv1/BatchNorm/beta": [16], "Generator/logits/biases": [1]}),
-        (
-            "pix2pix_generator",
-            {
-                "encoder/Conv/biases": [4],
-                "encoder/Conv_1/InstanceNorm/gamma": [6],
-                "decoder/Conv_2/weights": [4, 4, 10, 4],
-                "output/Conv/biases": [1],
-            },
-        ),
-        ("pix2pix_discriminator", {"conv1/InstanceNorm/beta": [6], "conv3/biases": [1]}),
-        (
-            "cyclegan",
-            {
-                "input/Conv/weights": [7, 7, 3, 4],
-                "encoder/Conv_1/InstanceNorm/beta": [16],
-                "residual_blocks/block_1/Conv_1/weights": [3, 3, 16, 16],
-                "decoder/decoder1/upconv/Conv2d_transpose/biases": [8],
-                "output/Conv/biases": [3],
-            },
-        ),
-    ],
-)
-def test_variables(name, wanted):
-    """Variables have TF-Slim's names."""
-    NETWORKS[name][0]()
-    got = {v.op.name: v.shape.as_list() for v in tf.trainable_variables()}
-    assert {key: got.get(key) for key in wanted} == wanted
-
-
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("function", "methods"),
     [
@@ -173,6 +165,7 @@ def test_upsampling(function, methods):
         function(noise(1, 4, 6, 2), 3, [2, 2], method="cubic")
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -201,26 +194,18 @@ def test_bad_input(build, message):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["generator", "cyclegan"])
-def test_clones(name):
+def test_clones():
     """Two clones on half batches have the gradients of one clone on the whole batch."""
 
     def gradients(num_clones):
         with tf.Graph().as_default(), tf.Session() as session:
             tf.set_random_seed(1)
-            side = 16
-            whole = noise(4, 5) if name == "generator" else noise(4, side, side, 3)
-            parts = iter(tf.split(whole, num_clones))
+            parts = iter(tf.split(noise(4, 16, 16, 3), num_clones))
 
             def model_fn():
-                if name == "generator":
-                    made, _ = dcgan.generator(
-                        next(parts), depth=2, final_size=side, is_training=False
-                    )
-                else:
-                    made, _ = cyclegan.cyclegan_generator_resnet(
-                        next(parts), num_resnet_blocks=1, num_filters=2
-                    )
+                made, _ = cyclegan.cyclegan_generator_resnet(
+                    next(parts), num_resnet_blocks=1, num_filters=2
+                )
                 tf.losses.mean_squared_error(tf.ones_like(made), made)
 
             config = DeploymentConfig(num_clones=num_clones, clone_on_cpu=True)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets import i3d_utils, s3dg
+from nets import i3d_utils
 from nets.i3d_utils import conv3d_spatiotemporal, inception_block_v1_3d
 from tests.nets import reference
 from tests.nets.values import evaluate, evaluate_initial, images, variable_names
@@ -121,18 +121,15 @@ def test_rejects(call, message):
         call(images(1, 6, 8, 8, 4))
 
 
-@pytest.mark.parametrize(
-    ("shape", "kernel"),
-    [
-        pytest.param([1, 8, 14, 14, 3], [2, 7, 7], id="larger"),
-        pytest.param([1, 1, 14, 4, 3], [1, 7, 4], id="smaller"),
-        pytest.param([None, 8, None, 4, 3], [2, 7, 7], id="unknown"),
-    ],
-)
-def test_reduced_kernel_size(shape, kernel):
+def test_reduced_kernel_size():
     """A kernel shrinks to a known size of the video, and stays where one size is unknown."""
-    video = tf.placeholder(tf.float32, shape)
-    assert i3d_utils.reduced_kernel_size_3d(video, [2, 7, 7]) == kernel
+    for shape, kernel in (
+        ([1, 8, 14, 14, 3], [2, 7, 7]),
+        ([1, 1, 14, 4, 3], [1, 7, 4]),
+        ([None, 8, None, 4, 3], [2, 7, 7]),
+    ):
+        video = tf.placeholder(tf.float32, shape)
+        assert i3d_utils.reduced_kernel_size_3d(video, [2, 7, 7]) == kernel
 
 
 def test_block_is_four_branches_side_by_side():
@@ -163,24 +160,6 @@ def test_block_is_four_branches_side_by_side():
     assert reference.relative_difference(net, wanted) < 1e-5
 
 
-@pytest.mark.slow
-def test_block_of_the_network():
-    """The first block of S3D-G is the block of its widths, on the same variables."""
-    inputs = images(1, 4, 16, 16, 3)
-    with slim.arg_scope(s3dg.s3dg_arg_scope()), tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        _, end_points = s3dg.s3dg_base(inputs, final_endpoint="Mixed_3b")
-        count = len(variable_names())
-        block = inception_block_v1_3d(
-            end_points["MaxPool_3a_3x3"],
-            *[64, 96, 128, 16, 32, 32],
-            self_gating_fn=s3dg.self_gating,
-            scope="InceptionV1/Mixed_3b",
-        )
-    assert len(variable_names()) == count
-    block, wanted = evaluate([block, end_points["Mixed_3b"]])
-    np.testing.assert_array_equal(block, wanted)
-
-
 def test_gating_function_gates_the_end_of_each_branch():
     """A gating function is called with the end of each branch and its scope."""
     scopes = []
@@ -194,16 +173,3 @@ def test_gating_function_gates_the_end_of_each_branch():
     )
     assert scopes == ["Conv2d_0a_1x1", "Conv2d_0b_3x3", "Conv2d_0b_3x3", "Conv2d_0b_1x1"]
     assert not evaluate(net).any()
-
-
-def test_gating_scales_channels_alike_everywhere():
-    """Gates are the sigmoid of a product with the averages: one number per video and channel."""
-    inputs = 1.0 + tf.abs(images(2, 3, 4, 5, 6))
-    gated = s3dg.self_gating(inputs, "net", "NDHWC")
-    [weights] = tf.trainable_variables()
-    assert weights.op.name == "net/self_gating/transformer_W/weights"
-    before, after, weights = evaluate([inputs, gated, weights])
-    averages = before.mean(axis=(1, 2, 3), keepdims=True)
-    wanted = before / (1 + np.exp(-(averages @ weights[0, 0, 0])))
-    assert np.ptp(after / before) > 0.01
-    assert reference.relative_difference(after, wanted) < 1e-5

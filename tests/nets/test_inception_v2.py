@@ -1,6 +1,5 @@
 """The variations of Inception v2's feature extractor."""
 
-import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
@@ -8,7 +7,7 @@ from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 from model_deploy import slim
 from nets.inception_v2 import inception_v2_arg_scope, inception_v2_base
 from tests.nets import graphs, reference
-from tests.nets.values import evaluate, images, variable_names
+from tests.nets.values import images, variable_names
 
 # An eighth as wide, the network is quick to build and to run.
 THIN = {"depth_multiplier": 1 / 8, "min_depth": 4}
@@ -22,22 +21,6 @@ def base(inputs, **keywords):
         slim.arg_scope([slim.batch_norm], is_training=False),
     ):
         return inception_v2_base(inputs, **{**THIN, **keywords})
-
-
-def test_separable_convolution_is_one_convolution_of_rank_8():
-    """The first layer convolves each colour with 8 kernels, and then adds these up for each width.
-
-    That is one convolution whose kernel is the product of the two.
-    """
-    inputs = images(1, 32, 32, 3)
-    net, _ = inception_v2_base(inputs, FIRST)
-    depthwise, pointwise, biases = tf.global_variables()
-    assert depthwise.shape.as_list() == [7, 7, 3, 8]
-    kernel = tf.einsum("hwcm,cmo->hwco", depthwise.read_value(), tf.reshape(pointwise, [3, 8, 64]))
-    wanted = tf.nn.relu(tf.nn.conv2d(inputs, kernel, [1, 2, 2, 1], "SAME") + biases)
-    net, wanted = evaluate([net, wanted])
-    assert net.any()
-    assert reference.relative_difference(net, wanted) < 1e-5
 
 
 def test_first_layer_like_the_others():
@@ -112,19 +95,3 @@ def test_rejects(keywords, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         base(tf.zeros([1, 32, 32, 3]), **keywords)
     assert tf.global_variables() == []
-
-
-@pytest.mark.slow
-def test_last_block_pools_the_largest():
-    """The last block has a max pool where the others have an average: it keeps what is largest."""
-    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        _, end_points = base(images(1, 64, 64, 3))
-    pooled = tf.nn.max_pool2d(end_points["Mixed_5b"], 3, 1, "SAME")
-    scope = "InceptionV2/Mixed_5c/Branch_3/Conv2d_0b_1x1"
-    weights = {v.op.name.rpartition("/")[2]: v for v in tf.global_variables(f"{scope}/")}
-    net = tf.nn.conv2d(pooled, weights["weights"], 1, "SAME") - weights["moving_mean"]
-    net = net * tf.rsqrt(weights["moving_variance"] + 0.001) + weights["beta"]
-    wanted, block = evaluate([tf.nn.relu(net), end_points["Mixed_5c"]])
-    width = wanted.shape[-1]
-    assert np.ptp(wanted) > 0
-    assert reference.relative_difference(block[..., -width:], wanted) < 1e-5

@@ -15,17 +15,13 @@ from nets.mobilenet_v1 import (
 from tests.nets import reference
 from tests.nets.values import evaluate, images, variable_names
 
-THIN = {"num_classes": 10, "depth_multiplier": 0.25, "is_training": False}
 # Two layers: quick to build.
 SMALL = {
-    **THIN,
+    "num_classes": 10,
+    "depth_multiplier": 0.25,
+    "is_training": False,
     "conv_defs": [Conv([3, 3], stride=2, depth=32), DepthSepConv([5, 3], stride=2, depth=64)],
 }
-
-
-def widths():
-    """Returns the number of outputs of each convolution of the current graph."""
-    return [v.shape.as_list()[-1] for v in tf.global_variables() if v.op.name.endswith("/weights")]
 
 
 def test_own_conv_defs():
@@ -46,38 +42,37 @@ def test_own_conv_defs():
 def test_min_depth():
     """No layer is thinner than `min_depth`."""
     mobilenet_v1(images(1, 16, 16, 3), **{**SMALL, "min_depth": 12})
-    assert widths() == [12, 16, 10]
+    weights = [v for v in tf.global_variables() if v.op.name.endswith("/weights")]
+    assert [v.shape.as_list()[-1] for v in weights] == [12, 16, 10]
 
 
 def test_global_pool():
     """Up to 7 x 7 features the two poolings are one; the end point's name tells which. With height
     and width unknown until it runs, a global pool gives the same logits.
     """
-    value = reference.images([1, 64, 96, 3])
+    value = reference.images([1, 16, 24, 3])
     unknown = tf.placeholder_with_default(value, [None, None, None, 3])
     with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        local, local_end_points = mobilenet_v1(tf.constant(value), **THIN)
-        overall, end_points = mobilenet_v1(tf.constant(value), global_pool=True, **THIN)
-        later, _ = mobilenet_v1(unknown, global_pool=True, **THIN)
+        local, local_end_points = mobilenet_v1(tf.constant(value), **SMALL)
+        overall, end_points = mobilenet_v1(tf.constant(value), global_pool=True, **SMALL)
+        later, _ = mobilenet_v1(unknown, global_pool=True, **SMALL)
     assert ("AvgPool_1a" in local_end_points, "AvgPool_1a" in end_points) == (True, False)
-    assert end_points["global_pool"].shape.as_list() == [1, 1, 1, 256]
+    assert end_points["global_pool"].shape.as_list() == [1, 1, 1, 16]
     assert later.shape.as_list() == [None, 10]
     local, overall, later = evaluate([local, overall, later])
     assert reference.relative_difference(overall, local) < 1e-5
     assert reference.relative_difference(later, local) < 1e-5
 
 
-@pytest.mark.slow
 def test_larger_images_have_several_rows_of_logits():
-    """Images of 288 pixels have 9 x 9 features, which 7 x 7 pooling of stride 2 makes 2 x 2."""
-    inputs = images(1, 288, 288, 3)
-    logits, _ = mobilenet_v1(inputs, spatial_squeeze=False, **THIN)
+    """Images of 36 pixels have 9 x 9 features, which 7 x 7 pooling of stride 2 makes 2 x 2."""
+    inputs = images(1, 36, 36, 3)
+    logits, _ = mobilenet_v1(inputs, spatial_squeeze=False, **SMALL)
     assert logits.shape.as_list() == [1, 2, 2, 10]
     with pytest.raises(ValueError, match=r"^spatial_squeeze needs .*, got shape \(1, 2, 2, 10\)"):
-        mobilenet_v1(inputs, reuse=True, **THIN)
-    with tf.variable_scope("features"):
-        features, _ = mobilenet_v1(inputs, **{**THIN, "num_classes": None})
-    assert features.shape.as_list() == [1, 2, 2, 256]
+        mobilenet_v1(inputs, reuse=True, **SMALL)
+    features, _ = mobilenet_v1(inputs, reuse=True, **{**SMALL, "num_classes": None})
+    assert features.shape.as_list() == [1, 2, 2, 16]
 
 
 def test_predictions_and_reuse():

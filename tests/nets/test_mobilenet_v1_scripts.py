@@ -1,6 +1,5 @@
 """The scripts that train and evaluate MobileNet v1 on ImageNet."""
 
-import subprocess
 import sys
 
 import numpy as np
@@ -8,6 +7,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from nets import mobilenet_v1_eval, mobilenet_v1_train
+from tests.inputs import files
+from tests.processes.harness import Processes
 
 NUM_IMAGES = 12
 
@@ -31,32 +32,16 @@ def set_flags(script, **values):
 @pytest.fixture
 def imagenet(tmp_path):
     """A folder with a dozen images of two classes in the form of ImageNet."""
-    pytest.importorskip("model_deploy.tf1.datasets.imagenet")
+    utils = pytest.importorskip("model_deploy.tf1.datasets.dataset_utils")
     random = np.random.RandomState(0)
-    with tf.Graph().as_default(), tf.Session() as sess:
-        pixels = tf.placeholder(tf.uint8, [None, None, 3])
-        encoded = tf.image.encode_jpeg(pixels)
-        for split in ("train", "validation"):
-            with tf.io.TFRecordWriter(str(tmp_path / f"{split}-00000-of-00001")) as writer:
-                for number in range(NUM_IMAGES):
-                    image = random.randint(0, 255, [40, 48, 3]).astype(np.uint8)
-                    writer.write(example(sess.run(encoded, {pixels: image}), 1 + number % 2))
+    for split in ("train", "validation"):
+        with tf.io.TFRecordWriter(str(tmp_path / f"{split}-00000-of-00001")) as writer:
+            for number in range(NUM_IMAGES):
+                jpeg = files.encode(random.randint(0, 255, [40, 48, 3]).astype(np.uint8), "jpeg")
+                example = utils.image_to_tfexample(jpeg, b"JPEG", 40, 48, 1 + number % 2)
+                writer.write(example.SerializeToString())
     (tmp_path / "labels.txt").write_text("0:background\n1:one\n2:two\n")
     return tmp_path
-
-
-def example(jpeg, label):
-    """Returns a record of an image."""
-
-    def text(value):
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[value]))
-
-    features = {
-        "image/encoded": text(jpeg),
-        "image/format": text(b"JPEG"),
-        "image/class/label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
-    }
-    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
 
 
 def test_schedules():
@@ -128,9 +113,11 @@ def test_train_and_evaluate(imagenet):
 
 
 @pytest.mark.slow
-def test_flags_of_a_script():
+@pytest.mark.one_mode
+def test_flags_of_a_script(tmp_path):
     """A script run by name takes its flags, and names one that it does not have."""
     command = [sys.executable, "-m", "nets.mobilenet_v1_train", "--batch_size=2", "--batch_sise=3"]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert finished.returncode != 0
-    assert "Unknown command line flag 'batch_sise'" in finished.stderr
+    with Processes(tmp_path) as processes:
+        script = processes.start("script", command)
+        assert script.wait() != 0
+        assert "Unknown command line flag 'batch_sise'" in script.log

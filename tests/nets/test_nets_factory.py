@@ -1,6 +1,5 @@
 """The table of networks by name."""
 
-import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -67,46 +66,6 @@ def test_unknown_name():
     """An unknown name is answered with the names that there are."""
     with pytest.raises(ValueError, match=r"^name must be one of .*lenet.*, got 'lenet_9'"):
         nets_factory.get_network_fn("lenet_9", 10)
-
-
-@pytest.mark.parametrize("num_classes", [-1, 2.5, "10"])
-def test_bad_num_classes(num_classes):
-    """A bad number of classes fails where the network is chosen."""
-    with pytest.raises(ValueError, match=f"^num_classes must be .*, got {num_classes!r}"):
-        nets_factory.get_network_fn("lenet", num_classes)
-
-
-def _first_cell(data_format):
-    """The first cell of NASNet mobile, in the order of NHWC, with weights by a formula."""
-    with tf.Graph().as_default() as graph:
-        network = nets_factory.get_network_fn("nasnet_mobile", 10)
-        settings = network.settings()
-        settings.data_format = data_format
-        images = np.cos(np.arange(2 * 32 * 32 * 3)).reshape(2, 32, 32, 3).astype(np.float32)
-        net, _ = network(tf.constant(images), final_endpoint="Cell_0", config=settings)
-        if data_format == "NCHW":
-            assert net.shape.as_list()[1] == 264
-            net = tf.transpose(net, [0, 2, 3, 1])
-        config = tf.ConfigProto()
-        # The CPU need not have kernels for NCHW.
-        rewriting = config.graph_options.rewrite_options
-        rewriting.cpu_layout_conversion = rewriting.NCHW_TO_NHWC
-        with tf.Session(graph=graph, config=config) as session:
-            session.run(tf.global_variables_initializer())
-            for variable in tf.trainable_variables():
-                shape = variable.shape.as_list()
-                variable.load(0.1 * np.sin(np.arange(np.prod(shape))).reshape(shape), session)
-            return session.run(net), {v.op.name: v.shape.as_list() for v in tf.global_variables()}
-
-
-@pytest.mark.slow
-def test_layouts_compute_the_same():
-    """In NCHW a network has the variables and values that it has in NHWC."""
-    expected, variables = _first_cell("NHWC")
-    value, variables_of_nchw = _first_cell("NCHW")
-    assert variables_of_nchw == variables
-    assert np.max(np.abs(expected)) > 0.1
-    np.testing.assert_allclose(value, expected, rtol=0, atol=1e-4 * np.max(np.abs(expected)))
 
 
 def test_networks_say_whether_they_have_layouts():

@@ -10,8 +10,6 @@ from tests.nets import reference
 from tests.nets.values import evaluate, images
 
 VERSIONS = {1: resnet_v1, 2: resnet_v2}
-# All that the small blocks can be built with.
-OUTPUT_STRIDES = (1, 2, 4, None)
 both_versions = pytest.mark.parametrize("version", VERSIONS)
 
 
@@ -28,15 +26,6 @@ def arg_scope(**keywords):
         slim.arg_scope([slim.batch_norm], is_training=False) as scope,
     ):
         return scope
-
-
-@pytest.mark.parametrize("side", [3, 4])
-def test_subsample(side):
-    """Every second row and column is left, from the first on; by a factor of 1 all is left."""
-    net = tf.reshape(tf.range(side * side, dtype=tf.float32), [1, side, side, 1])
-    assert resnet_utils.subsample(net, 1) is net
-    whole, half = evaluate([net, resnet_utils.subsample(net, 2)])
-    np.testing.assert_array_equal(half, whole[:, ::2, ::2])
 
 
 @pytest.mark.parametrize("height", [4, 5])
@@ -93,17 +82,6 @@ def test_bottleneck_by_hand(depth, bounded):
 
 
 @both_versions
-def test_bottleneck_into_a_collection(version):
-    """A unit's output goes into the collection under its scope, which it may have by default."""
-    unit = VERSIONS[version].bottleneck
-    outputs = [unit(images(1, 4, 4, 3), 8, 2, 2, outputs_collections="units") for _ in range(2)]
-    collected = slim.utils.convert_collection_to_dict("units")
-    names = [f"bottleneck_v{version}", f"bottleneck_v{version}_1"]
-    assert list(collected.items()) == list(zip(names, outputs, strict=True))
-    assert outputs[0].shape.as_list() == [1, 2, 2, 8]
-
-
-@both_versions
 def test_block(version):
     """A block has a scope, a unit, and the arguments of each, with the stride in the last."""
     module = VERSIONS[version]
@@ -111,70 +89,6 @@ def test_block(version):
     unit = {"depth": 8, "depth_bottleneck": 2, "stride": 1}
     assert isinstance(block, resnet_utils.Block)
     assert block == ("name", module.bottleneck, [unit, unit, {**unit, "stride": 2}])
-
-
-def stacked(version, output_stride, collection=None, **keywords):
-    """Returns small blocks on images of an even and an odd side, with the shared variables."""
-    with tf.variable_scope("", reuse=tf.AUTO_REUSE), slim.arg_scope(arg_scope()):
-        return resnet_utils.stack_blocks_dense(
-            images(1, 14, 15, 3),
-            small_blocks(version),
-            output_stride,
-            outputs_collections=collection,
-            **keywords,
-        )
-
-
-@pytest.mark.slow
-@both_versions
-def test_dense_blocks_hold_the_plain_ones(version):
-    """The units one after the other give the blocks' dense output, subsampled."""
-    dense = [stacked(version, output_stride) for output_stride in OUTPUT_STRIDES]
-    plain = images(1, 14, 15, 3)
-    with tf.variable_scope("", reuse=True), slim.arg_scope(arg_scope()):
-        for block in small_blocks(version):
-            for number, unit in enumerate(block.args, start=1):
-                with tf.variable_scope(f"{block.scope}/unit_{number}"):
-                    plain = block.unit_fn(plain, rate=1, **unit)
-    dense, plain = evaluate([dense, plain])
-    for output_stride, value in zip(OUTPUT_STRIDES, dense, strict=True):
-        every = 4 // (output_stride or 4)
-        np.testing.assert_allclose(value[:, ::every, ::every], plain, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.slow
-@both_versions
-def test_stride_after_the_blocks(version):
-    """What blocks give before their stride is, subsampled, what they give after it."""
-    for output_stride in OUTPUT_STRIDES:
-        stacked(version, output_stride, f"strided {output_stride}")
-        stacked(version, output_stride, f"kept {output_stride}", store_non_strided_activations=True)
-    names = [f"{kind} {stride}" for stride in OUTPUT_STRIDES for kind in ("strided", "kept")]
-    [values] = evaluate([{name: slim.utils.convert_collection_to_dict(name) for name in names}])
-    for output_stride in OUTPUT_STRIDES:
-        strided, kept = values[f"strided {output_stride}"], values[f"kept {output_stride}"]
-        assert list(strided) == list(kept) == ["block1", "block2", "block3"]
-        for reached, block in ((1, "block1"), (2, "block2"), (4, "block3")):
-            every = 1 if reached >= (output_stride or 4) else 2
-            value = kept[block][:, ::every, ::every]
-            np.testing.assert_allclose(strided[block], value, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.slow
-@both_versions
-def test_network_is_made_of_the_blocks(version):
-    """A network without root and pooling is its blocks, and in version 2 a normalization."""
-    module, net = VERSIONS[version], images(1, 16, 16, 3)
-    with slim.arg_scope(arg_scope()):
-        network = getattr(module, f"resnet_v{version}")
-        keywords = {"global_pool": False, "include_root_block": False, "output_stride": 4}
-        whole, _ = network(net, small_blocks(version), is_training=None, **keywords)
-        with tf.variable_scope(f"resnet_v{version}", reuse=True):
-            parts = resnet_utils.stack_blocks_dense(net, small_blocks(version), 4)
-            if version == 2:
-                parts = slim.batch_norm(parts, activation_fn=tf.nn.relu, scope="postnorm")
-    whole, parts = evaluate([whole, parts])
-    np.testing.assert_allclose(whole, parts, rtol=1e-5)
 
 
 def test_units_of_any_kind():
@@ -194,15 +108,6 @@ def test_units_of_any_kind():
     assert rates == [1, 1, 1, 3]
     net, output = evaluate([net, output])
     np.testing.assert_allclose(output, net[:, ::2, ::2] + 3, rtol=1e-6)
-
-
-@pytest.mark.parametrize("output_stride", [3, 8, 0])
-def test_unreachable_output_stride(output_stride):
-    """An output stride that no unit has is named with those that there are, before building."""
-    message = f"^output_stride must be one of None, 1, 2, 4, got {output_stride}"
-    with pytest.raises(ValueError, match=message):
-        resnet_utils.stack_blocks_dense(images(1, 8, 8, 3), small_blocks(1), output_stride)
-    assert tf.global_variables() == []
 
 
 @both_versions

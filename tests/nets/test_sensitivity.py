@@ -23,17 +23,6 @@ def test_measured_again():
         assert 0.5 < ratios.min() <= ratios.max() < 2, kind
 
 
-def test_noise():
-    """Noise changes values up or down, by up to its size and a rounding."""
-    values = np.float32([1, -3, 1e-3]).repeat(1000)
-    noisy = sensitivity.noisy(values, np.random.default_rng(0))
-    assert noisy.dtype == np.float32
-    relative = noisy.astype(np.float64) / values - 1
-    assert np.abs(relative).max() <= sensitivity.NOISE + 2**-23
-    assert np.abs(relative).max() > 0.9 * sensitivity.NOISE
-    assert abs(relative.mean()) < 0.1 * sensitivity.NOISE
-
-
 def test_other_networks_keep_their_numbers(monkeypatch, tmp_path):
     """Measuring some networks writes theirs, with two digits, and keeps those of the others."""
     path = tmp_path / "sensitivities.json"

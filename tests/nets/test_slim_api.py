@@ -34,15 +34,21 @@ def members(module: Any, facts: dict[str, Any]) -> list[tuple[str, list[str] | N
     return found
 
 
-def difference(module: Any, name: str, wanted: list[str] | None) -> str | None:
-    """Returns how a name of a module differs from what is wanted, None if it does not."""
+def difference(
+    module: Any, name: str, wanted: list[str] | None, may_add: bool = False
+) -> str | None:
+    """Returns how a name of a module differs from what is wanted, None if it does not.
+
+    With `may_add` there may be more arguments behind those that are wanted.
+    """
     try:
         value = functools.reduce(getattr, name.split("."), module)
     except AttributeError:
         return f"no {name}"
-    if wanted is None:
+    if wanted is None or not callable(value):  # a property, or the default of a field
         return None
     parameters = [p for p in inspect.signature(value).parameters.values() if p.name != "self"]
+    parameters = parameters[: len(wanted)] if may_add else parameters
     if [str(p).partition("=")[0].partition(":")[0] for p in parameters] != [
         argument.partition("=")[0] for argument in wanted
     ]:

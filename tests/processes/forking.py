@@ -47,10 +47,8 @@ MAX_NAME_BYTES = 15
 
 
 def can_be_forked(command):
-    """Whether a command is Python's, with a module or a file that may find TensorFlow imported."""
-    if command[0] != sys.executable:
-        return False
-    return command[1].endswith(".py") or (command[1] == "-m" and command[2] != "model_deploy.tf1")
+    """Whether a command is `python -m module`, or that of a file, with arguments."""
+    return command[0] == sys.executable and (command[1] == "-m" or command[1].endswith(".py"))
 
 
 class Forked:
@@ -91,18 +89,19 @@ class Forked:
             os.kill(self.pid, number)
 
 
-def fork(command, env, log):
+def fork(command, env, log, cwd=ROOT):
     """Runs a command in a child of the forking process.
 
     Args:
       command: one that can be forked.
       env: its whole environment.
       log: a file open for writing, for what it prints.
+      cwd: its working directory.
 
     Returns:
       A `Forked`.
     """
-    request = json.dumps({"command": command, "env": env}).encode()
+    request = json.dumps({"command": command, "env": env, "cwd": str(cwd)}).encode()
     reader, writer = os.pipe()
     try:
         socket.send_fds(_requests(), [request], [log.fileno(), writer])
@@ -255,6 +254,7 @@ def _main(descriptor):
         request = _ForkingProcess(requests).run()
     if request is None:
         return
+    os.chdir(request["cwd"])
     name = request["env"][MARK].encode()[:MAX_NAME_BYTES]
     ctypes.CDLL(None).prctl(_SET_NAME, name, 0, 0, 0)
     _run(request["command"], request["env"])

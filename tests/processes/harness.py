@@ -138,7 +138,7 @@ class Processes:
         self._env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **own, **env}
         self._started = []
 
-    def start(self, name, command, guarded=True, forked=True, **env):
+    def start(self, name, command, guarded=True, forked=True, cwd=ROOT, **env):
         """Starts a process; again under the same name it goes on in the same log.
 
         Args:
@@ -147,6 +147,7 @@ class Processes:
           guarded: whether a guard kills what is left of it when it ends. A test of what a
             process leaves behind cannot have one, and what is forked has none.
           forked: whether a Python program, and what it launches, is spared its imports.
+          cwd: its working directory.
           **env: additional environment variables.
         """
         forked = forked and can_be_forked(command)
@@ -156,14 +157,14 @@ class Processes:
 
         def start(log):
             if forked:
-                return fork(command, env, log)
+                return fork(command, env, log, cwd)
             return subprocess.Popen(
                 [*guarding, *command] if guarded else command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=env,
-                cwd=ROOT,
+                cwd=cwd,
             )
 
         process = Process(name, self.log_dir / f"{name}.log", start, guarded)

@@ -5,6 +5,10 @@ import sys
 
 import pytest
 
+from tests.processes.harness import ROOT, Processes
+
+TF1 = [sys.executable, "-m", "model_deploy.tf1"]
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -32,3 +36,17 @@ def write(folder):
         return folder
 
     return write_files
+
+
+@pytest.fixture
+def run_python(tmp_path_factory):
+    """Runs a command line of Python to its end, forked; returns status and what it printed."""
+
+    def run(*arguments, cwd=ROOT):
+        command = [sys.executable, *map(str, arguments)]
+        log_dir = tmp_path_factory.mktemp("logs")
+        with Processes(log_dir, CUDA_VISIBLE_DEVICES="-1") as processes:
+            process = processes.start("program", command, cwd=cwd)
+            return process.wait(600.0), process.log
+
+    return run

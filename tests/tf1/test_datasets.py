@@ -12,6 +12,9 @@ from model_deploy.tf1.datasets import dataset_factory, dataset_utils, imagenet
 from tests.inputs import files
 from tests.inputs.test_download import serve
 
+# `test_programs.py` has a program that reads by queues in the other mode.
+pytestmark = pytest.mark.one_mode
+
 _SHAPES = {
     "cifar10": [32, 32, 3],
     "flowers": [9, 7, 3],

@@ -1,7 +1,5 @@
 """`tensorflow.examples.tutorials.mnist.input_data` reads local files as it did."""
 
-import gzip
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -113,12 +111,3 @@ def test_rejects(call, message, tmp_path):
     files.write_mnist(tmp_path, count=12)
     with pytest.raises(ValueError, match=message):
         call(str(tmp_path))
-
-
-def test_broken_files(tmp_path):
-    """A file that is cut off is an error that names it."""
-    files.write_mnist(tmp_path, count=12, compress=True)
-    path = tmp_path / "train-images-idx3-ubyte.gz"
-    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes())[:-5]))
-    with pytest.raises(ValueError, match=r"train-images-idx3-ubyte.gz.* is truncated"):
-        input_data.read_data_sets(str(tmp_path), validation_size=0)

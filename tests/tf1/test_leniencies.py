@@ -45,21 +45,6 @@ def test_fractions_are_no_sizes():
         old.placeholder(tf.float32, [2.5])
 
 
-@pytest.mark.parametrize(
-    ("layer", "arguments", "shape"),
-    [
-        pytest.param("dense", (np.int64(3),), [1, 8, 8, 3], id="units"),
-        pytest.param("conv2d", (np.int64(4), np.int32(3)), [1, 6, 6, 4], id="kernel"),
-        pytest.param("conv2d", (4, [np.int64(3), 1]), [1, 6, 8, 4], id="in a list"),
-        ("max_pooling2d", (np.int64(2), np.int64(2)), [1, 4, 4, 3]),
-    ],
-)
-def test_layers_take_integers_of_numpy(layer, arguments, shape):
-    """`tf.layers` takes the integers that were Python's in Python 2."""
-    outputs = getattr(old.layers, layer)(tf.zeros([1, 8, 8, 3]), *arguments)
-    assert outputs.shape.as_list() == shape
-
-
 def test_programs_that_were_being_moved():
     """`tensorflow.compat.v1` has the names of TensorFlow 1, too."""
     moved = names.find("tensorflow.compat.v1")
@@ -106,8 +91,12 @@ def test_numbers_of_numpy(number):
     assert queue.shape.as_list() == [2, 4, 3]
     assert tf.one_hot([1], number(5)).shape.as_list() == [1, 5]
     assert len(tf.split(x, number(2))) == 2
+    assert old.layers.dense(x, number(3)).shape.as_list() == [4, 3]
+    images = tf.zeros([1, 5, 5, 3])
+    assert old.layers.conv2d(images, number(2), [number(3), 1]).shape.as_list() == [1, 3, 5, 2]
+    assert old.layers.max_pooling2d(images, number(2), number(2)).shape.as_list() == [1, 2, 2, 3]
     assert slim.fully_connected(x, number(7)).shape.as_list() == [4, 7]
-    assert slim.conv2d(tf.zeros([1, 5, 5, 3]), number(2), 3).shape.as_list() == [1, 5, 5, 2]
+    assert slim.conv2d(images, number(2), 3).shape.as_list() == [1, 5, 5, 2]
     rate = old.train.exponential_decay(0.5, tf.constant(20), number(10), 0.5)
     config = model_deploy.DeploymentConfig(num_clones=number(2), clone_on_cpu=True)
     assert config.clone_scope(number(1)) == "clone_1"

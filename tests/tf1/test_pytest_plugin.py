@@ -1,13 +1,7 @@
 """`pytest -p model_deploy.tf1.pytest_plugin` runs the tests of an old program."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.one_mode]
 
 _TESTS = """
@@ -44,7 +38,7 @@ if __name__ == '__main__':
 @pytest.mark.parametrize(
     ("options", "kind"), [([], "VariableV2"), (["--resource_variables"], "VarHandleOp")]
 )
-def test_tests_of_a_program(options, kind, write):
+def test_tests_of_a_program(options, kind, write, run_python):
     """They see TensorFlow 1, pass and fail as they should, and are told what they got."""
     folder = write(
         {
@@ -52,22 +46,13 @@ def test_tests_of_a_program(options, kind, write):
             "more/helper.py": "import tensorflow as tf\ndouble = lambda x: tf.to_int32(x) * 2\n",
         }
     )
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-p", "model_deploy.tf1.pytest_plugin", "-q"),
-            *("-p", "no:cacheprovider", "--rootdir", ".", f"--tf1_path={folder / 'more'}"),
-            *(*options, "sums_test.py"),
-        ],
-        check=False,
-        capture_output=True,
-        text=True,
+    status, log = run_python(
+        *("-m", "pytest", "-p", "model_deploy.tf1.pytest_plugin", "-q", "-p", "no:cacheprovider"),
+        *("--rootdir", ".", f"--tf1_path={folder / 'more'}", *options, "sums_test.py"),
         cwd=folder / "program",
-        env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"},
     )
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert status == 1, log
     # TensorFlow's test case has a test of its own, which is skipped.
-    assert "1 failed, 2 passed" in done.stdout
-    assert "1 != 2" in done.stdout
-    assert (
-        "model_deploy.tf1 supplied preprocessing.preprocessing_factory" in done.stdout.splitlines()
-    )
+    assert "1 failed, 2 passed" in log
+    assert "1 != 2" in log
+    assert "model_deploy.tf1 supplied preprocessing.preprocessing_factory" in log.splitlines()

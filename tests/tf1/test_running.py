@@ -1,9 +1,6 @@
 """`python -m model_deploy.tf1`: what is run, what it gets, and mistakes in one line."""
 
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -12,8 +9,6 @@ from model_deploy.tf1 import running
 from model_deploy.tf1.__main__ import main
 
 pytestmark = pytest.mark.one_mode
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -195,7 +190,7 @@ def test_no_program(run, folder, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("resource", [False, True])
-def test_process_is_as_in_tensorflow_1(resource, write):
+def test_process_is_as_in_tensorflow_1(resource, write, run_python):
     """Graphs, shapes and variables are those of TensorFlow 1, whose deprecations nobody reads."""
     folder = write(
         {
@@ -210,19 +205,10 @@ def test_process_is_as_in_tensorflow_1(resource, write):
             )
         }
     )
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "model_deploy.tf1"),
-            *(["--resource_variables"] if resource else []),
-            str(folder / "program.py"),
-        ],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"},
-    )
-    assert done.returncode == 0, done.stderr
+    options = ["--resource_variables"] * resource
+    status, log = run_python("-m", "model_deploy.tf1", *options, folder / "program.py")
+    assert status == 0, log
     kind = "VarHandleOp" if resource else "VariableV2"
-    assert done.stdout == f"scope/ True 3\n{[kind, kind]}\n"
-    [said] = done.stderr.splitlines()
+    *printed, said = log.splitlines()
+    assert printed == ["scope/ True 3", str([kind, kind])]
     assert f"with {'resource' if resource else 'reference'} variables" in said

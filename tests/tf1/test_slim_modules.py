@@ -1,7 +1,6 @@
 """`datasets`, `preprocessing` and `deployment` have the names and arguments of TF-Slim's."""
 
 import importlib
-import inspect
 import json
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from model_deploy import slim, tf1
 from model_deploy.tf1 import importing
+from tests.nets.test_slim_api import difference, members
 
 pytestmark = pytest.mark.one_mode
 
@@ -21,43 +21,18 @@ def _module(name):
     return importlib.import_module(f"{importing.SUPPLIED[top]}.{rest}")
 
 
-def _functions(facts, owner=None):
-    """Each function with the class that has it, or None, and its arguments."""
-    for name, arguments in facts.items():
-        if isinstance(arguments, dict):
-            yield from _functions(arguments, name)
-        elif name != "names":
-            yield owner, name, arguments
-
-
 @pytest.mark.parametrize("name", _FACTS)
 def test_every_function_takes_what_it_took(name):
-    """Arguments have the same names, order and defaults."""
-    module = _module(name)
-    differences = []
-    for owner, function, wanted in _functions(_FACTS[name]):
-        value = getattr(getattr(module, owner) if owner else module, function)
-        if not callable(value):  # a property, or the default of a field
-            continue
-        found = [p for p in inspect.signature(value).parameters.values() if p.name != "self"]
-        names = [str(p).partition("=")[0].partition(":")[0] for p in found]
-        defaults = {p.name: p.default for p in found if p.default is not p.empty}
-        pairs = [each.partition("=")[::2] for each in wanted]
-        expected = {each: eval(text, vars(module)) for each, text in pairs if text}
-        # What is added stands behind all that was there.
-        kept = names[: len(pairs)] if owner or name.startswith("deployment") else names
-        if kept != [each for each, _ in pairs] or any(
-            defaults.get(each) != value for each, value in expected.items()
-        ):
-            differences.append(f"{function}({', '.join(map(str, found))}); wanted {wanted}")
-    assert differences == []
+    """Arguments have the same names, order and defaults; tables, constants and classes are there.
 
-
-@pytest.mark.parametrize("name", [name for name in _FACTS if "names" in _FACTS[name]])
-def test_every_other_name_is_there(name):
-    """So are tables, constants and classes."""
+    What is added to methods, and to `deployment`, stands behind all that was there.
+    """
     module = _module(name)
-    assert [each for each in _FACTS[name]["names"] if not hasattr(module, each)] == []
+    differences = [
+        difference(module, each, arguments, "." in each or name.startswith("deployment"))
+        for each, arguments in members(module, _FACTS[name])
+    ]
+    assert [text for text in differences if text] == []
 
 
 def test_modules_for_programs_that_change_their_imports():

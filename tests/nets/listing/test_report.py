@@ -10,6 +10,7 @@ from nets import __main__ as command
 from nets import nets_factory
 from nets.listing import fit, report
 from nets.listing.multiply_adds import multiply_adds
+from tests.nets.twins import TWINS
 
 DOCUMENT = pathlib.Path(__file__).parents[3] / "docs" / "nets.md"
 
@@ -19,9 +20,8 @@ PUBLISHED = {
     "mobilenet_v1": (4.2e6, 569),  # https://arxiv.org/abs/1704.04861 table 4
     "mobilenet_v1_050": (1.3e6, 149),  # table 6
 }
-
-
-_NEW_LOOPS = pytest.mark.not_v1("counts the loops of the new control flow")
+LEFT_OUT = TWINS
+pytestmark = pytest.mark.one_mode
 
 
 def table_of_document():
@@ -38,7 +38,7 @@ def test_document_lists_every_network():
 
 
 def test_row_of_the_document(network_name):
-    """A network's row in `docs/nets.md` is what its graph says."""
+    """A network's row in `docs/nets.md` is what its graph says; twins are the same code."""
     assert table_of_document()[network_name] == report.row(network_name).cells()
 
 
@@ -50,7 +50,6 @@ def test_published_sizes(name):
     assert found == [pytest.approx(parameters, rel=0.03), pytest.approx(millions * 1e6, rel=0.005)]
 
 
-@_NEW_LOOPS
 def test_multiply_adds_of_each_kind():
     """Convolutions, products and loops count as arithmetic says."""
     image = tf.zeros([1, 8, 8, 3])
@@ -83,10 +82,13 @@ def test_multiply_adds_of_unknown_shapes():
 
 @pytest.mark.parametrize("variable_kind", ["reference"], indirect=True)  # with the old control flow
 def test_multiply_adds_of_an_old_loop(variable_kind):
-    """A loop of TensorFlow 1's control flow is named, not counted as one run of its body."""
+    """A loop of TensorFlow 1's control flow is named, not counted as one run of its body; those of
+    networks are made to be counted.
+    """
     tf.scan(lambda row, _: tf.matmul(row, tf.zeros([5, 5])), tf.zeros([11]), tf.zeros([1, 5]))
     with pytest.raises(ValueError, match=r"^a loop must be made with .* to be counted, got scan/"):
         multiply_adds(tf.get_default_graph())
+    assert report.row("text_lstm").multiply_adds > 0
 
 
 def test_command_prints_one_network(capsys):

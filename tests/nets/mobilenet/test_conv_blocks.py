@@ -6,16 +6,9 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets import mobilenet_v1
-from nets.mobilenet import conv_blocks, mobilenet_v2
-from nets.mobilenet.splitting import fused_conv
+from nets.mobilenet import conv_blocks
 from tests.nets import reference
 from tests.nets.values import evaluate, images, variable_names
-
-
-def weights(*wanted):
-    """Returns the values of variables by the ends of their names, by tests' reference values."""
-    found = [next(v for v in tf.global_variables() if v.op.name.endswith(end)) for end in wanted]
-    return evaluate(found)
 
 
 def test_expand_input_by_factor():
@@ -49,15 +42,6 @@ def test_split_separable_conv2d_is_a_layer_of_mobilenet_v1(use_explicit_padding)
     part, whole = evaluate([endpoints, {key: whole[key] for key in endpoints}])
     for name, value in part.items():
         np.testing.assert_array_equal(value, whole[name])
-
-
-def test_split_separable_conv2d_without_a_scope():
-    """Each without a name gets a scope of its own."""
-    for _ in range(2):
-        conv_blocks.split_separable_conv2d(images(1, 8, 8, 4), 8)
-    scopes = {name.rpartition("/")[0] for name in variable_names()}
-    kinds = ("depthwise", "pointwise")
-    assert scopes == {f"separable{suffix}/{kind}" for suffix in ("", "_1") for kind in kinds}
 
 
 @pytest.mark.parametrize(
@@ -96,33 +80,6 @@ def test_split_conv_of_channels_that_do_not_divide():
     message = r"channels to split must be a multiple of divisible_by \(8\), got 20"
     with pytest.raises(ValueError, match=message):
         conv_blocks.split_conv(images(1, 2, 2, 20), 32, 2, "expand")
-
-
-def test_expanded_conv_is_a_block_of_mobilenet_v2():
-    """On the same variables the part gives what the whole network has at that layer."""
-    with (
-        tf.variable_scope("", reuse=tf.AUTO_REUSE),
-        slim.arg_scope([slim.batch_norm], is_training=False, center=True, scale=True),
-        slim.arg_scope([slim.conv2d, slim.separable_conv2d], activation_fn=tf.nn.relu6),
-    ):
-        net, whole = mobilenet_v2.mobilenet_base(
-            images(1, 32, 32, 3), 0.35, final_endpoint="layer_4"
-        )
-        endpoints = {}
-        with tf.variable_scope("MobilenetV2"):
-            part = conv_blocks.expanded_conv(
-                whole["layer_3"],
-                8,
-                normalizer_fn=slim.batch_norm,
-                endpoints=endpoints,
-                scope="expanded_conv_2",
-            )
-    assert list(endpoints) == ["expansion_output", "depthwise_output", "projection_output"]
-    net, part, inner, own = evaluate(
-        [net, part, whole["layer_4/expansion_output"], endpoints["expansion_output"]]
-    )
-    np.testing.assert_array_equal(part, net)
-    np.testing.assert_array_equal(own, inner)
 
 
 def block(net, num_outputs, **keywords):
@@ -182,8 +139,9 @@ def test_expansion_transform():
 
     net = block(images(1, 4, 4, 8), 8, expansion_transform=transform, residual=False)
     assert (seen["expansion"].shape[3], seen["input"].shape[3]) == (48, 8)
-    (biases,) = weights("project/biases")
-    np.testing.assert_allclose(evaluate(net), np.broadcast_to(biases, [1, 4, 4, 8]), rtol=1e-6)
+    [biases] = [v for v in tf.global_variables() if v.op.name.endswith("project/biases")]
+    net, biases = evaluate([net, biases])
+    np.testing.assert_allclose(net, np.broadcast_to(biases, [1, 4, 4, 8]), rtol=1e-6)
 
 
 @pytest.mark.parametrize("size", [8, 4])
@@ -227,39 +185,6 @@ def test_expanded_conv_rejects(keywords, message):
     """A bad argument is named with what it may be."""
     with pytest.raises(ValueError, match=message):
         conv_blocks.expanded_conv(images(1, 4, 4, 8), 8, **keywords)
-
-
-def test_fused_conv_takes_kernel_and_stride_of_its_block():
-    """The expansion of a fused block is a full convolution of the block's size and stride."""
-    net = block(
-        images(1, 9, 9, 8),
-        16,
-        kernel_size=(5, 5),
-        stride=2,
-        expansion_size=24,
-        depthwise_location=None,
-        expansion_fn=fused_conv,
-    )
-    assert net.shape.as_list() == [1, 5, 5, 16]
-    assert tf.global_variables()[0].shape.as_list() == [5, 5, 8, 24]
-
-
-def sigmoid(values):
-    """Returns 1 / (1 + e^-x)."""
-    return 1 / (1 + np.exp(-values))
-
-
-def test_squeeze_excite_in_numpy():
-    """The gate of each channel is that of two dense layers on the averages of the channels."""
-    net = images(2, 4, 6, 16)
-    excited = conv_blocks.squeeze_excite(net, squeeze_factor=2)
-    names = ("Conv/weights", "Conv/biases", "Conv_1/weights", "Conv_1/biases")
-    inner, inner_bias, outer, outer_bias = weights(*(f"squeeze_excite/{name}" for name in names))
-    before, after = evaluate([net, excited])
-    hidden = np.maximum(before.mean(axis=(1, 2)) @ inner[0, 0] + inner_bias, 0)
-    assert hidden.shape == (2, 8)
-    gate = sigmoid(hidden @ outer[0, 0] + outer_bias)
-    np.testing.assert_allclose(after, before * gate[:, None, None], rtol=1e-4, atol=1e-6)
 
 
 def test_squeeze_excite_of_other_maps():

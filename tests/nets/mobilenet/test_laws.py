@@ -1,16 +1,17 @@
 """What holds for the convolutions of every MobileNet, as laws over their feature maps.
 
+`test_mobilenet.py` has the laws of the blocks that MobileNet v2 is made of.
+
 Images are a multiple of 32 plus one pixel high and wide: then SAME padding is symmetric for every
 stride, and each feature map is a subsample of the denser one.
 """
 
-import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets import mobilenet_v1
-from nets.mobilenet import mobilenet_v2, mobilenet_v3
+from nets.mobilenet import mobilenet_v3
 from tests.nets import reference
 from tests.nets.values import evaluate, images
 
@@ -25,11 +26,6 @@ def v1(inputs, final_endpoint=None, **keywords):
             scope="MobilenetV1",
             **keywords,
         )
-
-
-def v2(inputs, **keywords):
-    """Builds the layers of MobileNet v2, about a third as wide."""
-    return mobilenet_v2.mobilenet_base(inputs, 0.35, **keywords)
 
 
 # Squeeze-and-excitation averages over the feature map, so a denser map has another average.
@@ -51,60 +47,53 @@ def edge_tpu(inputs, **keywords):
     )
 
 
-@pytest.fixture(params=[v1, v2, v3, edge_tpu], ids=lambda build: build.__name__)
+@pytest.fixture(params=[v1, v3, edge_tpu], ids=lambda build: build.__name__)
 def build(request):
     """Builds the layers of one network: `build(inputs, **keywords)`."""
     return request.param
 
 
 @pytest.mark.slow
-def test_output_stride_and_explicit_padding(build):
-    """Every pixel of the usual feature map is in the denser one, unchanged, and padding by the
-    kernel alone changes nothing where SAME padding is symmetric.
+def test_parts_output_stride_and_explicit_padding(build):
+    """The network up to an end point has that output, and no later layer or variable.
+
+    Every pixel of the usual feature map is in the denser one, unchanged, and padding by the kernel
+    alone changes nothing where SAME padding is symmetric.
     """
     inputs = images(1, 33, 33, 3)
+    final_endpoint = {v1: "Conv2d_5_depthwise"}.get(build, "layer_5")
     with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        usual, _ = build(inputs)
+        short, end_points = build(inputs, final_endpoint=final_endpoint)
+        few = len(tf.global_variables())
+        usual, all_end_points = build(inputs)
+        assert few < len(tf.global_variables())
         dense, _ = build(inputs, output_stride=8)
         explicit, _ = build(inputs, use_explicit_padding=True)
+    assert short is end_points[final_endpoint]
+    layers = [key for key in all_end_points if "/" not in key]
+    wanted = layers[: layers.index(final_endpoint) + 1]
+    assert [key for key in end_points if "/" not in key] == wanted
     assert dense.shape.as_list()[1:3] == [5, 5]
-    usual, dense, explicit = evaluate([usual, dense, explicit])
+    values = evaluate([short, all_end_points[final_endpoint], usual, dense, explicit])
+    short, long, usual, dense, explicit = values
+    assert reference.relative_difference(short, long) < 1e-5
     assert reference.relative_difference(dense[:, ::4, ::4], usual) < 1e-5
     assert reference.relative_difference(explicit, usual) < 1e-5
 
 
-@pytest.mark.parametrize("explicit", [True, False])
-def test_padding_and_the_size(build, explicit):
+def test_padding_and_the_size(build):
     """With explicit padding one more row and column changes no pixel far from them. Without, an
     even size is padded at the end only: other pixels.
     """
-    inputs = images(1, 33, 33, 3)
-    final_endpoint = {v1: "Conv2d_2_depthwise"}.get(build, "layer_3")
-    keywords = {"use_explicit_padding": explicit, "final_endpoint": final_endpoint}
+    inputs, nets = images(1, 33, 33, 3), []
+    keywords = {"final_endpoint": {v1: "Conv2d_2_depthwise"}.get(build, "layer_3")}
     with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        odd, _ = build(inputs, **keywords)
-        even, _ = build(inputs[:, :32, :32], **keywords)
-    odd, even = evaluate([odd, even])
-    difference = reference.relative_difference(even[:, :4, :4], odd[:, :4, :4])
-    assert difference < 1e-5 if explicit else difference > 0.1
-
-
-@pytest.mark.slow
-def test_final_endpoint_stops_there(build):
-    """The network up to an end point has that output, and no later layer or variable."""
-    inputs = images(1, 33, 33, 3)
-    final_endpoint = {v1: "Conv2d_5_depthwise"}.get(build, "layer_5")
-    net, end_points = build(inputs, final_endpoint=final_endpoint)
-    few = {v.op.name for v in tf.global_variables()}
-    with tf.variable_scope("", reuse=tf.AUTO_REUSE):
-        _, all_end_points = build(inputs)
-    assert net is end_points[final_endpoint]
-    layers = [key for key in all_end_points if "/" not in key]
-    wanted = layers[: layers.index(final_endpoint) + 1]
-    assert [key for key in end_points if "/" not in key] == wanted
-    assert len(few) < len(tf.global_variables())
-    short, long = evaluate([net, all_end_points[final_endpoint]])
-    np.testing.assert_allclose(short, long, rtol=1e-5, atol=1e-5)
+        for explicit in (True, False):
+            keywords["use_explicit_padding"] = explicit
+            nets += [build(inputs, **keywords)[0], build(inputs[:, :32, :32], **keywords)[0]]
+    odd, even, odd_padded, even_padded = (net[:, :4, :4] for net in evaluate(nets))
+    assert reference.relative_difference(even, odd) < 1e-5
+    assert reference.relative_difference(even_padded, odd_padded) > 0.1
 
 
 def test_bad_arguments(build):

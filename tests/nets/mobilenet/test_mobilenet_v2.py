@@ -6,7 +6,6 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from nets.mobilenet import mobilenet as lib
 from nets.mobilenet import mobilenet_v2
 from nets.mobilenet.conv_blocks import expanded_conv
 from nets.mobilenet.mobilenet_v2 import V2_DEF, mobilenet, mobilenet_base, op, training_scope
@@ -25,52 +24,13 @@ TINY = {
 SMALL = {"num_classes": 10, "conv_defs": TINY}
 
 
-def test_layers_are_those_of_the_paper():
-    """17 blocks between two convolutions; table 2 of the paper has strides of 32 in all."""
-    layers = [layer.params for layer in V2_DEF["spec"]]
-    strides = [layer.get("stride", 1) for layer in layers]
-    assert strides == [2, 1, 2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1]
-    expected = [32, 16, *2 * [24], *3 * [32], *4 * [64], *3 * [96], *3 * [160], 320, 1280]
-    assert [layer["num_outputs"] for layer in layers] == expected
-
-
-def test_own_conv_defs():
-    """A network of other layers has these layers."""
-    _, end_points = mobilenet(images(2, 16, 16, 3), **SMALL)
-    assert [(key, value.shape.as_list()) for key, value in end_points.items()] == [
-        ("layer_1", [2, 8, 8, 16]),
-        ("layer_2", [2, 8, 8, 16]),
-        ("layer_3", [2, 8, 8, 32]),
-        ("layer_2/expansion_output", [2, 8, 8, 96]),
-        ("layer_2/depthwise_output", [2, 8, 8, 96]),
-        ("layer_2/output", [2, 8, 8, 16]),
-        ("global_pool", [2, 1, 1, 32]),
-        ("Logits", [2, 10]),
-        ("Predictions", [2, 10]),
-    ]
-
-
 @pytest.mark.parametrize(
     ("keywords", "widths"),
     [
-        pytest.param({"depth_multiplier": 0.5}, [8, 8, 16], id="half"),
-        pytest.param({"depth_multiplier": 0.25}, [8, 8, 8], id="at-least-8"),
-        pytest.param({"depth_multiplier": 0.25, "min_depth": 12}, [12, 12, 12], id="at-least-12"),
-        pytest.param({"depth_multiplier": 0}, [8, 8, 8], id="zero"),
-        pytest.param({"depth_multiplier": 0, "min_depth": 16}, [16, 16, 16], id="zero-at-least-16"),
-        pytest.param(
-            {"depth_multiplier": 0.25, "min_depth": 1, "divisible_by": 2}, [4, 4, 8], id="of-2"
-        ),
-        pytest.param(
-            {"depth_multiplier": 0.5, "finegrain_classification_mode": True},
-            [8, 8, 32],
-            id="last-stays",
-        ),
-        pytest.param(
-            {"depth_multiplier": 2.0, "finegrain_classification_mode": True},
-            [32, 32, 64],
-            id="wider",
-        ),
+        ({"depth_multiplier": 0.25, "min_depth": 12}, [12, 12, 12]),
+        ({"depth_multiplier": 0.25, "min_depth": 1, "divisible_by": 2}, [4, 4, 8]),
+        ({"depth_multiplier": 0.5, "finegrain_classification_mode": True}, [8, 8, 32]),
+        ({"depth_multiplier": 2.0, "finegrain_classification_mode": True}, [32, 32, 64]),
     ],
 )
 def test_widths(keywords, widths):
@@ -79,27 +39,16 @@ def test_widths(keywords, widths):
     assert [end_points[f"layer_{number}"].shape[3] for number in (1, 2, 3)] == widths
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("activation_fn", "affine"), [(tf.identity, True), (None, False)])
 def test_linear_activation_makes_the_network_affine(activation_fn, affine):
     """f(a) + f(b) = f(a + b) + f(0) if the only nonlinearity is replaced: it is so everywhere."""
     first = reference.images([1, 32, 32, 3])
     second = first[:, ::-1]
     batch = tf.concat([first, second, first + second, 0 * first], axis=0)
-    logits, _ = mobilenet(batch, 10, 0.35, activation_fn=activation_fn)
+    logits, _ = mobilenet(batch, activation_fn=activation_fn, **SMALL)
     left, right, both, none = evaluate(logits)
     difference = reference.relative_difference(left + right, both + none)
     assert (difference < 1e-4) if affine else (difference > 1e-2)
-
-
-def test_widths_from_the_arg_scope():
-    """The fewest channels may come from the arg scope of `depth_multiplier`."""
-    with slim.arg_scope([lib.depth_multiplier], min_depth=24):
-        _, end_points = mobilenet(images(1, 16, 16, 3), depth_multiplier=0.1, **SMALL)
-        with tf.variable_scope("mine"):
-            _, own = mobilenet(images(1, 16, 16, 3), depth_multiplier=0.1, min_depth=8, **SMALL)
-    assert [end_points[f"layer_{number}"].shape[3] for number in (1, 2, 3)] == [24, 24, 24]
-    assert own["layer_1"].shape[3] == 8
 
 
 def test_changed_definition():
@@ -174,8 +123,6 @@ def test_training_scope_settings():
         ({"multiplier": 0.5}, ValueError, "^multiplier must be given as depth_"),
         ({"min_depth": 0}, ValueError, "^min_depth must .*, got 0"),
         ({"divisible_by": 0}, ValueError, "^divisible_by must .*, got 0"),
-        ({"output_stride": 3}, ValueError, "^output_stride must .*, got 3"),
-        ({"final_endpoint": "layer_4"}, ValueError, "^final_endpoint .*, got 'layer_4'"),
         ({"global_pool": True}, TypeError, "global_pool"),  # which nobody takes
     ],
 )
@@ -209,12 +156,3 @@ def test_reuse_and_parts():
         _, end_points = mobilenet(inputs, final_endpoint="layer_2", **SMALL)
     assert "layer_3" not in end_points
     assert end_points["global_pool"].shape.as_list() == [1, 1, 1, 16]
-
-
-@pytest.mark.parametrize(("keywords", "width"), [({}, 48), ({"depth_multiplier": 2.0}, 64)])
-def test_presets(keywords, width):
-    """The networks by name keep their own widths, unless asked for another."""
-    _, end_points = mobilenet_v2.mobilenet_v2_140(
-        images(1, 32, 32, 3), final_endpoint="layer_1", **keywords
-    )
-    assert end_points["layer_1"].shape[3] == width

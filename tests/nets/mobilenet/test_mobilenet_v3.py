@@ -8,7 +8,6 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets.mobilenet import mobilenet_v3
-from nets.mobilenet.conv_blocks import expanded_conv
 from nets.mobilenet.mobilenet_v3 import (
     V3_LARGE,
     V3_SMALL,
@@ -18,10 +17,9 @@ from nets.mobilenet.mobilenet_v3 import (
     mobilenet,
     op,
     reduce_to_1x1,
-    squeeze_excite,
 )
 from tests.nets import reference
-from tests.nets.values import evaluate, evaluate_initial, images, variable_names
+from tests.nets.values import evaluate, images, variable_names
 
 # Four layers: quick to build.
 TINY = {
@@ -43,19 +41,6 @@ def test_hard_swish():
     np.testing.assert_allclose(evaluate(hard_swish(tf.constant(values))), expected, atol=1e-6)
 
 
-def test_squeeze_excite_scales_channels():
-    """Each channel is scaled by one factor per image between 0 and 1."""
-    inputs = 1.0 + tf.abs(images(2, 4, 6, 32))
-    before, after = evaluate([inputs, squeeze_excite(inputs)])
-    factors = after / before
-    assert factors.min() >= 0
-    assert factors.max() <= 1.0001  # the gate is 6 * 0.16667 at most
-    spread = factors.max(axis=(1, 2)) - factors.min(axis=(1, 2))
-    assert spread.max() < 1e-6
-    assert np.std(factors) > 0.01
-    assert tf.global_variables()[0].shape.as_list() == [1, 1, 32, 8]
-
-
 def test_own_conv_defs():
     """A network of other layers has these layers; a pooling leaves one pixel."""
     _, end_points = mobilenet(images(2, 16, 24, 3), **SMALL)
@@ -75,34 +60,17 @@ def test_own_conv_defs():
     assert "MobilenetV3/Conv_1/biases" in variable_names()
 
 
-@pytest.mark.slow
-def test_default_is_large():
-    """Without `conv_defs` it is the large network."""
-    _, end_points = mobilenet(images(1, 32, 32, 3), 10, 0.35)
-    assert len([key for key in end_points if key.startswith("layer") and "/" not in key]) == 19
-
-
 SIZES = {
-    "small": (V3_SMALL, mobilenet_v3.V3_SMALL_MINIMALISTIC, mobilenet_v3.V3_SMALL_DETECTION, 48),
-    "large": (V3_LARGE, mobilenet_v3.V3_LARGE_MINIMALISTIC, mobilenet_v3.V3_LARGE_DETECTION, 80),
+    "small": (V3_SMALL, mobilenet_v3.V3_SMALL_DETECTION, 48),
+    "large": (V3_LARGE, mobilenet_v3.V3_LARGE_DETECTION, 80),
 }
 
 
-@pytest.mark.parametrize(("conv_defs", "minimalistic", "thinner", "width"), SIZES.values())
-def test_variants(conv_defs, minimalistic, thinner, width):
-    """The minimalistic variant differs in kernels, activations and squeeze-and-excitation. In that
-    for detection, from the last stride to the last convolution before the pooling, all is half as
-    wide.
+@pytest.mark.parametrize(("conv_defs", "thinner", "width"), SIZES.values())
+def test_variants_for_detection(conv_defs, thinner, width):
+    """In the variant for detection, from the last stride to the last convolution before the
+    pooling, all is half as wide.
     """
-    for layer, simpler in zip(conv_defs["spec"], minimalistic["spec"], strict=True):
-        before, after = layer.params, simpler.params
-        assert after.get("stride") == before.get("stride")
-        assert after.get("num_outputs") == before.get("num_outputs")
-        assert "activation_fn" not in after
-        if layer.op is expanded_conv:
-            assert (after["kernel_size"], after["expansion_transform"]) == ((3, 3), None)
-            assert after["inner_activation_fn"] is tf.nn.relu
-            assert after["expansion_size"] == before["expansion_size"]
     pairs = zip(conv_defs["spec"], thinner["spec"], strict=True)
     changed = [(a.params, b.params) for a, b in pairs if a.params != b.params]
     assert [after["num_outputs"] for _, after in changed] == [*3 * [width], 6 * width]
@@ -153,16 +121,6 @@ def test_fused_block_with_a_convolution_of_its_own():
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize(("finegrain", "width"), [(False, 16), (True, 32)])
-def test_finegrain_classification_mode(finegrain, width):
-    """Half as wide, the last layer keeps its width only if asked to."""
-    _, end_points = mobilenet(
-        images(1, 16, 16, 3), depth_multiplier=0.5, finegrain_classification_mode=finegrain, **SMALL
-    )
-    widths = [end_points[f"layer_{number}"].shape[3] for number in (1, 2, 4)]
-    assert widths == [8, 8, width]
-
-
 def test_logits_do_not_depend_on_what_is_known_of_the_size():
     """With height and width unknown until it runs, the logits are the same."""
     value = reference.images([1, 40, 56, 3])
@@ -172,28 +130,6 @@ def test_logits_do_not_depend_on_what_is_known_of_the_size():
         later, _ = mobilenet(unknown, **SMALL)
     known, later = evaluate([known, later])
     assert reference.relative_difference(later, known) < 1e-5
-
-
-def first_convolution(groups):
-    """Returns a convolution followed by group normalization, on four groups of other scales."""
-    inputs = images(2, 16, 16, 3)
-    layer = op(slim.conv2d, num_outputs=16, kernel_size=[3, 3], activation_fn=tf.identity)
-    conv_defs = {"spec": [layer]}
-    net, _ = mobilenet(
-        inputs, conv_defs=conv_defs, use_groupnorm=True, groups=groups, base_only=True
-    )
-    return net
-
-
-@pytest.mark.parametrize("groups", [1, 4, 8])
-def test_group_normalization(groups):
-    """Each group of channels of each image has mean 0 and variance 1, before scale and offset."""
-    value = evaluate_initial(first_convolution(groups))
-    value = value.reshape([2, 16 * 16, groups, 16 // groups])
-    np.testing.assert_allclose(value.mean(axis=(1, 3)), 0, atol=1e-4)
-    np.testing.assert_allclose(value.var(axis=(1, 3)), 1, rtol=1e-3)
-    names = [f"MobilenetV3/Conv/GroupNorm/{name}" for name in ("beta", "gamma")]
-    assert variable_names()[1:] == names
 
 
 def test_group_normalization_everywhere():
@@ -207,39 +143,21 @@ def test_group_normalization_everywhere():
     assert tf.get_collection(tf.GraphKeys.UPDATE_OPS) == []
     assert end_points["Logits"].shape.as_list() == [1, 10]
     with tf.Graph().as_default(), pytest.raises(ValueError, match="5"):
-        first_convolution(groups=5)
+        mobilenet(images(1, 32, 32, 3), use_groupnorm=True, groups=5, **SMALL)
 
 
-@pytest.mark.parametrize(
-    ("keywords", "error", "message"),
-    [
-        ({"depth_multiplier": -1}, ValueError, "^depth_multiplier must .*, got -1"),
-        ({"output_stride": 3}, ValueError, r"^output_stride .*\[1, 2, 4\].*, got 3"),
-        ({"multiplier": 0.5}, ValueError, "^multiplier must be given as depth_"),
-        ({"final_endpoint": "layer_5"}, ValueError, "^final_endpoint .*, got 'layer_5'"),
-        ({"min_depth": 4}, TypeError, "min_depth"),  # which nobody takes
-    ],
-)
-def test_bad_arguments(keywords, error, message):
-    """A bad argument is named with the value received, and nothing is built."""
-    inputs = images(1, 16, 16, 3)
-    with pytest.raises(error, match=message):
-        mobilenet(inputs, **SMALL, **keywords)
-    assert tf.global_variables() == []
-
-
-def test_edge_tpu_scope():
-    """EdgeTPU variables have a scope of their own, unless another is asked for."""
-    _, end_points = mobilenet_v3.edge_tpu(images(1, 32, 32, 3), final_endpoint="layer_2")
-    assert variable_names()[0] == "MobilenetEdgeTPU/Conv/weights"
-    inner = [key for key in end_points if key.startswith("layer_2/")]
-    assert inner == ["layer_2/output"]  # nothing but the projection
-    mobilenet_v3.edge_tpu(images(1, 32, 32, 3), final_endpoint="layer_1", scope="mine")
-    assert "mine/Conv/weights" in variable_names()
-
-
-def test_arg_scope_sets_keywords():
-    """`slim.arg_scope` over the network sets its keywords, under those of a preset."""
-    with slim.arg_scope([mobilenet], depth_multiplier=0.5):
+@pytest.mark.parametrize(("finegrain", "width"), [(False, 16), (True, 32)])
+def test_keywords_of_the_arg_scope(finegrain, width):
+    """`slim.arg_scope` over the network sets its keywords: half as wide, the last layer keeps its
+    width only if asked to.
+    """
+    keywords = {"depth_multiplier": 0.5, "finegrain_classification_mode": finegrain}
+    with slim.arg_scope([mobilenet], **keywords):
         _, end_points = mobilenet(images(1, 16, 16, 3), **SMALL)
-    assert end_points["layer_4"].shape[3] == 16
+    assert [end_points[f"layer_{number}"].shape[3] for number in (1, 2, 4)] == [8, 8, width]
+
+
+def test_default_is_large():
+    """Without `conv_defs` it is the large network, whose second layer has no stride."""
+    _, end_points = mobilenet(images(1, 32, 32, 3), final_endpoint="layer_2")
+    assert end_points["layer_2"].shape.as_list() == [1, 16, 16, 16]

@@ -15,13 +15,10 @@ def config():
     ("name", "value", "rule"),
     [
         ("num_cells", 0, "a whole number of at least 1, got 0"),
-        ("num_cells", 2.5, "a whole number of at least 1, got 2.5"),
-        ("num_cells", "6", "a whole number of at least 1, got '6'"),
         ("num_conv_filters", True, "a whole number of at least 1, got True"),
         ("stem_multiplier", 0.0, "a number greater than 0, got 0.0"),
         ("filter_scaling_rate", -2, "a number greater than 0, got -2"),
         ("drop_path_keep_prob", 0, r"a number in \(0, 1\], got 0"),
-        ("drop_path_keep_prob", None, r"a number in \(0, 1\], got None"),
         ("dense_dropout_keep_prob", 1.5, r"a number in \(0, 1\], got 1.5"),
         ("num_reduction_layers", -1, "number of at least 0, got -1"),
         ("use_aux_head", 2, "True or False, got 2"),

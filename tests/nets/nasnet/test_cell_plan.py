@@ -20,46 +20,6 @@ def small_config(**settings):
 
 
 @pytest.mark.parametrize(
-    ("architecture", "expected"),
-    [
-        pytest.param(
-            "cifar",
-            ["cell_0 8", "reduction_cell_0 16", "cell_1 16", "reduction_cell_1 32", "cell_2 32"],
-            id="cifar",
-        ),
-        pytest.param(
-            "imagenet",
-            [
-                *["cell_stem_0 2", "cell_stem_1 4", "cell_0 8", "reduction_cell_0 16"],
-                *["cell_1 16", "reduction_cell_1 32", "cell_2 32"],
-            ],
-            id="imagenet",
-        ),
-        (
-            "halving in place",
-            ["cell_stem_0 2", "cell_stem_1 4", "cell_0 8", "cell_1 16", "cell_2 32"],
-        ),
-    ],
-)
-def test_plan(architecture, expected):
-    """Reductions are spaced evenly, and each doubles the filters."""
-    steps = plan(small_config(), _FOUND[architecture])
-    assert [f"{step.scope} {step.filters}" for step in steps] == expected
-    halving = [step.scope for step in steps if step.stride == 2]
-    in_place = ["cell_1", "cell_2"]
-    assert [scope for scope in halving if scope.startswith("cell_stem") is False] == (
-        in_place if architecture == "halving in place" else ["reduction_cell_0", "reduction_cell_1"]
-    )
-
-
-@pytest.mark.parametrize(("skips", "previous"), [(False, -2), (True, -3)])
-def test_plan_of_the_cell_after_a_reduction(skips, previous):
-    """The cell after a reduction takes the last cell before it, or skips that one."""
-    steps = plan(small_config(skip_reduction_layer_input=skips), _FOUND["cifar"])
-    assert [step.previous for step in steps] == [-2, -2, previous, -2, previous]
-
-
-@pytest.mark.parametrize(
     ("settings", "heads"),
     [
         pytest.param({}, ["aux_1"], id="before-the-second-reduction"),

@@ -8,7 +8,6 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets.nasnet import nasnet_utils as cells
-from nets.nasnet import pnasnet
 from tests.nets.values import evaluate_initial
 
 _WITH_A_LAYOUT = [
@@ -23,15 +22,6 @@ def layout(data_format="NHWC"):
     """Sets the layout of all feature maps, as the networks do."""
     with cells.arg_scope(_WITH_A_LAYOUT, data_format=data_format):
         yield
-
-
-@pytest.mark.parametrize(
-    ("num_cells", "reductions", "expected"),
-    [(18, 2, [6, 12]), (12, 2, [4, 8]), (10, 2, [3, 6]), (7, 1, [3]), (4, 0, [])],
-)
-def test_calc_reduction_layers(num_cells, reductions, expected):
-    """Reductions are spaced evenly, rounded down."""
-    assert cells.calc_reduction_layers(num_cells, reductions) == expected
 
 
 @pytest.mark.parametrize(("data_format", "index", "channels"), [("NHWC", 3, 40), ("NCHW", 1, 20)])
@@ -75,19 +65,6 @@ def test_shapes_that_are_no_feature_maps():
             cells.get_channel_dim([1, 2])
         with pytest.raises(ValueError, match=r"^x must have rank 4, got shape \(1, 2\)"):
             cells.global_avg_pool(tf.zeros([1, 2]))
-
-
-def test_factorized_reduction_takes_even_pixels_and_the_pixels_between_them():
-    """One path sees every second pixel from 0, the other every second pixel from 1."""
-    image = tf.reshape(tf.range(9.0), [1, 3, 3, 1])
-    with (
-        layout(),
-        slim.arg_scope([slim.conv2d], weights_initializer=tf.ones_initializer()),
-        slim.arg_scope([slim.batch_norm], is_training=False),
-    ):
-        halved = evaluate_initial(cells.factorized_reduction(image, 2, 2))
-    np.testing.assert_allclose(halved[0, :, :, 0], [[0, 2], [6, 8]], rtol=1e-3)
-    np.testing.assert_allclose(halved[0, :, :, 1], [[4, 0], [0, 0]], rtol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -183,25 +160,6 @@ def test_cell_without_a_number_drops_nothing():
     """Where paths are dropped a cell must know how deep it is."""
     with pytest.raises(ValueError, match=r"^cell_num must be at least 0 where .*, got -1"):
         build(small_cell(keep_prob=0.6), [2, 4, 4, 6])
-
-
-@pytest.mark.parametrize(
-    ("cell_type", "stride", "outputs"),
-    [
-        pytest.param(cells.NasNetANormalCell, 1, 6, id="nasnet-normal"),
-        pytest.param(cells.NasNetAReductionCell, 2, 4, id="nasnet-reduction"),
-        pytest.param(pnasnet.PNasNetNormalCell, 1, 5, id="pnasnet"),
-        pytest.param(pnasnet.PNasNetNormalCell, 2, 5, id="pnasnet-halving"),
-    ],
-)
-def test_cells_that_were_found(cell_type, stride, outputs):
-    """A cell has five blocks; its output joins all states that no block reads."""
-    cell = cell_type(4, 1.0, 10, 100)
-    with layout():
-        net = cell(tf.zeros([1, 8, 8, 6]), scope="cell", stride=stride)
-    assert net.shape.as_list() == [1, 8 // stride, 8 // stride, outputs * 4]
-    scopes = {v.op.name.split("/")[1] for v in tf.trainable_variables("cell/comb")}
-    assert scopes <= {f"comb_iter_{index}" for index in range(5)}
 
 
 def test_drop_path_zeroes_whole_examples_and_scales_the_others():

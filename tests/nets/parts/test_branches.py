@@ -29,36 +29,6 @@ def test_chain_and_concat():
     np.testing.assert_array_equal(evaluate(net)[0, :, 0, 0], [2, 4, 2, 3])
 
 
-def test_scopes_are_derived_from_branch_place_and_kernel():
-    """A layer's scope names its branch, its place in it and its kernel."""
-    block = branches.branches(
-        branches.conv("", 1, 1, 2),
-        branches.chain(branches.avg_pool(), branches.conv("0b", 1, 7, 3)),
-        branches.max_pool("0a", stride=1, padding="SAME"),
-    )
-    net = branches.in_scope("Mixed", block)(tf.zeros([2, 5, 5, 4]))
-    assert net.shape.as_list() == [2, 5, 5, 2 + 3 + 4]
-    assert {v.op.name: v.shape.as_list() for v in tf.trainable_variables(".*weights")} == {
-        "Mixed/Branch_0/Conv2d_1x1/weights": [1, 1, 4, 2],
-        "Mixed/Branch_1/Conv2d_0b_1x7/weights": [1, 7, 4, 3],
-    }
-    operations = {op.type: op.name for op in tf.get_default_graph().get_operations()}
-    assert operations["AvgPool"] == "Mixed/Branch_1/AvgPool_0a_3x3/AvgPool"
-    assert operations["MaxPool"] == "Mixed/Branch_2/MaxPool_0a_3x3/MaxPool"
-
-
-def test_scope_of_its_own():
-    """A convolution may have a scope that does not follow from its kernel."""
-    branches.conv("0a", 3, 3, 2, scope="Conv2d_1a_1x1")(tf.zeros([2, 5, 5, 4]))
-    assert tf.trainable_variables()[0].op.name == "Conv2d_1a_1x1/weights"
-
-
-def test_max_pool_over_other_sides():
-    """A max pool takes the largest value of each square of its side."""
-    net = branches.max_pool("5a", stride=2, side=2)(tf.reshape(tf.range(16.0), [1, 4, 4, 1]))
-    np.testing.assert_array_equal(evaluate(net)[0, :, :, 0], [[5, 7], [13, 15]])
-
-
 def test_steps_up_to_an_end_point():
     """Steps are applied in order, up to and with the one asked for, which is one of them."""
     steps = {"first": double, "second": increment, "third": double}

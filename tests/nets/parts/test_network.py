@@ -36,17 +36,11 @@ def test_checked_function():
 @pytest.mark.parametrize(
     ("shape", "keywords", "message"),
     [
-        ([2, 2, 3], {}, r"images must have rank 4, got shape \(2, 2, 3\)"),
         (None, {}, r"images must have rank 4, got shape <unknown>"),
         ([1, 2, 2, 4], {}, r"images must have 1 or 3 channels, got 4 in \(1, 2, 2, 4\)"),
         ([1, 2, 2, None], {}, "images must have 1 or 3 channels, got None"),
-        (
-            [1, 1, 9, 3],
-            {},
-            r"images must be at least 2 pixels high and wide, got shape \(1, 1, 9, 3\)",
-        ),
+        ([1, 9, 1, 3], {}, "images must be at least 2 pixels high and wide"),
         ([1, 9, 3, 3], {"pool": True}, "images must be at least 4 pixels"),
-        ([1, 9, 9, 3], {"num_classes": -2}, r"num_classes must .* 0 .*, got -2"),
     ],
 )
 def test_bad_arguments(shape, keywords, message):
@@ -81,10 +75,3 @@ def test_check_at_least(value):
         ValueError, match=f"^width must be a whole number of at least 1, got {value!r}"
     ):
         network.check_at_least("width", value, 1)
-
-
-def test_check_choice():
-    """A value that is none of the choices is named with them."""
-    network.check_choice("padding", "SAME", ("VALID", "SAME"))
-    with pytest.raises(ValueError, match=r"^padding must be one of VALID, SAME, got 'FULL'"):
-        network.check_choice("padding", "FULL", ("VALID", "SAME"))

@@ -5,21 +5,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy.tf1.contrib.written import buckets
+from tests.tf1.contrib.sessions import read
 
-
-def _read(tensors):
-    """All that queues give until they are at their end."""
-    coordinator, found = tf.train.Coordinator(), []
-    with tf.Session() as session:
-        session.run(tf.local_variables_initializer())
-        threads = tf.train.start_queue_runners(session, coordinator)
-        try:
-            while True:
-                found.append(session.run(tensors))
-        except tf.errors.OutOfRangeError:
-            coordinator.request_stop()
-        coordinator.join(threads)
-    return found
+pytestmark = pytest.mark.one_mode
 
 
 def _numbers(count):
@@ -49,7 +37,7 @@ def test_bucket(options, expected):
         options["keep_input"] = number < options.pop("kept")
     size = options.pop("batch_size", 2)
     which, batch = buckets.bucket({"n": number}, number % 2, size, 2, **options)
-    found = sorted((int(w), each["n"].tolist()) for w, each in _read([which, batch]))
+    found = sorted((int(w), each["n"].tolist()) for w, each in read([which, batch]))
     if expected is None:
         assert all(n % 2 == w for w, numbers in found for n in numbers)
         assert len({n for _, numbers in found for n in numbers}) == 8
@@ -66,7 +54,7 @@ def test_bucket_by_sequence_length():
         length, [sequence], 2, [3, 6], shapes=[[None]], dynamic_pad=True
     )
     assert batch.shape.as_list() == [2, None]
-    found = {tuple(each): rows for each, rows in _read([lengths, batch])}
+    found = {tuple(each): rows for each, rows in read([lengths, batch])}
     assert sorted(found) == [(0, 1), (3, 4), (6, 7)]
     for sizes, rows in found.items():
         expected = np.zeros([2, max(sizes)], int)

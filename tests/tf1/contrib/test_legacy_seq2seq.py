@@ -6,6 +6,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.tf1.contrib.legacy_keras import cells
 from model_deploy.tf1.contrib.written import legacy_seq2seq
+from tests.nets import graphs
+from tests.tf1.contrib.sessions import run
 
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore:`tf\.nn\.rnn_cell\.\w+` is deprecated:UserWarning"),
@@ -16,9 +18,7 @@ _TOKENS = [[0, 1], [2, 0], [1, 2]]
 
 
 def _run(values):
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        return session.run([values, {each.op.name: each for each in tf.trainable_variables()}])
+    return run([values, {each.op.name: each for each in tf.trainable_variables()}])
 
 
 def _cell():
@@ -30,6 +30,7 @@ def _step(inputs, state, values, scope):
     return np.tanh(both @ values[f"{scope}/kernel"] + values[f"{scope}/bias"])
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("tied", [False, True])
 def test_reading_and_writing(tied):
     """The state after what was read is the one before what is written, by one cell or by two."""
@@ -109,7 +110,7 @@ def test_tokens(name):
     fed, chosen = build(True, True), build(True, feeds)
     assert {each.op.name for each in tf.trainable_variables()} == names
     with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
+        graphs.initialize_alike(session)
         first = session.run([given, fed, chosen], {feeds: False})
         second = session.run(chosen, {feeds: True})
     np.testing.assert_allclose(first[0], first[2], rtol=1e-5)
@@ -149,6 +150,7 @@ _LOSSES = (
 ) * _WEIGHTS
 
 
+@pytest.mark.one_mode
 def test_losses():
     """Weighted cross entropies, over the weights of each sequence, then over the sequences."""
     arguments = list(_LOGITS), list(map(tf.constant, _TOKENS)), list(_WEIGHTS)
@@ -165,6 +167,7 @@ def test_losses():
         np.testing.assert_allclose(value, expected, rtol=1e-5)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("per_example", [True, False])
 def test_buckets(per_example):
     """Each bucket has the outputs and the loss of its own number of steps."""
@@ -186,6 +189,7 @@ def test_buckets(per_example):
         np.testing.assert_allclose(value, each if per_example else each.mean(), rtol=1e-5)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -42,11 +42,6 @@ def _found(make, keys):
             [0],
             [b"a", b"?"],
         ),
-        (
-            lambda: lookup.HashTable(lookup.KeyValueTensorInitializer(["x"], [5]), 0),
-            ["x", "z"],
-            [5, 0],
-        ),
     ],
 )
 def test_tables(make, keys, expected):

@@ -56,6 +56,7 @@ _LSTMS = [
 ]
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(("options", "formula"), _LSTMS)
 def test_lstm_block_cell(options, formula):
     """A step of an LSTM."""
@@ -66,12 +67,11 @@ def test_lstm_block_cell(options, formula):
     np.testing.assert_allclose(found[1].c, memory, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("is_list", [False, True])
 @pytest.mark.parametrize(("options", "formula"), _LSTMS)
-def test_lstm_block_fused_cell(options, formula, is_list):
+def test_lstm_block_fused_cell(options, formula):
     """All steps; behind the end of a sequence outputs are 0 and the state stays."""
     cell = rnn.LSTMBlockFusedCell(_UNITS, **options)
-    inputs = tf.unstack(tf.constant(_INPUTS)) if is_list else tf.constant(_INPUTS)
+    inputs = tf.constant(_INPUTS) if options else tf.unstack(tf.constant(_INPUTS))
     results = cell(inputs, tuple(map(tf.constant, _STATE)), sequence_length=[4, 2])
     gradients = tf.gradients(results[0], tf.trainable_variables())
     assert all(each is not None for each in gradients)
@@ -102,6 +102,7 @@ def test_fused_cell_shares_its_variables():
     assert cell.num_units == _UNITS
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("kind", ["V1", "V2"])
 def test_gru_block_cells(kind):
     """A step of a GRU, of either kind of names."""
@@ -149,6 +150,7 @@ def test_layer_norm_basic_lstm_cell(normalized):
     assert len(values) == (11 if normalized else 2)
 
 
+@pytest.mark.one_mode
 def test_dropout_keeps_the_memory():
     """With nothing kept of what is new, the state is what was remembered."""
     cell = rnn.LayerNormBasicLSTMCell(_UNITS, layer_norm=False, dropout_keep_prob=1e-9)
@@ -159,6 +161,7 @@ def test_dropout_keeps_the_memory():
     np.testing.assert_allclose(state.c, _STATE[0] * _sigmoid(forgets + 1), rtol=1e-4)
 
 
+@pytest.mark.one_mode
 def test_ugrnn_cell():
     """One gate chooses between the state and what is new."""
     (output, _), values = _run(
@@ -170,6 +173,7 @@ def test_ugrnn_cell():
     np.testing.assert_allclose(output, gate * _STATE[0] + (1 - gate) * np.tanh(new), rtol=1e-4)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("make", "inputs", "names"),
     [
@@ -257,6 +261,7 @@ def test_fused_adaptor(dynamic):
     np.testing.assert_allclose(last, state, rtol=1e-4)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("kind", "sizes"),
     [("Conv1D", [4]), ("Conv2D", [4, 5]), ("Conv3D", [2, 3, 4])],
@@ -283,6 +288,7 @@ def test_convolutional_lstm_cells(kind, sizes):
     assert cell.zero_state(3, tf.float32).c.shape.as_list() == [3, *sizes, _UNITS]
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.tf1.contrib.legacy_keras import cells, layers
 from model_deploy.tf1.contrib.written import seq2seq
+from tests.tf1.contrib.sessions import run
 
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore:`tf\.nn\.rnn_cell\.\w+` is deprecated:UserWarning"),
@@ -28,12 +29,6 @@ class Echo(cells.RNNCell):
         return inputs, state + 1
 
 
-def _run(values):
-    with tf.Session() as session:
-        session.run(tf.global_variables_initializer())
-        return session.run(values)
-
-
 _LOGITS = np.random.RandomState(2).normal(size=[2, 3, 4]).astype(np.float32)
 _TARGETS = np.array([[0, 1, 2], [3, 3, 0]])
 _WEIGHTS = np.array([[1, 1, 0.5], [1, 0, 0]], np.float32)
@@ -43,6 +38,7 @@ _LOSSES = (
 _WEIGHTED = _LOSSES * _WEIGHTS
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -64,7 +60,7 @@ _WEIGHTED = _LOSSES * _WEIGHTS
 )  # fmt: skip
 def test_sequence_loss(options, expected):
     """Weighted losses over the sum of the weights, or the number that are not 0."""
-    found = _run(seq2seq.sequence_loss(_LOGITS, _TARGETS, _WEIGHTS, **options))
+    found = run(seq2seq.sequence_loss(_LOGITS, _TARGETS, _WEIGHTS, **options))
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
@@ -82,7 +78,7 @@ def test_training_is_a_dynamic_rnn():
         "same/decoder/cell/bias",
     ]
     gradient = tf.gradients(outputs.rnn_output, tf.trainable_variables()[0])
-    found = _run([outputs.rnn_output, expected, state, last, ends, gradient])
+    found = run([outputs.rnn_output, expected, state, last, ends, gradient])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
     np.testing.assert_allclose(found[2], found[3], rtol=1e-6)
     assert found[4].tolist() == lengths
@@ -94,7 +90,7 @@ def test_greedy_decoding_takes_the_best_token():
     helper = seq2seq.GreedyEmbeddingHelper(_SCORES, [1, 2], _END)
     decoder = seq2seq.BasicDecoder(Echo(), helper, tf.zeros([2, 1]))
     outputs, _, lengths = seq2seq.dynamic_decode(decoder, maximum_iterations=4)
-    tokens, ends = _run([outputs.sample_id, lengths])
+    tokens, ends = run([outputs.sample_id, lengths])
     for start, found, length in zip([1, 2], tokens, ends, strict=True):
         token = start
         for step in range(length):
@@ -111,7 +107,7 @@ def test_beams_are_the_best_of_all_sequences(penalty):
         Echo(), _SCORES, [1, 2], _END, tf.zeros([2 * beams, 1]), beams, None, penalty
     )
     outputs, state, _ = seq2seq.dynamic_decode(decoder, maximum_iterations=steps)
-    found, logs, lengths = _run([outputs.predicted_ids, state.log_probs, state.lengths])
+    found, logs, lengths = run([outputs.predicted_ids, state.log_probs, state.lengths])
     assert found.shape == (2, steps, beams)
     for number, start in enumerate([1, 2]):
         best = sorted(_sequences(start, steps), key=lambda each: -_with_penalty(each, penalty))
@@ -136,6 +132,7 @@ def _with_penalty(sequence, penalty):
     return log / ((5 + length - is_new) / 6) ** penalty
 
 
+@pytest.mark.one_mode
 def test_gather_tree():
     """Beams are followed back by their parents; what is behind an end token is the end token."""
     tokens = [[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]]]
@@ -143,15 +140,16 @@ def test_gather_tree():
     found = seq2seq.gather_tree(tokens, parents, [3], 10)
     ended = seq2seq.gather_tree(tokens, parents, [3], 2)
     short = seq2seq.gather_tree(tokens, parents, [2], 10)
-    found, ended, short = _run([found, ended, short])
+    found, ended, short = run([found, ended, short])
     assert found[:, 0].T.tolist() == [[2, 6, 7], [2, 5, 8], [2, 6, 9]]
     assert ended[:, 0].T.tolist() == [[2, 2, 2]] * 3
     assert short[:, 0].T.tolist() == [[1, 4, 10], [2, 5, 10], [2, 6, 10]]
     values = np.arange(9, dtype=np.float32).reshape([3, 3, 1])  # [steps, batch * beams, 1]
-    ordered = _run(seq2seq.gather_tree_from_array(values, parents, [[3, 3, 1]]))
+    ordered = run(seq2seq.gather_tree_from_array(values, parents, [[3, 3, 1]]))
     assert ordered[:, :, 0].T.tolist() == [[1, 5, 6], [1, 4, 7], [1, 0, 0]]
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("kind", ["luong", "scaled", "bahdanau", "normalized"])
 def test_attention(kind):
     """Weights are the softmax of the scores of the steps up to the end; 0 behind."""
@@ -163,7 +161,7 @@ def test_attention(kind):
         mechanism = seq2seq.BahdanauAttention(5, memory, [4, 2], normalize=kind == "normalized")
     weights, _ = mechanism(tf.constant(query), None)
     variables = {each.op.name: each for each in tf.trainable_variables()}
-    found, values = _run([weights, variables])
+    found, values = run([weights, variables])
     keys = memory @ values["memory_layer/kernel"]
     if kind in ("luong", "scaled"):
         scores = np.einsum("bk,btk->bt", query, keys)
@@ -193,7 +191,7 @@ def test_attention_wrapper():
     output, state = wrapper(inputs, state)
     names = [each.op.name for each in tf.trainable_variables()]
     assert names == ["memory_layer/kernel", "attention_wrapper/attention_layer/kernel"]
-    found, history, weights, kernel = _run(
+    found, history, weights, kernel = run(
         [output, state.alignment_history.stack(), state.alignments, tf.trainable_variables()[1]]
     )
     seen = np.einsum("bt,btd->bd", weights, memory)
@@ -230,7 +228,7 @@ def test_sampling_helpers():
             lambda time, outputs, state, sample_ids: (sample_ids > 0, outputs + 1, state),
         )
     )
-    found = _run([never, always, tokens, sampled, own, custom])
+    found = run([never, always, tokens, sampled, own, custom])
     np.testing.assert_array_equal(found[0].rnn_output, _LOGITS[:, :, :_TOKENS])
     first = _LOGITS[:, :1, :_TOKENS]
     np.testing.assert_allclose(found[1].rnn_output, first + np.arange(3)[:, None], rtol=1e-6)
@@ -243,6 +241,7 @@ def test_sampling_helpers():
     assert found[5].sample_id.tolist() == [[0, 1]] * 2
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -273,13 +272,14 @@ def test_refusals(make, message):
         make()
 
 
+@pytest.mark.one_mode
 def test_layers_above_a_decoder():
     """A `tf.layers.Dense` above the cell gives the outputs their size; tokens are repeated."""
     layer = layers.Dense(7)
     helper = seq2seq.TrainingHelper(tf.constant(_LOGITS[:, :, :_TOKENS]), [3, 3])
     decoder = seq2seq.BasicDecoder(Echo(), helper, tf.zeros([2, 1]), layer)
     assert seq2seq.dynamic_decode(decoder)[0].rnn_output.shape.as_list()[-1] == 7
-    tiled, hard = _run(
+    tiled, hard = run(
         [seq2seq.tile_batch(tf.constant([[1], [2]]), 2), seq2seq.hardmax([[1.0, 3.0, 2.0]])]
     )
     assert (tiled.tolist(), hard.tolist()) == ([[1], [1], [2], [2]], [[0, 1, 0]])

@@ -6,6 +6,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.tf1.contrib.legacy_keras import cells
 from model_deploy.tf1.contrib.written import sequences
+from tests.tf1.contrib.sessions import read
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),  # queues and cells are deprecated
@@ -30,21 +31,7 @@ def _batches(**options):
     )
 
 
-def _read(tensors):
-    coordinator, found = tf.train.Coordinator(), []
-    with tf.Session() as session:
-        session.run([tf.local_variables_initializer(), tf.global_variables_initializer()])
-        threads = tf.train.start_queue_runners(session, coordinator)
-        try:
-            while True:
-                found.append(session.run(tensors))
-        except tf.errors.OutOfRangeError:
-            coordinator.request_stop()
-        coordinator.join(threads)
-    return found
-
-
-@pytest.mark.parametrize("options", [{}, {"capacity": 2}, {"num_threads": 1, "capacity": None}])
+@pytest.mark.parametrize("options", [{}, {"num_threads": 1, "capacity": None}])
 def test_states_go_along_with_their_sequences(options):
     """Each segment has its place in its sequence, its length, and the sum of those before it."""
     batch = _batches(**options)
@@ -62,7 +49,7 @@ def test_states_go_along_with_their_sequences(options):
         "saved": batch.save_state("sum", total),
     }
     rows = {}
-    for each in _read(fetched):
+    for each in read(fetched):
         for row in range(each["size"]):
             values = {
                 key: value[row] for key, value in each.items() if key not in ("size", "saved")
@@ -101,7 +88,7 @@ def test_state_saving_rnn():
     )
     with tf.variable_scope("", reuse=True):
         expected, _ = tf.nn.dynamic_rnn(cell, whole[tf.newaxis], dtype=tf.float32, scope="same")
-    found = _read([tf.stack(outputs, 1), expected])
+    found = read([tf.stack(outputs, 1), expected])
     segments = np.concatenate([each[0] for each in found], 1)
     np.testing.assert_allclose(segments, found[0][1], rtol=1e-5)
 

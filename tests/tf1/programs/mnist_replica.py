@@ -7,7 +7,6 @@ import math
 import os
 import sys
 import tempfile
-import time
 
 import tensorflow as tf
 from tensorflow.examples.tutorials.mnist import input_data
@@ -19,8 +18,6 @@ flags.DEFINE_integer('task_index', None, 'Worker task index, 0 is the chief')
 flags.DEFINE_integer('hidden_units', 20, 'Number of units in the hidden layer')
 flags.DEFINE_integer('train_steps', 40, 'Number of (global) training steps')
 flags.DEFINE_integer('batch_size', 8, 'Training batch size')
-flags.DEFINE_integer('validation_size', 0, 'Images that are not trained on')
-flags.DEFINE_float('learning_rate', 0.01, 'Learning rate')
 flags.DEFINE_string('ps_hosts', 'localhost:2222', 'Comma-separated list of hostname:port')
 flags.DEFINE_string('worker_hosts', 'localhost:2223,localhost:2224', 'The same of workers')
 flags.DEFINE_string('job_name', None, 'job name: worker or ps')
@@ -30,12 +27,6 @@ IMAGE_PIXELS = 28
 
 
 def main(unused_argv):
-  if FLAGS.job_name is None or FLAGS.job_name == '':
-    raise ValueError('Must specify an explicit `job_name`')
-  if FLAGS.task_index is None or FLAGS.task_index == '':
-    raise ValueError('Must specify an explicit `task_index`')
-  print('job name = %s' % FLAGS.job_name)
-  print('task index = %d' % FLAGS.task_index)
   ps_spec = FLAGS.ps_hosts.split(',')
   worker_spec = FLAGS.worker_hosts.split(',')
   cluster = tf.train.ClusterSpec({'ps': ps_spec, 'worker': worker_spec})
@@ -43,8 +34,7 @@ def main(unused_argv):
   if FLAGS.job_name == 'ps':
     server.join()
   is_chief = (FLAGS.task_index == 0)
-  mnist = input_data.read_data_sets(
-      FLAGS.data_dir, one_hot=True, validation_size=FLAGS.validation_size)
+  mnist = input_data.read_data_sets(FLAGS.data_dir, one_hot=True, validation_size=0)
 
   worker_device = '/job:worker/task:%d' % FLAGS.task_index
   with tf.device(tf.train.replica_device_setter(
@@ -63,7 +53,7 @@ def main(unused_argv):
     hid = tf.nn.relu(tf.nn.xw_plus_b(x, hid_w, hid_b))
     y = tf.nn.softmax(tf.nn.xw_plus_b(hid, sm_w, sm_b))
     cross_entropy = -tf.reduce_sum(y_ * tf.log(tf.clip_by_value(y, 1e-10, 1.0)))
-    opt = tf.train.AdamOptimizer(FLAGS.learning_rate)
+    opt = tf.train.AdamOptimizer(0.01)
     train_step = opt.minimize(cross_entropy, global_step=global_step)
 
   init_op = tf.global_variables_initializer()
@@ -74,25 +64,12 @@ def main(unused_argv):
   sess_config = tf.ConfigProto(
       allow_soft_placement=True, log_device_placement=False,
       device_filters=['/job:ps', '/job:worker/task:%d' % FLAGS.task_index])
-  if is_chief:
-    print('Worker %d: Initializing session...' % FLAGS.task_index)
-  else:
-    print('Worker %d: Waiting for session to be initialized...' % FLAGS.task_index)
   sess = sv.prepare_or_wait_for_session(server.target, config=sess_config)
-  print('Worker %d: Session initialization complete.' % FLAGS.task_index)
-
-  time_begin = time.time()
-  local_step = 0
   while True:
     batch_xs, batch_ys = mnist.train.next_batch(FLAGS.batch_size)
     _, step = sess.run([train_step, global_step], feed_dict={x: batch_xs, y_: batch_ys})
-    local_step += 1
-    if local_step % 10 == 0:
-      print('Worker %d: training step %d done (global step: %d)' %
-            (FLAGS.task_index, local_step, step))
     if step >= FLAGS.train_steps:
       break
-  print('Training elapsed time: %f s' % (time.time() - time_begin))
   val_xent = sess.run(cross_entropy, feed_dict={x: mnist.test.images, y_: mnist.test.labels})
   print('After %d training step(s), validation cross entropy = %g' %
         (FLAGS.train_steps, val_xent))

@@ -15,14 +15,10 @@ slim = tf.contrib.slim
 
 tf.app.flags.DEFINE_integer('batch_size', 8, 'The number of samples in each batch.')
 tf.app.flags.DEFINE_integer('max_num_batches', None, 'Max number of batches to evaluate.')
-tf.app.flags.DEFINE_string('master', '', 'The address of the TensorFlow master to use.')
 tf.app.flags.DEFINE_string('checkpoint_path', '/tmp/tfmodel/', 'Checkpoint, or its folder.')
 tf.app.flags.DEFINE_string('eval_dir', '/tmp/tfmodel/', 'Where the results are saved.')
-tf.app.flags.DEFINE_string('dataset_name', 'cifar10', 'The name of the dataset to load.')
-tf.app.flags.DEFINE_string('dataset_split_name', 'test', 'The name of the split.')
 tf.app.flags.DEFINE_string('dataset_dir', None, 'Where the dataset files are stored.')
 tf.app.flags.DEFINE_string('model_name', 'cifarnet', 'The name of the architecture.')
-tf.app.flags.DEFINE_float('moving_average_decay', None, 'The decay of the averages.')
 
 FLAGS = tf.app.flags.FLAGS
 
@@ -30,9 +26,8 @@ FLAGS = tf.app.flags.FLAGS
 def main(_):
   tf.logging.set_verbosity(tf.logging.INFO)
   with tf.Graph().as_default():
-    tf_global_step = slim.get_or_create_global_step()
-    dataset = dataset_factory.get_dataset(
-        FLAGS.dataset_name, FLAGS.dataset_split_name, FLAGS.dataset_dir)
+    slim.get_or_create_global_step()
+    dataset = dataset_factory.get_dataset('cifar10', 'test', FLAGS.dataset_dir)
     network_fn = nets_factory.get_network_fn(
         FLAGS.model_name, num_classes=dataset.num_classes, is_training=False)
     provider = slim.dataset_data_provider.DatasetDataProvider(
@@ -47,13 +42,6 @@ def main(_):
         [image, label], batch_size=FLAGS.batch_size, num_threads=1,
         capacity=5 * FLAGS.batch_size)
     logits, _ = network_fn(images)
-    if FLAGS.moving_average_decay:
-      variable_averages = tf.train.ExponentialMovingAverage(
-          FLAGS.moving_average_decay, tf_global_step)
-      variables_to_restore = variable_averages.variables_to_restore(slim.get_model_variables())
-      variables_to_restore[tf_global_step.op.name] = tf_global_step
-    else:
-      variables_to_restore = slim.get_variables_to_restore()
     predictions = tf.argmax(logits, 1)
     labels = tf.squeeze(labels)
     names_to_values, names_to_updates = slim.metrics.aggregate_metric_map({
@@ -65,22 +53,20 @@ def main(_):
       op = tf.summary.scalar(summary_name, value, collections=[])
       op = tf.Print(op, [value], summary_name)
       tf.add_to_collection(tf.GraphKeys.SUMMARIES, op)
-    if FLAGS.max_num_batches:
-      num_batches = FLAGS.max_num_batches
-    else:
-      num_batches = math.ceil(dataset.num_samples / float(FLAGS.batch_size))
+    num_batches = FLAGS.max_num_batches or math.ceil(
+        dataset.num_samples / float(FLAGS.batch_size))
     checkpoint_path = FLAGS.checkpoint_path
     if tf.gfile.IsDirectory(checkpoint_path):
       checkpoint_path = tf.train.latest_checkpoint(checkpoint_path)
     tf.logging.info('Evaluating %s' % checkpoint_path)
     found = slim.evaluation.evaluate_once(
-        master=FLAGS.master,
+        master='',
         checkpoint_path=checkpoint_path,
         logdir=FLAGS.eval_dir,
         num_evals=num_batches,
         eval_op=list(names_to_updates.values()),
         final_op=names_to_values,
-        variables_to_restore=variables_to_restore)
+        variables_to_restore=slim.get_variables_to_restore())
     print('accuracy %.4f' % found['Accuracy'])
 
 

@@ -12,19 +12,11 @@ from preprocessing import preprocessing_factory
 
 slim = tf.contrib.slim
 
-tf.app.flags.DEFINE_string('master', '', 'The address of the TensorFlow master to use.')
 tf.app.flags.DEFINE_string('train_dir', '/tmp/tfmodel/', 'Checkpoints and event logs.')
 tf.app.flags.DEFINE_integer('num_clones', 1, 'Number of model clones to deploy.')
 tf.app.flags.DEFINE_boolean('clone_on_cpu', False, 'Use CPUs to deploy clones.')
-tf.app.flags.DEFINE_integer('worker_replicas', 1, 'Number of worker replicas.')
-tf.app.flags.DEFINE_integer('num_ps_tasks', 0, 'The number of parameter servers.')
-tf.app.flags.DEFINE_integer('task', 0, 'Task id of the replica running the training.')
-tf.app.flags.DEFINE_float('weight_decay', 0.00004, 'The weight decay on the weights.')
-tf.app.flags.DEFINE_float('learning_rate', 0.01, 'Initial learning rate.')
-tf.app.flags.DEFINE_float('num_epochs_per_decay', 2.0, 'Epochs after which it decays.')
 tf.app.flags.DEFINE_float('moving_average_decay', None, 'The decay to use for averages.')
 tf.app.flags.DEFINE_string('dataset_name', 'cifar10', 'The name of the dataset to load.')
-tf.app.flags.DEFINE_string('dataset_split_name', 'train', 'The name of the split.')
 tf.app.flags.DEFINE_string('dataset_dir', None, 'Where the dataset files are stored.')
 tf.app.flags.DEFINE_string('model_name', 'cifarnet', 'The name of the architecture.')
 tf.app.flags.DEFINE_integer('batch_size', 8, 'The number of samples in each batch.')
@@ -71,18 +63,15 @@ def main(_):
     tf.set_random_seed(1)
     deploy_config = model_deploy.DeploymentConfig(
         num_clones=FLAGS.num_clones,
-        clone_on_cpu=FLAGS.clone_on_cpu,
-        replica_id=FLAGS.task,
-        num_replicas=FLAGS.worker_replicas,
-        num_ps_tasks=FLAGS.num_ps_tasks)
+        clone_on_cpu=FLAGS.clone_on_cpu)
     with tf.device(deploy_config.variables_device()):
       global_step = slim.create_global_step()
     dataset = dataset_factory.get_dataset(
-        FLAGS.dataset_name, FLAGS.dataset_split_name, FLAGS.dataset_dir)
+        FLAGS.dataset_name, 'train', FLAGS.dataset_dir)
     network_fn = nets_factory.get_network_fn(
         FLAGS.model_name,
         num_classes=dataset.num_classes,
-        weight_decay=FLAGS.weight_decay,
+        weight_decay=0.00004,
         is_training=True)
     image_preprocessing_fn = preprocessing_factory.get_preprocessing(
         FLAGS.model_name, is_training=True)
@@ -128,10 +117,8 @@ def main(_):
           FLAGS.moving_average_decay, global_step)
       update_ops.append(variable_averages.apply(moving_average_variables))
     with tf.device(deploy_config.optimizer_device()):
-      decay_steps = int(dataset.num_samples / FLAGS.batch_size * FLAGS.num_epochs_per_decay)
       learning_rate = tf.train.exponential_decay(
-          FLAGS.learning_rate, global_step, decay_steps, 0.94, staircase=True,
-          name='exponential_decay_learning_rate')
+          0.01, global_step, dataset.num_samples, 0.94, staircase=True)
       optimizer = tf.train.RMSPropOptimizer(
           learning_rate, decay=0.9, momentum=0.9, epsilon=1.0)
       summaries.add(tf.summary.scalar('learning_rate', learning_rate))
@@ -148,14 +135,10 @@ def main(_):
     slim.learning.train(
         train_tensor,
         logdir=FLAGS.train_dir,
-        master=FLAGS.master,
-        is_chief=(FLAGS.task == 0),
         init_fn=_get_init_fn(),
         summary_op=summary_op,
         number_of_steps=FLAGS.max_number_of_steps,
         log_every_n_steps=5,
-        save_summaries_secs=600,
-        save_interval_secs=600,
         sync_optimizer=None)
 
 
