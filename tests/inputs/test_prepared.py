@@ -1,6 +1,7 @@
 """Images made smaller by a conversion: their pixels, their order, what is kept as it is."""
 
 import io
+import math
 import os
 
 import numpy as np
@@ -56,9 +57,9 @@ def area_means(image, times):
     return squares.astype(float).mean(axis=(1, 3))
 
 
-@pytest.mark.parametrize("kind", ["png", "jpeg"])
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize(("height", "width"), [(160, 240), (240, 160)])
+@pytest.mark.parametrize(
+    ("height", "width", "channels", "kind"), [(160, 240, 1, "png"), (240, 160, 3, "jpeg")]
+)
 def test_max_side_takes_means_of_areas(height, width, channels, kind, tmp_path):
     """Reduced by 4, each pixel is the mean of 16, as JPEG has it; records say the new size."""
     content = files.encode(files.smooth(height, width, channels), kind)
@@ -170,10 +171,13 @@ def test_kinds_of_images(mode, kind, channels, tmp_path):
     ],
 )
 def test_raw_is_the_centre_in_means_of_areas(shape, size, part, tmp_path):
-    """Raw images are the middle in the proportions asked for, each pixel a rounded mean."""
-    image = files.noise([*shape, 3])
-    dataset = folder_of(tmp_path / "in", [files.encode(image)])
-    (found,) = converted(dataset, tmp_path / "out", raw=True, image_size=size)
+    """Raw images are the middle in the proportions asked for, each pixel a rounded mean. Where an
+    image is too small it is interpolated: one colour stays that colour.
+    """
+    image, small = files.noise([*shape, 3]), np.full([5, 7, 3], [10, 20, 30], np.uint8)
+    dataset = folder_of(tmp_path / "in", [files.encode(each) for each in (image, small)])
+    found, grown = converted(dataset, tmp_path / "out", raw=True, image_size=size)
+    assert grown["image/encoded"][0] == bytes([10, 20, 30] * math.prod(size))
     assert found["image/format"] == [b"raw"]
     sizes = [found[f"image/{name}"][0] for name in ("height", "width", "channels")]
     assert sizes == [*size, 3]
@@ -184,18 +188,9 @@ def test_raw_is_the_centre_in_means_of_areas(shape, size, part, tmp_path):
         np.testing.assert_array_equal(values, image)
 
 
-def test_small_images_grow_to_raw_ones(tmp_path):
-    """Where an image is too small it is interpolated: one colour stays that colour."""
-    image = np.full([5, 7, 3], [10, 20, 30], np.uint8)
-    dataset = folder_of(tmp_path / "in", [files.encode(image)])
-    (found,) = converted(dataset, tmp_path / "out", raw=True, image_size=16)
-    assert found["image/encoded"][0] == bytes([10, 20, 30] * 256)
-
-
-_MAX_SIDE, _RAW = {"max_side": 4}, {"raw": True, "image_size": 4}
-
-
-@pytest.mark.parametrize("options", [_MAX_SIDE, _MAX_SIDE | {"quality": 60}, _RAW])
+@pytest.mark.parametrize(
+    "options", [{"max_side": 4, "quality": 60}, {"raw": True, "image_size": 4}]
+)
 def test_prepared_conversion_goes_on(options, tmp_path):
     """Missing shards are written as they were, the others left alone."""
     dataset = inputs.get_dataset("synthetic", "train", num_examples=9, image_size=6)
@@ -229,5 +224,4 @@ def test_order_and_resume_are_those_of_the_source(options, tmp_path):
     prepared = inputs.get_dataset("tfrecord", "train", tmp_path / "out")
     work = {"batch_size": 2, "num_clones": 2, "image_size": 8}
     expected = sessions.train_indices(dataset, num_runs=7, **work)
-    assert sessions.train_indices(prepared, num_runs=7, **work) == expected
-    assert sessions.train_indices(prepared, num_runs=3, position=4, **work) == expected[4:]
+    assert sessions.train_indices(prepared, num_runs=6, position=1, **work) == expected[1:]

@@ -2,7 +2,6 @@
 
 import random
 import signal
-import subprocess
 import sys
 import time
 
@@ -11,6 +10,7 @@ import tensorflow as tf
 
 from model_deploy import inputs, slim
 from tests.inputs import resume_program, sessions
+from tests.processes.harness import Processes
 
 tf1 = tf.compat.v1
 NUM_STEPS = 16  # of 5 to an epoch
@@ -34,13 +34,12 @@ def kill_after(folder, num_lines):
     kind = resume_program.KINDS[-1]
     target = len(lines_of(folder, kind)) + num_lines
     deadline = time.monotonic() + 240
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    try:
-        while len(lines_of(folder, kind)) < target and process.poll() is None:
+    with Processes(folder.parent) as processes:
+        process = processes.start("killed", command, guarded=False)
+        while len(lines_of(folder, kind)) < target and process.is_running:
             assert time.monotonic() < deadline, "the program makes no steps"
             time.sleep(0.005)
-    finally:
-        process.send_signal(signal.SIGKILL)
+        process.signal(signal.SIGKILL)
         process.wait()
 
 
