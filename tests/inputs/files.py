@@ -7,6 +7,7 @@ import struct
 import numpy as np
 import tensorflow as tf
 
+from model_deploy import inputs
 from model_deploy.inputs.files import checksums
 
 
@@ -66,6 +67,11 @@ def write_records(path, records):
     """A TFRecord file."""
     path.write_bytes(b"".join(map(record_bytes, records)))
     return path
+
+
+def get(folder, split="train", **options):
+    """The `tfrecord` dataset of a folder."""
+    return inputs.get_dataset("tfrecord", split, folder, **options)
 
 
 def write_examples(folder, shard_sizes, image_shape=(8, 8, 3), name="tiny", split="train"):
