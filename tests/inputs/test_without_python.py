@@ -57,7 +57,6 @@ def made(name, path):
     [
         ("tfrecord", "cifarnet"),  # small images, whole batches of which are augmented
         ("flowers", "vgg"),
-        ("imagenet", "inception"),
         ("folder", "cifarnet"),
         ("raw", "inception"),
     ],
