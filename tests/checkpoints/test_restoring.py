@@ -37,7 +37,7 @@ def _network(units=2):
 
 
 def _lines(options):
-    """The table of the default graph, without its first line; and the function."""
+    """The table of the default graph; and the function."""
     shown = []
     function = restore_fn(options, shown.append)
     return shown[0].splitlines(), function
@@ -64,31 +64,36 @@ def test_restores_by_name(tmp_path, write_version, variable_kind):
     np.testing.assert_array_equal(values[1], np.full([4, 2], 2))
 
 
-def test_excluded_scopes_start_anew(tmp_path):
-    """An excluded variable keeps its own shape; `net/fc` does not hold `net/fc4`."""
-    path = _save(tmp_path / "m.ckpt", net__fc__weights=[3, 4], net__fc4__weights=[4, 5])
+@pytest.mark.one_mode
+@pytest.mark.parametrize(
+    ("shapes", "options", "counts", "line"),
+    [
+        (
+            {"net__fc4__weights": [4, 5]},
+            {"checkpoint_exclude_scopes": " net/fc4/ "},
+            "1 restored, 1 skipped, 0 missing, 0 mis-shaped",
+            "  skipped     net/fc4/weights  [4, 2]  [4, 5] in the checkpoint",
+        ),
+        (
+            {},
+            {"ignore_missing_vars": True},
+            "1 restored, 0 skipped, 1 missing, 0 mis-shaped",
+            "  missing     net/fc4/weights  [4, 2]",
+        ),
+    ],
+)
+def test_variables_that_start_anew(tmp_path, shapes, options, counts, line):
+    """An excluded variable keeps its own shape; `net/fc` does not hold `net/fc4`. With
+    `ignore_missing_vars` what the checkpoint lacks starts anew.
+    """
+    path = _save(tmp_path / "m.ckpt", net__fc__weights=[3, 4], **shapes)
     _network()
-    lines, function = _lines(
-        FineTuneOptions(checkpoint_path=path, checkpoint_exclude_scopes=" net/fc4/ ")
-    )
-    assert lines == [
-        f"from {path}: 1 restored, 1 skipped, 0 missing, 0 mis-shaped",
-        "  restored    net/fc/weights   [3, 4]",
-        "  skipped     net/fc4/weights  [4, 2]  [4, 5] in the checkpoint",
-    ]
+    lines, function = _lines(FineTuneOptions(checkpoint_path=path, **options))
+    assert lines == [f"from {path}: {counts}", "  restored    net/fc/weights   [3, 4]", line]
     assert function is not None
 
 
-def test_missing_variables_are_let_be(tmp_path):
-    """With `ignore_missing_vars` what the checkpoint lacks starts anew."""
-    path = _save(tmp_path / "m.ckpt", net__fc__weights=[3, 4])
-    _network()
-    lines, function = _lines(FineTuneOptions(checkpoint_path=path, ignore_missing_vars=True))
-    assert lines[0].endswith("1 restored, 0 skipped, 1 missing, 0 mis-shaped")
-    assert lines[2] == "  missing     net/fc4/weights  [4, 2]"
-    assert function is not None
-
-
+@pytest.mark.one_mode
 def test_a_partitioned_variable(tmp_path):
     """A variable in parts is one row, and its parts get their rows of the checkpoint."""
     path = _save(tmp_path / "m.ckpt", w=[4, 2])
@@ -101,11 +106,6 @@ def test_a_partitioned_variable(tmp_path):
         function(session)
         for part in session.run(tf.global_variables()):
             np.testing.assert_array_equal(part, np.ones([2, 2]))
-
-
-def test_nothing_to_restore():
-    """Without a `checkpoint_path` there is no function."""
-    assert restore_fn(FineTuneOptions()) is None
 
 
 BAD_PLANS = {
@@ -140,6 +140,7 @@ BAD_PLANS = {
 }
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(("shapes", "options", "message"), BAD_PLANS.values(), ids=BAD_PLANS)
 def test_refuses(tmp_path, shapes, options, message):
     """What does not fit is refused with the option that helps."""
@@ -149,8 +150,10 @@ def test_refuses(tmp_path, shapes, options, message):
         restore_fn(FineTuneOptions(checkpoint_path=path, **options), lambda text: None)
 
 
+@pytest.mark.one_mode
 def test_another_type(tmp_path):
     """A variable of another type is as one of another shape, and the table says so."""
+    assert restore_fn(FineTuneOptions()) is None  # nothing to restore
     path = _save(tmp_path / "m.ckpt", w=[1])
     tf.get_variable("w", [1], tf.float64)
     shown = []
@@ -159,21 +162,16 @@ def test_another_type(tmp_path):
     assert shown[0].splitlines()[1] == "  mis-shaped  w  [1]  [1] float32 in the checkpoint"
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"trainable_scopes": "a,,b"},
-            "trainable_scopes must be scopes with commas between, got 'a,,b'",
-        ),
+        ({"trainable_scopes": "a,,b"}, "must be scopes with commas between, got 'a,,b'"),
         (
             {"checkpoint_exclude_scopes": "a"},
             "checkpoint_exclude_scopes must come with a checkpoint_path, got 'a' without",
         ),
-        (
-            {"ignore_missing_vars": True},
-            "ignore_missing_vars must come with a checkpoint_path, got True without",
-        ),
+        ({"ignore_missing_vars": True}, "must come with a checkpoint_path, got True without"),
     ],
 )
 def test_rejects(options, message):
@@ -182,6 +180,7 @@ def test_rejects(options, message):
         FineTuneOptions(**options)
 
 
+@pytest.mark.one_mode
 def test_no_such_checkpoint(tmp_path):
     """A name without a checkpoint, a folder without one and a file of something else say so."""
     (tmp_path / "notes.txt").write_text("mine")
@@ -192,22 +191,22 @@ def test_no_such_checkpoint(tmp_path):
         find_checkpoint(str(tmp_path))
 
 
+@pytest.mark.one_mode
 def test_variables_to_train():
-    """Scopes choose among the trainable variables, by whole parts of names."""
+    """Scopes choose among the trainable variables, by whole parts of names. One with nothing to
+    train lists those that there are; `deploy` refuses an empty list from a function.
+    """
     _network()
     first, second = tf.trainable_variables()
     assert variables_to_train(None) == [first, second]
     assert variables_to_train("net/fc") == [first]
     assert variables_to_train("net") == [first, second]
     assert variables_to_train("net/fc4, net/fc/weights") == [first, second]
-
-
-def test_nothing_to_train():
-    """A scope with nothing to train lists those that there are."""
-    _network()
     message = "trainable_scopes must be scopes of variables, got 'fc4'; there are net/fc, net/fc4$"
     with pytest.raises(ValueError, match=message):
         variables_to_train("fc4")
+    with pytest.raises(ValueError, match="variables_to_train must name at least one variable"):
+        deploy(LogicalDevices(), tf.no_op, variables_to_train=list)
 
 
 @pytest.mark.slow
@@ -233,12 +232,7 @@ def test_fine_tuning_a_deployment(tmp_path):
         expected["net/fc4/weights"] -= 0.5 * 3
 
 
-def test_a_function_that_finds_nothing_to_train():
-    """`deploy` refuses an empty list from a function, as it does an empty list."""
-    with pytest.raises(ValueError, match="variables_to_train must name at least one variable"):
-        deploy(LogicalDevices(), _network, variables_to_train=list)
-
-
+@pytest.mark.one_mode
 def test_where_a_run_starts(tmp_path):
     """Either a run's own checkpoint or another one is clear, both are not."""
     run = tmp_path / "run"

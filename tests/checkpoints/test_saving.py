@@ -35,12 +35,6 @@ def session():
         yield session
 
 
-def test_steps_in_names():
-    """The step of a checkpoint is in its name."""
-    assert step_of("/a/model.ckpt-12") == 12
-    assert step_of("/a/model.ckpt") is None
-
-
 def test_a_full_disk(tmp_path, session, capsys):
     """A save that finds no room says so, removes its parts, and leaves the previous one."""
     writer = CheckpointWriter(str(tmp_path), keep=1)
@@ -66,18 +60,17 @@ def _counting(folder, num_replicas, restored=None, counts=None):
     folder.mkdir()
     with tf.Graph().as_default(), tf.Session() as session:
         step = tf.train.get_or_create_global_step()
-        counted = []
+        counted, said = [], []
         if num_replicas:
             counted = [tf.get_variable("done", [num_replicas], tf.int64, use_resource=True)]
             note_replica_counts(*counted)
-        said = []
-        if restored is None:
-            writer = CheckpointWriter(str(folder), keep=5)
-            session.run([step.assign(7), *(each.assign(counts) for each in counted)])
-        else:
+        if restored is not None:
             check_fits(restored)
             said = describe_counts(restored)
-            writer = CheckpointWriter(str(folder), keep=5, first=restored)
+        writer = CheckpointWriter(str(folder), keep=5, first=restored)
+        if restored is None:
+            session.run([step.assign(7), *(each.assign(counts) for each in counted)])
+        else:
             writer.saver_of(restored).restore(session, restored)
         assert session.run(step) == 7
         found = session.run(counted[0]).tolist() if counted else []
@@ -113,7 +106,9 @@ KILLED_WHILE_SAVING = """
 
     tf.disable_eager_execution()
     tf.train.get_or_create_global_step()
-    weights = [tf.get_variable(f"weight{i}", [4096, 1024]) for i in range(16)]  # 256 MB
+    zeros = tf.zeros_initializer()
+    # 256 MB
+    weights = [tf.get_variable(f"weight{i}", [4096, 1024], None, zeros) for i in range(16)]
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         writer = CheckpointWriter(sys.argv[1], keep=1)
@@ -148,20 +143,18 @@ def test_the_best_is_kept(tmp_path, session):
     best = BestCheckpoint(str(tmp_path), "accuracy")
     for step, value in ((1, 0.5), (2, 0.75), (3, 0.7)):
         best.offer(session, step, value)
-    assert sorted(path.name for path in (tmp_path / "best").glob("*.index")) == [
-        "model.ckpt-2.index"
-    ]
+    assert [path.name for path in (tmp_path / "best").glob("*.index")] == ["model.ckpt-2.index"]
     again = BestCheckpoint(str(tmp_path), "accuracy")
     assert again.value == 0.75
     again.offer(session, 4, 0.75)
-    assert json.loads((tmp_path / "best" / "best.json").read_text()) == {
-        "step": 2,
-        "accuracy": 0.75,
-    }
+    found = json.loads((tmp_path / "best" / "best.json").read_text())
+    assert found == {"step": 2, "accuracy": 0.75}
 
 
 def test_resume_never(tmp_path):
-    """`never` starts in a new folder, and does not touch one with checkpoints."""
+    """`never` starts in a new folder, and does not touch one with checkpoints, by their names."""
+    assert step_of("/a/model.ckpt-12") == 12
+    assert step_of("/a/model.ckpt") is None
     assert checkpoint_to_resume(str(tmp_path), "never") is None
     run_halving(tmp_path, 2)
     with pytest.raises(ValueError, match=r"no checkpoint with resume='never', got .*-2; choose"):
@@ -170,35 +163,21 @@ def test_resume_never(tmp_path):
 
 @pytest.mark.slow
 def test_resume_a_path(tmp_path):
-    """A run goes on from the checkpoint that it is told, into another folder."""
-    run_halving(tmp_path / "a", 4, save_interval_steps=2)
-    other = tmp_path / "b"
-    assert run_halving(other, 3, resume=str(tmp_path / "a" / "model.ckpt-2")) == (3, 1 / 32)
-    assert run_halving(tmp_path / "c", 5, resume=str(tmp_path / "a")) == (5, 2**-9)
-    with pytest.raises(ValueError, match=r"after step 2 of resume='.*-2', got step 4, which"):
-        run_halving(tmp_path / "a", 5, resume=str(tmp_path / "a" / "model.ckpt-2"))
-    with pytest.raises(ValueError, match=r"resume must be .* path .*, got .nowhere."):
-        run_halving(tmp_path / "d", 5, resume="nowhere")
-
-
-@pytest.mark.slow
-def test_resume_under_way(tmp_path):
-    """A run that has begun with a path goes on from its own checkpoints, once it has some."""
-    run_halving(tmp_path / "a", 4)
-    path, folder = str(tmp_path / "a" / "model.ckpt-4"), str(tmp_path / "b")
+    """A run goes on from the checkpoint that it is told, into another folder. Checkpoints come at
+    multiples of the interval and at the end. One that has begun with a path goes on from its own
+    checkpoints, once it has some.
+    """
+    run_halving(tmp_path / "a", 5, save_interval_steps=2)
+    names = sorted(path.name for path in (tmp_path / "a").glob("*.index"))
+    assert names == [f"model.ckpt-{step}.index" for step in (2, 4, 5)]
+    path, folder = str(tmp_path / "a" / "model.ckpt-2"), str(tmp_path / "b")
     assert [resume_under_way(folder, resume) for resume in ("auto", "never")] == ["auto", "auto"]
     assert resume_under_way(folder, path) == path
-    run_halving(folder, 5, resume=path)
+    assert run_halving(folder, 3, resume=path) == (3, 1 / 32)
     assert resume_under_way(folder, path) == "auto"
-    with pytest.raises(ValueError, match=r"resume must be .* path .*, got .nowhere."):
-        resume_under_way(folder, "nowhere")
-
-
-def test_save_interval_steps(tmp_path):
-    """Checkpoints come at multiples of the interval and at the end."""
-    run_halving(tmp_path, 7, save_interval_steps=3)
-    assert sorted(path.name for path in tmp_path.glob("*.index")) == [
-        "model.ckpt-3.index",
-        "model.ckpt-6.index",
-        "model.ckpt-7.index",
-    ]
+    assert run_halving(tmp_path / "c", 6, resume=str(tmp_path / "a")) == (6, 2**-11)
+    with pytest.raises(ValueError, match=r"after step 2 of resume='.*-2', got step 5, which"):
+        run_halving(tmp_path / "a", 6, resume=path)
+    for resume in (resume_under_way, lambda folder, path: run_halving(folder, 5, resume=path)):
+        with pytest.raises(ValueError, match=r"resume must be .* path .*, got .nowhere."):
+            resume(folder, "nowhere")

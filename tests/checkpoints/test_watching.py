@@ -27,11 +27,11 @@ class Run:
         self.now = 0.0
         self._script = list(script)
 
-    def save(self, *steps, keep=5):
+    def save(self, *steps, keep=5, relative=True):
         """Saves checkpoints of these steps."""
         with tf.Graph().as_default(), tf.Session() as session:
             step = tf.train.get_or_create_global_step()
-            saver = tf.train.Saver(max_to_keep=keep, save_relative_paths=True)
+            saver = tf.train.Saver(max_to_keep=keep, save_relative_paths=relative)
             saver.set_last_checkpoints_with_time(
                 [(path, 0.0) for path in checkpoints_in(self.folder)]
             )
@@ -117,18 +117,16 @@ def test_checkpoints_that_are_deleted(tmp_path):
     assert seen == [1, 5, 6]
 
 
-def test_the_mark(tmp_path):
-    """The mark is a step, and a run that goes on takes it away."""
+def test_names_and_the_mark(tmp_path):
+    """A folder stands for its newest checkpoint, and a file of a checkpoint for all of it. The mark
+    of the end is a step, and a run that goes on takes it away.
+    """
     assert read_end(tmp_path) is None
     mark_end(tmp_path, 12)
     assert read_end(tmp_path) == 12
-    clear_end(tmp_path)
-    clear_end(tmp_path)
-    assert read_end(tmp_path) is None
-
-
-def test_names(tmp_path):
-    """A folder stands for its newest checkpoint, and a file of a checkpoint for all of it."""
+    for _ in range(2):
+        clear_end(tmp_path)
+        assert read_end(tmp_path) is None
     Run(tmp_path).save(1, 2)
     name = str(tmp_path / "model.ckpt-2")
     for given in (str(tmp_path), name, f"{name}.index"):
@@ -139,13 +137,8 @@ def test_names(tmp_path):
 
 def test_a_folder_that_was_moved(tmp_path):
     """Checkpoints that are listed by their full paths are found where the folder is now."""
-    old, new = tmp_path / "old", tmp_path / "new"
-    with tf.Session() as session:
-        tf.train.get_or_create_global_step()
-        session.run(tf.global_variables_initializer())
-        old.mkdir()
-        tf.train.Saver().save(session, str(old / "model.ckpt"), global_step=1)
-    shutil.move(old, new)
+    Run(tmp_path / "old").save(1, relative=False)
+    new = shutil.move(tmp_path / "old", tmp_path / "new")
     assert checkpoints_in(new) == [str(new / "model.ckpt-1")]
 
 

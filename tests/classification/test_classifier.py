@@ -7,6 +7,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy import inputs, training
 from nets import nets_factory
 
+pytestmark = pytest.mark.one_mode
+
 
 def classifier(offset):
     """A classifier of the ten digits, without the first `offset` of them."""
@@ -19,7 +21,9 @@ def classifier(offset):
 
 @pytest.mark.parametrize("offset", [0, 2])
 def test_labels_leave_out_the_classes_below_the_offset(offset):
-    """Numbers and the shares that stand for them lose as many classes in front."""
+    """Numbers and the shares that stand for them lose as many classes in front. A class that is
+    left out may have no share in a label.
+    """
     numbers = np.array([2, 9, 5])
     shares = np.eye(10, dtype=np.float32)[numbers]
     with tf.Session() as session:
@@ -28,10 +32,6 @@ def test_labels_leave_out_the_classes_below_the_offset(offset):
         )
     np.testing.assert_array_equal(found, numbers - offset)
     np.testing.assert_array_equal(found_shares, shares[:, offset:])
-
-
-def test_a_share_of_a_class_below_the_offset_stops_the_run():
-    """A class that is left out may have no share in a label."""
     shares = tf.constant([[0.1, 0, 0.9, *[0] * 7]], tf.float32)
     labels = classifier(1).labels({"label": shares})
     with (

@@ -6,6 +6,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.training import add_classification_losses
 
+pytestmark = pytest.mark.one_mode
+
 LOGITS = np.array([[2.0, 1.0, -1.0], [0.0, 3.0, 0.5]], np.float32)
 LABELS = np.array([0, 2])
 
@@ -16,38 +18,25 @@ def _cross_entropy(logits, labels, smoothing):
     return -(targets * log_softmax).sum(axis=1).mean()
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("auxiliary", [False, True], ids=["one head", "auxiliary head"])
-def test_loss(smoothing, auxiliary):
-    """Mean cross entropy with smoothed labels, plus 0.4 times that of the auxiliary head."""
-    add_classification_losses(
-        tf.constant(LOGITS),
-        tf.constant(LABELS),
-        auxiliary_logits=tf.constant(-LOGITS) if auxiliary else None,
-        label_smoothing=smoothing,
-    )
-    expected = _cross_entropy(LOGITS, LABELS, smoothing)
-    if auxiliary:
-        expected += 0.4 * _cross_entropy(-LOGITS, LABELS, smoothing)
-    with tf.Session() as session:
-        assert session.run(tf.losses.get_total_loss()) == pytest.approx(expected, rel=1e-6)
+OTHERS = np.array([1, 0])
+SHARES = (0.3 * np.eye(3)[LABELS] + 0.7 * np.eye(3)[OTHERS]).astype(np.float32)
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_loss_of_shares_is_the_weighted_sum_of_losses(smoothing):
-    """With 30 % of one class and 70 % of another, the loss is as much of both classes' losses."""
-    own, others = LABELS, np.array([1, 0])
-    shares = 0.3 * np.eye(3)[own] + 0.7 * np.eye(3)[others]
-    add_classification_losses(
-        tf.constant(LOGITS),
-        tf.constant(shares.astype(np.float32)),
-        auxiliary_logits=tf.constant(-LOGITS),
-        label_smoothing=smoothing,
-    )
+@pytest.mark.parametrize(
+    ("labels", "parts"), [(LABELS, [(1, LABELS)]), (SHARES, [(0.3, LABELS), (0.7, OTHERS)])]
+)
+@pytest.mark.parametrize(("smoothing", "auxiliary"), [(0.0, None), (0.1, -LOGITS)])
+def test_loss(smoothing, auxiliary, labels, parts):
+    """Mean cross entropy with smoothed labels, plus 0.4 times that of the auxiliary head. With 30 %
+    of one class and 70 % of another, the loss is as much of both classes' losses.
+    """
+    options = {"auxiliary_logits": auxiliary, "label_smoothing": smoothing}
+    add_classification_losses(tf.constant(LOGITS), tf.constant(labels), **options)
     expected = sum(
-        share * weight * _cross_entropy(sign * LOGITS, labels, smoothing)
-        for share, labels in ((0.3, own), (0.7, others))
-        for sign, weight in ((1, 1), (-1, 0.4))
+        share * weight * _cross_entropy(logits, classes, smoothing)
+        for share, classes in parts
+        for logits, weight in ((LOGITS, 1), (auxiliary, 0.4))
+        if logits is not None
     )
     with tf.Session() as session:
         assert session.run(tf.losses.get_total_loss()) == pytest.approx(expected, rel=1e-6)

@@ -16,23 +16,29 @@ FLAGS = {"data_dir": "dataset_dir", "num_replicas": "worker_replicas", "size mus
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        pytest.param("data_dir must be 1, got 2", "dataset_dir must be 1, got 2", id="begins"),
-        pytest.param("data_dir of x must be", "dataset_dir of x must be", id="of"),
+        ("data_dir must be 1, got 2", "dataset_dir must be 1, got 2"),
+        ("data_dir of x must be", "dataset_dir of x must be"),
         (
             "data_dir must go with num_replicas=2, got data_dir",
             "dataset_dir must go with worker_replicas=2, got data_dir",
         ),
-        pytest.param("size must be 1", "side must be 1", id="words"),
-        pytest.param("size has 1", "size has 1", id="other-words"),
-        pytest.param("data_dirs must be", "data_dirs must be", id="longer"),
-        pytest.param("the data_dir must be", "the data_dir must be", id="later"),
-        pytest.param("x must be, got 'a/data_dir=1'", "x must be, got 'a/data_dir=1'", id="value"),
+        ("size must be 1", "side must be 1"),
+        *((other, other) for other in ("size has 1", "data_dirs must be", "the data_dir must be")),
+        ("x must be, got 'a/data_dir=1'", "x must be, got 'a/data_dir=1'"),
     ],
 )
 def test_names(message, expected):
-    """The name is changed where it names the setting; values stay as they were typed."""
+    """The name is changed where it names the setting; values stay as they were typed. The name that
+    an inner block gives can be changed by an outer one.
+    """
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"), named_as(**FLAGS):
         raise ValueError(message)
+    with (
+        pytest.raises(ValueError, match=r"^eval_size must be 1$"),
+        named_as(train_size="eval_size"),
+        named_as(size="train_size"),
+    ):
+        raise ValueError("size must be 1")
 
 
 def test_what_names_no_argument_stays():
@@ -41,16 +47,6 @@ def test_what_names_no_argument_stays():
         with pytest.raises(type(error)) as caught, named_as(**FLAGS):
             raise error
         assert caught.value is error
-
-
-def test_calls_inside_of_each_other():
-    """The name that an inner block gives can be changed by an outer one."""
-    with (
-        pytest.raises(ValueError, match=r"^eval_size must be 1$"),
-        named_as(train_size="eval_size"),
-        named_as(size="train_size"),
-    ):
-        raise ValueError("size must be 1")
 
 
 def test_errors_in_a_pipeline():

@@ -46,15 +46,13 @@ def test_rejects(values, message):
         Sample(**values)
 
 
-def test_accepts():
-    """Values within their bounds are kept as they are."""
+def test_values_and_flags():
+    """Values within their bounds are kept as they are. Flags have the fields' names, types,
+    defaults and help.
+    """
     sample = Sample(count=9, rate=0.1, name="b", flag=True, limit=3)
     assert dataclasses.astuple(sample) == (9, 0.1, "b", True, 3)
     assert Sample(limit=None).limit is None
-
-
-def test_flags():
-    """Flags have the fields' names, types, defaults and help."""
     values = flags.FlagValues()
     define_flags(Sample, values)
     values(["program"])

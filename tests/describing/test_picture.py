@@ -19,6 +19,8 @@ from model_deploy import (
 )
 from tests import harness
 
+pytestmark = pytest.mark.one_mode
+
 CPU, GPU0, GPU1 = "/device:CPU:0", "/device:GPU:0", "/device:GPU:1"
 DOCS = Path(__file__).parents[2] / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -50,9 +52,12 @@ def _model(**settings):
     return deploy(config, model_fn, optimizer=harness.sgd())
 
 
-def test_report_says_what_lies_where():
-    """Inputs and updates are counted on the CPU, each clone on its device."""
-    rows = {row.device: row for row in describe(_model(num_clones=2)).devices}
+def test_one_process(tmp_path):
+    """Inputs and updates are counted on the CPU, each clone on its device. Each GPU gets its 160
+    bytes of images and 60 of weights, and returns gradient and loss.
+    """
+    report = describe(_model(num_clones=2))
+    rows = {row.device: row for row in report.devices}
     assert (rows[GPU0].clones, rows[GPU1].clones) == ((0,), (1,))
     assert rows[CPU].clones == ()
     # Two devices take turns on one pipeline of three ops: its tensors, `repeat`, the iterator.
@@ -60,11 +65,7 @@ def test_report_says_what_lies_where():
     assert rows[GPU0].input_ops == rows[GPU0].updates == 0
     # Of the weights and of the global step, if the train op counts it.
     assert rows[CPU].updates in (1, 2)
-
-
-def test_one_process(tmp_path):
-    """Each GPU gets its 160 bytes of images and 60 of weights, and returns gradient and loss."""
-    picture = _draw(describe(_model(num_clones=2)), tmp_path)
+    picture = _draw(report, tmp_path)
     texts = _texts(picture)
     assert {"this process", "inputs", "clone 0", "clone 1"} <= set(texts)
     assert texts.count(f"{8 * 5 * 4 + 5 * 3 * 4} B") == 2
@@ -72,19 +73,19 @@ def test_one_process(tmp_path):
     assert [arrow.get("class") for arrow in _arrows(picture)] == ["value"] * 2 + ["gradient"] * 2
 
 
-def test_a_worker_and_its_parameter_servers(tmp_path):
-    """Each process has a frame of its own; what goes to the servers stands beside an arrow."""
+def test_several_processes(tmp_path):
+    """Each process has a frame of its own; what goes to the servers stands beside an arrow, and
+    sums of all-reduce stand in the devices.
+    """
     report = describe(_model(num_clones=2, num_ps_tasks=1, num_replicas=2))
     picture = _draw(report, tmp_path)
     assert {"ps 0", "worker 0"} <= set(_texts(picture))
     frames = [each for each in picture.iter(f"{SVG}rect") if each.get("class") == "process"]
     assert len(frames) == 2
     assert len(_arrows(picture)) == len(report.transfers)
-
-
-def test_all_reduce(tmp_path):
-    """Copies of the weights lie on the GPUs, which sum 60 bytes of gradients by collective ops."""
-    report = describe(_model(num_clones=2, all_reduce=True))
+    # Copies of the weights lie on the GPUs, which sum 60 bytes of gradients by collective ops.
+    with tf.Graph().as_default():
+        report = describe(_model(num_clones=2, all_reduce=True))
     rows = {row.device: row for row in report.devices}
     assert rows[GPU0].collective_bytes == rows[GPU1].collective_bytes >= 5 * 3 * 4
     assert rows[GPU0].updates == rows[GPU1].updates > 0
@@ -110,13 +111,19 @@ def test_what_counts_as_an_update(graph):
 
 
 def test_unknown_sizes(graph, tmp_path):
-    """Tensors whose shape is not known are counted, and beside them the bytes of the others."""
+    """Tensors whose shape is not known are counted, and beside them the bytes of the others. All
+    ops of a graph count, those of unknown place included.
+    """
     images = tf.placeholder(tf.float32, [None, 2])
     with tf.device(CPU):
         doubled, one = images * 2.0, tf.constant(1.0)
     with tf.device(GPU0):
         _ = doubled + one
-    texts = _texts(_draw(describe(graph), tmp_path))
+    report = describe(graph)
+    assert sum(row.ops for row in report.devices) == len(graph.get_operations())
+    assert report.devices[0] == DeviceRow("(any)", 1, 0, 0)
+    assert report.transfers == (TransferRow(CPU, GPU0, 2, 4, 1),)
+    texts = _texts(_draw(report, tmp_path))
     at = texts.index("4 B")
     assert texts[at + 1] == "1 of unknown size"
     assert "1 ops go where TensorFlow puts them" in texts
@@ -165,26 +172,16 @@ def test_everything_is_in_the_frame(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("report", "name", "message"),
+    ("device", "name", "message"),
     [
-        pytest.param(
-            PlacementReport((DeviceRow(CPU, 1, 0, 0),), ()),
-            "a.png",
-            r"path must end in \.svg, got .*a\.png",
-            id="format",
-        ),
-        pytest.param(
-            PlacementReport((DeviceRow("(any)", 1, 0, 0),), ()),
-            "a.svg",
-            r"report must have a device, got 1 row\(s\) without one",
-            id="no device",
-        ),
+        (CPU, "a.png", r"path must end in \.svg, got .*a\.png"),
+        ("(any)", "a.svg", r"report must have a device, got 1 row\(s\) without one"),
     ],
 )
-def test_what_cannot_be_drawn(tmp_path, report, name, message):
+def test_what_cannot_be_drawn(tmp_path, device, name, message):
     """What cannot be drawn is refused, and leaves no file."""
     with pytest.raises(ValueError, match=message):
-        draw_deployment(report, tmp_path / name)
+        draw_deployment(PlacementReport((DeviceRow(device, 1, 0, 0),), ()), tmp_path / name)
     assert os.listdir(tmp_path) == []
 
 

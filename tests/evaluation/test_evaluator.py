@@ -1,13 +1,14 @@
 """`Evaluator`: every example once on any number of clones, scores as NumPy computes them."""
 
 import hashlib
+import itertools
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy, slim, train
-from model_deploy.training import Evaluator, averages_to_restore, evaluate, moving_average_update
+from model_deploy.training import Evaluator, evaluate, moving_average_update
 from tests.goldens import BATCH_LAW_GOLDENS, GOLDENS, LogicalDevices, cpu_config, feed_clones
 
 EXAMPLES, CLASSES = 23, 7
@@ -89,56 +90,42 @@ def _check(found, weights, count=EXAMPLES):
         assert accuracy == (pytest.approx(row[i] / row.sum()) if row.sum() else None)
 
 
-def test_the_examples_tell_scores_apart():
-    """Accuracy, recall and 1 differ, so that none can pass for another."""
-    _, accuracy, recall, _ = _expected(WEIGHTS)
-    assert 0 < accuracy < recall < 1
-
-
 @pytest.mark.gpu
-@pytest.mark.parametrize("clones", [1, 2, 3, 4])
-@pytest.mark.parametrize("batch_size", [1, 5, 8, 30])
+@pytest.mark.usefixtures("variable_kind")
+@pytest.mark.parametrize(("clones", "batch_size"), [(1, 30), (2, 8), (3, 5), (4, 1)])
 def test_every_example_once(tmp_path, clones, batch_size):
     """Scores and loss are those of NumPy, however 23 examples are divided.
 
     Batches of 1 leave clones without an example; 3 are left of batches of 5, 7 of those of 8.
     """
     path = _save(tmp_path, WEIGHTS, 4)
-    found = evaluate(
-        _predict,
-        _batches(batch_size),
-        path,
-        config=LogicalDevices(num_clones=clones, accumulate_steps=2),  # which says nothing here
-        session_config=cpu_config(clones),
-    )
+    config = LogicalDevices(num_clones=clones, accumulate_steps=2)  # which says nothing here
+    found = _evaluated(path, _batches(batch_size), config=config)
     _check(found, WEIGHTS)
     assert (found.checkpoint, found.global_step) == (path, 4)
+    assert 0 < found.accuracy < found.recall_at_5 < 1  # so that none can pass for another
 
 
-@pytest.mark.gpu
-@pytest.mark.usefixtures("variable_kind")
-def test_kinds_of_variables(tmp_path):
-    """Resource and reference variables give the same scores on two clones."""
-    path = _save(tmp_path, WEIGHTS, 4)
-    config = LogicalDevices(num_clones=2)
-    _check(
-        evaluate(_predict, _batches(), path, config=config, session_config=cpu_config()), WEIGHTS
-    )
+def _evaluated(path, batches=None, predict=_predict, clones=3, **options):
+    config = LogicalDevices(num_clones=clones)
+    options = {"config": config, "session_config": cpu_config(4), **options}
+    return evaluate(predict, batches or _batches(), path, **options)
 
 
-@pytest.mark.parametrize("num_batches", [1, 3, 5, 9])
+@pytest.mark.one_mode
+@pytest.mark.parametrize("num_batches", [1, 3, 9])
 def test_max_num_batches(tmp_path, num_batches):
     """Only the first batches count, all five if there are no more; clones change nothing."""
-    path = _save(tmp_path, WEIGHTS, 4)
-    config = LogicalDevices(num_clones=3)
-    options = {"config": config, "session_config": cpu_config(), "max_num_batches": num_batches}
-    _check(evaluate(_predict, _batches(), path, **options), WEIGHTS, min(EXAMPLES, 5 * num_batches))
+    found = _evaluated(_save(tmp_path, WEIGHTS, 4), max_num_batches=num_batches)
+    _check(found, WEIGHTS, min(EXAMPLES, 5 * num_batches))
 
 
+@pytest.mark.one_mode
 def test_one_checkpoint_after_another(tmp_path):
     """One evaluator evaluates many checkpoints, each from the first example on."""
     paths = [_save(tmp_path, factor * WEIGHTS, step) for step, factor in ((1, 1), (2, -1), (3, 2))]
-    with Evaluator(_predict, _batches()) as evaluator:
+    # By default ops ask for the first GPU, and run on the CPU where there is none.
+    with Evaluator(_predict, _batches(), config=DeploymentConfig()) as evaluator:
         _check(evaluator.evaluate(paths[0]), WEIGHTS)
         _check(evaluator.evaluate(paths[1]), -WEIGHTS)
         _check(evaluator.evaluate(tmp_path), 2 * WEIGHTS)
@@ -147,8 +134,9 @@ def test_one_checkpoint_after_another(tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("clones", [1, 2, 3, 4])
-@pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
+@pytest.mark.parametrize(
+    ("name", "clones"), list(zip(BATCH_LAW_GOLDENS, itertools.cycle([3, 2, 4, 1]), strict=False))
+)
 def test_the_loss_is_that_of_training(tmp_path, name, clones):
     """The loss over batches of 7 is that of a step of one clone on all 24 examples."""
     golden = GOLDENS[name]
@@ -171,38 +159,35 @@ def test_the_loss_is_that_of_training(tmp_path, name, clones):
         size = tf.shape(labels)[0]
         return tf.zeros([size, 2]), tf.zeros([size], tf.int64)
 
-    config = LogicalDevices(num_clones=clones)
-    found = evaluate(predict, batches, path, config=config, session_config=cpu_config())
+    found = _evaluated(path, batches, predict, clones)
     assert found.total_loss == pytest.approx(expected, rel=1e-5)
     np.testing.assert_array_equal(found.predictions.index, np.arange(24))
 
 
+@pytest.mark.one_mode
 def test_a_loss_outside_of_the_model(tmp_path):
-    """A loss that the inputs add counts once, with any number of clones."""
+    """A loss that the inputs add counts once, with any number of clones. Predictions without a loss
+    are evaluated, too.
+    """
 
     def batches():
         tf.losses.add_loss(tf.constant(10.0))
         return _batches()()
 
     path = _save(tmp_path, WEIGHTS, 4)
-    config = LogicalDevices(num_clones=3)
-    found = evaluate(_predict, batches, path, config=config, session_config=cpu_config())
+    found = _evaluated(path, batches)
     assert found.total_loss == pytest.approx(_expected(WEIGHTS)[3] + 10, rel=1e-6)
 
-
-def test_a_model_without_a_loss(tmp_path):
-    """Predictions without a loss are evaluated, too."""
-
     def predict(batch):
-        return tf.matmul(batch["features"], slim.model_variable("weights", [4, CLASSES])), batch[
-            "label"
-        ]
+        weights = slim.model_variable("weights", [4, CLASSES])
+        return tf.matmul(batch["features"], weights), batch["label"]
 
-    found = evaluate(predict, _batches(), _save(tmp_path, WEIGHTS, 4))
+    found = evaluate(predict, _batches(), path)
     assert found.total_loss is None
     assert found.accuracy == pytest.approx(_expected(WEIGHTS)[1])
 
 
+@pytest.mark.one_mode
 def test_ties(tmp_path):
     """Of classes that are as likely the first one is predicted, and none is more likely."""
     found = evaluate(_predict, _batches(), _save(tmp_path, np.zeros([4, CLASSES]), 1))
@@ -212,8 +197,7 @@ def test_ties(tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("use_averages", [True, False])
-def test_averages(tmp_path, use_averages):
+def test_averages(tmp_path):
     """The averages of a run are evaluated in place of its variables.
 
     At rate 1/2 the weights go 1, 1/2, 1/4, 1/8. Each average becomes d times itself plus
@@ -232,12 +216,14 @@ def test_averages(tmp_path, use_averages):
     for step, weight in ((1, 1 / 2), (2, 1 / 4), (3, 1 / 8)):
         decay = min(0.5, (1 + step) / (10 + step))
         average = decay * average + (1 - decay) * weight
-    found = evaluate(_predict, _batches(), tmp_path, use_averages=use_averages)
-    assert found.global_step == 3
-    _, _, _, loss = _expected(np.full([4, CLASSES], average if use_averages else 1 / 8))
-    assert found.total_loss == pytest.approx(loss, rel=1e-6)
+    for use_averages, weight in ((True, average), (False, 1 / 8)):
+        found = evaluate(_predict, _batches(), tmp_path, use_averages=use_averages)
+        assert found.global_step == 3
+        _, _, _, loss = _expected(np.full([4, CLASSES], weight))
+        assert found.total_loss == pytest.approx(loss, rel=1e-6)
 
 
+@pytest.mark.one_mode
 def test_averages_that_were_not_trained(tmp_path):
     """Averages that a checkpoint lacks are named, not replaced by the variables."""
     path = _save(tmp_path, WEIGHTS, 1)
@@ -280,6 +266,7 @@ def test_training_is_left_alone(tmp_path):
     assert evaluated == alone
 
 
+@pytest.mark.one_mode
 def test_a_shared_server(tmp_path):
     """On the server of a run, the evaluation's variables are not those of the run."""
     path = _save(tmp_path, WEIGHTS, 4)
@@ -291,6 +278,7 @@ def test_a_shared_server(tmp_path):
         assert np.all(session.run(mine) == 1)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("version", [tf.train.SaverDef.V1, tf.train.SaverDef.V2])
 def test_checkpoints_as_slim_wrote_them(tmp_path, version):
     """Both formats are read, by name; without a global step the name tells the step, or 0."""
@@ -311,27 +299,14 @@ def test_checkpoints_as_slim_wrote_them(tmp_path, version):
         assert found.global_step == step
 
 
-def test_names_of_averages_and_others():
-    """Averages take the place of model variables; the global step goes by its own name."""
-    _predict({"features": tf.constant(FEATURES), "label": tf.constant(LABELS)})
-    tf.train.get_or_create_global_step()
-    assert set(averages_to_restore()) == {"weights/ExponentialMovingAverage", "global_step"}
-
-
-def test_needs_a_with_block(tmp_path):
-    """Without a session there is nothing to restore into."""
+def test_needs_a_session_batches_and_a_number_of_classes(tmp_path):
+    """Without a session there is nothing to restore into. Fewer than one batch is an error at once;
+    without a number of classes there is no confusion matrix.
+    """
     with pytest.raises(RuntimeError, match="within `with Evaluator"):
         Evaluator(_predict, _batches()).evaluate(_save(tmp_path, WEIGHTS, 4))
-
-
-def test_needs_batches():
-    """Fewer than one batch is an error at once."""
     with pytest.raises(ValueError, match="max_num_batches must be at least 1, got 0"):
         Evaluator(_predict, _batches(), max_num_batches=0)
-
-
-def test_needs_a_number_of_classes():
-    """Without a number of classes there is no confusion matrix."""
 
     def predict(batch):
         logits = tf.placeholder_with_default(tf.zeros([5, 3]), [None, None])
@@ -350,47 +325,42 @@ def _no_batches():
     return tf.compat.v1.data.make_one_shot_iterator(dataset.take(0).batch(2)).get_next()
 
 
-@pytest.mark.parametrize("batches", [_no_rows, _no_batches])
-def test_needs_examples(tmp_path, batches):
-    """No examples have no accuracy."""
-    path = _save(tmp_path, WEIGHTS, 1)
-    with pytest.raises(ValueError, match="at least one example, got none"):
-        evaluate(_predict, batches, path)
-
-
-@pytest.mark.parametrize("label", [-1, CLASSES])
-def test_labels_that_are_no_class(tmp_path, label):
-    """A label that is no class is an error, not a wrong prediction."""
+def _labelled(label):
+    """A model whose labels are all the same."""
 
     def predict(batch):
         logits = tf.matmul(batch["features"], slim.model_variable("weights", [4, CLASSES]))
         return logits, tf.fill(tf.shape(batch["label"]), label)
 
-    path = _save(tmp_path, WEIGHTS, 1)
-    with pytest.raises(ValueError, match=rf"labels must be from 0 to 6, got {label}"):
-        evaluate(predict, _batches(), path)
+    return predict
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_logits_that_are_not_finite(tmp_path, value):
-    """A model that gives no numbers is not scored; the message names step and example."""
-    weights = WEIGHTS.copy()
-    weights[0, 2] = value
+NOT_FINITE = "must be finite, got others at step 9 for .* 23 examples, the first of them number 5"
+
+
+@pytest.mark.one_mode
+@pytest.mark.parametrize(
+    ("weights", "predict", "batches", "message"),
+    [
+        (WEIGHTS, _predict, _no_rows, "at least one example, got none"),
+        (WEIGHTS, _predict, _no_batches, "at least one example, got none"),
+        (WEIGHTS, _labelled(-1), _batches(), "labels must be from 0 to 6, got -1"),
+        (WEIGHTS, _labelled(CLASSES), _batches(), "labels must be from 0 to 6, got 7"),
+        (WEIGHTS * [1, np.nan, 1, 1, 1, 1, 1], _predict, _batches(), NOT_FINITE),
+        (WEIGHTS * [1, 1, 1, 1, 1, 1, np.inf], _predict, _batches(), NOT_FINITE),
+        (
+            WEIGHTS[:, :3],
+            _predict,
+            _batches(),
+            r"of this model, got .*, where weights has shape \[4, 3\], not \[4, 7\]$",
+        ),
+    ],
+)
+def test_what_is_not_scored(tmp_path, weights, predict, batches, message):
+    """No examples have no accuracy, a label that is no class is no wrong prediction, and a model
+    that gives no numbers is not scored; a checkpoint of another model names what differs.
+    """
     path = _save(tmp_path, weights, 9)
-    message = "must be finite, got others at step 9 for .* 23 examples, the first of them number 5"
-    with pytest.raises(FloatingPointError, match=message):
-        evaluate(_predict, _batches(), path)
-
-
-def test_another_model(tmp_path):
-    """A checkpoint of another model names what differs."""
-    path = _save(tmp_path, WEIGHTS[:, :3], 1)
-    message = rf"of this model, got {path}, where weights has shape \[4, 3\], not \[4, 7\]$"
-    with pytest.raises(ValueError, match=message):
-        evaluate(_predict, _batches(), path)
-
-
-def test_the_default_is_one_clone_on_the_gpu(tmp_path):
-    """By default ops ask for the first GPU, and run on the CPU where there is none."""
-    path = _save(tmp_path, WEIGHTS, 4)
-    _check(evaluate(_predict, _batches(), path, config=DeploymentConfig()), WEIGHTS)
+    with pytest.raises((ValueError, FloatingPointError), match=message) as error:
+        evaluate(predict, batches, path)
+    assert isinstance(error.value, FloatingPointError) == (message == NOT_FINITE)

@@ -14,6 +14,8 @@ from model_deploy.evaluation import has_evaluation
 from model_deploy.evaluation.confusion import confusion_figure
 from model_deploy.training import Evaluation, EvaluationWriter, Predictions
 
+pytestmark = pytest.mark.one_mode
+
 NAMES = ["cat", "dog", "owl"]
 
 
@@ -30,8 +32,11 @@ def _evaluation(step=7, loss=0.5):
     return Evaluation("run/model.ckpt-7", step, 3, predictions, loss, seconds=1.25)
 
 
-def test_json(tmp_path):
-    """`evaluation.json` has scores, classes and confusion matrix, and the facts given."""
+def test_files(tmp_path):
+    """`evaluation.json` has scores, classes and confusion matrix, and the facts given.
+    `predictions.csv` has a line per example; its numbers are those of the float32. The picture is a
+    PNG with pixels of more than one colour.
+    """
     with EvaluationWriter(tmp_path / "new", NAMES, {"split": "test"}) as writer:
         writer.write(_evaluation())
     assert json.loads((tmp_path / "new" / "evaluation.json").read_text()) == {
@@ -50,13 +55,7 @@ def test_json(tmp_path):
         ],
         "confusion_matrix": [[1, 1, 0], [0, 2, 0], [0, 0, 0]],
     }
-
-
-def test_csv(tmp_path):
-    """`predictions.csv` has a line per example; its numbers are those of the float32."""
-    with EvaluationWriter(tmp_path, NAMES) as writer:
-        writer.write(_evaluation())
-    text = (tmp_path / "predictions.csv").read_bytes().decode()
+    text = (tmp_path / "new" / "predictions.csv").read_bytes().decode()
     assert text.splitlines()[:2] == [
         "index,label,predicted,probability,label_probability,rank",
         "2,0,0,0.75,0.75,0",
@@ -65,6 +64,9 @@ def test_csv(tmp_path):
     assert [row["index"] for row in rows] == ["2", "3", "5", "8"]
     assert np.float32(rows[2]["probability"]) == np.float32(0.1)
     assert "\r" not in text
+    pixels = image.imread(tmp_path / "new" / "confusion_matrix.png")
+    assert min(pixels.shape[:2]) > 300
+    assert len(np.unique(pixels[..., 0])) > 10
 
 
 def test_history_and_events(tmp_path):
@@ -93,15 +95,6 @@ def test_history_and_events(tmp_path):
     ]
 
 
-def test_picture(tmp_path):
-    """The picture is a PNG with pixels of more than one colour."""
-    with EvaluationWriter(tmp_path, NAMES) as writer:
-        writer.write(_evaluation())
-    pixels = image.imread(tmp_path / "confusion_matrix.png")
-    assert min(pixels.shape[:2]) > 300
-    assert len(np.unique(pixels[..., 0])) > 10
-
-
 def test_figure():
     """The cells hold the numbers, by label down and predicted class across."""
     confusion = np.array([[1, 2], [0, 3]])
@@ -118,10 +111,7 @@ def test_figure():
     )
     assert [label.get_text() for label in axes.get_yticklabels()] == ["cat", "dog"]
     np.testing.assert_allclose(axes.images[0].get_array(), [[1 / 3, 2 / 3], [0, 1]])
-
-
-def test_figure_of_many_classes():
-    """A thousand classes get neither numbers nor names, which nobody could read."""
+    # A thousand classes get neither numbers nor names, which nobody could read.
     figure = confusion_figure(np.eye(1000, dtype=int), [f"{i}" for i in range(1000)], "")
     assert len(figure.axes[0].texts) == 0
     assert len(figure.axes[0].get_yticks()) < 20

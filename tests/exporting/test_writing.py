@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from google.protobuf import text_format
 
 from model_deploy import slim, training
 from model_deploy.exporting import writing as exporting
@@ -41,18 +42,18 @@ def _write(kind, path, **options):
         write(session, signatures, path, **options)
 
 
-@pytest.mark.parametrize(("use_averages", "factor"), [(False, 1), (True, 10)])
-def test_restores_variables_or_their_averages(tmp_path, variable_kind, use_averages, factor):
+def test_restores_variables_or_their_averages(tmp_path, variable_kind):
     """Either the variables' own values are exported or their moving averages."""
     path = _save(tmp_path / "m.ckpt")
     variables = [slim.model_variable("a", []), slim.model_variable("b", [2])]
     with tf.Session() as session:
-        training.restore_to_export(session, path, use_averages)
-        a, b = session.run(variables)
-    assert a == factor
-    np.testing.assert_array_equal(b, [2 * factor] * 2)
+        for use_averages, factor in ((False, 1), (True, 10)):
+            training.restore_to_export(session, path, use_averages)
+            a, b = session.run(variables)
+            assert [a, *b] == [factor, 2 * factor, 2 * factor]
 
 
+@pytest.mark.one_mode
 def test_a_checkpoint_of_another_model(tmp_path):
     """What the checkpoint lacks or has in another shape is named."""
     path = _save(tmp_path / "m.ckpt")
@@ -64,6 +65,7 @@ def test_a_checkpoint_of_another_model(tmp_path):
         training.restore_to_export(session, path)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("kind", ["model", "graph"])
 def test_an_existing_output_stays(tmp_path, kind):
     """An output folder or file that exists is an error, even if it is empty, and stays."""
@@ -79,6 +81,7 @@ def test_an_existing_output_stays(tmp_path, kind):
     assert (tmp_path / "file").read_text() == "mine"
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("kind", ["model", "graph"])
 def test_a_failure_leaves_nothing(tmp_path, monkeypatch, kind):
     """When a write fails half way, neither the output nor a part of it is left."""
@@ -96,6 +99,7 @@ def test_a_failure_leaves_nothing(tmp_path, monkeypatch, kind):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.one_mode
 def test_an_output_that_appears_meanwhile(tmp_path, monkeypatch):
     """What another process writes under the name in the meantime stays."""
     write_graph = exporting.tf.io.write_graph
@@ -117,17 +121,13 @@ def test_a_frozen_graph(tmp_path, as_text, variable_kind):
     _write("graph", tmp_path / "new" / "graph.pb", as_text=as_text)
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["graph.pb"]
     contents = (tmp_path / "new" / "graph.pb").read_bytes()
+    read = text_format.Parse if as_text else lambda text, graph: graph.ParseFromString(text)
     graph_def = tf.GraphDef()
-    if as_text:
-        from google.protobuf import text_format  # noqa: PLC0415
-
-        text_format.Parse(contents, graph_def)
-    else:
-        graph_def.ParseFromString(contents)
+    read(contents, graph_def)
     assert not [node.op for node in graph_def.node if "Var" in node.op]
     with tf.Graph().as_default(), tf.Session() as session:
         [y] = tf.import_graph_def(graph_def, return_elements=["y:0"], name="")
-        np.testing.assert_array_equal(session.run(y, {"x:0": [1, 3]}), [2, 6])
+        assert session.run(y, {"x:0": [1, 3]}).tolist() == [2, 6]
 
 
 def test_a_saved_model(tmp_path, variable_kind):

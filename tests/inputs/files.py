@@ -1,11 +1,13 @@
 """Makes small files of the kinds that datasets are made of."""
 
+import functools
 import gzip
 import struct
 
 import numpy as np
 import tensorflow as tf
 
+from model_deploy import inputs
 from model_deploy.inputs.files import checksums
 
 
@@ -21,10 +23,17 @@ def smooth(height, width, channels=3):
     return (np.stack(waves, axis=-1) * 100 + 128).astype(np.uint8)
 
 
+@functools.cache
+def _encoder(kind):
+    with tf.Graph().as_default() as graph:
+        image = tf.compat.v1.placeholder(tf.uint8)
+        contents = getattr(tf.io, f"encode_{kind}")(image)
+        return tf.compat.v1.Session(graph=graph).make_callable(contents, [image])
+
+
 def encode(image, kind="png"):
     """An image as PNG or JPEG."""
-    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-        return session.run(tf.io.encode_png(image) if kind == "png" else tf.io.encode_jpeg(image))
+    return _encoder(kind)(image)
 
 
 def example(contents=None, label=None):
@@ -58,6 +67,11 @@ def write_records(path, records):
     """A TFRecord file."""
     path.write_bytes(b"".join(map(record_bytes, records)))
     return path
+
+
+def get(folder, split="train", **options):
+    """The `tfrecord` dataset of a folder."""
+    return inputs.get_dataset("tfrecord", split, folder, **options)
 
 
 def write_examples(folder, shard_sizes, image_shape=(8, 8, 3), name="tiny", split="train"):

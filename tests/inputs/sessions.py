@@ -14,6 +14,13 @@ def run(build):
     return value
 
 
+def assert_same(found, expected):
+    """Lists of batches, or of steps of them, are the same, bit for bit."""
+    assert len(found) == len(expected) > 0
+    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def seeds_of(count, first=0):
     """int64 [count, 2]: different seeds."""
     return np.stack([np.full([count], first), np.arange(count)], axis=1).astype(np.int64)

@@ -6,16 +6,17 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import split_batch
 
+pytestmark = pytest.mark.one_mode
 
-@pytest.mark.parametrize("num_clones", [1, 2, 3, 6])
+
+@pytest.mark.parametrize("num_clones", [1, 3, 6])
 def test_parts_are_the_batch_in_order(num_clones):
     """The parts, put together, are the batch."""
     images, labels = np.arange(12.0).reshape(6, 2), np.arange(6)
     parts = split_batch({"image": tf.constant(images), "label": [tf.constant(labels)]}, num_clones)
-    assert len(parts) == num_clones
     with tf.Session() as session:
         values = session.run(parts)
-    assert {len(part["image"]) for part in values} == {6 // num_clones}
+    assert [len(part["image"]) for part in values] == [6 // num_clones] * num_clones
     np.testing.assert_array_equal(np.concatenate([p["image"] for p in values]), images)
     np.testing.assert_array_equal(np.concatenate([p["label"][0] for p in values]), labels)
 

@@ -30,23 +30,15 @@ def copy(folder, remote):
             file.write(path.read_bytes())
 
 
-def same_batches(first, second):
-    """Asserts that two lists of batches of one clone are the same."""
-    assert len(first) == len(second) > 0
-    for (one,), (other,) in zip(first, second, strict=True):
-        for key in ("index", "label", "image"):
-            np.testing.assert_array_equal(one[key], other[key])
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("shuffle_block", [None, 3])
-def test_records_are_read(shuffle_block, tmp_path, remote):
-    """Training and evaluation see what they see of local files."""
+def test_records_are_read(tmp_path, remote):
+    """Training by blocks, and evaluation one by one, see what they see of local files."""
     files.write_examples(tmp_path, [5, 8])
     copy(tmp_path, remote)
-    options = {"batch_size": 4, "num_epochs": 2, "image_size": 8, "shuffle_block": shuffle_block}
     here, there = (inputs.get_dataset("tfrecord", "train", each) for each in (tmp_path, remote))
-    same_batches(sessions.train_values(here, **options), sessions.train_values(there, **options))
+    options = {"batch_size": 4, "num_epochs": 2, "image_size": 8, "shuffle_block": 3}
+    local = sessions.train_values(here, **options)
+    sessions.assert_same(local, sessions.train_values(there, **options))
     labels = [each["label"].tolist() for each in sessions.eval_values(there, image_size=8)]
     assert labels == [[number % 3 for number in range(13)]]
 
@@ -61,21 +53,19 @@ def test_folders_are_read(tmp_path, remote):
     )
     assert there.class_names == ("cat", "dog")
     options = {"batch_size": 5, "num_epochs": 1, "image_size": 8, "preprocessing": "inception"}
-    same_batches(sessions.train_values(here, **options), sessions.train_values(there, **options))
+    sessions.assert_same(
+        sessions.train_values(here, **options), sessions.train_values(there, **options)
+    )
 
 
-@pytest.mark.parametrize("compress", [False, True])
-def test_mnist_is_read(compress, tmp_path, remote):
+def test_mnist_and_cifar_are_read(tmp_path, remote):
     """The official files, compressed or not."""
-    images, labels = files.write_mnist(tmp_path, compress=compress)
-    copy(tmp_path, remote)
-    dataset = inputs.get_dataset("mnist", "train", remote)
-    np.testing.assert_array_equal(dataset.source.arrays[0][..., 0], images)
-    np.testing.assert_array_equal(dataset.source.arrays[1], labels)
-
-
-def test_cifar_is_read(tmp_path, remote):
-    """The official binary files."""
+    for compress in (False, True):
+        images, labels = files.write_mnist(tmp_path / str(compress), compress=compress)
+        copy(tmp_path, remote)
+        dataset = inputs.get_dataset("mnist", "train", f"{remote}/{compress}")
+        np.testing.assert_array_equal(dataset.source.arrays[0][..., 0], images)
+        np.testing.assert_array_equal(dataset.source.arrays[1], labels)
     (tmp_path / "test_batch.bin").write_bytes(files.cifar_records([3] * 10_000)[0])
     copy(tmp_path, remote)
     dataset = inputs.get_dataset("cifar10", "test", remote)

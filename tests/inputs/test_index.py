@@ -72,15 +72,15 @@ def test_stale_index_is_made_anew(path):
     assert tfrecords.read_index(str(path), file_systems.facts_of(path)) is not None
 
 
-@pytest.mark.parametrize("place", [0, 9, 20, 30, 40, 100, -1])
-def test_damaged_index_is_not_trusted(path, place):
+def test_damaged_index_is_not_trusted(path):
     """An index with one changed byte, or cut off, is as if it were not there."""
     expected = lengths(path)
-    content = bytearray(index_of(path).read_bytes())
-    content[place] ^= 1
-    for damaged in (content, content[:place]):
-        index_of(path).write_bytes(damaged)
-        assert lengths(path) == expected
+    content = index_of(path).read_bytes()
+    for place in (0, 9, 20, 30, 40, 100, len(content) - 1):
+        changed = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+        for damaged in (changed, content[:place]):
+            index_of(path).write_bytes(damaged)
+            assert lengths(path) == expected
 
 
 def test_index_goes_to_the_cache_if_it_must(path, tmp_path, monkeypatch):
@@ -99,15 +99,6 @@ def test_truncated_file_has_no_index(path):
         with pytest.raises(CorruptRecordError, match=r"record 39 .*is truncated"):
             lengths(path)
     assert not index_of(path).exists()
-
-
-@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
-def test_compressed_records_are_named(path, compression):
-    """Compressed files cannot be read in any order: the error says what to do."""
-    with tf.io.TFRecordWriter(str(path), compression) as writer:
-        writer.write(b"abc" * 50)
-    with pytest.raises(ValueError, match=r"x_train.tfrecord: must not be compressed.*convert"):
-        lengths(path)
 
 
 def test_command_makes_all_indexes(path, capsys):
@@ -134,11 +125,15 @@ def test_command_reports_mistakes(path, arguments, words, capsys):
 
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
 def test_command_uncompresses(path, compression, tmp_path):
-    """`convert --uncompress` writes the same records into files that are read in any order."""
+    """Compressed files cannot be read in any order: the error says what to do, and `convert
+    --uncompress` writes the same records into files that can be.
+    """
     image = files.encode(files.noise([8, 8, 3]))
     with tf.io.TFRecordWriter(str(path), compression) as writer:
         for label in (2, 0, 1):
             writer.write(files.example(image, label))
+    with pytest.raises(ValueError, match=r"x_train.tfrecord: must not be compressed.*convert"):
+        lengths(path)
     (path.parent / "labels.txt").write_text("0:a\n1:b\n2:c\n")
     flags = [f"--data_dir={path.parent}", f"--output_dir={tmp_path / 'out'}", "--splits", "train"]
     for _ in range(2):

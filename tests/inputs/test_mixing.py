@@ -1,5 +1,6 @@
 """Mixup and cutmix: shares that are right, and pairs that do not depend on clones and replicas."""
 
+import functools
 import math
 
 import numpy as np
@@ -10,15 +11,17 @@ from scipy import special
 from model_deploy import inputs
 from model_deploy.inputs.augmentation import Mixing, mixing
 from tests.inputs import files, sessions
-from tests.inputs.sessions import run, seeds_of
+from tests.inputs.sessions import assert_same, run, seeds_of
 
 pytestmark = pytest.mark.one_mode
 
 ALL = inputs.Augmentation(
     randaugment_layers=1, random_erasing=0.5, mixup=0.4, cutmix=1.0, randaugment_magnitude=10
 )
+SHORT = inputs.Augmentation(random_erasing=0.5, mixup=0.4, cutmix=1.0)  # to build
 
 
+@functools.cache
 def mixed(mixup, cutmix, count=2000, shape=(12, 20, 2)):
     """A mixed batch: image number i is all i + 1, of class i % 3."""
     values = np.arange(1, count + 1, dtype=np.float32)
@@ -39,7 +42,7 @@ def own_shares(batch):
     return batch["label"][np.arange(count), np.arange(count) % 3]
 
 
-@pytest.mark.parametrize(("mixup", "cutmix"), [(0.2, 0), (1, 0), (0, 1), (0.8, 1), (1, 0.5)])
+@pytest.mark.parametrize(("mixup", "cutmix"), [(0.4, 0), (0, 1), (0.9, 1)])
 def test_labels_are_the_shares_of_the_pixels(mixup, cutmix):
     """Own share and partner's are 1 in sum, and what the pixels have of both."""
     batch = mixed(mixup, cutmix)
@@ -72,18 +75,16 @@ def test_cutmix_pastes_one_box_of_the_partner():
 
 def test_with_both_each_example_has_one_of_them():
     """About half of the examples are blended in all values, the others have a box or nothing."""
-    batch = mixed(0.9, 1)
+    images = mixed(0.9, 1)["image"]
     own = np.arange(1, 2001).reshape([-1, 1, 1, 1])
-    is_pasted = ((batch["image"] == own) | (batch["image"] == np.roll(own, -1, axis=0))).all(
-        axis=(1, 2, 3)
-    )
-    blended = batch["image"][~is_pasted]
+    is_pasted = ((images == own) | (images == np.roll(own, -1, axis=0))).all(axis=(1, 2, 3))
+    blended = images[~is_pasted]
     np.testing.assert_array_equal(blended, np.broadcast_to(blended[:, :1, :1, :1], blended.shape))
     # Blends that round to one of both examples are few.
     assert abs(is_pasted.mean() - 0.5) < 5 * math.sqrt(0.25 / 2000)
 
 
-@pytest.mark.parametrize("alpha", [1e-3, 0.2, 0.4, 1.0, 2.0, 100.0])
+@pytest.mark.parametrize("alpha", [1e-3, 0.4, 1.0, 100.0])
 def test_shares_have_the_distribution_of_beta(alpha):
     """Mean 1/2, variance 1 / (4 (2 alpha + 1)), and quantiles that SciPy's function gives."""
     draws = ((np.arange(4096) + 0.5) / 4096).astype(np.float32)
@@ -105,8 +106,8 @@ def test_share_is_drawn_for_each_example():
     assert shares.std() == pytest.approx(deviation, rel=0.05)
 
 
-def steps_of(dataset, num_clones=1, num_shards=1, **options):
-    """The steps of all clones and replicas: lists of dicts of whole global batches of 8."""
+def steps_of(dataset, num_clones=1, num_shards=1, shards=None, **options):
+    """The steps of all clones and replicas, or some: lists of dicts of global batches of 8."""
     parts = [
         sessions.train_values(
             dataset,
@@ -116,7 +117,7 @@ def steps_of(dataset, num_clones=1, num_shards=1, **options):
             batch_size=8 // (num_clones * num_shards),
             **options,
         )
-        for shard in range(num_shards)
+        for shard in shards or range(num_shards)
     ]
     return [
         {
@@ -125,14 +126,6 @@ def steps_of(dataset, num_clones=1, num_shards=1, **options):
         }
         for step in zip(*parts, strict=True)
     ]
-
-
-def assert_same(steps, expected):
-    """Steps are equal to the last bit."""
-    assert len(steps) == len(expected) > 0
-    for step, other in zip(steps, expected, strict=True):
-        for key, value in other.items():
-            np.testing.assert_array_equal(step[key], value, err_msg=key)
 
 
 def dataset_of(kind, folder):
@@ -150,46 +143,48 @@ def dataset_of(kind, folder):
     return inputs.get_dataset("tfrecord", "train", folder, **options)
 
 
-PIPELINES = [
-    pytest.param("memory", {"preprocessing": "cifarnet"}, id="memory"),
-    pytest.param("small", {"preprocessing": "cifarnet", "shuffle_block": 2}, id="small"),
-    pytest.param("records", {"preprocessing": "vgg", "shuffle_block": 2}, id="records"),
-    pytest.param("photos", {"preprocessing": "inception", "fast_decode": True}, id="photos"),
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "options"), PIPELINES)
-def test_clones_replicas_and_resume_change_no_bit(kind, options, tmp_path):
-    """However a global batch is cut, and wherever a run starts, images and labels are the same."""
+@pytest.mark.parametrize(
+    ("kind", "augmentation", "options"),
+    [
+        ("memory", ALL, {"preprocessing": "cifarnet"}),
+        ("small", SHORT, {"preprocessing": "cifarnet", "shuffle_block": 2}),
+        ("records", SHORT, {"preprocessing": "vgg", "shuffle_block": 2}),
+        ("photos", ALL, {"preprocessing": "inception", "fast_decode": True}),
+    ],
+)
+def test_clones_replicas_and_resume_change_no_bit(kind, augmentation, options, tmp_path):
+    """However a global batch is cut, and wherever a run starts, images and labels are the same. A
+    replica may have one example; the last one has the partner of the first one's.
+    """
     dataset = dataset_of(kind, tmp_path)
-    options = {"image_size": 12, "augmentation": ALL, "seed": 3, "num_epochs": 2} | options
+    options = {"image_size": 12, "augmentation": augmentation, "seed": 3, "num_epochs": 2} | options
     whole = steps_of(dataset, **options)
     assert len(whole) == 2 * (dataset.num_examples // 8)
-    assert_same(steps_of(dataset, 2, 2, position=2, **options), whole[2:])
-
-
-@pytest.mark.slow
-def test_other_cuts_change_no_bit():
-    """A replica may have one example; another seed makes other images."""
-    dataset = inputs.get_dataset("synthetic", "train", num_examples=27, image_size=12)
-    settings = inputs.Augmentation(random_erasing=0.5, mixup=0.4, cutmix=1.0)
-    options = {"preprocessing": "lenet", "augmentation": settings, "num_epochs": 1}
-    whole = steps_of(dataset, **options)
-    assert_same(steps_of(dataset, 1, 8, **options), whole)
-    assert not np.array_equal(
-        steps_of(dataset, **options, shuffle=False, seed=1)[0]["image"],
-        steps_of(dataset, **options, shuffle=False, seed=2)[0]["image"],
-    )
+    shards, first = ([0, 1], 0) if kind == "memory" else ([1], 4)
+    cut = steps_of(dataset, 2, 2, shards, position=2, **options)
+    assert_same(cut, [{key: value[first:] for key, value in step.items()} for step in whole[2:]])
+    if kind == "memory":
+        single = steps_of(dataset, 1, 8, [6], **options)
+        assert_same(single, [{key: value[6:7] for key, value in step.items()} for step in whole])
 
 
 @pytest.mark.slow
 def test_partner_is_the_next_example():
-    """What is trained on is each example, as it is without mixing, and the next one."""
+    """What is trained on is each example, as it is without mixing, and the next one. Without mixing
+    labels stay numbers: RandAugment and erasing change images alone.
+    """
     dataset = inputs.get_dataset("synthetic", "train", num_examples=20, image_size=8)
     options = {"preprocessing": "cifarnet", "num_epochs": 1}
-    plain = steps_of(dataset, **options)
-    blended = steps_of(dataset, 2, 2, augmentation=inputs.Augmentation(mixup=1), **options)
+    settings = ({"mixup": 1}, {"randaugment_layers": 1, "random_erasing": 1})
+    plain, blended, erased = (
+        steps_of(dataset, augmentation=each, **options)
+        for each in (None, *(inputs.Augmentation(**each) for each in settings))
+    )
+    for before, after in zip(plain, erased, strict=True):
+        assert after["label"].dtype == np.int64
+        np.testing.assert_array_equal(after["label"], before["label"])
+        assert (after["image"] == 0).all(axis=-1).any(axis=(1, 2)).all()  # each has a box
     for before, after in zip(plain, blended, strict=True):
         labels = np.eye(dataset.num_classes)[before["label"]]
         pairs = np.stack([labels, np.roll(labels, -1, axis=0)])
@@ -220,24 +215,8 @@ def test_pieces_for_gpus_are_those_of_one_pipeline():
         first = next(batches)
         assert first["image"].shape.as_list() == [4, 8, 8, 3]
         assert first["label"].shape.as_list() == [4, dataset.num_classes]
-        names = [op.type for op in graph.get_operations()]
-    assert names.count("IteratorGetNext") == 2
-
-
-@pytest.mark.slow
-def test_labels_stay_numbers_without_mixing():
-    """RandAugment and erasing change images alone."""
-    dataset = inputs.get_dataset("synthetic", "train", num_examples=20, image_size=8)
-    augmented = inputs.Augmentation(randaugment_layers=1, random_erasing=1)
-    options = {"preprocessing": "lenet", "num_epochs": 1}
-    plain, changed = (
-        steps_of(dataset, **options),
-        steps_of(dataset, 4, 1, augmentation=augmented, **options),
-    )
-    for before, after in zip(plain, changed, strict=True):
-        assert after["label"].dtype == np.int64
-        np.testing.assert_array_equal(after["label"], before["label"])
-        assert (after["image"] == 0).all(axis=-1).any(axis=(1, 2)).all()  # each has a box
+        takers = [op for op in graph.get_operations() if op.type == "IteratorGetNext"]
+    assert [op.device for op in takers] == ["/device:GPU:0", "/device:GPU:1"]
 
 
 @pytest.mark.parametrize(
@@ -268,16 +247,3 @@ def test_train_batches_rejects(options, message):
     options = {"batch_size": 4, "preprocessing": "lenet"} | options
     with tf.Graph().as_default(), pytest.raises(ValueError, match=message):
         inputs.train_batches(dataset, **options)
-
-
-def test_records_of_anything_are_not_augmented(tmp_path):
-    """Features that may be no images are not augmented: an error says so."""
-    files.write_records(tmp_path / "a.tfrecord", [b"1", b"2"])
-    records = inputs.RecordDataset(
-        [str(tmp_path / "a.tfrecord")], lambda record: {"number": tf.strings.to_number(record)}
-    )
-    with (
-        tf.Graph().as_default(),
-        pytest.raises(ValueError, match=r"augmentation must be None for records .*cutmix=1"),
-    ):
-        inputs.train_batches(records, batch_size=2, augmentation=inputs.Augmentation(cutmix=1))

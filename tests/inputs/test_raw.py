@@ -1,5 +1,7 @@
 """Raw images in TFRecords: read without decoding, like others in all else."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,17 +11,14 @@ from model_deploy.inputs.files import raw_images, records, tfrecords
 from model_deploy.inputs.files.corrupt_records import Tolerance
 from model_deploy.inputs.reading import decoding
 from tests.inputs import files, sessions
+from tests.inputs.files import get
+from tests.inputs.sessions import assert_same
 from tests.tf1.test_datasets import read_all
 
 pytestmark = pytest.mark.one_mode
 
 tf1 = tf.compat.v1
 SHAPE = (8, 8, 3)
-
-
-def get(folder, **options):
-    """The `tfrecord` dataset of a folder."""
-    return inputs.get_dataset("tfrecord", "train", folder, **options)
 
 
 def example(image, label, contents=None, leave_out=(), **sizes):
@@ -58,18 +57,10 @@ def both(folder, shape=(12, 10, 3), shards=(5, 6)):
     return encoded, get(folder / "raw")
 
 
-def same(found, expected):
-    """Asserts that batches are the same, bit for bit."""
-    assert len(found) == len(expected) > 0
-    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "options"),
     [
-        ("lenet", {}),
         ("cifarnet", {}),
         ("vgg", {"shuffle_block": 2}),
         # Images that are hardly larger than wanted are not reduced: nothing to decode, no harm.
@@ -86,19 +77,11 @@ def test_batches_are_those_of_encoded_images(family, options, tmp_path):
         sessions.train_values(each, image_size=8, **work, **options) for each in (raws, encoded)
     )
     assert len(found) == 4
-    same(found, expected)
+    assert_same(found, expected)
     expected = sessions.eval_values(encoded, image_size=(12, 10), preprocessing=family)
-    found = sessions.eval_values(raws, preprocessing=family)
+    found = sessions.eval_values(raws, preprocessing=family)  # which know their size
     assert np.concatenate([each["index"] for each in found]).tolist() == list(range(11))
-    same(found, expected)
-
-
-def test_size_is_known(tmp_path):
-    """The shape is that of the records, so no `image_size` is needed."""
-    _, raws = both(tmp_path)
-    assert raws.image_shape == (12, 10, 3)
-    (batch, *_) = sessions.eval_values(raws, batch_size=4)
-    assert batch["image"].shape == (4, 12, 10, 3)
+    assert_same(found, expected)
 
 
 def test_images_of_a_size_that_is_given_are_kept_in_memory(tmp_path):
@@ -112,7 +95,7 @@ def test_images_of_a_size_that_is_given_are_kept_in_memory(tmp_path):
         get(tmp_path, image_size=9)
 
 
-@pytest.mark.parametrize(("stored", "channels"), [(1, 3), (3, 1), (1, 1)])
+@pytest.mark.parametrize(("stored", "channels"), [(1, 3), (3, 1)])
 def test_channels_are_those_asked_for(stored, channels, tmp_path):
     """Grey images are read as colours, and the other way round, as encoded ones are."""
     image = np.full([8, 8, stored], 77, np.uint8)
@@ -136,6 +119,7 @@ def test_kept_and_written_again(tmp_path):
 
 
 IMAGE = files.noise(SHAPE)
+NO_VALUE = "of a raw image must have 1 value, got 0"
 BAD = {
     "short": (
         example(IMAGE, 1, IMAGE.tobytes()[:-1]),
@@ -143,14 +127,8 @@ BAD = {
     ),
     "long": (example(IMAGE, 1, bytes(193)), "must have 192 bytes, got 193"),
     "empty": (example(IMAGE, 1, b""), "must have 192 bytes, got 0"),
-    "no height": (
-        example(IMAGE, 1, leave_out=["height"]),
-        "image/height of a raw image must have 1 value, got 0",
-    ),
-    "no channels": (
-        example(IMAGE, 1, leave_out=["channels"]),
-        "image/channels of a raw image must have 1 value, got 0",
-    ),
+    "no height": (example(IMAGE, 1, leave_out=["height"]), f"image/height {NO_VALUE}"),
+    "no channels": (example(IMAGE, 1, leave_out=["channels"]), f"image/channels {NO_VALUE}"),
     "sizes": (example(IMAGE, 1, height=-8, width=-8), r"at least 1 and 1 or 3 channels, got \[-8"),
     "channels": (example(IMAGE, 1, height=48, width=2, channels=2), "or 3 channels, got .*2, 2"),
     "other size": (
@@ -163,48 +141,45 @@ BAD = {
     ),
     "label": (example(IMAGE, 3), "label must be from 0 to 2, got 3"),
 }
+SOME = f"({'|'.join(message for _, message in BAD.values())})"
 RAW_IN_PNG = "must be an encoded image, as the first good record, got a raw image of"
 
 
-def write_bad(folder, kind, place=2):
-    """Three good records and, in a place of its own, the bad one."""
-    good = [example(files.noise(SHAPE, seed), seed % 3) for seed in range(3)]
-    return write(folder, [*good[:place], BAD[kind][0], *good[place:]])
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", BAD)
-def test_corrupt_records(kind, tmp_path):
+def test_corrupt_records(tmp_path):
     """The error of the step names file, record and what is wrong with it. Tolerated, the next
     example takes its place in training; evaluations go without.
     """
-    path = write_bad(tmp_path, kind)
-    named = rf"{path.name}: record 2 \(from 0\): .*{BAD[kind][1]}"
-    with pytest.raises(tf.errors.InvalidArgumentError, match=named):
-        sessions.eval_values(get(tmp_path), batch_size=1)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=named):
-        sessions.train_values(get(tmp_path), batch_size=1, num_epochs=1)
-    dataset = get(tmp_path, skip_corrupt_records=1)
+    good = example(IMAGE, 1)
+    path = write(tmp_path, [good, *(each for bad, _ in BAD.values() for each in (bad, good))])
+    for read in (sessions.eval_values, sessions.train_values):
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match=rf"{path.name}: record \d+ \(from 0\): .*{SOME}"
+        ):
+            read(get(tmp_path), batch_size=2)
+    dataset = get(tmp_path, skip_corrupt_records=len(BAD))
     steps = sessions.train_indices(dataset, batch_size=2, num_epochs=1, shuffle=False)
-    assert steps == [[0, 1], [3, 3]]
+    assert steps == [[first, first + 2] for first in range(0, 20, 2)]
     batches = sessions.eval_values(dataset, batch_size=2)
-    assert [batch["index"].tolist() for batch in batches] == [[0, 1], [3]]
-    assert len(dataset.source.tolerance.skipped) == 1
+    assert [*np.concatenate([batch["index"] for batch in batches])] == [*range(0, 22, 2)]
+    said = sorted(dataset.source.tolerance.skipped, key=lambda line: int(line.split()[2]))
+    for number, (line, (_, message)) in enumerate(zip(said, BAD.values(), strict=True)):
+        assert re.match(rf"{path}: record {2 * number + 1} \(from 0\): .*{message}", line)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["short", "no height", "sizes"])
-def test_first_record_may_be_corrupt(kind, tmp_path):
+def test_first_records_may_be_corrupt(tmp_path):
     """The size is that of the first good record, if those before it are tolerated."""
-    path = write_bad(tmp_path, kind, place=0)
-    dataset = get(tmp_path, skip_corrupt_records=1)
+    bad = [BAD[kind] for kind in ("short", "no height", "sizes")]
+    path = write(tmp_path, [*(record for record, _ in bad), *[example(IMAGE, 1)] * 3])
+    dataset = get(tmp_path, skip_corrupt_records=3)
     assert dataset.image_shape == SHAPE
     steps = sessions.train_indices(dataset, batch_size=2, num_epochs=1, shuffle=False)
-    assert steps == [[1, 1], [2, 3]]
+    assert steps == [[3, 3], [3, 3], [4, 5]]
     with pytest.raises(
-        tf.errors.InvalidArgumentError, match=rf"{path.name}: record 0 \(from 0\): .*{BAD[kind][1]}"
+        tf.errors.InvalidArgumentError, match=rf"{path.name}: record 0 \(from 0\): .*{bad[0][1]}"
     ):
-        sessions.eval_values(get(tmp_path), image_size=8)
+        sessions.eval_values(get(tmp_path), batch_size=1, image_size=8)
 
 
 def test_raw_among_encoded_images_is_corrupt(tmp_path):

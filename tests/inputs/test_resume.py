@@ -2,7 +2,6 @@
 
 import random
 import signal
-import subprocess
 import sys
 import time
 
@@ -11,6 +10,9 @@ import tensorflow as tf
 
 from model_deploy import inputs, slim
 from tests.inputs import resume_program, sessions
+from tests.processes.harness import Processes
+
+pytestmark = pytest.mark.one_mode  # with `--v1` tests/training/test_exact_resume.py kills a run
 
 tf1 = tf.compat.v1
 NUM_STEPS = 16  # of 5 to an epoch
@@ -34,13 +36,12 @@ def kill_after(folder, num_lines):
     kind = resume_program.KINDS[-1]
     target = len(lines_of(folder, kind)) + num_lines
     deadline = time.monotonic() + 240
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    try:
-        while len(lines_of(folder, kind)) < target and process.poll() is None:
+    with Processes(folder.parent) as processes:
+        process = processes.start("killed", command, guarded=False)
+        while len(lines_of(folder, kind)) < target and process.is_running:
             assert time.monotonic() < deadline, "the program makes no steps"
             time.sleep(0.005)
-    finally:
-        process.send_signal(signal.SIGKILL)
+        process.signal(signal.SIGKILL)
         process.wait()
 
 
@@ -104,26 +105,3 @@ def test_slim_training_goes_on_where_it_stopped(tmp_path):
     run(5)
     run(12)
     assert seen == expected
-
-
-@pytest.mark.slow
-def test_restored_session_continues_mid_epoch(tmp_path):
-    """A plain session that restores a checkpoint and initializes goes on in the epoch."""
-    dataset = inputs.get_dataset("synthetic", "train", num_examples=11, image_size=4)
-    expected = sessions.train_indices(dataset, num_runs=9, batch_size=2)
-    with tf.Graph().as_default():
-        batches = inputs.train_batches(
-            dataset, batch_size=2, preprocessing="lenet", include_index=True
-        )
-        index = next(batches)["index"]
-        saver = tf1.train.Saver()
-        with tf1.Session() as session:
-            session.run(tf1.global_variables_initializer())
-            session.run(batches.initializer)
-            first = [session.run(index).tolist() for _ in range(7)]
-            saver.save(session, str(tmp_path / "model"))
-        with tf1.Session() as session:
-            saver.restore(session, str(tmp_path / "model"))
-            session.run(batches.initializer)
-            rest = [session.run(index).tolist() for _ in range(2)]
-    assert first + rest == expected

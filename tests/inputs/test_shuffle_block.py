@@ -12,11 +12,13 @@ pytestmark = pytest.mark.one_mode
 tf1 = tf.compat.v1
 
 
-def order_of(epoch=0, num_examples=1000, global_batch_size=24, seed=3, block=16):
-    """The numbers of an epoch, int64 [examples_per_epoch]; and the order."""
-    order = inputs.Order(num_examples, global_batch_size, seed, shuffle_block=block)
+def orders_of(num_epochs, num_examples, global_batch_size, block):
+    """The numbers of some epochs, each int64 [examples_per_epoch]; and the order."""
+    order = inputs.Order(num_examples, global_batch_size, 3, shuffle_block=block)
     with tf.Graph().as_default(), tf1.Session() as session:
-        return session.run(order.epoch(tf.constant(epoch, tf.int64))), order
+        epoch = tf1.placeholder(tf.int64, [])
+        numbers = order.epoch(epoch)
+        return [session.run(numbers, {epoch: each}) for each in range(num_epochs)], order
 
 
 @pytest.mark.parametrize(
@@ -24,41 +26,28 @@ def order_of(epoch=0, num_examples=1000, global_batch_size=24, seed=3, block=16)
 )
 def test_epoch_with_blocks_shows_each_example_once(num_examples, batch, block):
     """Blocks of any size: an epoch has each example once, and the next one another order."""
-    numbers, order = order_of(0, num_examples, batch, block=block)
+    (numbers, following), order = orders_of(2, num_examples, batch, block)
     assert len(set(numbers.tolist())) == len(numbers) == order.examples_per_epoch
-    following, _ = order_of(1, num_examples, batch, block=block)
     assert numbers.tolist() != following.tolist()
 
 
-@pytest.mark.slow
 def test_remainder_rotates_with_blocks():
     """Each of 10 examples is left out exactly 3 times in 10 epochs of 7."""
-    counts = np.zeros([10], int)
-    for epoch in range(10):
-        counts[order_of(epoch, 10, 7, block=3)[0]] += 1
+    counts = np.bincount(np.concatenate(orders_of(10, 10, 7, 3)[0]))
     assert counts.tolist() == [7] * 10
 
 
-def test_window_is_read_in_few_runs():
-    """A window of 5,000 records in blocks of 32 is some 32 requests, not a thousand."""
-    numbers, order = order_of(0, 5000, 64, block=32)
-    window = np.sort(numbers[: order.steps_per_window * 64])
+def test_window_of_blocks():
+    """A window of 5,000 records in blocks of 32 is some 32 requests, not a thousand. Each of 8
+    replicas reads blocks of its own: as many runs of neighbours as one replica. Of two neighbours
+    in the file, less than one in ten pairs is within ten places.
+    """
+    [numbers], order = orders_of(1, 5000, 64, 32)
+    window = numbers[: order.steps_per_window * 64]
     assert len(window) == 32 * 4 * 8  # blocks of each of 8 streams
-    assert 1 + np.count_nonzero(np.diff(window) != 1) <= 33
-
-
-def test_replicas_share_no_block():
-    """Each of 8 replicas reads blocks of its own: as many runs of neighbours as one replica."""
-    numbers, order = order_of(0, 5000, 64, block=32)
-    window = numbers[: order.steps_per_window * 64].reshape([-1, 8, 8])
-    for replica in range(8):
-        its = np.sort(window[:, replica].reshape(-1))
-        assert 1 + np.count_nonzero(np.diff(its) != 1) <= 5
-
-
-def test_neighbours_end_up_far_apart():
-    """Of two neighbours in the file, less than one in ten pairs is within ten places."""
-    numbers, _ = order_of(0, 5000, 64, block=32)
+    replicas = window.reshape([-1, 8, 8]).swapaxes(0, 1)
+    for part, most in ((window, 33), *((each, 5) for each in replicas)):
+        assert 1 + np.count_nonzero(np.diff(np.sort(part, axis=None)) != 1) <= most
     places = np.full([5000], 10**6)
     places[numbers] = np.arange(len(numbers))
     apart = np.abs(np.diff(places))
@@ -72,32 +61,18 @@ def records(folder):
     return inputs.get_dataset("tfrecord", "train", folder)
 
 
-OPTIONS = {"image_size": 8, "shuffle_block": 4, "seed": 5, "preprocessing": "cifarnet"}
-
-
-@pytest.mark.slow
-def test_clones_and_replicas_cut_one_sequence_of_blocks(tmp_path):
-    """However a global batch of 12 is divided, its examples and their pixels are the same."""
-    dataset = records(tmp_path / "data")
-    whole = sessions.train_values(dataset, batch_size=12, num_epochs=2, **OPTIONS)
-    cut = {"batch_size": 2, "num_clones": 3, "num_shards": 2, "num_epochs": 2}
-    parts = [sessions.train_values(dataset, shard_index=i, **cut, **OPTIONS) for i in range(2)]
-    assert len(whole) == 10
-    for step, (expected,) in enumerate(whole):
-        for key in ("index", "label", "image"):
-            got = np.concatenate([batch[key] for part in parts for batch in part[step]])
-            np.testing.assert_array_equal(got, expected[key])
+OPTIONS = {"image_size": 8, "shuffle_block": 4, "seed": 5, "preprocessing": "lenet"}
 
 
 @pytest.mark.slow
 def test_blocks_go_on_at_any_step(tmp_path):
-    """From a position within a window on, the batches are those of an uninterrupted run."""
+    """From a position within a window on, the batches are those of an uninterrupted run, however
+    they are divided.
+    """
     dataset = records(tmp_path / "data")
     whole = sessions.train_indices(dataset, num_runs=9, batch_size=12, **OPTIONS)
-    for done in (1, 4, 7):
-        rest = sessions.train_indices(
-            dataset, num_runs=9 - done, batch_size=12, position=done, **OPTIONS
-        )
+    for done, cut in ((1, {"batch_size": 12}), (7, {"batch_size": 4, "num_clones": 3})):
+        rest = sessions.train_indices(dataset, num_runs=9 - done, position=done, **cut, **OPTIONS)
         assert rest == whole[done:]
 
 

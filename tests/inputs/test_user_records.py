@@ -10,9 +10,12 @@ from tests.inputs import files, sessions
 
 
 def parse(record):
-    """Numbers and a word: no images."""
+    """Numbers and a word: no images. AutoGraph makes a `cond` of the `if`."""
     parts = tf.strings.split(record, ",")
-    return {"square": tf.strings.to_number(parts[0]) ** 2, "word": parts[1]}
+    number = tf.strings.to_number(parts[0])
+    if number > 10:
+        number = -number
+    return {"number": number, "word": parts[1]}
 
 
 def write(folder):
@@ -26,44 +29,29 @@ def write(folder):
 
 def train(paths, num_runs=None, parse_fn=parse, num_clones=1, **options):
     """The batches of each step and clone."""
-    dataset_options = {
-        name: options.pop(name)
-        for name in ("takes_seed", "skip_corrupt_records")
-        if name in options
+    own = {
+        name: options.pop(name) for name in {"takes_seed", "skip_corrupt_records"} & options.keys()
     }
-    dataset = inputs.RecordDataset(paths, parse_fn, **dataset_options)
-
-    def build():
-        options.setdefault("include_index", True)
-        batches = inputs.train_batches(dataset, num_clones=num_clones, **options)
-        return [next(batches) for _ in range(num_clones)]
-
-    return sessions.collect(build, num_runs)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("shuffle_block", [None, 3])
-def test_features_belong_to_their_records(shuffle_block, tmp_path):
-    """Each batch has what the function makes of the records that it numbers, each once."""
-    seen = []
-    for (batch,) in train(write(tmp_path), batch_size=5, num_epochs=1, shuffle_block=shuffle_block):
-        np.testing.assert_array_equal(batch["square"], batch["index"].astype(np.float32) ** 2)
-        assert batch["word"].tolist() == [b"word%d" % index for index in batch["index"]]
-        seen += batch["index"].tolist()
-    assert len(seen) == len(set(seen)) == 20
+    dataset = inputs.RecordDataset(paths, parse_fn, **own)
+    options = {"preprocessing": None, "num_clones": num_clones, **options}
+    return sessions.train_values(dataset, num_runs, **options)
 
 
 @pytest.mark.slow
 def test_order_is_that_of_images(tmp_path):
-    """Records come in the order that images would, for any clones, and go on at any step."""
-    paths = write(tmp_path)
+    """Records come in the order that images would, for any clones, and go on at any step. Each
+    batch has what the function makes of the records that it numbers.
+    """
     dataset = inputs.get_dataset("synthetic", "train", num_examples=23, image_size=4)
     expected = sessions.train_indices(dataset, num_runs=8, batch_size=6, seed=4)
-    steps = train(paths, 8, batch_size=3, num_clones=2, seed=4)
-    got = [np.concatenate([batch["index"] for batch in step]).tolist() for step in steps]
-    assert got == expected
-    rest = train(paths, 3, batch_size=6, seed=4, position=5)
-    assert [batch["index"].tolist() for (batch,) in rest] == expected[5:]
+    steps = train(write(tmp_path), 3, batch_size=3, num_clones=2, seed=4, position=5)
+    for step, indices in zip(steps, expected[5:], strict=True):
+        index, number, word = (
+            np.concatenate([batch[key] for batch in step]) for key in ("index", "number", "word")
+        )
+        assert index.tolist() == indices
+        np.testing.assert_array_equal(number, np.where(index > 10, -index, index))
+        assert word.tolist() == [b"word%d" % each for each in index]
 
 
 def test_evaluation_has_each_record_once(tmp_path):
@@ -71,11 +59,12 @@ def test_evaluation_has_each_record_once(tmp_path):
     dataset = inputs.RecordDataset(write(tmp_path), parse)
     batches = sessions.collect(lambda: next(inputs.eval_batches(dataset, batch_size=10)))
     assert [len(batch["word"]) for batch in batches] == [10, 10, 3]
-    squares = np.concatenate([batch["square"] for batch in batches])
-    np.testing.assert_array_equal(squares, np.arange(23.0) ** 2)
+    numbers = np.concatenate([batch["number"] for batch in batches])
+    np.testing.assert_array_equal(numbers, [*range(11), *range(-11, -23, -1)])
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_seed_is_that_of_the_place(tmp_path):
     """With `takes_seed`, what is drawn follows from the seed and the place alone."""
 
@@ -92,6 +81,7 @@ def test_seed_is_that_of_the_place(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_neighbours_are_read_together(tmp_path, monkeypatch):
     """With blocks every record comes from a request for some, but empty ones: each from its own."""
     alone = records.read_in_graph
@@ -108,40 +98,20 @@ def test_neighbours_are_read_together(tmp_path, monkeypatch):
     contents = [b"" if number == 5 else b"%d" % number for number in range(16)]
     files.write_records(tmp_path / "a", contents)
     options = {"parse_fn": lambda record: {"record": record}, "shuffle_block": 4}
-    steps = train([str(tmp_path / "a")], batch_size=4, num_epochs=1, **options)
-    got = {
-        index: record
-        for (batch,) in steps
-        for index, record in zip(batch["index"].tolist(), batch["record"].tolist(), strict=True)
-    }
-    assert [got[number] for number in range(16)] == contents
+    for (batch,) in train([str(tmp_path / "a")], batch_size=4, num_epochs=1, **options):
+        assert batch["record"].tolist() == [contents[index] for index in batch["index"]]
     assert read == [5]
 
 
-def test_autograph_goes_through_the_function(tmp_path):
-    """A Python `if` on a tensor works in what users write."""
-
-    def sign(record):
-        number = tf.strings.to_number(tf.strings.split(record, ",")[0])
-        if number > 10:
-            number = -number
-        return {"number": number}
-
-    for (batch,) in train(write(tmp_path), batch_size=5, num_epochs=1, parse_fn=sign):
-        index = batch["index"].astype(np.float32)
-        np.testing.assert_array_equal(batch["number"], np.where(index > 10, -index, index))
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("shuffle_block", [None, 4])
-def test_corrupt_records_are_named_or_replaced(shuffle_block, tmp_path):
+@pytest.mark.one_mode
+def test_corrupt_records_are_named_or_replaced(tmp_path):
     """A record that does not match its checksum is named; tolerated, the next one comes."""
     paths = write(tmp_path)
     content = bytearray((tmp_path / "b").read_bytes())
     content[13] ^= 1
     (tmp_path / "b").write_bytes(content)
     options = {"batch_size": 1, "shuffle": False, "num_epochs": 1}
-    options["shuffle_block"] = shuffle_block
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"b: record 0 .*checksum"):
         train(paths, **options)
     steps = train(paths, skip_corrupt_records=1, **options)
@@ -152,8 +122,14 @@ def test_corrupt_records_are_named_or_replaced(shuffle_block, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_record_datasets_reject(tmp_path):
-    """Files without records, nothing but bad ones, and images without preprocessing are errors."""
+    """Files without records, nothing but bad ones, and images without preprocessing are errors.
+    Features that may be no images are not augmented.
+    """
+    cutmix = inputs.Augmentation(cutmix=1)
+    with pytest.raises(ValueError, match=r"augmentation must be None for records .*cutmix=1"):
+        train(write(tmp_path / "good"), batch_size=2, augmentation=cutmix)
     with pytest.raises(ValueError, match="number of records in paths must be at least 1, got 0"):
         inputs.RecordDataset([], parse)
     files.write_records(tmp_path / "a", [b"abc"])

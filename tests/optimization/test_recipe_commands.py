@@ -9,6 +9,8 @@ import pytest
 import train_image_classifier
 from model_deploy.optimization.weight_decay import NO_WEIGHT_DECAY
 
+pytestmark = pytest.mark.one_mode
+
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "optimizers.md").read_text()
 [_COMMANDS] = re.findall(r"```bash\n(.*?)```", DOCUMENT, re.DOTALL)
 COMMANDS = {shlex.split(line)[1].split("=")[1]: line for line in _COMMANDS.splitlines()}
@@ -17,24 +19,21 @@ COMMANDS = {shlex.split(line)[1].split("=")[1]: line for line in _COMMANDS.split
 @pytest.mark.slow
 @pytest.mark.parametrize("run", COMMANDS)
 def test_commands(run, tmp_path, monkeypatch, capsys):
-    """Each command runs, learns something, and prints the lines that the page shows of it."""
+    """Each command runs, learns something in half of its steps, and prints the lines that the page
+    shows of it.
+    """
     monkeypatch.chdir(tmp_path)
     program, *arguments = shlex.split(COMMANDS[run])
     assert program == "train_image_classifier"
-    code = train_image_classifier.main([program, *arguments])
+    code = train_image_classifier.main([program, *arguments, "--max_number_of_steps=22"])
     out, err = capsys.readouterr()
     assert code == 0, err
     [shown] = re.findall(r"```text\n(nesterov.*?)```", DOCUMENT, re.DOTALL)
     name = run.replace("steps", "nesterov").removesuffix("_run")
     assert all(line in out for line in shown.splitlines() if line.startswith(f"{name} decays"))
     assert all(line in out for line in shown.splitlines() if line.endswith(run))
-    accuracy = float(re.search(r"test accuracy at step 44: (\S+)", out)[1])
-    assert accuracy > 0.3, out  # by chance 0.1
-
-
-def test_the_page_shows_the_default_pattern():
-    """What the page shows of names that are not decayed is the default."""
-    assert f"not those with {NO_WEIGHT_DECAY!r} in their names" in DOCUMENT
+    accuracy = float(re.search(r"test accuracy at step 22: (\S+)", out)[1])
+    assert accuracy > 0.2, out  # of 360 digits, by chance 0.1 with a deviation of 0.016
 
 
 @pytest.mark.parametrize(
@@ -52,8 +51,11 @@ def test_bad_flags(flag, message, capsys):
     assert re.search(message, capsys.readouterr().err)
 
 
-def test_help_lists_the_flags_by_topic(capsys):
-    """Settings of optimizers and of schedules stand under their topics, each with its help."""
+def test_help_and_page(capsys):
+    """Settings of optimizers and of schedules stand under their topics, each with its help. What
+    the page shows of names that are not decayed is the default.
+    """
+    assert f"not those with {NO_WEIGHT_DECAY!r} in their names" in DOCUMENT
     assert train_image_classifier.main(["train_image_classifier", "--helpfull"]) == 0
     out = capsys.readouterr().out
     topics = dict(re.findall(r"^([a-z ]+):\n(.*?)(?=^\S|\Z)", out, re.MULTILINE | re.DOTALL))

@@ -45,6 +45,7 @@ def _two_servers():
 
 
 @pytest.mark.gpu
+@pytest.mark.one_mode
 @pytest.mark.parametrize("name", MAKERS)
 def test_asynchronous_clones(name, variable_kind):
     """Each clone's update decays once, and moves the state once: two updates are two steps."""
@@ -102,24 +103,25 @@ def _train_cut(name, num_parts, is_sparse, config, target=""):
         return harness.run_steps(model, whole, 4, target)[1], devices
 
 
-@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.one_mode
+@pytest.mark.parametrize(
+    ("name", "is_sparse"), [("adamw", True), ("lamb", False), ("lamb", True), ("lars", False)]
+)
 def test_cut_variables(name, is_sparse, variable_kind):
-    """A variable in three parts makes the steps of the whole one: norms are of all parts."""
+    """A variable in three parts makes the steps of the whole one: norms are of all parts, also
+    where they are on several servers.
+    """
     whole, _ = _train_cut(name, None, is_sparse, LogicalDevices())
     parts, _ = _train_cut(name, 3, is_sparse, LogicalDevices())
     np.testing.assert_allclose(parts, whole, rtol=2e-6, atol=2e-7)
+    if variable_kind == "resource" and name != "adamw":
+        cluster = LogicalDevices(num_ps_tasks=2), _two_servers()
+        parts, devices = _train_cut(name, 2, is_sparse, *cluster)
+        assert len(devices) == 2
+        np.testing.assert_allclose(parts, whole, rtol=2e-6, atol=2e-7)
 
 
-@pytest.mark.parametrize("name", ["lamb", "lars"])
-def test_cut_over_parameter_servers(name):
-    """The norm is of all parts where they are on several servers, too."""
-    parts, devices = _train_cut(name, 2, True, LogicalDevices(num_ps_tasks=2), _two_servers())
-    assert len(devices) == 2
-    whole, _ = _train_cut(name, None, True, LogicalDevices())
-    np.testing.assert_allclose(parts, whole, rtol=2e-6, atol=2e-7)
-
-
+@pytest.mark.one_mode
 @pytest.mark.parametrize("make", [LAMBOptimizer, LARSOptimizer])
 def test_a_part_without_gradient(make):
     """A layer of which only a part is trained has no norm: the message names it."""
@@ -134,23 +136,23 @@ def test_a_part_without_gradient(make):
 def test_checkpoints_have_all_of_the_state(name, variable_kind, tmp_path):
     """A run that is restored after two steps ends with the bits of one that went on."""
 
+    table = tf.get_variable(
+        "table", [6, 4], initializer=formula, partitioner=tf.fixed_size_partitioner(2)
+    )
+    words = tf.nn.embedding_lookup(table, [0, 1, 4, 4])
+    bias = tf.get_variable("bias", [4], initializer=formula)
+    update = MAKERS[name]().minimize(tf.reduce_sum(tf.square(words + bias)))
+    saver, path = tf.train.Saver(), str(tmp_path / "model.ckpt")
+
     def run(steps, restore):
-        with tf.Graph().as_default():
-            table = tf.get_variable(
-                "table", [6, 4], initializer=formula, partitioner=tf.fixed_size_partitioner(2)
-            )
-            words = tf.nn.embedding_lookup(table, [0, 1, 4, 4])
-            bias = tf.get_variable("bias", [4], initializer=formula)
-            update = MAKERS[name]().minimize(tf.reduce_sum(tf.square(words + bias)))
-            saver = tf.train.Saver()
-            with tf.Session(config=cpu_config(1)) as session:
-                session.run(tf.global_variables_initializer())
-                if restore:
-                    saver.restore(session, str(tmp_path / "model.ckpt"))
-                for _ in range(steps):
-                    session.run(update)
-                saver.save(session, str(tmp_path / "model.ckpt"))
-                return session.run({v.op.name: v for v in tf.global_variables()})
+        with tf.Session(config=cpu_config(1)) as session:
+            session.run(tf.global_variables_initializer())
+            if restore:
+                saver.restore(session, path)
+            for _ in range(steps):
+                session.run(update)
+            saver.save(session, path)
+            return session.run({v.op.name: v for v in tf.global_variables()})
 
     straight = run(4, restore=False)
     run(2, restore=False)
@@ -160,6 +162,7 @@ def test_checkpoints_have_all_of_the_state(name, variable_kind, tmp_path):
         np.testing.assert_array_equal(resumed[key], value, err_msg=key)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("name", MAKERS)
 def test_constraints_hold(name, variable_kind):
     """A variable's constraint is applied to what the step leaves."""
@@ -174,6 +177,7 @@ def test_constraints_hold(name, variable_kind):
         assert session.run(weight) == pytest.approx([0.9, 1.1])
 
 
+@pytest.mark.one_mode
 def test_weight_decay_note():
     """The note counts what is decayed, and warns of a second decay in the loss."""
     for name in ("conv/weights", "conv/biases", "BatchNorm/gamma", "BatchNorm/beta", "dense/bias"):
@@ -195,6 +199,7 @@ def test_weight_decay_note():
     assert weight_decay_note(none, variables, 4e-5) is None
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("name", ["adamw", "lamb", "lars"])
 def test_defaults(name):
     """Without a decay each optimizer takes its own, and trains the golden model to a lower loss."""
@@ -202,6 +207,6 @@ def test_defaults(name):
     assert options.own_decay == {"adamw": 0.01, "lamb": 0.01, "lars": 0.0005}[name]
     rate = {"adamw": 0.01, "lamb": 0.05, "lars": 5.0}[name]
     losses = harness.one_clone(
-        GOLDENS["slim_mlp"], lambda: build_optimizer(rate, options), steps=30
+        GOLDENS["slim_mlp"], lambda: build_optimizer(rate, options), steps=15
     ).losses
     assert losses[-1] < losses[0]

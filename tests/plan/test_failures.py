@@ -14,8 +14,10 @@ HOUR = 3600.0
 
 def test_best_interval():
     """For saves that are short against failures it is sqrt(2 d M): here sqrt(2 * 1 * 10^6). From
-    saves of twice the time between failures on, Daly's interval is that time.
+    saves of twice the time between failures on, Daly's interval is that time. Failures in a million
+    years and saves of no time cost nothing.
     """
+    assert useful_share(600.0, 0.0, 60.0, 1e13) == pytest.approx(1.0)
     assert best_save_interval(1.0, 1e6) == pytest.approx(math.sqrt(2e6), rel=1e-3)
     assert best_save_interval(20.0, 10.0) == 10.0
 
@@ -46,11 +48,6 @@ def test_simulated_failures_agree():
     assert useful_share(interval, save_secs, restart_secs, between) == pytest.approx(
         share, rel=0.02
     )
-
-
-def test_share_is_one_without_failures_and_saves():
-    """Failures in a million years and saves of no time cost nothing."""
-    assert useful_share(600.0, 0.0, 60.0, 1e13) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

@@ -14,34 +14,33 @@ ROWS = network_data.read()
 
 
 def test_plans_are_right():
-    """Within 10% of what was measured in the median, and within 25% at worst."""
+    """Within 10% of what was measured in the median, and within 25% at worst. Each way was measured
+    with and without computation, on at least two numbers of workers and two rates.
+    """
     errors = [abs(error) for error in network_data.errors(ROWS)]
     assert statistics.median(errors) < 0.10
     assert max(errors) < 0.25
+    for way in ("all_reduce", "synchronous", "asynchronous"):
+        rows = [row for row in ROWS if row.way == way]
+        assert {bool(row.computation_secs) for row in rows} == {False, True}
+        assert min(len({row.workers for row in rows}), len({row.megabits for row in rows})) >= 2
 
 
-@pytest.mark.parametrize("way", ["all_reduce", "synchronous", "asynchronous"])
-def test_every_way_was_measured(way):
-    """With and without computation, on at least two numbers of workers and two rates."""
-    rows = [row for row in ROWS if row.way == way]
-    assert {bool(row.computation_secs) for row in rows} == {False, True}
-    assert len({row.workers for row in rows}) >= 2
-    assert len({row.megabits for row in rows}) >= 2
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.group.name}-{row.megabits}")
-def test_bytes_are_those_of_the_plan(row):
+def test_bytes_are_those_of_the_plan():
     """What arrived by each link is what the formulas say, and at most 8% more, for messages.
 
     What 16 workers send at once to a server is lost in part, and sent again.
     """
-    planned = row.planned
-    assert 1.0 <= row.worker_received * 1e6 / planned.worker_bytes < 1.08
-    again = 0.1 if row.ps and row.workers == 16 else 0.0
-    assert 1.0 <= row.worker_sent * 1e6 / planned.worker_bytes < 1.08 + again
-    if row.ps:
-        for moved in (row.ps_sent, row.ps_received):
-            assert 1.0 <= moved * 1e6 * row.workers / planned.ps_bytes < 1.08
+    for row in ROWS:
+        planned = row.planned
+        again = 0.1 if row.ps and row.workers == 16 else 0.0
+        moved = [(row.worker_received, planned.worker_bytes, 1.08)]
+        moved.append((row.worker_sent, planned.worker_bytes, 1.08 + again))
+        if row.ps:
+            of_one = planned.ps_bytes / row.workers
+            moved += [(row.ps_sent, of_one, 1.08), (row.ps_received, of_one, 1.08)]
+        for megabytes, expected, most in moved:
+            assert 1.0 <= megabytes * 1e6 / expected < most, row
 
 
 def test_clones_share_a_link():

@@ -42,7 +42,12 @@ def test_nothing_is_lost_on_a_link_without_limit():
 
 
 def test_sixteen_bits_are_half_of_the_bytes():
-    """And where the wire is all, twice as many images."""
+    """And where the wire is all, twice as many images. With one worker and one server each step
+    moves all variables once each way.
+    """
+    row = _rows(SLOW, workers=1, ps=[1])["synchronous, 1 ps"]
+    assert row.way == Way("synchronous", 1, 1)
+    assert (row.step.worker_bytes, row.step.ps_bytes) == (100 * MB, 100 * MB)
     rows = _rows(SLOW)
     for name in ("all-reduce", "synchronous, 1 ps", "asynchronous, 2 ps"):
         wide, narrow = rows[name], rows[f"{name}, 16 bits"]
@@ -95,7 +100,9 @@ def test_choices():
 
 
 def test_a_large_variable_fills_one_server():
-    """In turn, or by bytes: 90 of 100 MB are on one of two servers either way."""
+    """In turn, or by bytes: 90 of 100 MB are on one of two servers either way. Variables that are
+    not trained take turns too.
+    """
     uneven = dataclasses.replace(
         NETWORK, variable_bytes=(90 * MB, 5 * MB, 5 * MB), is_trained=(True,) * 3
     )
@@ -103,10 +110,7 @@ def test_a_large_variable_fills_one_server():
         network = dataclasses.replace(uneven, ps_strategy=strategy)
         row = _rows(SLOW, network=network)["synchronous, 2 ps"]
         assert row.step.ps_bytes == 4 * fullest * MB
-
-
-def test_variables_that_are_not_trained_take_turns_too():
-    """Every second variable is an average: both servers' weights are on the first one."""
+    # Every second variable is an average: both servers' weights are on the first one.
     network = dataclasses.replace(
         NETWORK, variable_bytes=(MB,) * 4, is_trained=(True, False, True, False)
     )
@@ -144,10 +148,3 @@ def test_what_makes_no_sense(make, message):
     """Each error names the field, the rule and the value."""
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_ways_are_compared_at_the_same_work():
-    """With one worker and one server each step moves all variables once each way."""
-    row = _rows(SLOW, workers=1, ps=[1])["synchronous, 1 ps"]
-    assert row.way == Way("synchronous", 1, 1)
-    assert (row.step.worker_bytes, row.step.ps_bytes) == (100 * MB, 100 * MB)

@@ -20,18 +20,16 @@ def _secs(way, load=TEN_LAYERS, link=LINK):
 
 @pytest.mark.parametrize(("workers", "secs"), [(2, 1.0), (4, 1.5), (64, 126 / 64)])
 def test_a_ring_sends_each_gradient_almost_twice(workers, secs):
-    """2 (n - 1) / n of 100 bytes at 100 bytes/s, whatever the number of workers."""
+    """2 (n - 1) / n of 100 bytes at 100 bytes/s, whatever the number of workers; one by itself
+    sends nothing.
+    """
+    load = dataclasses.replace(TEN_LAYERS, computation_secs=3.0)
+    assert plan.step(Way("all_reduce", 1), load, LINK) == plan.Step(3.0, 0.0, "none", 0.0, 0.0)
     found = plan.step(Way("all_reduce", workers), TEN_LAYERS, LINK)
     assert found.secs == pytest.approx(secs)
     assert found.wire_secs == pytest.approx(secs)
     assert found.worker_bytes == pytest.approx(100 * secs)
     assert found.link == "worker"
-
-
-def test_a_worker_by_itself_only_computes():
-    """A ring of one sends nothing."""
-    load = dataclasses.replace(TEN_LAYERS, computation_secs=3.0)
-    assert plan.step(Way("all_reduce", 1), load, LINK) == plan.Step(3.0, 0.0, "none", 0.0, 0.0)
 
 
 @pytest.mark.parametrize(("ps", "secs"), [(1, 8.0), (2, 4.0), (5, 2.0)])

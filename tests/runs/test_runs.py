@@ -12,7 +12,6 @@ import pytest
 
 from model_deploy.runs import Run, differing_options, draw_runs, find_runs, read_metrics, runs_table
 from model_deploy.runs import __main__ as command
-from model_deploy.training.shown import metrics as training_metrics
 
 pytestmark = pytest.mark.one_mode
 
@@ -45,30 +44,14 @@ def runs(tmp_path):
 
 
 def test_a_run_is_summed_up(runs):
-    """Loss and accuracy are the last that are numbers, the rate is the median."""
-    first, second = find_runs([runs])
+    """Loss and accuracy are the last that are numbers, the rate is the median. Folders may be named
+    twice, or be in each other.
+    """
+    first, second = find_runs([runs / "a", runs, str(runs) + "/./a"])
     assert [first.folder, second.folder] == [str(runs / "a"), str(runs / "more" / "b")]
     assert (first.step, first.loss, first.accuracy, first.best_accuracy) == (30, 1.0, 0.5, 0.75)
     assert first.images_per_sec == 300.0  # of 100, 300 and 1200
     assert (second.step, second.loss, second.accuracy, second.best_accuracy) == (5, 3.0, None, None)
-
-
-def test_steps_made_again():
-    """After a kill a run makes some steps again: what was noted last counts, in order of steps."""
-    lines = [{"step": step, "loss": loss} for step, loss in ((2, 9.0), (4, 8.0), (2, 5.0))]
-    assert Run("folder", {}, lines).points("loss") == [(2, 5.0), (4, 8.0)]
-
-
-def test_a_folder_counts_once(runs):
-    """Folders may be named twice, or be in each other."""
-    found = find_runs([runs / "a", runs, str(runs) + "/./a"])
-    assert [run.folder for run in found] == [str(runs / "a"), str(runs / "more" / "b")]
-
-
-def test_a_folder_without_runs(tmp_path):
-    """A folder that has no run in it is refused, as it may be a slip of the pen."""
-    with pytest.raises(ValueError, match=r"folder must be that of a run, .*, got .*/none"):
-        find_runs([tmp_path / "none"])
 
 
 def test_a_run_without_one_of_the_files(tmp_path):
@@ -83,28 +66,41 @@ def test_a_run_without_one_of_the_files(tmp_path):
     assert differing_options([begun, other]) == {}
 
 
-def test_broken_options(tmp_path):
-    """A file of options that is none is an error that names it."""
+def test_what_is_no_run(tmp_path):
+    """A folder that has no run in it is refused, as it may be a slip of the pen; a file of options
+    that is none is an error that names it.
+    """
+    with pytest.raises(ValueError, match=r"folder must be that of a run, .*, got .*/none"):
+        find_runs([tmp_path / "none"])
     (tmp_path / "options.yaml").write_text("- a\n- b\n")
     with pytest.raises(ValueError, match=r"options.yaml must be a mapping of options, got list"):
         find_runs([tmp_path])
 
 
-def test_unfinished_lines_are_left_out(tmp_path):
-    """What is no object with a step, such as half of a line, is none of the metrics."""
+def test_lines_of_killed_runs(tmp_path):
+    """What is no object with a step, such as half of a line, is none of the metrics. Some steps are
+    made again: what was noted last counts, in order of steps.
+    """
+    lines = [{"step": step, "loss": loss} for step, loss in ((2, 9.0), (4, 8.0), (2, 5.0))]
+    assert Run("folder", {}, lines).points("loss") == [(2, 5.0), (4, 8.0)]
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"lo\n[1]\n{"a": 1}\n{"st')
     assert read_metrics(tmp_path) == [{"step": 1, "loss": 2.0}]
     assert read_metrics(tmp_path / "none") == []
 
 
 def test_what_differs():
-    """Settings differ by value; those of the folder do not count, and None stands for unknown."""
+    """Settings differ by value; those of the folder do not count, and None stands for unknown.
+    Where runs have the same settings the table says so; a single run has none to compare.
+    """
     runs = [
         Run("a", {"train_dir": "a", "same": 1, "rate": 0.1}),
         Run("b", {"train_dir": "b", "same": 1, "rate": 0.2, "new": True}),
     ]
     assert differing_options(runs) == {"rate": [0.1, 0.2], "new": [None, True]}
     assert differing_options(runs[:1]) == {}
+    same = [Run("a", {"seed": 1}), Run("b", {"seed": 1})]
+    assert runs_table(same).endswith("\n\nno options differ")
+    assert len(runs_table(same[:1]).splitlines()) == 2
 
 
 def test_table(runs, monkeypatch):
@@ -115,13 +111,6 @@ def test_table(runs, monkeypatch):
     assert second.split() == ["2", "more/b", "5", "3.0000", "-", "-", "50"]
     assert header.split() == ["differs", "1", "2"]
     assert rate.split() == ["rate", "0.1", "0.0001"]
-
-
-def test_table_of_equal_runs():
-    """Where runs have the same settings the table says so; a single run has none to compare."""
-    same = [Run("a", {"seed": 1}), Run("b", {"seed": 1})]
-    assert runs_table(same).endswith("\n\nno options differ")
-    assert len(runs_table(same[:1]).splitlines()) == 2
 
 
 def test_picture(runs, tmp_path):
@@ -185,21 +174,3 @@ def test_pandas_reads_metrics(runs):
         assert list(frame["step"]) == [10, 10, 20, 20, 30]
         assert list(frame["loss"].dropna()) == [2.0, 1.0]
         assert list(frame["accuracy"].dropna()) == [0.75, 0.5]
-
-
-def test_metrics_are_lines_of_json(tmp_path):
-    """Each line is one JSON object of plain values, NaN as null: what `lines=True` wants."""
-    log = training_metrics.MetricsLog(str(tmp_path))
-    log.add({"step": 1, "loss": float("nan"), "time": "2026-01-01T00:00:00+00:00"})
-    log.add({"step": 2, "accuracy": 0.5})
-    log.close()
-    text = (tmp_path / "metrics.jsonl").read_text()
-    assert text.endswith("\n")
-
-    def refuse(name):
-        raise ValueError(f"{name} is no JSON")
-
-    found = [json.loads(line, parse_constant=refuse) for line in text.splitlines()]
-    assert found[0]["loss"] is None
-    plain = (int, float, str, type(None))
-    assert all(isinstance(value, plain) for each in found for value in each.values())

@@ -14,6 +14,7 @@ from model_deploy import (
     train,
 )
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, feed_clones
+from tests.inputs import sessions
 
 SGD = tf.train.GradientDescentOptimizer
 
@@ -59,9 +60,13 @@ def _run(folder, steps, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("copy", [False, True], ids=["called", "copied"])
+@pytest.mark.parametrize(
+    "copy", [False, pytest.param(True, marks=pytest.mark.one_mode)], ids=["called", "copied"]
+)
 def test_a_resumed_run_is_one_that_was_not_stopped(tmp_path, copy):
-    """A run that goes on from a checkpoint ends with the same bits; a step is an update."""
+    """A run that goes on from a checkpoint ends with the same bits; a step is an update. Names and
+    shapes in a checkpoint do not depend on the number of parts: a run can change.
+    """
     options = {"parts": 2, "num_clones": 2, "copy": copy}
     whole = _run(tmp_path / "whole", 9, **options)
     assert _run(tmp_path / "parts", 4, **options)["global_step"] == 4
@@ -70,40 +75,28 @@ def test_a_resumed_run_is_one_that_was_not_stopped(tmp_path, copy):
     assert whole["global_step"] == 9
     for name, value in whole.items():
         np.testing.assert_array_equal(resumed[name], value, err_msg=name)
+    if not copy:
+        one = _run(tmp_path / "parts", 10, parts=1)
+        assert [value.shape for value in one.values()] == [value.shape for value in whole.values()]
+        assert one.keys() == whole.keys()
 
 
 @pytest.mark.slow
-def test_checkpoints_are_those_of_one_batch(tmp_path):
-    """Names and shapes in a checkpoint do not depend on the number of parts: a run can change."""
-    one = _run(tmp_path, 2, parts=1)
-    four = _run(tmp_path, 4, parts=4)
-    assert {name: value.shape for name, value in four.items()} == {
-        name: value.shape for name, value in one.items()
-    }
-
-
-@pytest.mark.slow
+@pytest.mark.one_mode
 def test_parts_take_the_examples_of_one_batch():
     """Two clones with two batches of 4 get the 16 examples that one clone gets, in each step."""
 
-    def shown(**options):
-        with tf.Graph().as_default():
-            config = DeploymentConfig(clone_on_cpu=True, **options)
-            batches = inputs.train_batches(
-                inputs.get_dataset("digits", "train"),
-                preprocessing="lenet",
-                batch_size=16 // config.batches_per_step,
-                include_index=True,
-                **config.input_arguments(),
-            )
-            clones = create_clones(config, lambda: next(batches)["index"])
-            indices = tf.concat([clone.outputs for clone in clones], axis=0)
-            with tf.Session() as session:
-                session.run(tf.global_variables_initializer())
-                session.run(tf.tables_initializer())
-                return [session.run(indices).tolist() for _ in range(100)]  # of 89 an epoch
+    digits = inputs.get_dataset("digits", "train")
 
-    assert shown(num_clones=2, accumulate_steps=2) == shown()
+    def build():
+        config = DeploymentConfig(num_clones=2, accumulate_steps=2, clone_on_cpu=True)
+        options = {"batch_size": 4, "include_index": True, **config.input_arguments()}
+        batches = inputs.train_batches(digits, preprocessing="lenet", **options)
+        clones = create_clones(config, lambda: next(batches)["index"])
+        return tf.concat([clone.outputs for clone in clones], axis=0)
+
+    found = [step.tolist() for step in sessions.collect(build, 100)]  # of 89 an epoch
+    assert found == sessions.train_indices(digits, 100, batch_size=16)
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["together", "asynchronous"])

@@ -22,8 +22,10 @@ def _values(folder):
     }
 
 
-def test_numbers_are_grouped(tmp_path):
-    """Loss, rate, speed and scores are under tags that TensorBoard shows in groups."""
+def test_numbers_and_graph(tmp_path):
+    """Loss, rate, speed and scores are under tags that TensorBoard shows in groups. Of the graph
+    the first clone is there and the second is not; no input is missing.
+    """
     run_halving(
         tmp_path,
         3,
@@ -42,11 +44,6 @@ def test_numbers_are_grouped(tmp_path):
     # What is not known is not there, and what was there before is.
     assert not [tag for tag, _ in values if "waiting" in tag or "scale" in tag]
     assert values["total_loss_1", 3] == 1 / 32
-
-
-def test_graph_is_that_of_one_clone(tmp_path):
-    """The first clone is there and the second is not; no input is missing."""
-    run_halving(tmp_path, 1)
     [content] = [event.graph_def for event in _events(tmp_path) if event.graph_def]
     nodes = tf.GraphDef.FromString(content).node
     names = {node.name for node in nodes}
@@ -56,13 +53,17 @@ def test_graph_is_that_of_one_clone(tmp_path):
     assert inputs <= names
 
 
-def test_settings(tmp_path):
-    """Settings are a table as text, and what the HParams plugin reads at the start of a run."""
+def test_settings_and_pictures(tmp_path):
+    """Settings are a table as text, and what the HParams plugin reads at the start of a run. A
+    picture is kept as it is.
+    """
     board = Board(str(tmp_path))
     settings = {"rate": 0.5, "model": "lenet", "fast": True, "steps": 300, "seed": None}
     board.add_settings(settings)
+    board.add_picture("evaluation/confusion_matrix", b"png", 7)
     board.close()
     values = {tag: value for (tag, _), value in _values(tmp_path).items()}
+    assert values["evaluation/confusion_matrix"].image.encoded_image_string == b"png"
     assert values["options"].metadata.plugin_data.plugin_name == "text"
     [table] = values["options"].tensor.string_val
     assert b"| rate | 0.5 |\n| model | lenet |" in table
@@ -84,18 +85,7 @@ def test_hparams_are_read_by_tensorboard():
     assert {name: value.string_value for name, value in found.items()} == settings
 
 
-@pytest.mark.parametrize(
-    ("number", "content"), [(0, b"\x00"), (127, b"\x7f"), (128, b"\x80\x01"), (300, b"\xac\x02")]
-)
-def test_varint(number, content):
+def test_varint():
     """Seven bits a byte, the lowest first; the example of the format's documentation is 300."""
-    assert board_lib._varint(number) == content
-
-
-def test_picture(tmp_path):
-    """A picture is kept as it is."""
-    board = Board(str(tmp_path))
-    board.add_picture("evaluation/confusion_matrix", b"png", 7)
-    board.close()
-    value = _values(tmp_path)["evaluation/confusion_matrix", 7]
-    assert value.image.encoded_image_string == b"png"
+    found = [board_lib._varint(number) for number in (0, 127, 128, 300)]
+    assert found == [b"\x00", b"\x7f", b"\x80\x01", b"\xac\x02"]

@@ -42,6 +42,7 @@ def test_step_without_a_task_is_ended():
     """A step that waits for a missing task for too long ends with an error that names it."""
     session = Session()
     with _missing_task() as task:
+        assert unreachable([task]) == [task]
         with StallWatch(session, [task], 0.2, TimeoutError) as watch:
             watch.in_step(True)
             assert session.closed.wait(60)
@@ -89,16 +90,10 @@ def test_stacks_of_all_threads_are_printed_once(is_missing):
     thread = threading.Thread(target=_waits_in_a_step, args=[ended], name="stepping")
     thread.start()
     try:
+        options = {"report": report, "stacks_after": 0.2}
         with (
             _missing_task() as task,
-            StallWatch(
-                Session(),
-                [task] if is_missing else [],
-                600,
-                TimeoutError,
-                report=report,
-                stacks_after=0.2,
-            ) as watch,
+            StallWatch(Session(), [task][:is_missing], 600, TimeoutError, **options) as watch,
         ):
             watch.in_step(True)
             assert printed.wait(60)
@@ -130,19 +125,6 @@ def test_a_run_of_one_process_prints_stacks(tmp_path, capsys):
     assert "in wait_long" in text
 
 
-def test_unreachable_tasks():
-    """A task is unreachable if nobody listens at its address."""
-    with _missing_task() as task:
-        assert unreachable([task]) == [task]
-
-
-def test_parameter_server_cannot_train():
-    """A ps task that is to train is refused, by its job."""
-    cluster = Cluster(("a:1",), ("b:1",), "ps", 0)
-    with pytest.raises(ValueError, match="job_name must be worker to train, got 'ps'"):
-        Replicas(cluster, None, start_timeout=1.0, stall_timeout=1.0)
-
-
 @pytest.mark.parametrize(
     ("device", "is_shared"),
     [
@@ -155,7 +137,12 @@ def test_parameter_server_cannot_train():
     ],
 )
 def test_variables_that_nobody_sets(device, is_shared):
-    """A worker whose own variables the chief cannot set says so, and does not wait for them."""
+    """A worker whose own variables the chief cannot set says so, and does not wait for them. A ps
+    task that is to train is refused, by its job.
+    """
+    cluster = Cluster(("a:1",), ("b:1",), "ps", 0)
+    with pytest.raises(ValueError, match="job_name must be worker to train, got 'ps'"):
+        Replicas(cluster, None, start_timeout=1.0, stall_timeout=1.0)
     expected = contextlib.nullcontext()
     if not is_shared:
         message = r"LOCAL_VARIABLES, got 'total' on '.*' of worker 1$"

@@ -44,38 +44,31 @@ class Every3(Recorder):
 STEPS = [(step, 2.0 ** (1 - 2 * step)) for step in range(1, 8)]
 
 
-@pytest.mark.parametrize(("hook", "steps"), [(Recorder(), STEPS), (Every3(), STEPS[2::3])])
-def test_protocol(tmp_path, hook, steps):
+def test_protocol(tmp_path):
     """Hooks are called in TensorFlow's order, in all steps or those that they ask for."""
-    run_halving(tmp_path, 7, hooks=[hook])
-    assert hook.calls == ["begin", "after_create_session", *steps, "end"]
+    hooks = [Recorder(), Every3()]
+    run_halving(tmp_path, 7, hooks=hooks)
+    for hook, steps in zip(hooks, (STEPS, STEPS[2::3]), strict=True):
+        assert hook.calls == ["begin", "after_create_session", *steps, "end"]
 
 
+@pytest.mark.one_mode
 def test_hooks_of_tensorflow(tmp_path):
-    """TensorFlow's own hooks work: one stops the run, one profiles it."""
+    """TensorFlow's own hooks work: one stops the run, one profiles it, one feeds: with a gain of
+    2 the first step ends at 0.
+    """
     tf.train.get_or_create_global_step()
+    gain = tf.placeholder_with_default(1.0, [], name="gain")
     hooks = [
         tf.train.StopAtStepHook(last_step=3),
         tf.train.ProfilerHook(save_steps=1, output_dir=str(tmp_path)),
         tf.train.FinalOpsHook(tf.constant(1.0)),
+        tf.train.FeedFnHook(lambda: {gain: 2.0}),
     ]
-    model = halving_model()
-    assert train(model, tmp_path, hooks=hooks, session_config=cpu_config()) == (3, 1 / 32)
+    model = halving_model(lambda: square(gain))
+    assert train(model, tmp_path, hooks=hooks, session_config=cpu_config()) == (3, 0.0)
     assert hooks[2].final_ops_values == 1.0
     assert list(tmp_path.glob("timeline-*.json"))
-
-
-def test_a_hook_feeds(tmp_path):
-    """What a hook feeds reaches the step: a gain of 2 makes the loss w^2."""
-
-    class Feeding(tf.train.SessionRunHook):
-        def before_run(self, run_context):
-            return tf.train.SessionRunArgs(None, {"gain:0": 2.0})
-
-    gain = tf.placeholder_with_default(1.0, [], name="gain")
-    model = halving_model(lambda: square(gain))
-    result = train(model, tmp_path, max_steps=1, hooks=[Feeding()], session_config=cpu_config())
-    assert result == (1, 1.0)
 
 
 NAN_CASES = [
@@ -100,6 +93,7 @@ def bad_model(bad_clones):
     return halving_model(model_fn)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(("clones", "message"), NAN_CASES)
 def test_a_loss_that_is_not_finite(tmp_path, clones, message):
     """NaN names step, clones, learning rate and the last good checkpoint, which stays."""
@@ -112,13 +106,17 @@ def test_a_loss_that_is_not_finite(tmp_path, clones, message):
 
 
 def test_check_numerics_names_the_op(tmp_path):
-    """With `check_numerics` the first op is named that gives NaN."""
+    """With `check_numerics` the first op is named that gives NaN; a run whose numbers are finite is
+    the same with the checks.
+    """
+    assert run_halving(tmp_path / "finite", 3, check_numerics=True) == (3, 1 / 32)
     options = {"check_numerics": True, "session_config": cpu_config()}
     message = r"at step 3, in clone 1, first in op clone_1/spoiled/gain, last good checkpoint: none"
     with pytest.raises(FloatingPointError, match=message):
         train(bad_model((1,)), tmp_path, max_steps=9, **options)
 
 
+@pytest.mark.one_mode
 def test_check_numerics_sees_gradients(tmp_path):
     """A gradient that is infinite stops the run, though the loss is 0."""
 
@@ -129,8 +127,3 @@ def test_check_numerics_sees_gradients(tmp_path):
     model = halving_model(model_fn)
     with pytest.raises(FloatingPointError, match=r"got 0.0 at step 1.*in op .*Sqrt"):
         train(model, tmp_path, max_steps=1, check_numerics=True, session_config=cpu_config())
-
-
-def test_check_numerics_changes_nothing(tmp_path):
-    """A run whose numbers are finite is the same with the checks."""
-    assert run_halving(tmp_path, 3, check_numerics=True) == (3, 1 / 32)

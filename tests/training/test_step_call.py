@@ -1,5 +1,6 @@
 """The call that makes a step makes one, whichever of TensorFlow's ways it takes."""
 
+import itertools
 import threading
 
 import numpy as np
@@ -22,6 +23,7 @@ def counting(function):
         return tf.identity(count.assign_add(1.0))
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("is_remote", [False, True], ids=["this process", "server"])
 def test_every_call_is_one_step(is_remote):
     """Trials and chosen calls alike run the fetch once; Python in the step is no obstacle."""
@@ -33,6 +35,7 @@ def test_every_call_is_one_step(is_remote):
         assert [call() for _ in range(NUM_CALLS)] == list(range(1, NUM_CALLS + 1))
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("secs", "is_inline"),
     [
@@ -60,6 +63,7 @@ def test_the_faster_way_is_chosen(secs, is_inline):
     assert set(seen[60:]) == {"inline" if is_inline else "pooled"}
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("num_steps", [5, 45], ids=["in the pool", "inline"])
 def test_errors_are_those_of_tensorflow(num_steps):
     """The end of the data is an `OutOfRangeError` in both ways, which are tried for 30 steps."""
@@ -71,7 +75,12 @@ def test_errors_are_those_of_tensorflow(num_steps):
             call()
 
 
-@pytest.mark.parametrize("name", GOLDENS)
+@pytest.mark.one_mode
+@pytest.mark.parametrize(
+    ("name", "variable_kind"),
+    list(zip(GOLDENS, itertools.cycle(["resource", "reference"]), strict=False)),
+    indirect=["variable_kind"],
+)
 def test_both_ways_compute_the_same(name, variable_kind):
     """After 20 steps of two clones in either way all variables are equal, to the last bit."""
     optimizer = tf.train.AdamOptimizer(0.1)
