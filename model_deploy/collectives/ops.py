@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import gpus
 from model_deploy.collectives import packing
-from model_deploy.collectives.pack_sizes import packs_of
+from model_deploy.collectives.pack_sizes import MOST_BYTES, packs_of
 from model_deploy.config import DeploymentConfig
 
 # So many ops are under way at a time: while one waits for a message, or adds, others use the link.
@@ -35,6 +35,7 @@ class Collectives:
       num_replicas: number of processes, each with as many devices.
       purpose: sets this sequence apart from others of the graph.
       made: for each device, or more, the ops that come before; gets those that are made.
+      most_bytes: of a pack of several tensors.
     """
 
     def __init__(
@@ -44,12 +45,14 @@ class Collectives:
         num_replicas: int,
         purpose: str,
         made: list[list[Any]] | None = None,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         self._devices = list(devices)
         self._replica_id = replica_id
         self._num_replicas = num_replicas
         self._first_rank = replica_id * len(self._devices)
         self._purpose = purpose
+        self._most_bytes = most_bytes
         self._made = [[] for _ in self._devices] if made is None else made
         types = {tf.DeviceSpec.from_string(device).device_type for device in devices}
         self._lanes = _LANES if types == {"CPU"} else 1
@@ -134,15 +137,21 @@ class Collectives:
     def first_clones(self) -> "Collectives":
         """The ops between the first clones of all processes, in one sequence with these ops."""
         return Collectives(
-            self._devices[:1], self._replica_id, self._num_replicas, self._purpose, self._made
+            self._devices[:1],
+            self._replica_id,
+            self._num_replicas,
+            self._purpose,
+            self._made,
+            self._most_bytes,
         )
 
-    def broadcast(self, tensors: PerClone, label: str) -> PerClone:
-        """The tensor of the first device of the first process, everywhere.
+    def broadcast(self, tensors: PerClone, label: str, root: int = 0) -> PerClone:
+        """The tensor of one device of the group, everywhere.
 
         Args:
           tensors: tensors of one static shape.
           label: names the op, the same in every process.
+          root: rank of the device; 0 is the first one of the first process.
 
         Returns:
           A tensor of that shape for each clone.
@@ -150,7 +159,7 @@ class Collectives:
 
         def op(i: int, key: int) -> Any:
             settings = {"shape": tensors[i].shape, **self._group(key)}
-            if self._first_rank + i == 0:
+            if self._first_rank + i == root:
                 return tf.raw_ops.CollectiveBcastSend(input=tensors[i], **settings)
             return tf.raw_ops.CollectiveBcastRecv(T=tensors[i].dtype, **settings)
 
@@ -176,7 +185,7 @@ class Collectives:
         """
         results: list[list[Any]] = [[None] * len(variables) for _ in tensors]
         kinds = [(v.dtype.base_dtype, v.shape) for v in variables]
-        for positions in _plan(kinds, self._num_replicas):
+        for positions in _plan(kinds, self._num_replicas, self._most_bytes):
             picked = [[of_clone[k] for k in positions] for of_clone in tensors]
             parts = self._run_pack(picked, [variables[k] for k in positions], collective)
             for of_clone, values in zip(results, parts, strict=True):
@@ -243,7 +252,7 @@ class Collectives:
 
 
 def _plan(
-    variables: Sequence[tuple[tf.DType, tf.TensorShape]], num_replicas: int
+    variables: Sequence[tuple[tf.DType, tf.TensorShape]], num_replicas: int, most_bytes: int
 ) -> list[list[int]]:
     """Which variables share a pack: those of one dtype that `packs_of` puts together."""
     of_dtype: dict[tf.DType, list[int]] = {}
@@ -252,7 +261,8 @@ def _plan(
     packs = []
     for dtype, positions in of_dtype.items():
         sizes = [variables[k][1].num_elements() * dtype.size for k in positions]
-        packs += [[positions[i] for i in pack] for pack in packs_of(sizes, num_replicas)]
+        of_dtype_packs = packs_of(sizes, num_replicas, most_bytes)
+        packs += [[positions[i] for i in pack] for pack in of_dtype_packs]
     return sorted(packs, reverse=True)
 
 

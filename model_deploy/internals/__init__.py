@@ -45,6 +45,7 @@ from model_deploy.internals.process import (
     ops_are_deterministic,
     record_at,
 )
+from model_deploy.internals.sessions import Running, opening_sessions_by, running_sessions
 from model_deploy.internals.slurm import SlurmStep, slurm_step
 from model_deploy.internals.variables import (
     forget_slots,
@@ -61,6 +62,7 @@ from model_deploy.internals.variables import (
 __all__ = [
     "LayerWatcher",
     "NewOp",
+    "Running",
     "SlurmStep",
     "add_control_inputs",
     "add_loop_inputs",
@@ -88,12 +90,14 @@ __all__ = [
     "makes_old_control_flow",
     "making_ops_by",
     "normalizes_examples",
+    "opening_sessions_by",
     "ops_are_deterministic",
     "partitioned_variable",
     "record_at",
     "regularizers",
     "replace_input",
     "restored_by",
+    "running_sessions",
     "set_attribute",
     "set_constraint",
     "set_device",

@@ -15,10 +15,12 @@ from model_deploy.tf1 import dropped, names
 from model_deploy.tf1.old_module import GoneError
 from model_deploy.tf1.old_source import BUILTINS, compiled
 
-# Packages that lay beside the programs of TF-Slim -> ours, for programs without their own.
+# Packages that lay beside the programs of TF-Slim, and Horovod -> ours, for programs without their
+# own.
 SUPPLIED = {
     "datasets": "model_deploy.tf1.datasets",
     "deployment": "model_deploy.tf1.deployment",
+    "horovod": "model_deploy.horovod",
     "nets": "nets",
     "preprocessing": "model_deploy.tf1.preprocessing",
 }
