@@ -45,6 +45,7 @@ class Collectives:
         num_replicas: int,
         purpose: str,
         made: list[list[Any]] | None = None,
+        *,
         most_bytes: int = MOST_BYTES,
     ) -> None:
         self._devices = list(devices)
@@ -142,7 +143,7 @@ class Collectives:
             self._num_replicas,
             self._purpose,
             self._made,
-            self._most_bytes,
+            most_bytes=self._most_bytes,
         )
 
     def broadcast(self, tensors: PerClone, label: str, root: int = 0) -> PerClone:

@@ -12,9 +12,7 @@ LEAST_BYTES = 1 << 19
 _FEW_MEMBERS = 8
 
 
-def packs_of(
-    sizes: Sequence[float], members: int, most_bytes: int = MOST_BYTES
-) -> list[list[int]]:
+def packs_of(sizes: Sequence[float], members: int, most_bytes: int = MOST_BYTES) -> list[list[int]]:
     """The packs of tensors in the order in which they leave, from the last tensor to the first.
 
     >>> packs_of([300_000] * 5, members=2)

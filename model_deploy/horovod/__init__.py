@@ -3,9 +3,6 @@
 `import model_deploy.horovod as hvd` in place of `import horovod.tensorflow as hvd`.
 """
 
-import importlib
-from typing import Any
-
 from model_deploy.horovod.built import (
     ccl_built,
     cuda_built,
@@ -78,9 +75,3 @@ __all__ = [
     "shutdown",
     "size",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("keras", "tensorflow"):
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

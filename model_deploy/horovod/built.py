@@ -42,7 +42,7 @@ def ccl_built() -> bool:
 
 
 def cuda_built() -> bool:
-    """Whether sums are made on GPUs: they are made on CPUs, unless `device_dense` says otherwise."""
+    """Whether sums are made on GPUs: on CPUs, unless `device_dense` says otherwise."""
     return False
 
 

@@ -120,9 +120,7 @@ def _check_place(environ: Mapping[str, str], name: str, place: int) -> None:
         )
 
 
-def _number(
-    environ: Mapping[str, str], name: str, default: Any, kind: Callable[[str], Any]
-) -> Any:
+def _number(environ: Mapping[str, str], name: str, default: Any, kind: Callable[[str], Any]) -> Any:
     text = environ.get(f"{_PREFIX}{name}", "").strip()
     try:
         value = kind(text) if text else default

@@ -43,9 +43,9 @@ def group(purpose: str, device: str = "") -> Collectives:
     """
     job = world.joined().job
     own = tf.DeviceSpec.from_string(device or "/device:CPU:0")
-    # With the job: a session without a server then says that there is no such device.
-    own = own.replace(job="worker", task=job.rank)
-    return Collectives([own.to_string()], job.rank, job.size, purpose, None, job.pack_bytes)
+    if job.size > 1:  # a session without a server then says that there is no such device
+        own = own.replace(job="worker", task=job.rank)
+    return Collectives([own.to_string()], job.rank, job.size, purpose, most_bytes=job.pack_bytes)
 
 
 def carrier(dtype: tf.DType, name: str) -> tf.DType:
@@ -98,7 +98,7 @@ def allreduce(
     """
     how, wire_dtype = reduction_of(op, average), check_compression(compression).wire_dtype
     if isinstance(tensor, tf.IndexedSlices):
-        name = name or tensor.values.op.name
+        name = _label(name, tensor.values)
         collectives = group(f"allreduce {name}", device_sparse)
         values = _gathered(collectives, tensor.values, f"{name} values", wire_dtype)
         indices = _gathered(collectives, tensor.indices, f"{name} indices")
@@ -106,7 +106,7 @@ def allreduce(
         factor = prescale_factor * postscale_factor / (collectives.size if how is Average else 1)
         return scaled(result, factor)
     tensor = tf.convert_to_tensor(tensor)
-    name = name or tensor.op.name
+    name = _label(name, tensor)
     collectives = group(f"allreduce {name}", device_dense)
     sent = tf.cast(scaled(tensor, prescale_factor), carrier(tensor.dtype, name))
     if how is Adasum:
@@ -117,7 +117,9 @@ def allreduce(
         [total] = sum_narrow(collectives, [flat], name, 1.0, wire_dtype)
         total = tf.reshape(total, tf.shape(tensor))
         if how is Average:
-            total = total / collectives.size if total.dtype.is_floating else total // collectives.size
+            total = (
+                total / collectives.size if total.dtype.is_floating else total // collectives.size
+            )
     total.set_shape(tensor.shape)
     return scaled(tf.cast(total, tensor.dtype), postscale_factor)
 
@@ -143,7 +145,7 @@ def allgather(tensor: Any, name: Any = None) -> Any:
       ValueError: before `init`, for a scalar, and as `carrier`.
     """
     tensor = _with_rows(tensor)
-    name = name or tensor.op.name
+    name = _label(name, tensor)
     return _gathered(group(f"allgather {name}"), tensor, name)
 
 
@@ -172,7 +174,7 @@ def broadcast(tensor: Any, root_rank: int, name: Any = None) -> Any:
         known, and as `carrier`.
     """
     tensor = tf.convert_to_tensor(tensor)
-    name = name or tensor.op.name
+    name = _label(name, tensor)
     check_root(root_rank)
     if not tensor.shape.is_fully_defined():
         raise ValueError(f"{name} must have a known shape to be broadcast, got {tensor.shape}")
@@ -197,7 +199,7 @@ def alltoall(tensor: Any, splits: Any = None, name: Any = None) -> Any:
       ValueError: before `init`, for a scalar, and as `carrier`.
     """
     tensor = _with_rows(tensor)
-    name = name or tensor.op.name
+    name = _label(name, tensor)
     job = world.joined().job
     if splits is None:
         rows = tf.shape(tensor)[0]
@@ -227,6 +229,11 @@ def check_root(root_rank: int) -> None:
     size = world.size()
     if not 0 <= root_rank < size:
         raise ValueError(f"root_rank must be at least 0 and less than {size}, got {root_rank}")
+
+
+def _label(name: Any, tensor: Any) -> str:
+    """What sets a tensor apart; servers remember type and shape by it."""
+    return f"{name or tensor.op.name}: {tensor.dtype.name} {tensor.shape}"
 
 
 def _with_rows(tensor: Any) -> Any:

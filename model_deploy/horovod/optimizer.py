@@ -1,4 +1,4 @@
-"""`DistributedOptimizer` and `DistributedGradientTape`: gradients of all processes in place of own."""
+"""`DistributedOptimizer` and `DistributedGradientTape`: from gradients of all processes."""
 
 from collections.abc import Sequence
 from typing import Any

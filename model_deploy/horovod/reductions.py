@@ -69,9 +69,7 @@ def check_compression(compression: object) -> Compressor:
       ValueError: if it is another one.
     """
     if not isinstance(compression, Compressor):
-        raise ValueError(
-            f"compression must be hvd.Compression.none or .fp16, got {compression!r}"
-        )
+        raise ValueError(f"compression must be hvd.Compression.none or .fp16, got {compression!r}")
     return compression
 
 

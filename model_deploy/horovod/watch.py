@@ -72,7 +72,9 @@ class PeerWatch:
         """The calls that may wait for other processes, and since when."""
         now = time.monotonic()
         running = [
-            each for each in internals.running_sessions() if tf.compat.as_text(each.session.sess_str) == self._target
+            each
+            for each in internals.running_sessions()
+            if tf.compat.as_text(each.session.sess_str) == self._target
         ]
         # The frames are kept, so that no later call gets the number of one of them.
         self._began = {

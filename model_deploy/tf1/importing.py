@@ -26,6 +26,13 @@ SUPPLIED = {
 }
 
 
+# Modules of Horovod that no program of TensorFlow has -> what their programs use.
+REFUSED = {
+    "horovod.torch": "torch.distributed",
+    "horovod.mxnet": "an older release of Horovod and of MXNet, which has ended",
+}
+
+
 class OldProgram:
     """The modules of an old program: those in its folders, packages and all.
 
@@ -92,9 +99,12 @@ class OldProgram:
         """What `import` returns of a package that lay beside the programs of TF-Slim, or below it.
 
         Raises:
-          ImportError: if the package has no such module.
+          ImportError: if the package has no such module, or it is for another framework.
         """
         top = name.partition(".")[0]
+        for refused, other in REFUSED.items():
+            if refused == name or (name == top and refused.partition(".")[2] in fromlist):
+                raise ImportError(f"{refused} is not for TensorFlow: use {other}", name=refused)
         ours = SUPPLIED[top] + name.removeprefix(top)
         if not _exists(ours):
             raise ModuleNotFoundError(
