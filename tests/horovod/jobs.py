@@ -72,3 +72,35 @@ def run_job(size, build, runs=1, **settings):
 
     with concurrent.futures.ThreadPoolExecutor(size) as pool:
         return list(pool.map(run, range(size)))
+
+
+def run_monitored(size, build, folder):
+    """What each process of a job has after a step in a `MonitoredTrainingSession`.
+
+    Args:
+      size: number of processes.
+      build: takes a rank; returns a hook, the op of a step, and fetches after it.
+      folder: for checkpoints of the first process.
+    """
+    graphs = []
+    for rank in range(size):
+        with tf.Graph().as_default() as graph, joined_as(rank, size):
+            graphs.append((graph, *build(rank)))
+    targets = _targets(size) if size > 1 else [""]
+
+    def run(rank):
+        graph, hook, step, last = graphs[rank]
+        with (
+            graph.as_default(),
+            tf.train.MonitoredTrainingSession(
+                targets[rank],
+                config=_proto(rank if size > 1 else None),
+                checkpoint_dir=None if rank else str(folder),
+                hooks=[hook],
+            ) as session,
+        ):
+            session.run(step)
+            return session.run(last)
+
+    with concurrent.futures.ThreadPoolExecutor(size) as pool:
+        return list(pool.map(run, range(size)))

@@ -32,7 +32,9 @@ def _build(rank):
     numbers = tf.constant(NUMBERS[rank], tf.int64)
     unknown = tf.placeholder_with_default(FLOATS[rank], [None, None])
     sparse = tf.IndexedSlices(
-        tf.constant(_rows(rank, COUNTS[rank], np.float32)), tf.range(COUNTS[rank]), tf.constant([5, 2])
+        tf.constant(_rows(rank, COUNTS[rank], np.float32)),
+        tf.range(COUNTS[rank]),
+        tf.constant([5, 2]),
     )
     variables = [
         tf.get_variable("floats", initializer=FLOATS[rank]),
