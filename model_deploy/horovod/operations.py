@@ -98,7 +98,7 @@ def allreduce(
     """
     how, wire_dtype = reduction_of(op, average), check_compression(compression).wire_dtype
     if isinstance(tensor, tf.IndexedSlices):
-        name = _label(name, tensor.values)
+        name = _label(name, tensor.values, tensor.values.shape[1:])
         collectives = group(f"allreduce {name}", device_sparse)
         values = _gathered(collectives, tensor.values, f"{name} values", wire_dtype)
         indices = _gathered(collectives, tensor.indices, f"{name} indices")
@@ -106,7 +106,7 @@ def allreduce(
         factor = prescale_factor * postscale_factor / (collectives.size if how is Average else 1)
         return scaled(result, factor)
     tensor = tf.convert_to_tensor(tensor)
-    name = _label(name, tensor)
+    name = _label(name, tensor, tensor.shape)
     collectives = group(f"allreduce {name}", device_dense)
     sent = tf.cast(scaled(tensor, prescale_factor), carrier(tensor.dtype, name))
     if how is Adasum:
@@ -145,7 +145,7 @@ def allgather(tensor: Any, name: Any = None) -> Any:
       ValueError: before `init`, for a scalar, and as `carrier`.
     """
     tensor = _with_rows(tensor)
-    name = _label(name, tensor)
+    name = _label(name, tensor, tensor.shape[1:])
     return _gathered(group(f"allgather {name}"), tensor, name)
 
 
@@ -174,7 +174,7 @@ def broadcast(tensor: Any, root_rank: int, name: Any = None) -> Any:
         known, and as `carrier`.
     """
     tensor = tf.convert_to_tensor(tensor)
-    name = _label(name, tensor)
+    name = _label(name, tensor, tensor.shape)
     check_root(root_rank)
     if not tensor.shape.is_fully_defined():
         raise ValueError(f"{name} must have a known shape to be broadcast, got {tensor.shape}")
@@ -199,7 +199,7 @@ def alltoall(tensor: Any, splits: Any = None, name: Any = None) -> Any:
       ValueError: before `init`, for a scalar, and as `carrier`.
     """
     tensor = _with_rows(tensor)
-    name = _label(name, tensor)
+    name = _label(name, tensor, tensor.shape[1:])
     job = world.joined().job
     if splits is None:
         rows = tf.shape(tensor)[0]
@@ -231,9 +231,9 @@ def check_root(root_rank: int) -> None:
         raise ValueError(f"root_rank must be at least 0 and less than {size}, got {root_rank}")
 
 
-def _label(name: Any, tensor: Any) -> str:
-    """What sets a tensor apart; servers remember type and shape by it."""
-    return f"{name or tensor.op.name}: {tensor.dtype.name} {tensor.shape}"
+def _label(name: Any, tensor: Any, shape: Any) -> str:
+    """What sets a tensor apart; servers remember type and shape by it, which all have alike."""
+    return f"{name or tensor.op.name}: {tensor.dtype.name} {shape}"
 
 
 def _with_rows(tensor: Any) -> Any:
