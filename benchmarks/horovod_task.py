@@ -7,10 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
-import model_deploy.horovod as hvd
 from benchmarks.child import Requests
 from benchmarks.layers import Computation
 from benchmarks.wire_task import FLOAT_BYTES, NUM_LAYERS, Orders
+from model_deploy import horovod as hvd
 
 tf1 = tf.compat.v1
 

@@ -40,12 +40,14 @@ from model_deploy.internals.ops import (
     set_device,
 )
 from model_deploy.internals.process import (
+    Running,
     hide_deprecations,
     inline_callable,
+    opening_sessions_by,
     ops_are_deterministic,
     record_at,
+    running_sessions,
 )
-from model_deploy.internals.sessions import Running, opening_sessions_by, running_sessions
 from model_deploy.internals.slurm import SlurmStep, slurm_step
 from model_deploy.internals.variables import (
     forget_slots,
