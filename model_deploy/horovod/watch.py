@@ -1,5 +1,7 @@
 """`PeerWatch`: ends a process that waits for another one which is gone."""
 
+import functools
+import itertools
 import math
 import os
 import sys
@@ -14,6 +16,7 @@ from model_deploy import graph_walk, internals
 from model_deploy.cluster import Task, close_session, names_of, unreachable
 
 _POLL_SECS = 1.0
+_SELDOM = 5
 # A call whose ops are not known may need nobody: it counts once it has taken so long.
 _UNKNOWN_SECS = 5.0
 # Seconds that the program has to end once its session is closed.
@@ -56,9 +59,14 @@ class PeerWatch:
 
     def _watch(self) -> None:
         lost = False
-        while not self._ended.wait(_POLL_SECS):
+        for poll in itertools.count(1):
+            if self._ended.wait(_POLL_SECS):
+                return
             waiting = self._waiting()
-            missing = unreachable(self._tasks) if waiting else []
+            lasts = any(time.monotonic() - began >= _POLL_SECS for _, began in waiting)
+            # Steps that take no time are looked after now and then.
+            due = waiting and (lost or lasts or poll % _SELDOM == 0)
+            missing = unreachable(self._tasks) if due else []
             if missing and lost:  # twice: the last step of all may just have been ending
                 self._give_up(missing)
             lost = bool(missing)
@@ -99,5 +107,10 @@ class PeerWatch:
 def _needs_others(call: internals.Running, secs: float) -> bool:
     if call.ops is None:
         return secs >= _UNKNOWN_SECS
-    needed = graph_walk.ancestors(call.ops, control_inputs=True)
+    return _are_collective(tuple(call.ops))
+
+
+@functools.lru_cache(maxsize=64)  # most steps are the same
+def _are_collective(ops: tuple[Any, ...]) -> bool:
+    needed = graph_walk.ancestors(ops, control_inputs=True)
     return any(op.type.startswith("Collective") or graph_walk.calls_functions(op) for op in needed)

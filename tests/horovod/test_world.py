@@ -122,6 +122,17 @@ def test_refused_optimizers(optimizer, arguments, message):
         hvd.DistributedOptimizer(optimizer, **arguments)
 
 
+@pytest.mark.parametrize(("pack_bytes", "packs"), [(0, 3), (1 << 20, 1)])
+def test_small_gradients_travel_together(pack_bytes, packs):
+    """Up to so many bytes of gradients are summed by one op; with 0 each by its own."""
+    values = [tf.get_variable(name, [4]) for name in "abc"]
+    loss = tf.add_n([tf.reduce_sum(value) for value in values])
+    with jobs.joined_as(0, 2, pack_bytes=pack_bytes):
+        hvd.DistributedOptimizer(tf.train.GradientDescentOptimizer(1.0)).minimize(loss)
+    types_ = [op.type for op in tf.get_default_graph().get_operations()]
+    assert types_.count("CollectiveReduce") == packs
+
+
 def test_sparse_gradients_of_several_passes_are_refused():
     """They would have to be made dense, which is for the program to ask for."""
     table = tf.get_variable("table", [3, 2])
