@@ -1,4 +1,4 @@
-"""Gradients of several passes added up before they are sent, and one update after them."""
+"""Gradients of several passes added up, and one update after them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,11 +23,11 @@ class Passes:
         self._sums: list[Any] = []
 
     def gradients(self, pairs: Pairs, reduce: Callable[[Pairs], list[tuple[Any, Any]]]) -> Pairs:
-        """The gradients of all processes in the last pass, those of this pass in others.
+        """The gradients of all passes so far, of all processes; those of the last pass count.
 
         Args:
           pairs: `(gradient, variable)` pairs, dense, of the shapes of the variables.
-          reduce: takes such pairs, in the last pass, and returns them reduced.
+          reduce: takes such pairs, and returns them reduced.
 
         Returns:
           Pairs with tensors of those shapes.
@@ -49,18 +49,12 @@ class Passes:
         with tf.control_dependencies(added):
             self._is_last = tf.equal(passed.assign_add(1) % self._count, 0)
 
-        def of_all() -> list[Any]:
+        with tf.control_dependencies([self._is_last]):
             scale = 1 / self._count if self._averages else 1
             sums = [total.read_value() for total in self._sums]
-            own = sums if scale == 1 else [total * scale for total in sums]
-            return [gradient for gradient, _ in reduce(list(zip(own, variables, strict=True)))]
-
-        def of_this_pass() -> list[Any]:
-            return [tf.identity(gradient) for gradient, _ in pairs]
-
-        with tf.control_dependencies([self._is_last]):
-            gradients = tf.cond(self._is_last, of_all, of_this_pass, strict=True)
-        return list(zip(gradients, variables, strict=True))
+        own = sums if scale == 1 else [total * scale for total in sums]
+        # In every pass: in a branch of a condition collective ops have waited for ever.
+        return reduce(list(zip(own, variables, strict=True)))
 
     def apply(self, gradients: Sequence[Any], update: Callable[[], Any]) -> Any:
         """An op that makes an update in the last pass only.
