@@ -27,6 +27,7 @@ MODULES = (
     "ps_training",
     "wire",
     "slow_network",
+    "horovod",
     "asynchronous_clones",
     "sparse_embedding",
     "estimator",

@@ -26,7 +26,7 @@ def _table(text):
 WITH_TENSORS = _table(
     """
     all_reduce: VariableCopies copies_difference mean_changes numeric_variables
-    collectives: Collectives exchange_gradients
+    collectives: Collectives exchange_gradients fill_up gather_rows sum_narrow without_filling
     checkpoints: Restorer VariableRow by_name compare variables_to_train
     classification: Classifier add_classification_losses
     cluster: EndOps
@@ -46,6 +46,8 @@ WITH_TENSORS = _table(
     keras: DeployedKerasModel Translation deploy_model export_checkpoint init_fn load_checkpoint
         read_checkpoint read_weights restore_fn translate_optimizer
     keras_layers: update_after using_own_variables
+    horovod: DistributedGradientTape DistributedOptimizer allgather allreduce alltoall broadcast
+        broadcast_variables
     parameter_servers: StepCounter SynchronousOptimizer pack_gradients
     updating: Change ChangeOfParts Condition LossScale PartUpdates apply_changes changes_by_parts
         part_updates shared_out
@@ -88,19 +90,24 @@ WITHOUT_TENSORS = _table(
     inputs: Corpus CorruptRecordError Dataset EncodedSource Held convert_dataset dataset_names
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
-    internals: EstimatorState OptimizerWatcher SlurmStep add_control_inputs barrier_class
+    internals: EstimatorState OptimizerWatcher Running SlurmStep add_control_inputs barrier_class
         calls_itself_stateful change_tf_config clear_attribute computes_gradients_itself
         forget_slots fresh_names fusing_batch_norms gpu_kernels hide_deprecations
         in_old_control_flow
         in_stateless_scope is_partitioned is_resource_variable keras_backend layer_variables
         leaving_batch_moments looking_for_variables_every lookup_module makes_old_control_flow
-        maker_of_variable making_ops_by normalizes_examples ops_are_deterministic
-        read_tf_config record_at replace_tasks replace_training
+        maker_of_variable making_ops_by normalizes_examples opening_sessions_by
+        ops_are_deterministic read_tf_config record_at replace_tasks replace_training
+        running_sessions
         set_attribute set_constraint set_device set_initializer set_trainable slurm_step sublayers
         tape_records tf_variable
         watching_layers watching_optimizers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
     keras_layers: is_of_layer KerasLayers seeing_layers
+    horovod: Adasum Average BroadcastGlobalVariablesHook Compression Sum
+        broadcast_global_variables ccl_built cross_rank cross_size cuda_built ddl_built gloo_built
+        gloo_enabled init is_homogeneous is_initialized local_rank local_size mpi_built mpi_enabled
+        mpi_threads_supported nccl_built rank rocm_built session_config session_target shutdown size
     launch: ElasticLauncher ElasticServersLauncher JoiningLauncher LaunchOptions Launcher
         ReservedPorts
     parameter_servers: Fence SharedReads note_fence noted_fence repeats_steps

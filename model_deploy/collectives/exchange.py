@@ -6,8 +6,9 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from absl import logging
 
-from model_deploy.collectives.narrow import gather_narrow, sum_narrow
+from model_deploy.collectives.narrow import sum_narrow
 from model_deploy.collectives.ops import Collectives, PerClone
+from model_deploy.collectives.rows import gather_rows
 from model_deploy.gradients import GradientAndVariable
 
 # The `(gradient, variable)` pairs of one variable, one per clone.
@@ -32,13 +33,13 @@ def exchange_gradients(
       clone_gradients: for each clone of this process `(gradient, variable)` pairs of
         its own copies, in the same order.  A gradient is a `Tensor` of the variable's
         shape, an `IndexedSlices` over its rows, or None, which counts as zero.
-      total_loss: the loss of this replica, a scalar.
+      total_loss: the loss of this replica, a scalar; or None.
       scale: factor of the sums.
       wire_dtype: type in which float32 gradients are sent.  With another type than float32 the
         loss travels separately, unrounded, while gradients are computed.
 
     Returns:
-      For each clone its pairs with summed gradients, and the sum of the losses, a scalar.
+      For each clone its pairs with summed gradients, and the sum of the losses, a scalar or None.
       Variables without a gradient in every clone are left out and named in one warning.
 
     Raises:
@@ -47,36 +48,28 @@ def exchange_gradients(
     columns = _with_gradients(clone_gradients)
     sparse = [column for column in columns if _is_sparse(column)]
     dense = [column for column in columns if not _is_sparse(column)]
-    loss = tf.reshape(total_loss, [])
-
-    variables = [column[0][1] for column in dense]
+    losses = [] if total_loss is None else [tf.reshape(total_loss, [])]
+    rounded = wire_dtype != tf.float32
+    packed_losses = [] if rounded else losses
 
     def values(i: int) -> list[Any]:
-        return [_dense_gradient(*column[i]) for column in dense]
+        own = packed_losses if i == 0 else [tf.zeros_like(loss) for loss in packed_losses]
+        return [_dense_gradient(*column[i]) for column in dense] + own
 
-    def with_loss(i: int) -> list[Any]:
-        return [*values(i), loss if i == 0 else tf.zeros_like(loss)]
-
-    if wire_dtype == tf.float32:
-        sums = collectives.in_packs(
-            collectives.on_devices(with_loss),
-            [*variables, loss],
-            lambda vectors, label: collectives.sum(vectors, label, scale),
-        )
-        sum_of_losses = sums[0][-1]
-    else:
-        sum_of_losses = _sum_losses(collectives, loss, scale)
-        sums = collectives.in_packs(
-            collectives.on_devices(values),
-            variables,
-            lambda vectors, label: sum_narrow(collectives, vectors, label, scale, wire_dtype),
-        )
+    loss_sums = [_sum_losses(collectives, loss, scale) for loss in losses if rounded]
+    variables = [column[0][1] for column in dense]
+    sums = collectives.in_packs(
+        collectives.on_devices(values),
+        [*variables, *packed_losses],
+        lambda vectors, label: sum_narrow(collectives, vectors, label, scale, wire_dtype),
+    )
+    loss_sums += sums[0][len(variables) :]
     rows = _gather_rows(collectives, sparse, scale, wire_dtype)
     reduced = []
     for i, of_clone in enumerate(sums):
         of_dense, of_sparse = iter(of_clone), iter(rows[i])
         reduced.append([(next(of_sparse if _is_sparse(c) else of_dense), c[i][1]) for c in columns])
-    return reduced, sum_of_losses
+    return reduced, (loss_sums[0] if loss_sums else None)
 
 
 def _sum_losses(collectives: Collectives, loss: Any, scale: float) -> Any:
@@ -159,25 +152,17 @@ def _gather_slices(
     wire_dtype: tf.DType,
 ) -> PerClone:
     """Concatenates the `slices` of all ranks for each clone; rank r has `counts[r]` rows."""
-    # Collective ops need the same number of rows from each member, and at least one.
-    longest = collectives.on_devices(lambda i: tf.maximum(tf.reduce_max(counts[i]), 1))
 
     def gather(part: str) -> PerClone:
-        filled = collectives.on_devices(lambda i: _fill_up(getattr(slices[i], part), longest[i]))
-        return gather_narrow(collectives, filled, f"{name} {part}", wire_dtype)
+        tensors = [getattr(of_clone, part) for of_clone in slices]
+        return gather_rows(collectives, tensors, counts, f"{name} {part}", wire_dtype)
 
     indices, values = gather("indices"), gather("values")
-
-    def without_filling(i: int) -> Any:
-        real = tf.reshape(tf.sequence_mask(counts[i], longest[i]), [-1])
-        rows = tf.boolean_mask(values[i], real)
-        return tf.IndexedSlices(
-            rows if scale == 1 else rows * scale,
-            tf.boolean_mask(indices[i], real),
-            slices[i].dense_shape,
+    return collectives.on_devices(
+        lambda i: tf.IndexedSlices(
+            values[i] if scale == 1 else values[i] * scale, indices[i], slices[i].dense_shape
         )
-
-    return collectives.on_devices(without_filling)
+    )
 
 
 def _as_slices(gradient: Any, variable: Any) -> Any:
@@ -191,8 +176,3 @@ def _as_slices(gradient: Any, variable: Any) -> Any:
         tf.cast(gradient.indices, tf.int64),
         gradient.dense_shape,
     )
-
-
-def _fill_up(tensor: Any, num_rows: Any) -> Any:
-    missing = num_rows - tf.shape(tensor)[0]
-    return tf.pad(tensor, [[0, missing]] + [[0, 0]] * (tensor.shape.rank - 1))

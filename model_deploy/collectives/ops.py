@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import gpus
 from model_deploy.collectives import packing
-from model_deploy.collectives.pack_sizes import packs_of
+from model_deploy.collectives.pack_sizes import MOST_BYTES, packs_of
 from model_deploy.config import DeploymentConfig
 
 # How many collective ops run at a time on CPUs: while one waits or adds, others use the link.  On
@@ -35,6 +35,7 @@ class Collectives:
       num_replicas: number of processes, each with as many devices.
       purpose: distinguishes this sequence from others in the graph.
       made: for each device the list of earlier ops of the sequence, which new ops are added to.
+      most_bytes: size limit of a pack of several tensors.
     """
 
     def __init__(
@@ -44,12 +45,15 @@ class Collectives:
         num_replicas: int,
         purpose: str,
         made: list[list[Any]] | None = None,
+        *,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         self._devices = list(devices)
         self._replica_id = replica_id
         self._num_replicas = num_replicas
         self._first_rank = replica_id * len(self._devices)
         self._purpose = purpose
+        self._most_bytes = most_bytes
         self._made = [[] for _ in self._devices] if made is None else made
         types = {tf.DeviceSpec.from_string(device).device_type for device in devices}
         self._lanes = _LANES if types == {"CPU"} else 1
@@ -134,15 +138,21 @@ class Collectives:
     def first_clones(self) -> "Collectives":
         """Returns the same sequence of ops, restricted to the first clone of each process."""
         return Collectives(
-            self._devices[:1], self._replica_id, self._num_replicas, self._purpose, self._made
+            self._devices[:1],
+            self._replica_id,
+            self._num_replicas,
+            self._purpose,
+            self._made,
+            most_bytes=self._most_bytes,
         )
 
-    def broadcast(self, tensors: PerClone, label: str) -> PerClone:
-        """Sends the tensor of the first device of the first process to all.
+    def broadcast(self, tensors: PerClone, label: str, root: int = 0) -> PerClone:
+        """Sends the tensor of one device of the group to all.
 
         Args:
           tensors: tensors of one static shape.
           label: names the op, the same in every process.
+          root: rank of the device; 0 is the first one of the first process.
 
         Returns:
           A tensor of the same shape for each clone.
@@ -150,7 +160,7 @@ class Collectives:
 
         def op(i: int, key: int) -> Any:
             settings = {"shape": tensors[i].shape, **self._group(key)}
-            if self._first_rank + i == 0:
+            if self._first_rank + i == root:
                 return tf.raw_ops.CollectiveBcastSend(input=tensors[i], **settings)
             return tf.raw_ops.CollectiveBcastRecv(T=tensors[i].dtype, **settings)
 
@@ -176,7 +186,7 @@ class Collectives:
         """
         results: list[list[Any]] = [[None] * len(variables) for _ in tensors]
         kinds = [(v.dtype.base_dtype, v.shape) for v in variables]
-        for positions in _indices_of_packs(kinds, self._num_replicas):
+        for positions in _indices_of_packs(kinds, self._num_replicas, self._most_bytes):
             picked = [[of_clone[k] for k in positions] for of_clone in tensors]
             parts = self._run_pack(picked, [variables[k] for k in positions], collective)
             for of_clone, values in zip(results, parts, strict=True):
@@ -245,7 +255,7 @@ class Collectives:
 
 
 def _indices_of_packs(
-    variables: Sequence[tuple[tf.DType, tf.TensorShape]], num_replicas: int
+    variables: Sequence[tuple[tf.DType, tf.TensorShape]], num_replicas: int, most_bytes: int
 ) -> list[list[int]]:
     """Groups variables, by index, into packs of one dtype, as `packs_of` sizes them."""
     of_dtype: dict[tf.DType, list[int]] = {}
@@ -254,7 +264,8 @@ def _indices_of_packs(
     packs = []
     for dtype, positions in of_dtype.items():
         sizes = [variables[k][1].num_elements() * dtype.size for k in positions]
-        packs += [[positions[i] for i in pack] for pack in packs_of(sizes, num_replicas)]
+        of_dtype_packs = packs_of(sizes, num_replicas, most_bytes)
+        packs += [[positions[i] for i in pack] for pack in of_dtype_packs]
     return sorted(packs, reverse=True)
 
 

@@ -12,7 +12,7 @@ LEAST_BYTES = 1 << 19
 _FEW_MEMBERS = 8
 
 
-def packs_of(sizes: Sequence[float], members: int) -> list[list[int]]:
+def packs_of(sizes: Sequence[float], members: int, most_bytes: int = MOST_BYTES) -> list[list[int]]:
     """Divides tensors into packs in the order of sending, from the last tensor to the first.
 
     >>> packs_of([300_000] * 5, members=2)
@@ -23,18 +23,19 @@ def packs_of(sizes: Sequence[float], members: int) -> list[list[int]]:
     Args:
       sizes: bytes of each tensor, in the order of the forward pass.
       members: number of processes that sum the tensors.
+      most_bytes: size limit of a pack of several tensors.
 
     Returns:
       The indices of each pack's tensors, all in descending order.
     """
     packs: list[list[int]] = []
     # A single process sends nothing over a link.
-    least = MOST_BYTES if members == 1 else LEAST_BYTES * max(1, members / _FEW_MEMBERS)
+    least = most_bytes if members == 1 else LEAST_BYTES * max(1, members / _FEW_MEMBERS)
     left, filled, limit = float(sum(sizes)), 0.0, 0.0
     for k in reversed(range(len(sizes))):
         if not packs or filled + sizes[k] > limit:
             packs.append([])
-            filled, limit = 0.0, min(MOST_BYTES, max(least, left * _SHARE))
+            filled, limit = 0.0, min(most_bytes, max(least, left * _SHARE))
         packs[-1].append(k)
         filled += sizes[k]
         left -= sizes[k]

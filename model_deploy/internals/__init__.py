@@ -43,10 +43,13 @@ from model_deploy.internals.ops import (
     set_device,
 )
 from model_deploy.internals.process import (
+    Running,
     hide_deprecations,
     inline_callable,
+    opening_sessions_by,
     ops_are_deterministic,
     record_at,
+    running_sessions,
 )
 from model_deploy.internals.slurm import SlurmStep, slurm_step
 from model_deploy.internals.variables import (
@@ -67,6 +70,7 @@ __all__ = [
     "LayerWatcher",
     "NewOp",
     "OptimizerWatcher",
+    "Running",
     "SlurmStep",
     "add_control_inputs",
     "add_loop_inputs",
@@ -97,6 +101,7 @@ __all__ = [
     "makes_old_control_flow",
     "making_ops_by",
     "normalizes_examples",
+    "opening_sessions_by",
     "ops_are_deterministic",
     "partitioned_variable",
     "read_tf_config",
@@ -106,6 +111,7 @@ __all__ = [
     "replace_tasks",
     "replace_training",
     "restored_by",
+    "running_sessions",
     "set_attribute",
     "set_constraint",
     "set_device",

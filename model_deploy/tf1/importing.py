@@ -15,12 +15,21 @@ from model_deploy.tf1 import dropped, names
 from model_deploy.tf1.old_module import GoneError
 from model_deploy.tf1.old_source import BUILTINS, compiled
 
-# Packages that lay beside the programs of TF-Slim -> ours, for programs without their own.
+# Packages that lay beside the programs of TF-Slim, and Horovod -> ours, for programs without their
+# own.
 SUPPLIED = {
     "datasets": "model_deploy.tf1.datasets",
     "deployment": "model_deploy.tf1.deployment",
+    "horovod": "model_deploy.horovod",
     "nets": "nets",
     "preprocessing": "model_deploy.tf1.preprocessing",
+}
+
+
+# Modules of Horovod that no program of TensorFlow has -> what their programs use.
+REFUSED = {
+    "horovod.torch": "torch.distributed",
+    "horovod.mxnet": "an older release of Horovod and of MXNet, which has ended",
 }
 
 
@@ -90,9 +99,12 @@ class OldProgram:
         """What `import` returns of a package that lay beside the programs of TF-Slim, or below it.
 
         Raises:
-          ImportError: if the package has no such module.
+          ImportError: if the package has no such module, or it is for another framework.
         """
         top = name.partition(".")[0]
+        for refused, other in REFUSED.items():
+            if refused == name or (name == top and refused.partition(".")[2] in fromlist):
+                raise ImportError(f"{refused} is not for TensorFlow: use {other}", name=refused)
         ours = SUPPLIED[top] + name.removeprefix(top)
         if not _exists(ours):
             raise ModuleNotFoundError(

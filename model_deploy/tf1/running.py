@@ -19,8 +19,10 @@ from model_deploy.tf1.importing import OldProgram
 from model_deploy.tf1.old_module import GoneError
 from model_deploy.tf1.old_source import compiled
 
-# What `gone.advice` says.
-_GONE = re.compile(r" is gone since TensorFlow | is in no release of TensorFlow ")
+# What `gone.advice` says, and a module that is refused.
+_GONE = re.compile(
+    r" is gone since TensorFlow | is in no release of TensorFlow | is not for TensorFlow: "
+)
 # What only Python 2 has: names, methods of dicts, modules, lists in place of views and iterators.
 _PYTHON_2 = re.compile(
     r"name '(basestring|cmp|execfile|file|long|raw_input|reduce|reload|unichr|unicode|xrange)' is"

@@ -1,0 +1,42 @@
+"""Optimizers of tf-keras that make their updates from the gradients of all processes."""
+
+from typing import Any
+
+from model_deploy.horovod.exchange import Exchange
+
+
+def distributed_keras_optimizer(optimizer: Any, exchange: Exchange, passes: int = 1) -> Any:
+    """An optimizer like one of tf-keras, whose gradients are those of all processes.
+
+    Args:
+      optimizer: one of `tf_keras.optimizers.legacy`, those of `tf.keras` in TensorFlow 1.
+      exchange: how gradients are exchanged.
+      passes: 1; tf-keras makes an update of each batch.
+
+    Raises:
+      ValueError: for another optimizer, and for `passes`.
+    """
+    from tf_keras.optimizers.legacy import Optimizer  # noqa: PLC0415 - it takes seconds
+
+    if not isinstance(optimizer, Optimizer):
+        raise ValueError(
+            "optimizer must be a tf.train.Optimizer or one of tf_keras.optimizers.legacy, as Keras "
+            f"trains no other in graph mode, got {type(optimizer).__module__}."
+            f"{type(optimizer).__name__}"
+        )
+    if passes != 1:
+        raise ValueError(f"backward_passes_per_step must be 1 with tf-keras, got {passes}")
+
+    class Distributed(type(optimizer)):  # type: ignore[misc]
+        """The optimizer, with other gradients."""
+
+        def get_gradients(self, loss: Any, params: Any) -> Any:
+            """Gradients of all processes, of the shapes of the variables `params`."""
+            gradients = super().get_gradients(loss, params)
+            return [g for g, _ in exchange(list(zip(gradients, params, strict=True)))]
+
+        def _compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
+            return exchange(super()._compute_gradients(*args, **kwargs))
+
+    Distributed.__name__ = type(optimizer).__name__  # by which Keras saves and loads it
+    return Distributed.from_config(optimizer.get_config())

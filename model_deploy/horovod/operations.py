@@ -1,0 +1,276 @@
+"""Collective ops on single tensors: `allreduce`, `allgather`, `broadcast`, `alltoall`."""
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.collectives import (
+    Collectives,
+    exchange_gradients,
+    fill_up,
+    gather_rows,
+    sum_narrow,
+    without_filling,
+)
+from model_deploy.gradients import scale_gradient
+from model_deploy.horovod import world
+from model_deploy.horovod.reductions import (
+    Adasum,
+    Average,
+    Compression,
+    Compressor,
+    Reduction,
+    adasum,
+    check_compression,
+    reduction_of,
+)
+
+# Types that TensorFlow's collective ops do not have -> types that hold the same values.
+_CARRIERS = {
+    **dict.fromkeys((tf.bool, tf.int8, tf.uint8, tf.int16, tf.uint16), tf.int32),
+    tf.uint32: tf.int64,
+    tf.bfloat16: tf.float32,
+}
+_CARRIED = (tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
+
+
+def group(purpose: str, device: str = "") -> Collectives:
+    """A sequence of collective ops between all processes.
+
+    Args:
+      purpose: sets it apart from others of the graph; the same in every process.
+      device: where the ops are in each process, by default on the CPU.
+    """
+    job = world.joined().job
+    own = tf.DeviceSpec.from_string(device or "/device:CPU:0")
+    if job.size > 1:  # a session without a server then says that there is no such device
+        own = own.replace(job="worker", task=job.rank)
+    return Collectives([own.to_string()], job.rank, job.size, purpose, most_bytes=job.pack_bytes)
+
+
+def carrier(dtype: tf.DType, name: str) -> tf.DType:
+    """The type in which values of a type are sent.
+
+    Raises:
+      ValueError: for one that cannot be sent.
+    """
+    found = _CARRIERS.get(dtype.base_dtype, dtype.base_dtype)
+    if found not in _CARRIED:
+        raise ValueError(f"{name} must be of numbers to be sent, got {dtype.base_dtype.name}")
+    return found
+
+
+def allreduce(
+    tensor: Any,
+    average: Any = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Compressor = Compression.none,
+    op: Any = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    name: Any = None,
+) -> Any:
+    """The mean, sum or Adasum of a tensor of all processes, for each of them.
+
+    >>> import model_deploy.horovod as hvd
+    >>> hvd.init()
+    >>> print(tf.Session().run(hvd.allreduce(tf.constant([1.0, 3.0]))))
+    [1. 3.]
+
+    Args:
+      tensor: of the same shape everywhere; or `IndexedSlices`, of any number of rows.
+      average: in place of `op`: True for the mean, False for the sum.
+      device_dense: where a `Tensor` is summed; by default on the CPU.
+      device_sparse: where rows are gathered; by default on the CPU.
+      compression: `Compression.none` or `.fp16`.
+      op: `Average`, the default, `Sum`, or `Adasum`.
+      prescale_factor: what values are multiplied with before.
+      postscale_factor: what the result is multiplied with.
+      name: sets the op apart from others, the same everywhere; by default that of the tensor.
+
+    Returns:
+      A tensor of that shape, or `IndexedSlices` with the rows of all; those of integers are
+      divided without a remainder.
+
+    Raises:
+      ValueError: before `init`, and as `reduction_of`, `adasum` and `carrier`.
+    """
+    how, wire_dtype = reduction_of(op, average), check_compression(compression).wire_dtype
+    if isinstance(tensor, tf.IndexedSlices):
+        name = _label(name, tensor.values, tensor.values.shape[1:])
+        collectives = group(f"allreduce {name}", device_sparse)
+        values = _gathered(collectives, tensor.values, f"{name} values", wire_dtype)
+        indices = _gathered(collectives, tensor.indices, f"{name} indices")
+        result = tf.IndexedSlices(values, indices, tensor.dense_shape)
+        factor = prescale_factor * postscale_factor / (collectives.size if how is Average else 1)
+        return scaled(result, factor)
+    tensor = tf.convert_to_tensor(tensor)
+    name = _label(name, tensor, tensor.shape)
+    collectives = group(f"allreduce {name}", device_dense)
+    sent = tf.cast(scaled(tensor, prescale_factor), carrier(tensor.dtype, name))
+    if how is Adasum:
+        total = _adasum(collectives, sent, name)
+    else:
+        known = tensor.shape.is_fully_defined()  # else it travels as it is
+        flat, wire_dtype = tf.reshape(sent, [-1]), wire_dtype if known else tf.float32
+        [total] = sum_narrow(collectives, [flat], name, 1.0, wire_dtype)
+        total = tf.reshape(total, tf.shape(tensor))
+        if how is Average:
+            total = (
+                total / collectives.size if total.dtype.is_floating else total // collectives.size
+            )
+    total.set_shape(tensor.shape)
+    return scaled(tf.cast(total, tensor.dtype), postscale_factor)
+
+
+def scaled(tensor: Any, factor: float) -> Any:
+    """A tensor of any shape, or `IndexedSlices`, times a number."""
+    if factor == 1:
+        return tensor
+    return scale_gradient(tensor, tf.cast(factor, tensor.dtype))
+
+
+def allgather(tensor: Any, name: Any = None) -> Any:
+    """The rows of all processes one behind the other, in the order of ranks.
+
+    Args:
+      tensor: of the shape [rows, ...], of which rows may differ, and be none.
+      name: sets the op apart from others, the same everywhere; by default that of the tensor.
+
+    Returns:
+      A tensor [sum of rows, ...].
+
+    Raises:
+      ValueError: before `init`, for a scalar, and as `carrier`.
+    """
+    tensor = _with_rows(tensor)
+    name = _label(name, tensor, tensor.shape[1:])
+    return _gathered(group(f"allgather {name}"), tensor, name)
+
+
+def _gathered(
+    collectives: Collectives, tensor: Any, name: str, wire_dtype: tf.DType = tf.float32
+) -> Any:
+    sent = tf.cast(tensor, carrier(tensor.dtype, name))
+    counts = collectives.gather([tf.shape(sent)[:1]], f"rows of {name}")
+    [gathered] = gather_rows(collectives, [sent], counts, name, wire_dtype)
+    return tf.cast(gathered, tensor.dtype)
+
+
+def broadcast(tensor: Any, root_rank: int, name: Any = None) -> Any:
+    """The tensor of one process, for all.
+
+    Args:
+      tensor: of the same static shape everywhere.
+      root_rank: of the process whose tensor it is.
+      name: sets the op apart from others, the same everywhere; by default that of the tensor.
+
+    Returns:
+      A tensor of that shape.
+
+    Raises:
+      ValueError: before `init`, for a `root_rank` that is not there, for a shape that is not
+        known, and as `carrier`.
+    """
+    tensor = tf.convert_to_tensor(tensor)
+    name = _label(name, tensor, tensor.shape)
+    check_root(root_rank)
+    if not tensor.shape.is_fully_defined():
+        raise ValueError(f"{name} must have a known shape to be broadcast, got {tensor.shape}")
+    sent = tf.cast(tensor, carrier(tensor.dtype, name))
+    [received] = group(f"broadcast {root_rank}").broadcast([sent], name, root_rank)
+    return tf.cast(received, tensor.dtype)
+
+
+def alltoall(tensor: Any, splits: Any = None, name: Any = None) -> Any:
+    """Hands the r-th part of the rows to the process of rank r, and gets its parts from all.
+
+    Args:
+      tensor: of the shape [rows, ...].
+      splits: integers [`size`], the rows for each rank; by default all get as many.
+      name: sets the op apart from others, the same everywhere; by default that of the tensor.
+
+    Returns:
+      A tensor [received rows, ...]; with `splits` a pair of this and how many came from each
+      rank, int32 [`size`].
+
+    Raises:
+      ValueError: before `init`, for a scalar, and as `carrier`.
+    """
+    tensor = _with_rows(tensor)
+    name = _label(name, tensor, tensor.shape[1:])
+    job = world.joined().job
+    if splits is None:
+        rows = tf.shape(tensor)[0]
+        whole = tf.debugging.assert_equal(
+            rows % job.size, 0, message=f"rows of {name} must be a multiple of {job.size}"
+        )
+        with tf.control_dependencies([whole]):
+            counts = tf.fill([job.size], rows // job.size)
+    else:
+        counts = tf.reshape(tf.cast(splits, tf.int32), [job.size])
+    collectives = group(f"alltoall {name}")
+    # All know the rows of all: what I get from rank r, and the most rows of any part.  And the
+    # exchange alone would not do: for TensorFlow a step needs a collective op of the older kind.
+    [table] = collectives.gather([counts], f"rows of {name}")
+    received = tf.reshape(table, [job.size, job.size])[:, job.rank]
+    longest = tf.maximum(tf.reduce_max(table), 1)
+    sent = tf.cast(tensor, carrier(tensor.dtype, name))
+    parts = [fill_up(part, longest) for part in tf.split(sent, counts, num=job.size)]
+    [got] = collectives.exchange([tf.stack(parts)], name)
+    rows_of_all = tf.reshape(got, tf.concat([[-1], tf.shape(sent)[1:]], axis=0))
+    result = tf.cast(without_filling(rows_of_all, received, longest), tensor.dtype)
+    return result if splits is None else (result, received)
+
+
+def check_root(root_rank: int) -> None:
+    """Raises ValueError if there is no process of this rank."""
+    size = world.size()
+    if not 0 <= root_rank < size:
+        raise ValueError(f"root_rank must be at least 0 and less than {size}, got {root_rank}")
+
+
+def _label(name: Any, tensor: Any, shape: Any) -> str:
+    """What sets a tensor apart; servers remember type and shape by it, which all have alike."""
+    return f"{name or tensor.op.name}: {tensor.dtype.name} {shape}"
+
+
+def _with_rows(tensor: Any) -> Any:
+    tensor = tf.convert_to_tensor(tensor)
+    if tensor.shape.rank in (None, 0):
+        raise ValueError(f"{tensor.op.name} must have rows, got the shape {tensor.shape}")
+    return tensor
+
+
+def reduced(
+    collectives: Collectives, pairs: Any, how: Reduction, compression: Compressor
+) -> list[tuple[Any, Any]]:
+    """Gradients of all processes, reduced.
+
+    Args:
+      collectives: the ops of this step.
+      pairs: `(gradient, variable)` pairs: of a `Tensor` of any shape or `IndexedSlices`, and what
+        gives name, shape and type.
+      how: the reduction.
+      compression: how they travel.
+
+    Returns:
+      The pairs, with the results.
+    """
+    if collectives.size == 1:
+        return list(pairs)
+    if how is Adasum:
+        return [
+            (_adasum(collectives, tf.convert_to_tensor(gradient), like.name), like)
+            for gradient, like in pairs
+        ]
+    scale = 1 / collectives.size if how is Average else 1.0
+    [results], _ = exchange_gradients(collectives, [pairs], None, scale, compression.wire_dtype)
+    return results
+
+
+def _adasum(collectives: Collectives, tensor: Any, name: str) -> Any:
+    """All get all tensors: as many bytes as a gather, and the same sum everywhere."""
+    [gathered] = collectives.gather([tensor[tf.newaxis]], f"adasum {name}")
+    return adasum(tf.unstack(gathered, num=collectives.size))

@@ -1,0 +1,157 @@
+"""A job of several processes trains as one process does on all their batches."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+import model_deploy.horovod as hvd
+from tests.horovod.jobs import run_job
+
+SIZE, BATCH, STEPS = 4, 2, 3
+_RANDOM = np.random.RandomState(0)
+WORDS = _RANDOM.randint(0, 7, [SIZE * BATCH, 3])
+FEATURES = _RANDOM.randn(SIZE * BATCH, 5).astype(np.float32)
+LABELS = _RANDOM.randn(SIZE * BATCH, 2).astype(np.float32)
+
+
+def _loss(part):
+    """The loss on a slice of the examples."""
+    return _loss_of(tf.range(SIZE * BATCH)[part])
+
+
+def _loss_of(part):
+    """Of an embedding, whose gradients are sparse, and a dense layer, on examples by number."""
+    table = tf.get_variable("table", [7, 4])
+    kernel = tf.get_variable("kernel", [9, 2])
+    bias = tf.get_variable("bias", [2])
+    tf.get_variable("idle", [2])
+    words, features, labels = (tf.gather(each, part) for each in (WORDS, FEATURES, LABELS))
+    words = tf.reduce_mean(tf.nn.embedding_lookup(table, words), axis=1)
+    logits = tf.matmul(tf.concat([words, features], axis=1), kernel) + bias
+    return tf.reduce_mean(tf.square(logits - labels))
+
+
+def _trainer(optimizer, batch=BATCH, **arguments):
+    """Builds a process that takes its part of the examples, of `batch` each."""
+
+    def build(rank):
+        first = rank * batch
+        made = hvd.DistributedOptimizer(optimizer(), **arguments)
+        step = tf.train.get_or_create_global_step()
+        train = made.minimize(_loss(slice(first, first + batch)), global_step=step)
+        return train, {v.op.name: v for v in tf.global_variables()}
+
+    return build
+
+
+def _momentum(rate=0.1):
+    return lambda: tf.train.MomentumOptimizer(rate, 0.9)
+
+
+def _alone(optimizer, runs=STEPS):
+    """The variables of one process that takes all examples."""
+    [(_, values)] = run_job(1, _trainer(optimizer, batch=SIZE * BATCH), runs)
+    return values
+
+
+def _assert_same(values, expected, atol=1e-6):
+    assert values.keys() == expected.keys()
+    for name, value in expected.items():
+        if "/" in name:  # slots of another learning rate
+            continue
+        np.testing.assert_allclose(values[name], value, rtol=1e-6, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "arguments"),
+    [
+        pytest.param(_momentum(), {}, id="average"),
+        pytest.param(_momentum(0.1 / SIZE), {"op": hvd.Sum}, id="sum"),
+    ],
+)
+def test_a_job_trains_as_one_process(optimizer, arguments):
+    """Four processes on two examples each end where one ends on all eight."""
+    expected = _alone(_momentum())
+    for _, values in run_job(SIZE, _trainer(optimizer, **arguments), STEPS):
+        _assert_same(values, expected)
+
+
+@pytest.mark.parametrize(("averages", "rate", "divisor"), [(True, 0.1, 2.0), (False, 0.05, 1.0)])
+def test_passes_are_one_pass_of_all(averages, rate, divisor):
+    """Two passes of one example each, averaged or added up, are one pass of both."""
+
+    def build(rank):
+        turn = tf.Variable(-1, trainable=False, collections=[tf.GraphKeys.LOCAL_VARIABLES])
+        place = rank * BATCH + turn.assign_add(1) % 2
+        part = tf.range(place, place + 1)
+        optimizer = hvd.DistributedOptimizer(
+            _momentum(rate)(),
+            backward_passes_per_step=2,
+            average_aggregated_gradients=averages,
+            gradient_predivide_factor=divisor,
+            sparse_as_dense=True,
+        )
+        step = tf.train.get_or_create_global_step()
+        train = optimizer.minimize(_loss_of(part), global_step=step)
+        return train, {v.op.name: v for v in tf.global_variables()}
+
+    expected = _alone(_momentum())
+    for _, values in run_job(SIZE, build, 2 * STEPS):
+        _assert_same(values, expected)
+
+
+def test_sixteen_bits_round_what_is_sent():
+    """Each gradient is rounded once when it is sent, and the sum once; sparse ones just once."""
+    unit = 2.0**-11  # of float16, relative; below 2^-14 there is a step of 2^-24
+
+    def build(rank):
+        loss = _loss(slice(rank * BATCH, (rank + 1) * BATCH))
+        plain, rounded = (
+            hvd.DistributedOptimizer(_momentum()(), name, op=hvd.Sum, compression=compression)
+            for name, compression in (("plain", hvd.Compression.none), ("", hvd.Compression.fp16))
+        )
+        own = tf.gradients(loss, tf.trainable_variables()[:3])
+        each = [
+            [tf.convert_to_tensor(g) for g in gradients]
+            for gradients in (
+                own,
+                *([g for g, _ in o.compute_gradients(loss)[:3]] for o in (plain, rounded)),
+            )
+        ]
+        return [], each
+
+    found = [values for _, values in run_job(SIZE, build)]
+    for k in range(3):
+        sent = sum(np.abs(own[k]) for own, _, _ in found)
+        total = np.abs(found[0][1][k])
+        bound = unit * (sent + total * (1 + unit)) + unit**2 * sent + (SIZE + 1) * 2.0**-25
+        for _, plain, rounded in found:
+            assert np.all(np.abs(rounded[k] - plain[k]) <= bound * (1 + 1e-5))
+            np.testing.assert_array_equal(rounded[k], found[0][2][k])
+        assert np.any(found[0][2][k] != found[0][1][k])
+
+
+def test_a_tape_has_the_gradients_of_all():
+    """Gradients of a tape are means over processes, sparse ones too, in the structure asked for."""
+
+    def build(rank):
+        def gradients(part, wrap):
+            with wrap(tf.GradientTape()) as tape, tf.variable_scope("", reuse=tf.AUTO_REUSE):
+                loss = _loss(part)
+            table, kernel, _, idle = tf.trainable_variables()
+            found = tape.gradient(loss, {"table": table, "other": [kernel, idle]})
+            return found["table"], found["other"]
+
+        table, [kernel, idle] = gradients(
+            slice(rank * BATCH, (rank + 1) * BATCH), hvd.DistributedGradientTape
+        )
+        assert isinstance(table, tf.IndexedSlices)
+        assert idle is None
+        expected, [whole, _] = gradients(slice(None), lambda tape: tape)
+        return [], [tf.convert_to_tensor(table), kernel, tf.convert_to_tensor(expected), whole]
+
+    if not tf.resource_variables_enabled():
+        pytest.skip("a tape watches no reference variable")
+    for _, (table, kernel, expected, whole) in run_job(SIZE, build):
+        np.testing.assert_allclose(table, expected, atol=1e-6)
+        np.testing.assert_allclose(kernel, whole, atol=1e-6)
