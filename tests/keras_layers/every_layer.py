@@ -118,7 +118,8 @@ def _add_losses(turn, labels, logits):
         "classes": (labels, tf.nn.softmax(logits)),
     }
     for name, (of, row), library in _in_turn(LOSSES, turn, lambda each, n: hasattr(each.losses, n)):
-        tf.losses.add_loss(0.1 * getattr(library.losses, name)(**row)(*given[of]))
+        # Of which one is a percentage.
+        tf.losses.add_loss(0.01 * getattr(library.losses, name)(**row)(*given[of]))
 
 
 def _numbers(value):

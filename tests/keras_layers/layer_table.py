@@ -136,8 +136,6 @@ _WORDS: dict[str, Any] = {
 # Of the examples themselves, as no gradient passes, [batch, 8, 8, 3].
 _PREPARATION: dict[str, Any] = {
     "Discretization": {"bin_boundaries": [-0.5, 0.0, 0.5]},
-    "Solarization": {"value_range": (-1, 1)},
-    "Equalization": {"value_range": (-1, 1)},
     "AutoContrast": {"value_range": (-1, 1)},
     "ContrastLimitedAdaptiveHistogramEqualization": {"value_range": (-1, 1)},
 }
@@ -176,6 +174,7 @@ _RANDOM: dict[str, Any] = {
     "RandomShear": {"x_factor": 0.2, "y_factor": 0.2},
     "RandAugment": _COLOURS,
     "AugMix": _COLOURS,
+    "Solarization": {"threshold_factor": 0.5, **_COLOURS},
     "MixUp": {},
     "CutMix": {},
     "RandomHeight": lambda layers: _resized(layers, layers.RandomHeight(0.2)),
@@ -245,6 +244,7 @@ LEFT_OUT = {
     "JaxLayer": _OTHER,
     "TorchModuleWrapper": _OTHER,
     "TFSMLayer": "is a SavedModel",
+    "Equalization": "makes one histogram of all images of a batch",
     "DenseFeatures": "takes feature columns",
     "Pipeline": "is a list of layers",
     "SpatialDropout3D": "is `SpatialDropout2D` with one more dimension",
