@@ -17,7 +17,7 @@ from tests.keras_layers.layer_table import ACTIVATIONS, GROUPS, KINDS, LOSSES, O
 from tests.keras_layers.models import KERASES
 
 # No gradient passes these, or they take no fractions.
-_OF_EXAMPLES = ("masked", "words", "preparation", "random")
+_OF_EXAMPLES = ("masked", "words", "tables", "preparation", "random")
 _OF_TWO = ("pairs", "attention")
 _FROM_A_LIST = ("Attention", "AdditiveAttention")
 _ACCESS = ("get", "serialize", "deserialize")
@@ -70,7 +70,7 @@ def _given(kind, examples):
     """What the layers of a kind get, and a second one for those that take two."""
     shape = KINDS[kind][1]
     start = tf.reshape(examples[:, : np.prod(shape)], (examples.shape[0], *shape))
-    if kind == "words":
+    if kind in ("words", "tables"):
         return tf.cast((start + 1) * 5.5, tf.int32), None
     if kind == "masked":
         ended = start * np.array([1, 1, 1, 0, 0], np.float32)[:, None]

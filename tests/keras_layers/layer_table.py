@@ -131,8 +131,9 @@ _WORDS: dict[str, Any] = {
     "ReversibleEmbedding": {"input_dim": 11, "output_dim": 3},
     "CategoryEncoding": {"num_tokens": 11, "output_mode": "count"},
     "Hashing": {"num_bins": 5},
-    "IntegerLookup": {"vocabulary": [3, 1, 4, 5, 9]},
 }
+# Of the same, with a table of TensorFlow, which copies of a clone refuse.
+_TABLES: dict[str, Any] = {"IntegerLookup": {"vocabulary": [3, 1, 4, 5, 9]}}
 # Of the examples themselves, as no gradient passes, [batch, 8, 8, 3].
 _PREPARATION: dict[str, Any] = {
     "Discretization": {"bin_boundaries": [-0.5, 0.0, 0.5]},
@@ -172,8 +173,6 @@ _RANDOM: dict[str, Any] = {
     "RandomSaturation": {**_FACTOR, **_COLOURS},
     "RandomSharpness": {**_FACTOR, **_COLOURS},
     "RandomShear": {"x_factor": 0.2, "y_factor": 0.2},
-    "RandAugment": _COLOURS,
-    "AugMix": _COLOURS,
     "Solarization": {"threshold_factor": 0.5, **_COLOURS},
     "MixUp": {},
     "CutMix": {},
@@ -190,6 +189,7 @@ KINDS: dict[str, Any] = {
     "images": (_IMAGES | small_models.OF_IMAGES, (6, 6, 3)),
     "volumes": (_VOLUMES, (4, 4, 4, 2)),
     "words": (_WORDS | small_models.OF_WORDS, (4,)),
+    "tables": (_TABLES, (4,)),
     "films": (_FILMS, (2, 3, 3, 3, 2)),
     "preparation": (_PREPARATION, (8, 8, 3)),
     "norms": (_NORMS, (4, 4, 3)),
@@ -200,6 +200,7 @@ GROUPS = {
     "vectors": ("vectors", "pairs", "activations", "words"),
     "sequences": ("sequences", "loops", "masked", "attention", "films"),
     "images": ("images", "volumes", "preparation"),
+    "tables": ("tables",),
     "norms": ("norms",),
     "random": ("random",),
 }
@@ -231,6 +232,7 @@ LOSSES_LEFT_OUT = {
 _OWN = "is for layers of one's own"
 _CELL = "is called by `RNN`, whose rows have it"
 _OTHER = "runs another framework"
+_DRAWS = "draws which of the random layers it calls, which have rows"
 # Why a class of layers has no row.
 LEFT_OUT = {
     "Layer": _OWN,
@@ -243,6 +245,8 @@ LEFT_OUT = {
     "FlaxLayer": _OTHER,
     "JaxLayer": _OTHER,
     "TorchModuleWrapper": _OTHER,
+    "RandAugment": _DRAWS,
+    "AugMix": _DRAWS,
     "TFSMLayer": "is a SavedModel",
     "Equalization": "makes one histogram of all images of a batch",
     "DenseFeatures": "takes feature columns",

@@ -24,7 +24,7 @@ _TOLERANCE, _OF_16_BITS = 1e-5, 2.0**-7
 _NORMS = {"called": {}, "all-reduce": {"all_reduce": True}}
 # Small steps: with large ones differences of rounding grow from step to step.
 _slowly = functools.partial(harness.sgd, 0.02)
-_TRAINED = [group for group in GROUPS if group not in ("norms", "random")]
+_TRAINED = [group for group in GROUPS if group not in ("tables", "norms", "random")]
 
 
 @functools.cache
@@ -56,6 +56,17 @@ def test_every_layer_trains_as_in_one_clone(group, division):
     config = LogicalDevices(num_clones=2, **settings)
     run = harness.Replica(config, every_layer.golden(group, turn), _slowly)
     harness.assert_same(run(), _one_clone(group, turn), tolerance, 4 * tolerance)
+
+
+def test_a_layer_with_a_table_is_called_for_each_clone():
+    """It trains as in one clone where clones are called; copies refuse the table by its name."""
+    golden = every_layer.golden("tables", 0)
+    with pytest.raises(
+        ValueError, match=r"tables from outside, got clone_0/.* of type HashTableV2"
+    ):
+        harness.Replica(LogicalDevices(num_clones=2, copy_clones=True), golden)
+    run = harness.Replica(LogicalDevices(num_clones=2, copy_clones=False), golden, _slowly)
+    harness.assert_same(run(), _one_clone("tables", 0), _TOLERANCE, _TOLERANCE)
 
 
 @pytest.mark.slow
