@@ -1,7 +1,7 @@
 """Trains one TensorFlow model on many devices, with the API of TF-Slim's `model_deploy`.
 
-A public name is imported when it is first used: programs of the package that need no
-TensorFlow, such as `python -m model_deploy.launch`, start without waiting for it.
+A public name is imported at its first use, so that programs such as `python -m model_deploy.launch`
+start without importing TensorFlow.
 """
 
 import importlib
@@ -53,8 +53,8 @@ __all__ = [
     "train",
 ]
 
-# As in the imports above, which only type checkers and the documentation read. No name may be
-# that of a module here: importing the module would put it in the place of the object.
+# Name -> module, as in the imports above, which only type checkers and the documentation read.  No
+# module here may have such a name: importing the module would replace the object.
 _MODULES = {
     "Clone": "parts",
     "DeployedModel": "deployment",
@@ -77,7 +77,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """A name of `_MODULES`, or a module of this package."""
+    """Imports a name of `_MODULES`, or a module of this package, at its first use."""
     if name in _MODULES:
         value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
         globals()[name] = value
@@ -86,7 +86,7 @@ def __getattr__(name: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module:  # it is there, and needs one that is not
+        if error.name != module:  # the module exists, but one that it imports is missing
             raise
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
 

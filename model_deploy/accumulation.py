@@ -1,7 +1,7 @@
-"""Gradient accumulation: the parts of a clone run one after the other, and add up their gradients.
+"""Gradient accumulation: the parts of a clone run one after the other; their gradients are summed.
 
-A part begins when the gradients of the part before it have been added to the sum.  So the
-activations of one part, one gradient and the sum are in memory, and no more.
+A part begins when the gradients of the previous part have been added to the sum.  So memory holds
+the activations and gradients of one part at a time, and the sum.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -14,16 +14,16 @@ from model_deploy import graph_walk, internals, placement
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.parts import Clone
 
-# Types of ops that compute nothing, or whose value is there before the step.
+# Types of ops that compute nothing, or whose value is known before the step.
 _SOURCES = ("Const", "NoOp", "Placeholder", "PlaceholderWithDefault")
 
 
 class PartGradients(NamedTuple):
-    """The gradients of a part of a clone, or of a loss that counts once, to be added up.
+    """The gradients of one part of a clone, or of losses that count once per deployment.
 
     Attributes:
       clone: the part.
-      losses: what the gradients are of, scalars.
+      losses: the scalars that were differentiated.
       gradients: `(gradient, variable)` pairs; a gradient has the variable's shape, is an
         `IndexedSlices` over its rows, or None.
       ops: the ops that computing the gradients has added to the graph.
@@ -36,14 +36,14 @@ class PartGradients(NamedTuple):
 
 
 def accumulate(parts: Sequence[PartGradients]) -> list[GradientAndVariable]:
-    """Lets parts run one after the other; returns the sums of their gradients.
+    """Makes the parts of a clone run one after the other; returns the sums of their gradients.
 
     Args:
       parts: the gradients of each part of one clone, with the same variables in the same order.
 
     Returns:
-      Pairs as in `PartGradients`, each the sum over the parts: None where all are, an
-      `IndexedSlices` with the rows of all where all are sparse.
+      `(gradient, variable)` pairs as in `PartGradients`, summed over the parts: None if every part
+      has None, an `IndexedSlices` with the rows of all parts if every gradient is sparse.
     """
     if len(parts) == 1:
         return parts[0].gradients
@@ -59,7 +59,7 @@ def accumulate(parts: Sequence[PartGradients]) -> list[GradientAndVariable]:
             tf.control_dependencies(last),
         ):
             done = tf.no_op(name="part_before_is_done")
-        # What counts once is computed of variables alone, and needs no memory: its gradient waits.
+        # Losses that count once, such as regularization, need little memory: only gradients wait.
         made = part.clone.part
         forward = () if made is None or id(part.clone) in begun else made.ops
         begun.add(id(part.clone))
@@ -69,10 +69,10 @@ def accumulate(parts: Sequence[PartGradients]) -> list[GradientAndVariable]:
 
 
 class _RunningSum:
-    """The sum of the gradients of parts so far: dense ones as one tensor, sparse ones as rows.
+    """The sum of the gradients of all parts so far: a dense tensor, and a list of sparse gradients.
 
     Attributes:
-      newest: the ops after which the last part has been added.
+      newest: the ops that finish once the last added part is in the sum.
     """
 
     def __init__(self, first: PartGradients) -> None:
@@ -84,7 +84,8 @@ class _RunningSum:
         self.add(first)
 
     def add(self, part: PartGradients) -> None:
-        # Also the loss, of which gradients need not take anything.
+        """Adds the gradients of a part."""
+        # The loss as well: its gradients need not depend on its value.
         self.newest = [loss.op for loss in part.losses]
         for i, (gradient, variable) in enumerate(part.gradients):
             if gradient is None:
@@ -94,7 +95,7 @@ class _RunningSum:
                 self.newest += [gradient.values.op, gradient.indices.op]
                 continue
             if self._dense[i] is not None:
-                # A sum of two takes the memory of one; a sum of all keeps all until then.
+                # `add_n` over all parts would keep every part's gradient in memory until the end.
                 with tf.device(gradient.device), tf.name_scope(part.clone.scope):
                     name = f"{variable.op.name}/accumulated"
                     self._dense[i] = tf.add(self._dense[i], gradient, name=name)
@@ -103,7 +104,7 @@ class _RunningSum:
             self.newest.append(self._dense[i].op)
 
     def result(self) -> list[GradientAndVariable]:
-        """`(gradient, variable)` pairs, see `accumulate`."""
+        """Returns the sums as `(gradient, variable)` pairs, see `accumulate`."""
         pairs: list[GradientAndVariable] = []
         with tf.device(self._clone.device), tf.name_scope(self._clone.scope):
             for dense, rows, variable in zip(self._dense, self._rows, self._variables, strict=True):
@@ -115,17 +116,17 @@ class _RunningSum:
 def _begin_after(
     done: Any, part: PartGradients, ops: Collection[Any], before: Collection[Any]
 ) -> None:
-    """Lets the ops with which a part begins wait for `done`.
+    """Adds `done` as a control input to the first ops of a part.
 
-    A part begins with the ops that get nothing from another op of it.  A variable, a queue or a
-    constant waits for nothing: others than the step may need it.
-    Ops in a loop of TensorFlow 1 get something from where the loop begins.
+    The first ops are those that depend on no other op of the part.  Sources (variables, queues,
+    constants) do not wait, as initializers and savers also run them outside of a step.  Ops in a
+    while loop of TensorFlow 1 never come first: they depend on the op that enters the loop.
 
     Args:
-      done: an op.
+      done: the op to wait for.
       part: the part.
-      ops: those of the part.
-      before: ops that are not to wait, as `done` needs them.
+      ops: all ops of the part.
+      before: the ops that `done` depends on, which cannot wait for it.
     """
     values = [*part.losses, *(g for g, _ in part.gradients if g is not None)]
     flat = tf.nest.flatten(values, expand_composites=True)
@@ -133,7 +134,7 @@ def _begin_after(
     own = needed.intersection(ops).difference(before)
     sources: set[Any] = set()
     new = {op for op in own if _is_source(op)}
-    while new:  # a source needs nothing but sources
+    while new:  # a source depends on sources only
         found = {op for op in new if all(each in sources for each in _taken_from(op, own))}
         sources |= found
         new = (new - found) if found else set()
@@ -143,16 +144,17 @@ def _begin_after(
 
 
 def _taken_from(op: Any, ops: set[Any]) -> Iterable[Any]:
-    """The ops among `ops` that an op waits for."""
+    """Returns the ops among `ops` that are inputs or control inputs of `op`."""
     needed = [*(tensor.op for tensor in op.inputs), *op.control_inputs]
     return [each for each in needed if each in ops]
 
 
 def _is_source(op: Any) -> bool:
+    """Whether an op is a constant, a variable, or a queue's or table's handle."""
     if op.type in _SOURCES or placement.is_variable_op(op):
         return True
     if op.type == "Identity" and internals.is_reference(op.inputs[0]):
-        return True  # the read that a reference variable comes with
+        return True  # the read op that TensorFlow creates with a reference variable
     return any(
         tensor.dtype == tf.resource or internals.is_reference(tensor) for tensor in op.outputs
     )

@@ -1,11 +1,11 @@
-"""Checks of single values that several files share; each error names field, rule and value."""
+"""Checks of single values; each error names the field, the rule and the value."""
 
 import numbers
 from collections.abc import Collection
 
 
 def check_at_least(field: str, value: float | None, minimum: float) -> None:
-    """Checks a number that has a least value; None, a setting that is not given, passes.
+    """Checks that a number has at least a minimum; None (a setting that is not given) passes.
 
     >>> check_at_least("num_epochs", 0, 1)
     Traceback (most recent call last):
@@ -19,7 +19,7 @@ def check_at_least(field: str, value: float | None, minimum: float) -> None:
 
 
 def check_whole(field: str, value: object, minimum: int) -> None:
-    """Checks a whole number, of Python or NumPy, that has a least value.
+    """Checks that a value is an integer of Python or NumPy with at least a minimum.
 
     Raises:
       ValueError: naming the field, the rule and `value`.
@@ -30,7 +30,7 @@ def check_whole(field: str, value: object, minimum: int) -> None:
 
 
 def check_bool(field: str, value: object) -> None:
-    """Checks that a value is True or False, and no number that stands for one.
+    """Checks that a value is True or False; 0 and 1 are refused.
 
     Raises:
       ValueError: naming the field, the rule and `value`.

@@ -1,4 +1,4 @@
-"""The gradients of each clone, on its devices."""
+"""Computes each clone's gradients on its devices."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,21 +16,22 @@ from model_deploy.parts import Clone, features_of, parts_by_clone
 def compute_clone_gradients(
     clones: Sequence[Clone], losses: Losses, source: Any, kwargs: Mapping[str, Any]
 ) -> list[list[GradientAndVariable]]:
-    """Computes the gradients of each clone's loss, on its device or, in stages, beside its ops.
+    """Computes the gradients of each clone's loss on the clone's device.
 
-    Gradients of what counts once are added to those of the first clone.  They are
-    computed on their own where there are several clones, so that these are alike.
-    The parts of a clone run one after the other, and what counts once is then the last.
+    A clone with several devices (stages) has each gradient op beside its forward op.  With several
+    clones, regularization and shared losses, which count once, are differentiated separately, so
+    that all clones have the same gradient ops; the result is added to the first clone's gradients.
+    The parts of a clone run one after the other, with the losses that count once last.
 
     Args:
       clones: the clones, or their parts.
-      losses: their losses, scalars.
-      source: an optimizer of TensorFlow 1, or another object with its `compute_gradients`.
-      kwargs: for its `compute_gradients`.
+      losses: the losses of `clones`, scalars.
+      source: an optimizer of TensorFlow 1, or an object with the same `compute_gradients` method.
+      kwargs: keyword arguments of `compute_gradients`.
 
     Returns:
-      `(gradient, variable)` pairs for each clone that has a loss, the sum over its parts; see
-      `gradients.sum_gradients` for their shapes.
+      For each clone with a loss its `(gradient, variable)` pairs, summed over its parts; see
+      `gradients.sum_gradients` for the shapes.
     """
 
     def compute(clone: Clone, terms: Sequence[Any]) -> PartGradients:
@@ -61,7 +62,7 @@ def compute_clone_gradients(
 def _gradients_of_part(
     clone: Clone, terms: Sequence[Any], source: Any, kwargs: Mapping[str, Any]
 ) -> PartGradients:
-    """Gradients of the sum of losses of a clone, on its device or, in stages, beside its ops."""
+    """Computes the gradients of the sum of some losses of a clone or part."""
     if clone.part is not None and clone.part.config.stage_devices(clone.part.clone_index):
         kwargs = {"colocate_gradients_with_ops": True, **kwargs}
     with (
@@ -74,16 +75,16 @@ def _gradients_of_part(
     for op in ops:
         _untie_from_loop(op)
         if op.type == "VariableShape":
-            # It runs beside its variable, whatever it asks for, as all that takes a handle.
+            # TensorFlow runs an op with a resource handle beside the variable in any case.
             internals.set_device(op, "")
     return PartGradients(clone, terms, pairs, ops)
 
 
 def _untie_from_loop(op: Any) -> None:
-    """Leaves an op on the device of a loop or condition, but not tied to it.
+    """Removes the colocation of an op with a loop or condition; the op keeps its device.
 
-    These pass variables on, and TensorFlow ties all that does so to the variable: with the
-    gradients tied as well, the devices of two clones would have to be the same one.
+    TensorFlow colocates a loop with the variables that are passed through it, and everything tied
+    to the loop as well: gradient ops of two clones would all be forced onto one device.
     """
     if "_class" in op.node_def.attr:
         groups = [group.decode().removeprefix("loc:@") for group in op.get_attr("_class")]
@@ -92,7 +93,7 @@ def _untie_from_loop(op: Any) -> None:
 
 
 def _holds_variable(op: Any) -> bool:
-    """Whether an op is such a loop or condition, or reads a variable in one of TensorFlow 1."""
+    """Whether an op is a functional loop or condition, or a read in old control flow."""
     if graph_walk.calls_functions(op):
         return True
     takes_handle = any(tensor.dtype == tf.resource for tensor in op.inputs)
@@ -102,7 +103,7 @@ def _holds_variable(op: Any) -> bool:
 def _add(
     gradients: Sequence[GradientAndVariable], more: Sequence[GradientAndVariable]
 ) -> list[GradientAndVariable]:
-    """Adds two gradients of each variable; those that are None in both stay so."""
+    """Adds two lists of gradients variable by variable; None counts as zero."""
     added = []
     for pair, other in zip(gradients, more, strict=True):
         if pair[0] is None or other[0] is None:

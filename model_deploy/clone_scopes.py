@@ -1,4 +1,4 @@
-"""Where `model_fn` builds a clone: its name scope, its devices, its number, reuse of variables."""
+"""The scopes in which `model_fn` builds a clone: names, devices, clone number, variable reuse."""
 
 import contextlib
 import contextvars
@@ -11,17 +11,17 @@ from model_deploy import gpus, internals, placement, randomness
 from model_deploy.config import DeploymentConfig, DeviceFunction
 from model_deploy.parts import Part
 
-# Types of summary ops end in one of these; they have no kernel for GPUs.
+# Suffixes of the types of summary ops, which have no GPU kernel.
 _SUMMARY_OPS = ("Summary", "SummaryV2")
 
 _building: contextvars.ContextVar[int] = contextvars.ContextVar("clone that is being built")
 
 
 def current_clone() -> int:
-    """Number of the clone that `model_fn` is building, from 0 on.
+    """Returns the number of the clone that `model_fn` is building, from 0 on.
 
-    It is for placing stages, see `DeploymentConfig.stage_device`.  With `copy_clones`
-    a model that computes with it cannot be told from one that does not.
+    Use it to place stages, see `DeploymentConfig.stage_device`.  With `copy_clones` do not compute
+    with it: every copy would have the first clone's number, and no check can notice.
 
     Raises:
       RuntimeError: outside of `model_fn`.
@@ -34,7 +34,7 @@ def current_clone() -> int:
 
 @contextlib.contextmanager
 def building_part(part: Part) -> Iterator[None]:
-    """Opens the name scope, the device and the variable scope of a part; sets its `scope`."""
+    """Opens the name scope, device scope and variable scope of a part; sets `part.scope`."""
     config, first_batch = part.config, part.config.first_batch
     device = _clone_device_function(config, part.clone_index, part.variables_device)
     token = _building.set(part.clone_index)
@@ -54,9 +54,9 @@ def building_part(part: Part) -> Iterator[None]:
 def _clone_device_function(
     config: DeploymentConfig, clone_index: int, variables_device: str | DeviceFunction
 ) -> DeviceFunction:
-    """Sends variables to their device, and all else to the clone's device.
+    """Returns a device function: variables to their device, all other ops to the clone's device.
 
-    But summaries go to the CPU, and so does what has no kernel on the clone's GPU.
+    Summaries and ops without a kernel for the clone's GPU go to the worker's CPU.
     """
     clone_device = config.clone_device(clone_index)
     can_move = gpus.is_gpu(clone_device)
@@ -72,7 +72,7 @@ def _clone_device_function(
                 if tf.DeviceSpec.from_string(op.device or "").device_type is None:
                     return placement.merge_devices(config.inputs_device(), op.device)
             return placement.merge_devices(clone_device, op.device)
-        if op.device in stages:  # says where to compute, not where the weights live
+        if op.device in stages:  # a stage's device is for ops, not for its weights
             internals.set_device(op, "")
         if callable(variables_device):
             return variables_device(op)

@@ -1,4 +1,4 @@
-"""`build_clones`: one copy of the model per device; and which collection item belongs to which."""
+"""Builds one copy of the model per device, and divides collection items over the copies."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.feature import Feature
 from model_deploy.parts import Call, Clone, Part, note_part, noted_parts
 
-# Collections in which an item made by a clone counts for that clone.
+# Collections whose items belong to the clone that created them.
 _CLONE_COLLECTIONS = (
     tf.GraphKeys.LOSSES,
     tf.GraphKeys.REGULARIZATION_LOSSES,
@@ -22,12 +22,12 @@ _CLONE_COLLECTIONS = (
 
 
 class Members(NamedTuple):
-    """The items of a collection, divided over clones.
+    """The items of a graph collection, divided by clone.
 
     Attributes:
-      clones: for each clone, in order, the items that it made: losses are scalars, summaries
-        serialized string scalars, update ops ops or tensors of any shape.
-      shared: the items that no clone in the graph made.
+      clones: the items that each clone created, one list per clone: losses (scalars), summaries
+        (serialized string scalars) or update ops (ops, or tensors of any shape).
+      shared: the items that no clone in the graph created.
     """
 
     clones: list[list[Any]]
@@ -42,7 +42,7 @@ def build_clones(
     *,
     features: Sequence[Feature] = (),
 ) -> list[Clone]:
-    """Builds each part of each clone on its device, by `model_fn` within the features.
+    """Builds each part of each clone on its device by calling `model_fn` inside the features.
 
     Args:
       config: the deployment.
@@ -52,9 +52,9 @@ def build_clones(
       features: the features of the deployment, the outermost first.
 
     Returns:
-      One `Clone` per clone, in order; where clones have parts one per part, those of the
-      first clone first.  Their values are not joined yet, see `feature.join`: gradients would be
-      looked for in all clones at once.
+      One `Clone` per clone, or per part where clones have parts, in order of clones.  Call
+      `feature.join` after computing gradients: once values are shared between clones, the gradient
+      of one clone's loss would run through all of them.
 
     Raises:
       RuntimeError: if TensorFlow executes eagerly.
@@ -68,7 +68,7 @@ def build_clones(
         slim.arg_scope([slim.model_variable, slim.variable], device=device),
     ):
         clones = [
-            _built(Part(config, call, features, number, *place, "", device))
+            _build_part(Part(config, call, features, number, *place, "", device))
             for number, place in enumerate(config.places_of_parts())
         ]
     for feature in features:
@@ -76,8 +76,8 @@ def build_clones(
     return clones
 
 
-def _built(part: Part) -> Clone:
-    """The clone of a part, which is built here, and noted in the graph."""
+def _build_part(part: Part) -> Clone:
+    """Builds a part, notes it in the graph, and returns its `Clone`."""
     before = _item_ids()
 
     def build(call: Call, features: Sequence[Feature]) -> Any:
@@ -97,18 +97,17 @@ def _built(part: Part) -> Clone:
 
 
 def collect_members(key: str, clones: Sequence[Clone]) -> Members:
-    """Divides the graph's collection `key` over `clones`.
+    """Divides the items of the graph collection `key` over `clones`.
 
-    An item belongs to a clone if it was added while `model_fn` built that clone, or
-    if its name starts with the clone's scope.  Items of clones that are not listed
-    (another deployment in the same graph) are left out.
+    An item belongs to a clone if it was added while `model_fn` built the clone, or if its name
+    starts with the clone's scope.  Items of other deployments in the same graph are left out.
 
     Args:
       key: `LOSSES`, `REGULARIZATION_LOSSES`, `UPDATE_OPS` or `SUMMARIES`.
       clones: the clones of one deployment.
 
     Returns:
-      The items; see `Members` for their shapes.
+      The items by clone; see `Members` for their shapes.
     """
     places = {id(clone.part): place for place, clone in reversed(list(enumerate(clones)))}
     parts = noted_parts(tf.get_default_graph())
@@ -124,7 +123,7 @@ def collect_members(key: str, clones: Sequence[Clone]) -> Members:
 
 
 def claim_member(clone: Clone, key: str, item: Any) -> None:
-    """Lets `item` of the graph's collection `key` count as made by a clone of `build_clones`."""
+    """Makes `item` of the graph collection `key` belong to a clone of `build_clones`."""
     if clone.part is not None:
         clone.part.added.setdefault(key, set()).add(id(item))
 
@@ -138,4 +137,5 @@ def _check_graph_mode() -> None:
 
 
 def _item_ids() -> dict[str, set[int]]:
+    """Returns the `id`s of the items in each collection of `_CLONE_COLLECTIONS`."""
     return {key: set(map(id, tf.get_collection(key))) for key in _CLONE_COLLECTIONS}

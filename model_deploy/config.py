@@ -1,4 +1,4 @@
-"""`DeploymentConfig`: which device for clones, variables, inputs and the optimizer."""
+"""`DeploymentConfig`: how many clones, replicas and parameter servers, and the device of each."""
 
 import dataclasses
 import itertools
@@ -43,7 +43,7 @@ class DeploymentConfig(
       num_ps_tasks: number of parameter servers; 0 keeps the variables in this process.
       worker_job_name: job of the workers.
       ps_job_name: job of the parameter servers.
-      other keywords: of groups, each with a docstring of its own in `model_deploy.settings`:
+      other keywords: fields of the groups in `model_deploy.settings`, documented there:
         `WaySettings` (all_reduce, asynchronous, replicas_to_aggregate, ps_strategy),
         `CloneSettings` (devices_per_clone, copy_clones, accumulate_steps), `ArithmeticSettings`
         (precision, loss_scale, xla, sync_batch_norm, wire_precision), `GpuSettings`
@@ -51,8 +51,7 @@ class DeploymentConfig(
         (global_parts, first_part, worker_task).
 
     Raises:
-      ValueError: for a value that breaks one of these rules.  The message names the
-        field, the rule and the value.
+      ValueError: for an invalid value or combination, naming the field, the rule and the value.
     """
 
     num_clones: int = 1
@@ -70,15 +69,15 @@ class DeploymentConfig(
 
     @property
     def ps_device(self) -> str:
-        """Device prefix of the parameter servers, '' without them."""
+        """Device prefix of the parameter servers; '' without parameter servers."""
         return f"/job:{self.ps_job_name}" if self.num_ps_tasks > 0 else ""
 
     @property
     def worker_device(self) -> str:
-        """Device prefix of this worker, '' where there is one process alone.
+        """Device prefix of this worker; '' for a single process.
 
-        With several replicas it names the task: a plain `/job:worker` would put the
-        clones of every replica on task 0.
+        With several replicas the prefix names the task: TensorFlow would place a plain
+        `/job:worker` on task 0, for every replica.
         """
         if self.num_ps_tasks == 0 and self.num_replicas == 1:
             return ""
@@ -89,11 +88,11 @@ class DeploymentConfig(
 
     @property
     def wire_dtype(self) -> tf.DType:
-        """The type in which float32 values cross process borders."""
+        """The dtype in which float32 values are sent between processes."""
         return tf.as_dtype(self.wire_precision)
 
     def caching_device(self) -> DeviceFunction | None:
-        """Where variables are cached: on the device of the op that reads them.
+        """Returns where variables are cached: on the device of the op that reads them.
 
         Returns:
           None without parameter servers; otherwise a device function for the
@@ -102,12 +101,11 @@ class DeploymentConfig(
         return (lambda op: op.device or "") if self.num_ps_tasks > 0 else None
 
     def clone_device(self, clone_index: int) -> str:
-        """Device of a clone; the first one if it has several.
+        """Returns the device of a clone, the first device if the clone has several.
 
-        Clones on the CPU share `CPU:0`, unless each has several devices or, with
-        `all_reduce`, needs one of its own: then these are logical ones, `CPU:<i>`.  Sessions
-        have them by `tf.ConfigProto(device_count={"CPU": 4})`, or by
-        `all_reduce.session_config`.
+        Clones on the CPU share `CPU:0`, except with `all_reduce` or several devices per clone: then
+        each device is a logical one, `CPU:<i>`, which sessions get by
+        `tf.ConfigProto(device_count={"CPU": 4})` or by `all_reduce.session_config`.
 
         Raises:
           ValueError: if `clone_index` is not in [0, num_clones).
@@ -121,13 +119,13 @@ class DeploymentConfig(
         return f"{self.worker_device}/device:{device}"
 
     def stage_device(self, clone_index: int, stage: int) -> str:
-        """Device of a stage of a clone, for `with tf.device(...)` in `model_fn`.
+        """Returns the device of a stage of a clone, for `with tf.device(...)` in `model_fn`.
 
         >>> DeploymentConfig(num_clones=2, devices_per_clone=2).stage_device(1, 1)
         '/device:GPU:3'
 
         Args:
-          clone_index: the clone; `current_clone()` is the one that `model_fn` builds.
+          clone_index: the clone; in `model_fn` use `current_clone()`.
           stage: from 0 on.
 
         Raises:
@@ -143,13 +141,13 @@ class DeploymentConfig(
         return str(first.replace(device_index=first.device_index + stage).to_string())
 
     def stage_devices(self, clone_index: int) -> list[str]:
-        """Devices of the stages of a clone; none for a clone with one device."""
+        """Returns the devices of a clone's stages; an empty list for a clone with one device."""
         if self.devices_per_clone == 1:
             return []
         return [self.stage_device(clone_index, i) for i in range(self.devices_per_clone)]
 
     def clone_scope(self, clone_index: int) -> str:
-        """Name scope of a clone: `clone_<i>`, or '' where there is just one.
+        """Returns the name scope of a clone: `clone_<i>`, or '' for a single clone.
 
         Raises:
           ValueError: if `clone_index` is not in [0, num_clones).
@@ -158,7 +156,7 @@ class DeploymentConfig(
         return f"clone_{clone_index}" if self.num_clones > 1 else ""
 
     def part_scope(self, clone_index: int, part: int) -> str:
-        """Name scope of a part: `clone_<i>/part_<j>`, or that of a clone with just one.
+        """Returns the name scope of a part: `clone_<i>/part_<j>`; without parts that of the clone.
 
         Raises:
           ValueError: if `clone_index` is not in [0, num_clones), or `part` not in
@@ -175,39 +173,38 @@ class DeploymentConfig(
         return f"{scope}/part_{part}" if scope else f"part_{part}"
 
     def places_of_parts(self) -> list[tuple[int, int]]:
-        """For each part of this process, in order, its clone and its number within the clone."""
+        """Returns for each part of this process (clone index, index within the clone)."""
         return list(itertools.product(range(self.num_clones), range(self.accumulate_steps)))
 
     @property
     def batches_per_step(self) -> int:
-        """How many batches this process takes in a step: one for each part of each clone."""
+        """How many batches this process takes per step: one for each part of each clone."""
         return self.num_clones * self.accumulate_steps
 
     @property
     def first_batch(self) -> int | None:
-        """With `global_parts`, the number of this replica's first batch of a step, as the inputs
-        hand batches out; else None."""
+        """Number of this replica's first batch in the global batch; or None."""
         return None if self.global_parts is None else self.first_part * self.num_clones
 
     @property
     def global_clones(self) -> int:
-        """How many batches all replicas take in a step."""
+        """How many batches all replicas together take per step."""
         if self.global_parts is not None:
             return self.global_parts * self.num_clones
         return self.batches_per_step * self.num_replicas
 
     @property
     def share(self) -> float:
-        """How much of the global batch this replica takes, from 0 to 1."""
+        """The fraction of the global batch that this replica takes, from 0 to 1."""
         if self.global_parts is None:
             return 1 / self.num_replicas
         return self.accumulate_steps / self.global_parts
 
     @property
     def num_aggregated(self) -> int | None:
-        """How many replicas make one update together on parameter servers; None if each by itself.
+        """How many replicas make each update together on parameter servers; None if none do.
 
-        With `global_parts` that is all of them, whose parts differ.
+        With `global_parts` all replicas make each update together, as their parts differ.
         """
         if self.global_parts is not None and not self.all_reduce:
             return self.num_replicas
@@ -215,28 +212,28 @@ class DeploymentConfig(
 
     @property
     def batch_norm_clones(self) -> int:
-        """Over how many clones a batch norm takes its moments."""
+        """The number of clones over which a batch norm takes its mean and variance."""
         num_replicas = self.num_replicas if self.all_reduce else 1
         return self.num_clones * num_replicas if self.sync_batch_norm else 1
 
     def optimizer_device(self) -> str:
-        """Device of the optimizer: the worker's CPU."""
+        """Returns the device of the optimizer: the worker's CPU."""
         return f"{self.worker_device}/device:CPU:0"
 
     def sum_devices(self) -> list[str]:
-        """Devices of clones that share the sums of dense gradients; none if the CPU sums them."""
+        """Returns the GPUs that share the sums of dense gradients; [] if the CPU sums."""
         if self.aggregate_on != "gpu":
             return []
         return [self.clone_device(i) for i in range(self.num_clones)]
 
     def inputs_device(self) -> str:
-        """Device of the inputs: the worker's CPU."""
+        """Returns the device of the inputs: the worker's CPU."""
         return f"{self.worker_device}/device:CPU:0"
 
     def input_arguments(self) -> dict[str, Any]:
-        """Keyword arguments that tell `inputs.train_batches` of the deployment.
+        """Returns keyword arguments of `inputs.train_batches` for this deployment.
 
-        For the pipeline each part of a clone counts as one, as each has a batch of its own.
+        The input pipeline counts each part of a clone as a clone, as each part has its own batch.
 
         >>> arguments = DeploymentConfig(num_clones=2, accumulate_steps=3).input_arguments()
         >>> [arguments[name] for name in ("num_clones", "num_shards", "shard_index")]
@@ -254,9 +251,9 @@ class DeploymentConfig(
         }
 
     def input_arguments_of_clones(self) -> list[dict[str, Any]]:
-        """The same for a pipeline of each clone, for clones that go each at its own pace.
+        """Returns `input_arguments` for one pipeline per clone, for asynchronous clones.
 
-        Each has a shard of its own.
+        Each clone has a shard of the dataset of its own.
         """
         shared, count = self.input_arguments(), self.accumulate_steps
         return [
@@ -271,13 +268,12 @@ class DeploymentConfig(
         ]
 
     def variables_device(self) -> str | DeviceFunction:
-        """Device of the variables, for `tf.device` and for slim variables.
+        """Returns the device of the variables, for `tf.device` and for slim variables.
 
         Returns:
-          `/device:CPU:0` without parameter servers.  With them, a device function
-          that gives each new variable a ps task and leaves other ops alone.  Each
-          call returns one that starts anew.  With `all_reduce`, the worker: the
-          variables are on the devices of their clones.
+          `/device:CPU:0` without parameter servers.  With them, a new device function that assigns
+          a ps task to each new variable and leaves other ops alone.  With `all_reduce` the worker's
+          prefix: each clone's variables are on the clone's device.
         """
         if self.all_reduce:
             return self.worker_device
@@ -286,15 +282,15 @@ class DeploymentConfig(
         return placement.PsDeviceChooser(self.ps_device, self.num_ps_tasks, self.ps_strategy)
 
     def partitioner(self, min_bytes: int = 1 << 20) -> Callable[..., list[int]]:
-        """A partitioner that cuts big variables into one equal part per ps task.
+        """Returns a partitioner that cuts big variables into one equal part per ps task.
 
-        With `ps_strategy='balanced'` it keeps the fullest task within 1.2 times the
-        mean for the usual image networks.  Use it around the layers of a model:
+        With `ps_strategy='balanced'` the fullest task holds at most 1.2 times the mean for the
+        usual image networks.  Use the partitioner around the layers of a model:
         `with tf.variable_scope("", partitioner=config.partitioner()):`.
         Checkpoints hold the whole variables, under their usual names.
 
         Args:
-          min_bytes: smaller variables stay whole.
+          min_bytes: variables with fewer bytes are not cut.
 
         Raises:
           ValueError: if `min_bytes` is less than 1.

@@ -1,4 +1,4 @@
-"""Checks of a `DeploymentConfig`: fields by themselves, and settings that exclude each other."""
+"""Checks of a `DeploymentConfig`: each field alone, and settings that exclude each other."""
 
 import numbers
 import re
@@ -11,10 +11,10 @@ _JOB_NAME = re.compile(r"[a-zA-Z][\w]*", re.ASCII)
 
 
 def check_config(config: Any) -> None:
-    """Checks the fields of a `DeploymentConfig`, each by itself and with the others.
+    """Checks each field of a `DeploymentConfig`, alone and in combination with the others.
 
     Raises:
-      ValueError: for a value that breaks a rule, naming the field, the rule and the value.
+      ValueError: for an invalid value, naming the field, the rule and the value.
     """
     check_whole("num_clones", config.num_clones, 1)
     check_bool("clone_on_cpu", config.clone_on_cpu)
@@ -65,7 +65,7 @@ def _check_parts(config: Any) -> None:
     if config.copy_clones:
         raise ValueError("copy_clones must be False with global_parts, got True")
     if config.sync_batch_norm:
-        # Its moments would be those of other parts after each change of the replicas.
+        # Moments would be over other groups of parts whenever the number of replicas changes.
         raise ValueError("sync_batch_norm must be False with global_parts, got True")
     least = max(config.num_replicas, config.first_part + config.accumulate_steps)
     if config.global_parts < least:
@@ -120,7 +120,7 @@ def _check_aggregation(config: Any) -> None:
 
 
 def _check_copies(config: Any) -> None:
-    """All-reduce makes variables in each call of `model_fn`, on the clone's one device."""
+    """With all-reduce each call of `model_fn` makes variables, on the one device of its clone."""
     if config.all_reduce and config.copy_clones:
         raise ValueError("copy_clones must be False with all_reduce=True, got True")
     if config.all_reduce and config.devices_per_clone > 1:

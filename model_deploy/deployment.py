@@ -1,4 +1,4 @@
-"""`deploy` and `optimize_clones`: from a model function to a train op."""
+"""`deploy`, `create_clones` and `optimize_clones`: from a model function to a train op."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -31,29 +31,29 @@ class _Model(NamedTuple):
 class DeployedModel(_Model):
     """A model that is ready to be trained or evaluated.
 
-    As a tuple it is `(train_op, summary_op, total_loss, clones)`; old code unpacks it.
-    The other attributes are those of the way in which it is trained.
+    As a tuple it is TF-Slim's `(train_op, summary_op, total_loss, clones)`.  Attributes beyond
+    these four are None, False or empty where the way to train does not have them.
 
     Attributes:
       config: the deployment; None for a model that `deploy` did not make.
-      train_op: runs one step and returns the total loss, a scalar; None without an
-        optimizer.
+      train_op: runs one step and returns the total loss, a scalar; None without an optimizer.
       summary_op: all summaries, a serialized string scalar; None without summaries.
-      total_loss: mean of the clones' losses plus what counts once, a scalar.
+      total_loss: mean of the clones' losses, plus regularization and losses made outside of
+        `model_fn`, a scalar.
       clones: the `Clone`s.
-      clone_updates: with asynchronous clones one `CloneUpdate` for each; else empty.
-      owns_variables: whether each replica has variables of its own: with all-reduce.
-        Then every replica initializes them, and only the chief restores and saves.
+      clone_updates: one `CloneUpdate` per clone if clones are asynchronous; else empty.
+      owns_variables: whether each replica has its own variables, as with all-reduce: then every
+        replica initializes them, and only the chief restores and saves.
       copies_difference: with all-reduce the largest difference between two copies of a
-        variable, a float64 scalar that all replicas run together; else None.
+        variable, a float64 scalar that all replicas must run together; else None.
       is_synchronous: whether all replicas make each step together.
       staleness: how many updates other replicas made between the start of a step and its
-        update, an int64 scalar; None where no other one updates by itself, and with
-        asynchronous clones, each of which has its own.
-      global_step: number of updates after that of a step, an int64 scalar; None with
-        asynchronous clones or all-reduce.  Fetch both together with `train_op`.
-      loss_scale: the scale of the losses, and the count of updates that were left out as their
-        gradients were not finite; None where losses are not scaled.
+        update, an int64 scalar; None where replicas do not update independently, and with
+        asynchronous clones (see `CloneUpdate.staleness`).
+      global_step: the global step after this step's update, an int64 scalar; None with
+        asynchronous clones or all-reduce.  Fetch it, and `staleness`, together with `train_op`.
+      loss_scale: the loss scale, and the count of updates skipped because of gradients that
+        were not finite; None without loss scaling.
     """
 
     config: DeploymentConfig | None = None
@@ -74,17 +74,16 @@ def create_clones(
 ) -> list[Clone]:
     """Calls `model_fn(*args, **kwargs)` once per clone, on the clone's device.
 
-    With `config.accumulate_steps` it calls it for each part of each clone.  With
-    `config.copy_clones` it calls it for the first clone (and part), and copies what that
-    has built for the others.
+    With `config.accumulate_steps` `model_fn` is called for each part of each clone.  With
+    `config.copy_clones` it is called once, and the ops that it built are copied for the other
+    clones and parts.
 
-    The first clone makes the variables, on `config.variables_device()`; the others
-    reuse them.  Where `model_fn` names a device, or a part of one, for an op or a
-    variable, that part is kept; but `config.stage_device`, where clones have several
-    devices, is for ops only.  Summaries always go to the worker's CPU.  Losses
+    The first clone makes the variables, on `config.variables_device()`; the other clones reuse
+    them.  A device, or part of a device, that `model_fn` names for an op or a variable is kept; but
+    `config.stage_device` applies to ops only.  Summaries always go to the worker's CPU.  Losses
     belong into `tf.GraphKeys.LOSSES`, where slim and `tf.losses` put them.
 
-    A variable on a parameter server comes to the worker once per step for all clones, see
+    A variable on a parameter server is sent to the worker once per step for all clones, see
     `shared_reads.share_reads`.
 
     Args:
@@ -94,8 +93,7 @@ def create_clones(
       kwargs: keyword arguments of `model_fn`.
 
     Returns:
-      One `Clone` per clone, in order; where clones have parts one per part, those of the
-      first clone first.
+      One `Clone` per clone, or per part where clones have parts, in order of clones.
 
     Raises:
       RuntimeError: if TensorFlow executes eagerly.
@@ -116,15 +114,15 @@ def optimize_clones(
 ) -> tuple[Any, list[GradientAndVariable]]:
     """Computes the total loss of `clones` and its gradients.
 
-    Each clone's gradients are computed on its device, of its losses divided by the
-    number of clones; their sum is that of the total loss.
+    Each clone's gradients are computed on its device, from its losses divided by the number of
+    clones; summed over clones they are the gradients of the total loss.
 
     Args:
       clones: what `create_clones` returned.
       optimizer: a `tf.compat.v1.train.Optimizer`.
       regularization_losses: scalars to use in place of the graph's
         `REGULARIZATION_LOSSES`; an empty list for none.
-      **kwargs: for `optimizer.compute_gradients`, such as `var_list`.
+      **kwargs: keyword arguments of `optimizer.compute_gradients`, such as `var_list`.
 
     Returns:
       The total loss, a scalar, and `(gradient, variable)` pairs; a gradient has the
@@ -154,42 +152,40 @@ def deploy(
     asynchronous: bool = False,
     replicas_to_aggregate: int | None = None,
 ) -> DeployedModel:
-    """Builds clones of a model, and the op that trains them.
+    """Builds the clones of a model and the op that trains them.
 
-    A step computes all gradients, then updates the variables and runs the
-    `UPDATE_OPS` of the first clone (batch-norm statistics, say) and those made
-    outside `model_fn`.  The loss that it returns is that of the variables before
-    the step.
+    A step computes all gradients, then updates the variables and runs the `UPDATE_OPS` (such as
+    batch-norm statistics) of the first clone and those made outside `model_fn`.  The returned
+    loss is computed from the variables before the update.
 
     Args:
-      config: which devices.
+      config: the deployment.
       model_fn: builds the model and adds its losses to `tf.GraphKeys.LOSSES`.
       args: positional arguments of `model_fn`.
       kwargs: keyword arguments of `model_fn`.
       optimizer: a `tf.compat.v1.train.Optimizer`; without one nothing is trained.
       summarize_gradients: whether to add a summary of each gradient.
-      variables_to_train: variables to train, or a function that is called for them when the
-        clones have made theirs; all trainable ones if not given.
-      regularization_losses: scalars to use in place of the graph's
-        `REGULARIZATION_LOSSES`.
+      variables_to_train: variables to train, or a function that returns them, called when all
+        clones are built; by default all trainable variables.
+      regularization_losses: scalars to use in place of the graph's `REGULARIZATION_LOSSES`.
       clip_norm: largest joint L2 norm of the summed gradients.
-      update_ops: ops to run in each step.  A function is called for its op under the
-        updates of the variables, so that the op sees their new values: pass
-        `lambda: averages.apply(variables)` for moving averages.
+      update_ops: ops to run in each step.  Ops that must see the updated variables are passed as
+        functions, called under control dependencies on the updates: for moving averages
+        `lambda: averages.apply(variables)`.
       summaries: summary tensors, serialized string scalars, beside those in `SUMMARIES`.
       asynchronous: let each clone update the variables by itself, see
-        `DeployedModel.clone_updates`; `train_op` is then one update of every clone.
-      replicas_to_aggregate: make one update of the gradients of that many replicas, the
-        fastest ones; sessions need the hooks of `session_hooks`.  By default each
-        replica makes its own updates, and with `config.global_parts` all make one together.
+        `DeployedModel.clone_updates`; `train_op` then makes one update per clone.
+      replicas_to_aggregate: make each update from the gradients of so many replicas, the fastest
+        ones; sessions need the hooks of `session_hooks`.  By default each replica makes its
+        own updates, and with `config.global_parts` all replicas make each update together.
 
     Returns:
       A `DeployedModel`.
 
     Raises:
-      ValueError: as `optimize_clones`; if `variables_to_train` is empty, `clip_norm`
-        is not more than 0, the optimizer is of another kind, or two ways to train are
-        asked for at once.
+      ValueError: as `optimize_clones`; if `variables_to_train` is empty, `clip_norm` is not
+        more than 0, `optimizer` is not an optimizer of TensorFlow 1, or settings name two ways to
+        train at once.
       RuntimeError: if TensorFlow executes eagerly.
     """
     _check_optimizer(optimizer)
@@ -240,11 +236,11 @@ def deploy(
 
 
 def session_config(config: DeploymentConfig, base: Any = None) -> Any:
-    """A `tf.ConfigProto` with all that the sessions and servers of a deployment need.
+    """Returns a `tf.ConfigProto` with all options that sessions and servers of a deployment need.
 
     Args:
       config: the deployment.
-      base: a `tf.ConfigProto` to start from, which is not changed; an empty one if not given.
+      base: a `tf.ConfigProto` to copy and extend; by default an empty one.
     """
     proto = gpus.session_config(config, on_cpu=config.clone_on_cpu, base=base)
     way_for(config).set_up_session(proto)
@@ -254,16 +250,16 @@ def session_config(config: DeploymentConfig, base: Any = None) -> Any:
 
 
 def batches_taken(config: DeploymentConfig) -> Any:
-    """How many batches each clone (or part) has taken, for the position of `inputs.train_batches`.
+    """Returns how many batches each clone (or part) has taken, to resume `train_batches` there.
 
-    That is the global step, and where losses are scaled also the steps whose update was left out.
-    It is for replicas that make their steps together, or one alone.
+    The count is the global step plus, with loss scaling, the steps whose update was skipped.  It is
+    right for a single replica and for replicas that make each step together.
 
     Args:
       config: the deployment.
 
     Returns:
-      An int64 scalar, which checkpoints restore.
+      An int64 scalar computed from variables that checkpoints save.
     """
     way = way_for(config)
     _create_global_step(way)
@@ -278,7 +274,7 @@ def batches_taken(config: DeploymentConfig) -> Any:
 def _with_way(
     config: DeploymentConfig, asynchronous: bool, replicas_to_aggregate: int | None
 ) -> DeploymentConfig:
-    """The config with the way to train that arguments of `deploy` name."""
+    """Returns the config with the way to train that arguments of `deploy` ask for."""
     named: dict[str, Any] = {"asynchronous": True} if asynchronous else {}
     if replicas_to_aggregate is not None:
         named["replicas_to_aggregate"] = replicas_to_aggregate
@@ -286,7 +282,7 @@ def _with_way(
 
 
 def _variables(variables_to_train: Sequence[Any] | Callable[[], Sequence[Any]] | None) -> Any:
-    """The variables to train, which a function names once the clones have made theirs."""
+    """Returns the variables to train, calling `variables_to_train` if it is a function."""
     trained = variables_to_train() if callable(variables_to_train) else variables_to_train
     if trained is not None and not trained:
         raise ValueError("variables_to_train must name at least one variable, got none")
@@ -294,7 +290,7 @@ def _variables(variables_to_train: Sequence[Any] | Callable[[], Sequence[Any]] |
 
 
 def _create_global_step(way: Way) -> None:
-    # Before the model, so that one that reads it (NASNet does) does not make it in its scope.
+    # Before the model: a model that reads the step (NASNet does) would make it in its own scope.
     with tf.device(way.state_device()):
         tf.train.get_or_create_global_step()
 

@@ -1,4 +1,4 @@
-"""The features that a deployment can have, in the order in which they are nested."""
+"""The table of all features, in the order in which they are nested."""
 
 from collections.abc import Sequence
 
@@ -11,26 +11,26 @@ from model_deploy.rewrites import BatchNorms, Compilation, Layout, Precision
 
 # The outermost first, each with the reason for its place.
 FEATURES: tuple[tuple[type[Feature], str], ...] = (
-    (Compilation, "marks every op of a part, those that all others make as well"),
-    (Layout, "a transposed batch norm is synchronized, and cast, with its channels first"),
+    (Compilation, "marks every op of a part for XLA, also the ops that inner features make"),
+    (Layout, "transposes first: batch norms are synchronized, and cast, with channels first"),
     (
         BatchNorms,
-        "takes the place of a batch norm before that is made in 16 bits: sums are float32",
+        "replaces batch norms before they are made in 16 bits: sums over clones are float32",
     ),
-    (Precision, "ops of a copy are made in the types of the first part, by no rule"),
-    (Copies, "copies what the layers of the first part have made, their update ops as well"),
+    (Precision, "chooses types for the first part; copies get the types of what they copy"),
+    (Copies, "copies all that layers of the first part have made, also their update ops"),
     (
         KerasLayers,
-        "notes what layers do in the call of `model_fn` itself, which copies do not make",
+        "watches layers while `model_fn` runs, which it does not for a copy",
     ),
     (SharedReads, "changes reads when all parts are built, and builds nothing in a part"),
 )
 
 
 def features_for(config: DeploymentConfig) -> Sequence[Feature]:
-    """New objects of the features that a config asks for, the outermost first.
+    """Creates the features that a config asks for, the outermost first.
 
     Raises:
-      ValueError: if this TensorFlow does not have one of them.
+      ValueError: if this TensorFlow does not support one of them.
     """
     return [kind(config) for kind, _ in FEATURES if kind.is_wanted(config)]

@@ -1,11 +1,10 @@
-"""Files here or on any file system that TensorFlow has: `gs://`, `hdfs://`, `ram://`, `s3://`.
+"""Files on any file system that TensorFlow supports: local, `gs://`, `hdfs://`, `ram://`, `s3://`.
 
-A path with `://` in it goes to `tf.io.gfile`, every other one to Python's own functions.  Either
-way a file that cannot be read or written is an `OSError`, and one that is not there a
-`FileNotFoundError`.
+A path with `://` goes to `tf.io.gfile`, all other paths to Python's own functions.  Either way a
+file that cannot be read or written raises `OSError`, and a missing file `FileNotFoundError`.
 
-Object stores move a file by copying it, and cannot move folders as a whole: `replace` is then not
-atomic, and a reader may see neither the old file nor the new one for a moment, but no half of one.
+Object stores copy a file to move it, and move folders file by file: `replace` is then not atomic.
+A reader may for a moment see neither the old nor the new file, but never a partial one.
 """
 
 import contextlib
@@ -20,11 +19,11 @@ Path = str | os.PathLike[str]
 
 
 class FileFacts(NamedTuple):
-    """What tells a file from one that has been changed since.
+    """Size and time of a file; they differ if the file has been changed.
 
     Attributes:
       size: in bytes.
-      modified_nsec: when it was changed last, in nanoseconds.
+      modified_nsec: time of the last change, in nanoseconds.
     """
 
     size: int
@@ -32,7 +31,7 @@ class FileFacts(NamedTuple):
 
 
 def is_local(path: Path) -> bool:
-    """Whether Python itself can open a path.
+    """Whether a path is one that Python itself can open.
 
     >>> is_local("data/records"), is_local("gs://bucket/records")
     (True, False)
@@ -41,27 +40,27 @@ def is_local(path: Path) -> bool:
 
 
 def open_file(path: Path, mode: str = "r") -> IO[Any]:
-    """A file that is open; text is UTF-8.
+    """Opens a file; text is UTF-8.
 
     Args:
       path: the file.
       mode: "r", "w", "a" or one of these with "b".
 
     Raises:
-      OSError: if it cannot be opened.  What goes wrong later with one that is not local is an
-        error of TensorFlow: use `as_os_errors` around it.
+      OSError: if it cannot be opened.  Reads and writes of a file that is not local raise
+        errors of TensorFlow: wrap them in `as_os_errors`.
     """
     if is_local(path):
         return open(path, mode, encoding=None if "b" in mode else "utf-8")
     file = _gfile().GFile(os.fspath(path), mode)
     with as_os_errors():
         if "r" in mode:
-            file.size()  # opens it, or says why not
+            file.size()  # opens the file, or raises
     return file
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file.
+    """Returns the content of a file.
 
     Raises:
       OSError: if it cannot be read.
@@ -74,11 +73,11 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The content of a file of text in UTF-8.
+    """Returns the content of a UTF-8 text file.
 
     Raises:
       OSError: if it cannot be read.
-      UnicodeDecodeError: if it is no text.
+      UnicodeDecodeError: if it is not UTF-8.
     """
     return read_bytes(path).decode("utf-8")
 
@@ -101,11 +100,11 @@ def is_file(path: Path) -> bool:
 
 
 def names_in(folder: Path, pattern: str = "*") -> list[str]:
-    """The names of files and folders in a folder, sorted; none if there is no such folder.
+    """Returns the sorted names of files and folders in a folder; [] for a missing folder.
 
     Args:
       folder: where to look.
-      pattern: of the names, as `fnmatch` takes it.
+      pattern: which names to return, as `fnmatch` takes it.
     """
     try:
         if is_local(folder):
@@ -119,7 +118,7 @@ def names_in(folder: Path, pattern: str = "*") -> list[str]:
 
 
 def paths_starting_with(path: Path) -> list[str]:
-    """The files and folders whose paths begin with `path`, which may be a part of a name."""
+    """Returns the files and folders whose paths start with `path`."""
     if is_local(path):
         return sorted(glob.glob(glob.escape(os.fspath(path)) + "*"))
     folder, start = os.path.split(os.fspath(path))
@@ -127,7 +126,7 @@ def paths_starting_with(path: Path) -> list[str]:
 
 
 def facts_of(path: Path) -> FileFacts:
-    """The size of a file, and when it was changed.
+    """Returns the size and the modification time of a file.
 
     Raises:
       OSError: if there is no such file.
@@ -141,7 +140,7 @@ def facts_of(path: Path) -> FileFacts:
 
 
 def make_folders(path: Path) -> None:
-    """Makes a folder, if it is not there, with those that it is in.
+    """Makes a folder and its parents, where missing.
 
     Raises:
       OSError: if it cannot be made.
@@ -154,10 +153,10 @@ def make_folders(path: Path) -> None:
 
 
 def replace(old: Path, new: Path) -> None:
-    """Gives a file or folder another name; a file of that name is gone.
+    """Renames a file or folder, replacing a file that has the new name.
 
     Raises:
-      OSError: if that fails.
+      OSError: if renaming fails.
     """
     if is_local(new):
         os.replace(old, new)
@@ -167,13 +166,13 @@ def replace(old: Path, new: Path) -> None:
 
 
 def upload(source: str, target: Path, last: str) -> None:
-    """Copies a folder of this machine, or a file, onto another file system.
+    """Copies a folder of this machine, or a file, to another file system.
 
     Args:
       source: the folder or file.
-      target: what it is to be called there.
-      last: the name of the file in the folder without which the others are nothing to a reader: it
-        comes last, as folders cannot be moved as a whole everywhere.
+      target: the path of the copy.
+      last: the name of a file in the folder that is copied last: readers take a folder without it
+        as incomplete, which stands in for moving the folder in one step.
 
     Raises:
       OSError: if it cannot be written.
@@ -200,7 +199,7 @@ def _upload_file(source: str, target: str) -> None:
 
 
 def remove(path: Path) -> None:
-    """Removes a file, or a folder with all that is in it, if it is there."""
+    """Removes a file or a folder with its content; a missing one is ignored."""
     if is_local(path):
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
@@ -216,7 +215,7 @@ def remove(path: Path) -> None:
 
 @contextlib.contextmanager
 def as_os_errors() -> Iterator[None]:
-    """Errors of TensorFlow's file systems in the block become errors of Python's.
+    """Turns errors of TensorFlow's file systems in a `with` block into Python's.
 
     Raises:
       OSError: in place of an error of TensorFlow.

@@ -15,20 +15,19 @@ def sum_gradients(
     clone_gradients: Sequence[Sequence[GradientAndVariable]],
     device_of: Callable[[Any], str] | None = None,
 ) -> list[GradientAndVariable]:
-    """Sums each variable's gradients over the clones; sparse ones stay sparse.
+    """Sums each variable's gradients over the clones; sparse gradients stay sparse.
 
     Args:
       clone_gradients: one list per clone of `(gradient, variable)` pairs, in the
         same order.  A gradient is a `Tensor` of the variable's shape, an
         `IndexedSlices` over its rows, or None, which counts as zero.
-      device_of: the device on which the gradients of a variable are summed, if any is dense;
-        by default where this is called.
+      device_of: returns the device on which to sum a variable's gradients if one is dense; by
+        default they are summed on the device scope of the caller.
 
     Returns:
-      `(gradient, variable)` pairs in that order, without the variables that got no
-      gradient in any clone; those are named in one logged warning.  The sum of
-      `IndexedSlices` holds the rows of all clones, the same row several times
-      where several clones use it.
+      `(gradient, variable)` pairs in the same order.  Variables without a gradient in every clone
+      are left out and named in one logged warning.  The sum of `IndexedSlices` holds the rows of
+      all clones, a row several times where several clones use it.
 
     Raises:
       ValueError: if there is no clone, or the clones list different variables.
@@ -53,8 +52,8 @@ def average_gradients(
 ) -> list[GradientAndVariable]:
     """Averages each variable's gradients over hand-written towers.
 
-    With equal parts of a batch in each tower, this is the gradient of the mean loss
-    of the whole batch.
+    With equal parts of a batch in each tower, the average is the gradient of the mean loss over
+    the whole batch.
 
     >>> v = tf.get_variable("average_gradients_example", [2])
     >>> towers = [[(tf.constant([1.0, 2.0]), v)], [(tf.constant([3.0, 6.0]), v)]]
@@ -63,14 +62,12 @@ def average_gradients(
     [2. 4.]
 
     Args:
-      tower_gradients: what `optimizer.compute_gradients` returned, for each tower:
-        `(gradient, variable)` pairs in the same order.  A gradient is a `Tensor` of
-        the variable's shape, an `IndexedSlices` over its rows, or None, which counts
-        as zero.
+      tower_gradients: what `optimizer.compute_gradients` returned, for each tower: `(gradient,
+        variable)` pairs in the same order.  A gradient is a `Tensor` of the variable's shape, an
+        `IndexedSlices` over its rows, or None, which counts as zero.
 
     Returns:
-      `(gradient, variable)` pairs for `optimizer.apply_gradients`; see
-      `sum_gradients`.
+      `(gradient, variable)` pairs for `optimizer.apply_gradients`; see `sum_gradients`.
 
     Raises:
       ValueError: if there is no tower, or the towers list different variables.
@@ -86,17 +83,16 @@ def clip_by_global_norm(
 ) -> list[GradientAndVariable]:
     """Scales all gradients by `min(1, max_norm / their joint L2 norm)`.
 
-    Section 3.2 of Pascanu et al., https://arxiv.org/abs/1211.5063.  Rows that occur
-    several times in a sparse gradient are added up first, as they count in the norm.
+    Section 3.2 of Pascanu et al., https://arxiv.org/abs/1211.5063.  Repeated rows of a sparse
+    gradient are summed first, so that the norm is that of the dense gradient.
 
     Args:
       gradients: `(gradient, variable)` pairs; a gradient is a `Tensor` of the variable's
         shape or an `IndexedSlices` over its rows.
-      max_norm: largest L2 norm to let through.
+      max_norm: largest joint L2 norm of the result.
 
     Returns:
-      The pairs with the scaled gradients, of the same shapes; a sparse one has each row
-      once.
+      The pairs with the scaled gradients, of the same shapes; a sparse one has each row once.
 
     Raises:
       ValueError: if `max_norm` is not more than 0.
@@ -109,7 +105,7 @@ def clip_by_global_norm(
 
 
 def values_of(gradients: Sequence[GradientAndVariable]) -> list[Any]:
-    """The tensors that hold the values of gradients, of the variables' shapes or of rows."""
+    """Returns the value tensors of gradients: of the variables' shapes, or rows if sparse."""
     found = [g.values if isinstance(g, tf.IndexedSlices) else g for g, _ in gradients]
     return [value for value in found if value is not None]
 
@@ -129,6 +125,7 @@ def _check_variables(clone_gradients: Sequence[Sequence[GradientAndVariable]]) -
 def _on_device_of(
     variable: Any, gradients: Sequence[Any], device_of: Callable[[Any], str] | None
 ) -> contextlib.AbstractContextManager[Any]:
+    """Opens the device on which to sum the gradients, `device_of(variable)` if any is dense."""
     are_rows = all(isinstance(gradient, tf.IndexedSlices) for gradient in gradients)
     if device_of is None or len(gradients) == 1 or are_rows:
         return contextlib.nullcontext()
@@ -141,7 +138,7 @@ def _sum(gradients: Sequence[Any], name: str) -> Any:
     if not dense:
         return _concat_rows(sparse, name)
     total = dense[0] if len(gradients) == 1 else tf.add_n(dense, name=name)
-    for rows in sparse:  # into the sum that is dense already, without a second dense tensor
+    for rows in sparse:  # added to the dense sum, without a second dense tensor
         total = tf.tensor_scatter_nd_add(total, rows.indices[:, tf.newaxis], rows.values)
     return total
 
@@ -157,7 +154,7 @@ def _concat_rows(sparse: Sequence[Any], name: str) -> Any:
 
 
 def scale_gradient(gradient: Any, scale: Any) -> Any:
-    """A gradient, a `Tensor` or `IndexedSlices`, times a number or a scalar of its type."""
+    """Multiplies a gradient, a `Tensor` or `IndexedSlices`, by a number or scalar."""
     if isinstance(gradient, tf.IndexedSlices):
         return tf.IndexedSlices(gradient.values * scale, gradient.indices, gradient.dense_shape)
     return gradient * scale

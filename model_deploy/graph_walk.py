@@ -1,4 +1,4 @@
-"""Which ops of a graph a value needs, which call functions, and which are new."""
+"""Walks through a graph: which ops a value needs, which ops call functions, which ops are new."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import placement
 
-# Types of ops that call functions, and gain outputs when their gradient is built.
+# Types of ops that call functions and get more outputs when their gradient is built.
 _CALLERS = (
     *("While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase"),
     *("PartitionedCall", "StatefulPartitionedCall"),
@@ -17,12 +17,12 @@ _CALLERS = (
 def ancestors(
     ops: Iterable[Any], *, control_inputs: bool = False, known: Collection[Any] = ()
 ) -> set[Any]:
-    """The given ops and all that they need, directly or not.
+    """Returns the given ops and all ops that they depend on, directly or not.
 
     Args:
       ops: operations of one graph.
-      control_inputs: whether control inputs count, too.
-      known: ops that are left out, and what only they need.
+      control_inputs: whether to follow control inputs as well.
+      known: ops to leave out; the walk does not go beyond them.
     """
     found: set[Any] = set()
     waiting = list(ops)
@@ -38,18 +38,18 @@ def ancestors(
 
 
 def variables_read(tensors: Iterable[Any]) -> set[str]:
-    """Names of the variable ops that the values of `tensors`, of any shapes, depend on."""
+    """Returns the names of the variable ops that `tensors`, of any shapes, depend on."""
     needed = ancestors(tensor.op for tensor in tensors)
     return {op.name for op in needed if placement.is_variable_op(op)}
 
 
 def calls_functions(op: Any) -> bool:
-    """Whether an op is a loop, a condition or a call, of functions."""
+    """Whether an op is a functional loop, a condition or a function call."""
     return op.type in _CALLERS
 
 
 class new_ops:  # noqa: N801 - used as a function, in `with`
-    """Lists the ops that are made in a `with` block, in their order, at its end."""
+    """`with new_ops() as ops:` fills `ops`, when the block ends, with the ops made in it."""
 
     def __enter__(self) -> list[Any]:
         self._before = len(tf.get_default_graph().get_operations())

@@ -9,15 +9,15 @@ _HOOKS = ("model_deploy", "hooks")
 
 
 def add_session_hook(hook: Any) -> None:
-    """Notes in the default graph that its sessions need `hook`, a `tf.train.SessionRunHook`."""
+    """Notes in the default graph that its sessions need `hook`, a `SessionRunHook`."""
     tf.add_to_collection(_HOOKS, hook)
 
 
 def session_hooks() -> list[Any]:
-    """The hooks that every session which trains the default graph needs, in order.
+    """Returns the hooks that every session which trains the default graph needs, in order.
 
-    `deploy` adds them: all-reduce hands out the chief's start values, synchronous
-    replicas start to aggregate.  `train` runs them by itself; elsewhere pass them on:
-    `tf.train.MonitoredTrainingSession(..., hooks=session_hooks())`.
+    `deploy` adds them: with all-reduce one that sends the chief's initial values to all replicas,
+    with synchronous replicas one that starts the aggregation.  `train` runs them; in your own loop
+    pass them on: `tf.train.MonitoredTrainingSession(..., hooks=session_hooks())`.
     """
     return list(tf.get_collection(_HOOKS))

@@ -1,4 +1,4 @@
-"""The total loss of a deployment; training and evaluation both get it here."""
+"""The total loss of a deployment, for training and evaluation."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,9 +15,9 @@ class Losses(NamedTuple):
 
     Attributes:
       clones: for each clone the sum of its losses divided by the number of clones,
-        on the clone's device; None where a clone has no loss.
-      shared: losses that count once: those made outside `model_fn`; None without.
-      regularization: sum of the regularization losses; None without.
+        on the clone's device; None for a clone without a loss.
+      shared: sum of the losses made outside `model_fn`, which count once; None without such losses.
+      regularization: sum of the regularization losses, which count once; None without such losses.
     """
 
     clones: list[Any]
@@ -25,12 +25,12 @@ class Losses(NamedTuple):
     regularization: Any
 
     def terms_of_clone(self, index: int) -> list[Any]:
-        """The losses that clone `index` takes gradients of, scalars; the first has all shared."""
+        """The scalars that clone `index` differentiates; clone 0 has those that count once."""
         once = [self.shared, self.regularization] if index == 0 else []
         return [term for term in (self.clones[index], *once) if term is not None]
 
     def of_clones(self, indices: Sequence[int]) -> "Losses":
-        """The terms of some of the clones; what counts once is with the first clone."""
+        """The terms of some of the clones; the terms that count once go with the first clone."""
         once = (self.shared, self.regularization) if 0 in indices else (None, None)
         return Losses([self.clones[i] for i in indices], *once)
 
@@ -43,11 +43,11 @@ class Losses(NamedTuple):
 def gather_losses(
     clones: Sequence[Clone], regularization_losses: Sequence[Any] | None = None
 ) -> Losses:
-    """Gathers the losses that count for `clones`.
+    """Gathers the losses of `clones` and the losses that count once.
 
-    Reads the collections `LOSSES` and `REGULARIZATION_LOSSES`.  With n clones (or parts of
-    clones) each one's losses weigh 1 / n, so that equal parts of a batch give the mean over
-    the whole batch.  Regularization and losses made outside `model_fn` count once.
+    Reads the collections `LOSSES` and `REGULARIZATION_LOSSES`.  With n clones (or parts of clones)
+    the losses of each are divided by n, so that equal parts of a batch give the mean over the whole
+    batch.  Regularization and losses made outside `model_fn` count once.
 
     Args:
       clones: the clones of one deployment.
@@ -55,8 +55,7 @@ def gather_losses(
         empty list for none.
 
     Raises:
-      ValueError: if `clones` is empty, if there is no loss at all, or if a loss is
-        not a scalar.
+      ValueError: if `clones` is empty, if there is no loss at all, or if a loss is not a scalar.
     """
     if not clones:
         raise ValueError("clones must hold at least one clone, got none")
@@ -79,7 +78,7 @@ def gather_losses(
 
 
 def _regularization_losses(clones: Sequence[Clone], clone_losses: Sequence[Any]) -> list[Any]:
-    """All of the graph's but those of variables that only other deployments use."""
+    """Returns the graph's regularization losses, without those of other deployments' variables."""
     losses = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
     members = collect_members(tf.GraphKeys.REGULARIZATION_LOSSES, clones)
     ours = {id(loss) for part in (*members.clones, members.shared) for loss in part}

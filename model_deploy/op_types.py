@@ -1,4 +1,4 @@
-"""Which ops change a variable, by their type: the one list that everybody asks."""
+"""Which ops change a variable, by type: the one list that the whole library uses."""
 
 import re
 
@@ -11,7 +11,7 @@ ASSIGNMENTS = {
     "AssignAdd": "assign_add",
     "AssignSub": "assign_sub",
 }
-# Types of ops that take a variable and leave it as it is; the first ones give it, or rows of it.
+# Types of ops that take a variable without changing it: `READS` return its value or rows of it.
 READS = (
     *("Identity", "ReadVariableOp", "Gather", "GatherNd", "GatherV2"),
     *("ResourceGather", "ResourceGatherNd"),
@@ -27,17 +27,17 @@ _OPTIMIZERS = re.compile(r"(Resource)?(Sparse)?Apply[A-Z]")
 
 
 def is_assignment(op_type: str) -> bool:
-    """Whether ops of a type give a whole variable a value, or add to it."""
+    """Whether ops of a type assign, or add, to a whole variable."""
     return op_type in ASSIGNMENTS
 
 
 def changes_rows(op_type: str) -> bool:
-    """Whether ops of a type change rows, or a slice, of a variable."""
+    """Whether ops of a type change rows or a slice of a variable."""
     return bool(_ROWS.match(op_type))
 
 
 def changes_variable(op_type: str) -> bool:
-    """Whether ops of a type change a variable: an assignment, rows, or a rule of an optimizer.
+    """Whether ops of a type change a variable: assignments, scatters, and optimizers' apply ops.
 
     >>> [changes_variable(each) for each in ("AssignAdd", "ResourceApplyAdam", "ReadVariableOp")]
     [True, True, False]
@@ -46,5 +46,5 @@ def changes_variable(op_type: str) -> bool:
 
 
 def only_reads(op_type: str) -> bool:
-    """Whether ops of a type that take a variable leave it as it is."""
+    """Whether ops of a type take a variable without changing it."""
     return op_type in READS or op_type in _OTHER_READS

@@ -1,4 +1,4 @@
-"""`Part`: one building of the model, as a clone or a part of one; `Clone`: its outputs."""
+"""`Part`: one built copy of the model, a clone or a part of a clone; `Clone`: its outputs."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -19,21 +19,21 @@ class Call(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Part:
-    """One building of the model: a clone or, with `accumulate_steps`, a part of a clone.
+    """One built copy of the model: a clone or, with `accumulate_steps`, a part of a clone.
 
     Attributes:
       config: the deployment.
-      call: the call that builds it, the same object for all parts of a deployment.
+      call: the call that builds the part; the same object for all parts of a deployment.
       features: the features of the deployment, see `features.py`.
-      number: of the part among those of all clones of this process, from 0 on.
+      number: number of the part among all parts of this process, from 0 on.
       clone_index: number of the clone, from 0 on.
       index: number of the part within its clone, from 0 on.
       scope: name scope, ends with `/`; '' for a single clone without parts.
       variables_device: device, or device function, of variables; shared by all parts.
-      ops: the ops that building it has added to the graph.
-      added: for each graph collection the `id`s of the items that it has added.
-      counterparts: which op or tensor of this part stands for which one of the first part, if
-        the part is a copy; None if `model_fn` was called for it.
+      ops: the ops that building the part added to the graph.
+      added: for each graph collection the `id`s of the items that the part added.
+      counterparts: for a part that is a copy, maps ops and tensors of the first part to their
+        copies in this part (a `copying.twins.Twins`); None if `model_fn` was called for the part.
     """
 
     config: DeploymentConfig
@@ -49,7 +49,7 @@ class Part:
     counterparts: Any = None
 
     def owns(self, item: Any, key: str) -> bool:
-        """Whether an item of the graph collection `key` was made by this part."""
+        """Whether this part created an item of the graph collection `key`."""
         by_scope = bool(self.scope) and item.name.startswith(self.scope)
         return by_scope or id(item) in self.added.get(key, ())
 
@@ -66,18 +66,18 @@ class Clone(_Clone):
     """One copy of the model on one device; with `accumulate_steps` one part of it.
 
     Attributes:
-      outputs: what `model_fn` returned: tensors of any shapes in any structure, or else.
-      scope: name scope, `clone_<i>/`; '' where there is just one.  That of a part is
-        `clone_<i>/part_<j>/`, or `part_<j>/`.
+      outputs: what `model_fn` returned: tensors of any shapes in any structure, or other objects.
+      scope: name scope, `clone_<i>/`, or '' for a single clone; for a part
+        `clone_<i>/part_<j>/`, or `part_<j>/` with a single clone.
       device: device of the clone, such as `/device:GPU:0`.
-      part: how `create_clones` made it; None for a clone that somebody else made.
+      part: the `Part` that `create_clones` built; None for a `Clone` made by other code.
     """
 
     part: Part | None = None
 
 
 def parts_by_clone(clones: Sequence[Clone]) -> list[list[int]]:
-    """Places in `clones` of the parts of each clone, in order; one place each without parts."""
+    """Returns for each clone the places of its parts in `clones`, one place if it has no parts."""
     groups: dict[Any, list[int]] = {}
     for place, clone in enumerate(clones):
         part = clone.part
@@ -87,13 +87,13 @@ def parts_by_clone(clones: Sequence[Clone]) -> list[list[int]]:
 
 
 def features_of(clones: Sequence[Clone]) -> Sequence[Any]:
-    """The features of the deployment that clones belong to; none for clones of somebody else."""
+    """Returns the features of the deployment of `clones`; none for clones made by other code."""
     part = clones[0].part if clones else None
     return () if part is None else part.features
 
 
 def stages_by_device(parts: Sequence[Part]) -> dict[str, str]:
-    """Which stages of clones with several devices are on a device, as words."""
+    """Returns by device the stages of clones with several devices, such as `clone 0 stage 1`."""
     named: dict[str, list[str]] = {}
     for part in parts:
         for stage, device in enumerate(part.config.stage_devices(part.clone_index)):
@@ -101,15 +101,15 @@ def stages_by_device(parts: Sequence[Part]) -> dict[str, str]:
     return {device: ", ".join(dict.fromkeys(names)) for device, names in named.items()}
 
 
-# The graph's parts, of all deployments.  Not a string: those collections go into checkpoints.
+# All parts in the graph.  Not a string: collections with string names go into MetaGraphs.
 _PARTS = ("model_deploy", "parts")
 
 
 def note_part(part: Part) -> None:
-    """Notes a part in the default graph, for other deployments: its items are not theirs."""
+    """Notes a part in the default graph, so that other deployments leave its items alone."""
     tf.add_to_collection(_PARTS, part)
 
 
 def noted_parts(graph: tf.Graph) -> list[Part]:
-    """The parts of all clones that were built in a graph."""
+    """Returns the parts of all deployments in a graph."""
     return list(graph.get_collection(_PARTS))

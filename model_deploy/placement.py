@@ -1,4 +1,4 @@
-"""Which ps task a variable goes to: round robin, or balanced by bytes."""
+"""Chooses the ps task of each variable, round robin or balanced by bytes."""
 
 import itertools
 import math
@@ -9,17 +9,17 @@ import tensorflow.compat.v1 as tf
 
 
 def is_variable_op(op: Any) -> bool:
-    """Whether an op (or a `NodeDef`) holds a variable, of either kind.
+    """Whether an op (or a `NodeDef`) holds a reference or resource variable.
 
-    `Variable` and `VariableV2` are reference variables, `VarHandleOp` is a resource
-    variable, TensorFlow's default today.
+    `Variable` and `VariableV2` are reference variables; `VarHandleOp` is a resource variable,
+    TensorFlow's default today.
     """
     op_type = op.op if isinstance(op, tf.NodeDef) else op.type
     return op_type in ("Variable", "VariableV2", "VarHandleOp")
 
 
 def merge_devices(base: str, override: str) -> str:
-    """The device `base` with the parts that `override` names replaced.
+    """Returns the device `base` with the parts that `override` names replaced.
 
     >>> merge_devices("/job:ps/task:1/device:CPU:0", "/device:GPU:2")
     '/job:ps/task:1/device:GPU:2'
@@ -31,7 +31,7 @@ def merge_devices(base: str, override: str) -> str:
 
 
 def tensor_bytes(shape: tf.TensorShape, dtype: tf.DType) -> int | None:
-    """Bytes of a tensor, or None where a dimension is unknown.
+    """Returns the bytes of a tensor; None if a dimension is unknown.
 
     >>> tensor_bytes(tf.TensorShape([3, 5]), tf.float32)
     60
@@ -42,34 +42,34 @@ def tensor_bytes(shape: tf.TensorShape, dtype: tf.DType) -> int | None:
 
 
 def variable_bytes(op: Any) -> int:
-    """Bytes of the variable that an op (or a `NodeDef`) holds; 0 if its shape is not known."""
+    """Returns the bytes of the variable of an op (or a `NodeDef`); 0 for an unknown shape."""
     node_def = op if isinstance(op, tf.NodeDef) else op.node_def
     shape = tf.TensorShape(node_def.attr["shape"].shape)
     return tensor_bytes(shape, tf.as_dtype(node_def.attr["dtype"].type)) or 0
 
 
 class LeastBytes:
-    """Places that share variables: each gets to the one that has the fewest bytes so far.
+    """Chooses a place for each variable: the place that holds the fewest bytes so far.
 
     >>> least = LeastBytes(["/device:GPU:0", "/device:GPU:1"])
     >>> [least.choose(size) for size in (12, 8, 4, 4)]
     ['/device:GPU:0', '/device:GPU:1', '/device:GPU:1', '/device:GPU:0']
 
     Args:
-      places: their names; the first of several that have the fewest is chosen.
+      places: names of the places; of several with the fewest bytes the first is chosen.
     """
 
     def __init__(self, places: Sequence[str]) -> None:
         self._bytes = dict.fromkeys(places, 0)
 
     def choose(self, size: int) -> str:
-        """The place for so many bytes more."""
+        """Returns the place for a variable of `size` bytes."""
         place = min(self._bytes, key=self._bytes.__getitem__)
         self._bytes[place] += size
         return place
 
     def __call__(self, variable: Any) -> str:
-        """The place for what has a variable's size."""
+        """Returns the place for a tensor with the variable's shape and dtype."""
         return self.choose(tensor_bytes(variable.shape, variable.dtype) or 0)
 
 
@@ -81,9 +81,9 @@ class PsDeviceChooser:
 
     Args:
       ps_device: device of the ps job, such as `/job:ps`.
-      num_tasks: how many tasks it has.
-      strategy: `round_robin` takes the tasks in turn; `balanced` takes the task
-        that holds the fewest bytes so far, the lowest one of several.
+      num_tasks: number of tasks of the ps job.
+      strategy: `round_robin` takes the tasks in turn; `balanced` takes the task that holds the
+        fewest bytes so far, the lowest task of several.
     """
 
     def __init__(self, ps_device: str, num_tasks: int, strategy: str) -> None:
@@ -100,19 +100,18 @@ class PsDeviceChooser:
 
 
 def even_partitioner(num_parts: int, min_bytes: int) -> Callable[..., list[int]]:
-    """A variable partitioner that cuts big variables into `num_parts` equal parts.
+    """Returns a variable partitioner that cuts big variables into `num_parts` equal parts.
 
-    With `balanced` placement each part of a big variable goes to a task of its
-    own, so the fullest task holds more than the mean by at most about one
-    variable that was too small to cut.
+    With `balanced` placement each part goes to a different task, so the fullest task exceeds the
+    mean by at most about one variable that was too small to cut.
 
     Args:
       num_parts: into how many parts; fewer where the longest axis is shorter.
       min_bytes: variables smaller than this stay whole.
 
     Returns:
-      A function `(shape, dtype) -> parts per axis`, as `tf.variable_scope` and
-      slim layers take it.  The longest axis is cut, the last one of several.
+      A function `(shape, dtype) -> parts per axis`, as `tf.variable_scope` and slim layers take
+      it.  The longest axis is cut; of several longest axes the last.
     """
 
     def partition(shape: tf.TensorShape, dtype: tf.DType) -> list[int]:

@@ -1,4 +1,4 @@
-"""Makes random ops functions of seed and step, so that a resumed run repeats them."""
+"""Makes random ops functions of seed and step, so that a resumed run draws the same numbers."""
 
 import contextlib
 import contextvars
@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
 
-# What the constants are called that are made of an op's seeds; copies have other ones.
+# Suffix of the constants computed from an op's seeds; `copying` changes their values per copy.
 SEED_BY_STEP = "/by_step/seed"
 
 _batch: contextvars.ContextVar[int | None] = contextvars.ContextVar(
@@ -20,7 +20,7 @@ _batch: contextvars.ContextVar[int | None] = contextvars.ContextVar(
 )
 _is_by_step = contextvars.ContextVar("model_fn is called by random_by_step", default=False)
 
-# Type of op -> its values from (op, seed), by the stateless op of the same distribution.
+# Type of op -> function (op, seed) that draws from the same distribution with a stateless op.
 _STATELESS: dict[str, Callable[[Any, Any], Any]] = {
     "RandomUniform": lambda op, seed: tf.random.stateless_uniform(
         op.inputs[0], seed, dtype=op.outputs[0].dtype
@@ -42,22 +42,22 @@ _OTHERS = {"RandomGamma", "RandomPoissonV2", "RandomShuffle", "ParameterizedTrun
 
 
 def random_by_step(model_fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A model function whose random ops, such as dropout, depend on seed and global step.
+    """Wraps a model function: its random ops, such as dropout, depend on seed and global step.
 
-    TensorFlow's random ops count how often their process has run them.  So a run that
-    goes on from a checkpoint draws other numbers than one that was never stopped.  After
-    each call of `model_fn` its random ops that have a seed (`tf.set_random_seed` gives
-    one to all) are replaced by stateless ones with the seed `(hash of its seeds, step)`.
+    TensorFlow's random ops count how often their process has run them, so a run resumed from a
+    checkpoint draws other numbers than an uninterrupted one.  After each call of `model_fn` every
+    random op with a seed (`tf.set_random_seed` gives one to all) is replaced by a stateless op
+    with the seed `(hash of the op's seeds, step)`.
 
-    Ops without a seed are meant to differ from run to run and stay.  Those of initial
-    values stay, too: they run once.  So do ops in loops, conditions and functions, and
-    those of a distribution without a stateless op; they are named in one line.
+    Ops without a seed stay: they are meant to differ from run to run.  Ops of initial values stay:
+    they run once.  Ops in loops, conditions and functions, and ops whose distribution has no
+    stateless op, stay as well, and are named in one line on stderr.
 
-    With `DeploymentConfig.global_parts` they depend on the seed of the graph or op, on the number
-    of the batch in the global one and on their order in `model_fn`, so that it does not matter
-    which replica takes a batch.
+    With `DeploymentConfig.global_parts` the seed depends on the seed of the graph or op, the number
+    of the batch within the global batch, and the op's order in `model_fn`: it does not matter which
+    replica takes a batch.
 
-    Layers of Keras 3 draw their seeds from the step, too; without this they count in a variable.
+    Layers of Keras 3 then draw their seeds from the step as well, and not from their counters.
 
     Args:
       model_fn: a function for `deploy`, called once per clone.
@@ -83,7 +83,7 @@ def random_by_step(model_fn: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def for_batch(number: int | None) -> Iterator[None]:
-    """In the `with` block `model_fn` is called for that batch of the global one; None for any."""
+    """Tells `model_fn`, called in the `with` block, the number of its batch in the global batch."""
     token = _batch.set(number)
     try:
         yield
@@ -92,26 +92,27 @@ def for_batch(number: int | None) -> Iterator[None]:
 
 
 def batch_number() -> int | None:
-    """The number that was given to `for_batch`."""
+    """Returns the number given to `for_batch`; None outside, or if any replica's numbers may do."""
     return _batch.get()
 
 
 def is_by_step() -> bool:
-    """Whether `random_by_step` calls the `model_fn` that is being called."""
+    """Whether the `model_fn` now running was wrapped by `random_by_step`."""
     return _is_by_step.get()
 
 
 def seed_of_copy(number: int, copy: int | str) -> int:
-    """The number, of 64 bits, in place of one of the first clone.
+    """Returns the 64-bit seed of a copied clone for a seed of the first clone.
 
     Args:
-      number: that of the first clone.
-      copy: tells the copy from others.
+      number: the first clone's seed.
+      copy: identifies the copy.
     """
     return _hashed(f"{number} {copy}")
 
 
 def _replace(ops: list[Any]) -> None:
+    """Replaces seeded random ops among `ops` by stateless ones; reports those that it cannot."""
     random_ops = [op for op in ops if op.type in _STATELESS or op.type in _OTHERS]
     if not random_ops:
         return
@@ -135,6 +136,7 @@ def _replace(ops: list[Any]) -> None:
 
 
 def _replace_op(op: Any, order: int) -> None:
+    """Connects the consumers of a random op, the `order`-th of the model, to a stateless op."""
     with tf.name_scope(f"{op.name}/by_step/"), tf.device(op.device):
         step = tf.cast(tf.identity(tf.train.get_or_create_global_step()), tf.int64)
         values = _STATELESS[op.type](op, tf.stack([_number(op, order), step]))
@@ -146,10 +148,10 @@ def _replace_op(op: Any, order: int) -> None:
 
 
 def _number(op: Any, order: int) -> Any:
-    """The op's two seeds as one int64; for a batch that any replica may take, that of the batch."""
+    """Returns the op's two seeds as one int64; with `for_batch` the batch number takes part."""
     batch = _batch.get()
     seeds = f"{op.get_attr('seed')} {op.get_attr('seed2')}"
-    if batch is not None:  # the second seed counts the ops of the graph
+    if batch is not None:  # not the second seed: it depends on the number of ops in the graph
         seeds = f"{op.get_attr('seed')} {order} {batch}"
     return tf.constant(_hashed(seeds), tf.int64, name="seed")
 

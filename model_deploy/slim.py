@@ -1,17 +1,14 @@
 """TF-Slim 1.1.0, made to work on current TensorFlow.
 
-`from model_deploy import slim` is tf-slim as it is on PyPI, except that its
-modules see TensorFlow's internals where they were when it was released.  The
-names have moved since: `framework.ops.Tensor` went to `framework.tensor`,
-`control_flow_ops.cond` to `cond`, and so on.  TensorFlow itself is left as it
-is.  Each tf-slim module gets a *view* of the modules that it imports: the real
-module, plus the names that moved away.
+`from model_deploy import slim` is tf-slim from PyPI.  TensorFlow has moved internal names that
+tf-slim imports: `framework.ops.Tensor` went to `framework.tensor`, `control_flow_ops.cond` to
+`cond`, and so on.  So each tf-slim module gets a *view* of every TensorFlow module that it imports:
+the real module, plus the names that moved away.  TensorFlow itself is not changed.
 
-Views are put in place by an import hook that acts on `tf_slim` and
-`tf_slim.*` only.  It is installed when `model_deploy` is imported, so that
-`import tf_slim` (and old code that says so) works from then on, and modules of
-tf-slim that were imported earlier are mended on the spot.  tf-slim itself, and with it
-TensorFlow, is imported when one of its names is first asked for.
+An import hook, for `tf_slim` and `tf_slim.*` only, puts the views in place.  It is installed when
+`model_deploy` is imported, so that `import tf_slim` works from then on; tf-slim modules imported
+earlier get their views at once.  tf-slim, and with it TensorFlow, is imported when one of its names
+is first used.
 
 >>> from model_deploy import slim
 >>> slim.batch_norm.__module__
@@ -32,12 +29,12 @@ import numpy as np
 
 from model_deploy.importing import lazy_imports, with_moved_names
 
-# Imports scikit-learn for one of its losses.
+# The tf-slim module that imports scikit-learn, for one of its losses.
 _USES_SKLEARN = "tf_slim.losses.metric_learning"
 
 
 class _Six(types.ModuleType):
-    """`six` for which NumPy's integers are integers, as in Python 2, where they were `int`s."""
+    """`six` whose `integer_types` include NumPy's integers, which were `int`s in Python 2."""
 
     integer_types = (int, np.integer)
 
@@ -50,7 +47,7 @@ class _Six(types.ModuleType):
 
 
 def _give_views(module: types.ModuleType) -> None:
-    """Replaces each TensorFlow module in the globals of `module` by its view, and `six`."""
+    """Replaces the TensorFlow modules, and `six`, in the globals of `module` by their views."""
     for name, value in list(vars(module).items()):
         if type(value) is types.ModuleType:
             view = _Six(value) if value.__name__ == "six" else with_moved_names(value)
@@ -58,7 +55,7 @@ def _give_views(module: types.ModuleType) -> None:
 
 
 class _ViewingLoader(importlib.abc.Loader):
-    """Runs a module as its own loader does, then gives it views."""
+    """Runs a module by its own loader, then gives it views."""
 
     def __init__(self, loader: importlib.abc.Loader) -> None:
         self._loader = loader
@@ -74,7 +71,7 @@ class _ViewingLoader(importlib.abc.Loader):
         _give_views(module)
 
     def _exec_before_sklearn(self, module: Any) -> None:
-        """Lets scikit-learn, if it is installed, come when the loss is built."""
+        """Runs a module without scikit-learn, which its loss then imports when built."""
         with lazy_imports.refusing("sklearn"):
             self._loader.exec_module(module)
         if not module.HAS_SKLEARN and importlib.util.find_spec("sklearn") is not None:
@@ -86,7 +83,7 @@ class _ViewingLoader(importlib.abc.Loader):
 
 
 class _SlimFinder(importlib.abc.MetaPathFinder):
-    """Finds `tf_slim` and `tf_slim.*` where Python does, for `_ViewingLoader`."""
+    """Finds `tf_slim` and `tf_slim.*` as Python does, and loads them by `_ViewingLoader`."""
 
     def find_spec(
         self,
@@ -103,8 +100,8 @@ class _SlimFinder(importlib.abc.MetaPathFinder):
 
 
 def _install() -> None:
-    """Puts the hook in place, once, and mends what was imported before it."""
-    # tf-slim calls them in most layers; its users cannot do anything about that.
+    """Installs the import hook once, and gives views to tf-slim modules imported before."""
+    # tf-slim calls deprecated functions in most layers; its users cannot change that.
     deprecated = r"`(layer\.apply|tf\.layers\.\w+)` is deprecated"
     warnings.filterwarnings("ignore", deprecated, UserWarning)
     if not any(isinstance(finder, _SlimFinder) for finder in sys.meta_path):
@@ -117,7 +114,7 @@ def _install() -> None:
 _install()
 
 
-# tf-slim itself comes when it is used first: it takes TensorFlow's seconds to import.
+# tf-slim is imported on first use: importing it imports TensorFlow, which takes seconds.
 def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module("tf_slim"), name)
 

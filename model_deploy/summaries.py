@@ -1,4 +1,4 @@
-"""Loss and gradient summaries for TensorBoard, all on the CPU."""
+"""Summaries of losses and gradients for TensorBoard, all on the CPU."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,12 +14,12 @@ from model_deploy.parts import Clone
 def add_loss_summaries(clones: Sequence[Clone], losses: Losses, total_loss: Any) -> None:
     """Adds scalar summaries of the total loss and its parts to the `SUMMARIES` collection.
 
-    They count as the first clone's, so that a second deployment leaves them out.  The
-    tag of the total is `total_loss_1`, as with TF-Slim: the op `total_loss` exists.
+    The summaries belong to the first clone, so that a second deployment leaves them out.  The tag
+    of the total is `total_loss_1`, as in TF-Slim, since an op `total_loss` exists.
 
     Args:
       clones: the clones.
-      losses: their losses, scalars.
+      losses: the losses of `clones`, scalars.
       total_loss: a scalar.
     """
     scalars = {"total_loss": total_loss}
@@ -38,7 +38,7 @@ def add_gradient_summaries(
 ) -> None:
     """Adds a histogram and the norm of each gradient to the `SUMMARIES` collection.
 
-    Of a sparse gradient the rows that it holds are shown.
+    A sparse gradient is represented by its rows.
 
     Args:
       clones: the clones.
@@ -55,7 +55,7 @@ def add_gradient_summaries(
 
 
 def merge_summaries(clones: Sequence[Clone], extra: Iterable[Any] = ()) -> Any:
-    """Merges the summaries of the first clone, the shared ones and `extra`.
+    """Merges the summaries of the first clone, those that no clone made, and `extra`.
 
     Reads the `SUMMARIES` collection.
 
@@ -64,7 +64,7 @@ def merge_summaries(clones: Sequence[Clone], extra: Iterable[Any] = ()) -> Any:
       extra: more summaries, serialized string scalars.
 
     Returns:
-      A serialized string scalar named `summary_op/summary_op`, or None where there is no summary.
+      A serialized string scalar named `summary_op/summary_op`, or None without summaries.
     """
     members = collect_members(tf.GraphKeys.SUMMARIES, clones)
     every = {tensor.name: tensor for tensor in (*members.clones[0], *members.shared, *extra)}

@@ -64,19 +64,21 @@ WITHOUT_TENSORS = _table(
     checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
         describe_counts excluded_names few find_checkpoint fitting_checkpoint is_checkpoint
-        is_lost_connection mark_end report_unfinished restore_fn resume_under_way table
+        is_lost_connection mark_end report_unfinished restore_fn resume_under_way step_of
+        table
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World begun_file
         build_end_ops close_session cluster_from_flags cluster_from_slurm cluster_from_tf_config
         connection_error end_process end_servers is_refusal names_of own_gpus read_world ready_file
         resolve run_unless_refused run_until_closed serve_until_done session_config signal_done
-        start_server tasks_needed unreachable wait_for_tasks wait_for_workers write_world
+        start_server tasks_needed unreachable wait_at_exit wait_for_tasks wait_for_workers
+        write_world
     commands: OPTIONS_FILE Options aligned make_folder named_as option parse_options read_options
         replaced_file run_command saved_options without_tensorflow_notices write_options
     copying: Copies
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
-    evaluation: EvaluationWriter confusion_png
+    evaluation: EvaluationWriter confusion_png has_evaluation
     gpus: Holder cpu_beside
         device_errors_explained gpu_holders has_gpu_kernel is_divided is_gpu placing session_config
         use_tf32
@@ -90,11 +92,11 @@ WITHOUT_TENSORS = _table(
         in_stateless_scope is_partitioned is_resource_variable keras_backend layer_variables
         leaving_batch_moments lookup_module makes_old_control_flow
         maker_of_variable making_ops_by normalizes_examples ops_are_deterministic record_at
-        set_attribute set_constraint set_device set_initializer slurm_step sublayers
+        set_attribute set_constraint set_device set_initializer set_trainable slurm_step sublayers
         tape_records tf_variable
         watching_layers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
-    keras_layers: KerasLayers seeing_layers
+    keras_layers: is_of_layer KerasLayers seeing_layers
     launch: ElasticLauncher ElasticServersLauncher JoiningLauncher LaunchOptions Launcher
         ReservedPorts
     parameter_servers: Fence SharedReads note_fence noted_fence repeats_steps
@@ -109,8 +111,8 @@ WITHOUT_TENSORS = _table(
     processes: JOB_NAMES check_address check_task_id visible_gpus
     settings: AGGREGATE_ON ArithmeticSettings CloneSettings DATA_FORMATS DYNAMIC ElasticSettings
         GpuSettings PRECISIONS PS_STRATEGIES WIRE_PRECISIONS WaySettings check_loss_scale
-    updating: check_updates_wait gate_op note_gate note_replica_counts ops_after replica_counts
-        split_functions with_functions
+    updating: assignments_to check_updates_wait gate_op note_gate note_replica_counts ops_after
+        replica_counts split_functions with_functions
     ways: Way way_for
     runs: METRICS_FILE Run differing_options draw_runs find_runs read_metrics runs_table
     image_training: EvalOptions ExportOptions TrainOptions evaluate export train train_task

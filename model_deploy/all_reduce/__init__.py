@@ -1,4 +1,4 @@
-"""Copies of the variables for training by all-reduce: each clone's own, equal from start to end."""
+"""Copies of the variables for training by all-reduce: one copy per clone, kept equal."""
 
 from model_deploy.all_reduce.equal_copies import average_state, copies_difference
 from model_deploy.all_reduce.sessions import (

@@ -1,4 +1,4 @@
-"""The clones' copies of variables made equal after a step, and the check that they are."""
+"""Makes the clones' copies of variables equal after a step, and checks that they are equal."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,17 +14,17 @@ from model_deploy.config import DeploymentConfig
 def average_state(
     collectives: Collectives, copies: VariableCopies, done: Sequence[Sequence[Any]]
 ) -> Any:
-    """Makes variables that are not trained, such as batch-norm statistics, equal again.
+    """Makes the copies of untrained variables, such as batch-norm statistics, equal again.
 
     Floats become the mean over all clones of all replicas, integers the largest value.
 
     Args:
-      collectives: the collective ops of the step, after which the ones made here come.
+      collectives: the collective ops of the step; the new ops run after them.
       copies: the variables of each clone.
-      done: for each clone ops that this comes after.
+      done: for each clone the ops to wait for.
 
     Returns:
-      An op.
+      An op that is done when all copies are assigned.
     """
     state = [
         (original, *others)
@@ -42,10 +42,10 @@ def average_state(
 
 
 def copies_difference(config: DeploymentConfig, copies: VariableCopies) -> Any:
-    """The largest difference between any two copies of any variable: 0 if all is well.
+    """Returns the largest difference between any two copies of any variable: 0 if all is well.
 
-    All replicas must run it after the same step, and get the same answer.  Reads the
-    collection `GLOBAL_VARIABLES`.
+    All replicas must run it after the same step, and get the same value.  Reads the collection
+    `GLOBAL_VARIABLES`.
 
     Returns:
       A float64 scalar.
@@ -75,7 +75,7 @@ def _make_equal(
     done: Sequence[Sequence[Any]],
     collective: Callable[[list[Any], str], list[Any]],
 ) -> list[Any]:
-    """Assigns what `collective` makes of the copies' values to each copy; returns the ops."""
+    """Assigns to each copy the `collective` of all copies' values; returns the ops."""
 
     def read(i: int) -> list[Any]:
         with tf.control_dependencies(done[i]):

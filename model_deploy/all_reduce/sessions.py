@@ -1,4 +1,4 @@
-"""Options of sessions and servers for collective ops, and the library that adds up."""
+"""Options of sessions and servers for collective ops; whether NCCL or TensorFlow's rings sum."""
 
 import copy
 from typing import Any
@@ -10,7 +10,7 @@ from model_deploy.config import DeploymentConfig
 
 
 def session_config(config: DeploymentConfig, base: Any = None) -> Any:
-    """A `tf.ConfigProto` for servers and sessions of a deployment by all-reduce.
+    """Returns a `tf.ConfigProto` for servers and sessions of a deployment by all-reduce.
 
     Args:
       config: the deployment.
@@ -22,10 +22,10 @@ def session_config(config: DeploymentConfig, base: Any = None) -> Any:
 
 
 def set_up_session(config: DeploymentConfig, proto: Any) -> None:
-    """Adds what servers and sessions of a deployment by all-reduce need.
+    """Adds the options that servers and sessions need for all-reduce to `proto`.
 
-    Use it for both: a server takes the leader of the collective ops from its own
-    config, a session the devices.  Clones on the CPU get one logical device each; of those on
+    Servers and sessions both need it: a server takes the leader of the collective ops from its
+    config, a session the devices.  Clones on the CPU get one logical device each; for clones on
     GPUs see `uses_nccl`.
 
     Args:
@@ -45,21 +45,20 @@ def set_up_session(config: DeploymentConfig, proto: Any) -> None:
 
 
 def uses_nccl(config: DeploymentConfig, proto: Any = None) -> bool:
-    """Whether NCCL adds up what the clones exchange: for GPUs of one process.
+    """Whether NCCL sums the values that clones exchange: only between GPUs of one process.
 
-    Between processes TensorFlow's rings do, through gRPC; so they do between GPUs that are
-    parts of one.
+    Between processes, and between logical parts of one GPU, TensorFlow's own rings sum them.
 
     Args:
       config: the deployment.
-      proto: a `tf.ConfigProto` that says whether GPUs are divided; by default they are not.
+      proto: a `tf.ConfigProto` that may divide GPUs into logical ones; by default they are whole.
     """
     alone = config.num_replicas == 1 and config.num_clones > 1 and not config.clone_on_cpu
     return alone and not (proto is not None and gpus.is_divided(proto))
 
 
 def added_by(config: DeploymentConfig) -> str:
-    """What adds up the gradients that clones exchange, in words for the banner."""
+    """Returns in words what sums the clones' gradients, for the banner."""
     if uses_nccl(config):
         return "NCCL"
     if config.num_replicas > 1:

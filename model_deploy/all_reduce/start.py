@@ -1,4 +1,4 @@
-"""The start of a session by all-reduce: one replica's values of the variables go to all."""
+"""Start of a session by all-reduce: all replicas get the variables of one of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,20 +11,20 @@ from model_deploy.collectives import Collectives
 from model_deploy.config import DeploymentConfig
 from model_deploy.hooks import add_session_hook
 
-# What collective ops can send and add, of all that a variable may hold.
+# The dtypes of variables that collective ops can send and add.
 DTYPES = (tf.float16, tf.float32, tf.float64, tf.int32, tf.int64)
 
 
 class StartHook(tf.train.SessionRunHook):
-    """Hands the chief's values to all clones of all replicas when a session starts.
+    """Sends one replica's values to all clones of all replicas when a session starts.
 
     Args:
-      start_op: does so.
+      start_op: the op that hands them out.
       clone_devices: devices that the session must have.
 
     Attributes:
-      start_op: does so; all replicas must run it, after they initialized or restored
-        their variables.  It waits for all of them.
+      start_op: as given.  All replicas must run it, after they initialized or restored their
+        variables; it waits for all of them.
     """
 
     def __init__(self, start_op: Any, clone_devices: Sequence[str] = ()) -> None:
@@ -35,8 +35,8 @@ class StartHook(tf.train.SessionRunHook):
         """Runs `start_op`.
 
         Raises:
-          ValueError: naming a clone's device that the session does not have.  With soft
-            placement two clones would share another, and wait for each other for ever.
+          ValueError: naming a clone's device that the session does not have.  Soft placement
+            would put two clones on one device, where they wait for each other forever.
         """
         del coord
         names = [device.name for device in session.list_devices()]
@@ -50,7 +50,7 @@ class StartHook(tf.train.SessionRunHook):
 
 
 def add_start_hook(config: DeploymentConfig, copies: VariableCopies) -> StartHook:
-    """Adds the `StartHook` for all variables that the graph has by now.
+    """Adds a `StartHook` for all variables that the graph has now.
 
     Reads the collection `GLOBAL_VARIABLES`.
     """
@@ -71,7 +71,7 @@ def add_start_hook(config: DeploymentConfig, copies: VariableCopies) -> StartHoo
         copied = [
             assign(other, variable.read_value())
             for variable in variables
-            for other in _others(copies, variable, config.num_clones)
+            for other in _other_copies(copies, variable, config.num_clones)
         ]
     devices = [config.clone_device(i) for i in range(config.num_clones)]
     hook = StartHook(tf.group(*received, *copied, name="start_values"), devices)
@@ -82,13 +82,13 @@ def add_start_hook(config: DeploymentConfig, copies: VariableCopies) -> StartHoo
 def _values_of_the_furthest(
     config: DeploymentConfig, group: Collectives, variables: Sequence[Any], values: Sequence[Any]
 ) -> list[Any]:
-    """The values of the replica that has made the most steps, of equals those of the first.
+    """Returns the values of the replica with the largest global step; on a tie of the first one.
 
     Args:
       config: the deployment.
-      group: the first clones of all replicas.
-      variables: give names, shapes and dtypes.
-      values: this replica's, of these shapes.
+      group: collective ops between the first clones of all replicas.
+      variables: the variables.
+      values: this replica's values of the variables, of their shapes.
     """
     step = tf.cast(tf.train.get_or_create_global_step().read_value(), tf.int64)
     place = step * config.num_replicas + (config.num_replicas - 1 - config.replica_id)
@@ -100,16 +100,17 @@ def _values_of_the_furthest(
 
 
 def assign(variable: Any, value: Any) -> Any:
-    """The op that gives a variable a value of its shape, where the variable is."""
+    """Returns an op that assigns a value of the variable's shape, on the variable's device."""
     with tf.device(variable.device):
         return variable.assign(value, read_value=False)
 
 
 def numeric_variables() -> list[Any]:
-    """The variables in the collection `GLOBAL_VARIABLES` that can be sent, of any shapes."""
+    """Returns the `GLOBAL_VARIABLES`, of any shapes, whose dtype collective ops can send."""
     return [v for v in tf.global_variables() if v.dtype.base_dtype in DTYPES]
 
 
-def _others(copies: VariableCopies, variable: Any, num_clones: int) -> list[Any]:
+def _other_copies(copies: VariableCopies, variable: Any, num_clones: int) -> list[Any]:
+    """Returns the copies of a variable of the clones after the first."""
     found = [copies.of_clone(variable, i) for i in range(1, num_clones)]
     return [other for other in found if other is not None]

@@ -1,7 +1,7 @@
-"""Update ops of parts, such as batch-norm statistics have, as one update by their mean.
+"""The mean over all parts of their update ops, such as updates of batch-norm statistics.
 
-What each part adds to a variable, or assigns to it, is averaged over all parts, before the first
-variable is changed.
+The values that parts add or assign to a variable are averaged over all parts before any variable
+changes.
 """
 
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ def mean_changes(
     parts: Sequence[PartUpdates],
     computed: Sequence[Any],
 ) -> list[list[Change]]:
-    """The means of what update ops do, by collective ops; the ops themselves are not to run.
+    """Averages the changes by update ops with collective ops; the update ops themselves do not run.
 
     Args:
       copies: the variables of each clone.
-      collectives: the collective ops of the step, after which the ones made here come.
+      collectives: the collective ops of the step; the new ops run after them.
       parts: the update ops.
-      computed: losses and gradients, tensors of any shapes; an op that they need is no update.
+      computed: losses and gradients, tensors of any shapes; ops that they need are no updates.
 
     Returns:
-      For each clone the changes of its own variables: by the mean over all parts of floats, by
-      the largest of integers.
+      For each clone the changes of its copies: by the mean over all parts for floats, by the
+      maximum for integers.
 
     Raises:
       ValueError: as `changes_by_parts`.
@@ -46,7 +46,7 @@ def mean_changes(
 
 
 def _originals(copies: VariableCopies) -> dict[str, Any]:
-    """The first clone's variable by the name of the op of each copy."""
+    """Maps the op name of each variable and copy to the first clone's variable."""
     named = {variable.op.name: variable for variable in tf.global_variables()}
     for original, others in copies.variables():
         named.update({other.op.name: original for other in others})
@@ -54,8 +54,7 @@ def _originals(copies: VariableCopies) -> dict[str, Any]:
 
 
 def _exchanged(collectives: Collectives, changes: Sequence[ChangeOfParts]) -> list[list[Any]]:
-    """For each change the mean of floats over all clones of all replicas, the largest of others,
-    for each clone of this process."""
+    """Returns for each change one value per clone: the mean of floats, the maximum of integers."""
     found: list[list[Any]] = [[] for _ in changes]
     for is_floating in (True, False):
         places = [

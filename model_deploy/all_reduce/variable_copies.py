@@ -1,8 +1,8 @@
-"""Each clone's own copy of the variables, for training by all-reduce.
+"""A copy of the variables for each clone, for training by all-reduce.
 
-The first clone has the variables themselves, under plain names, as without copies:
-they are what checkpoints hold.  The copies of clone i are local variables named
-`clone_<i>/...` on its device, and start from the first clone's values.
+The first clone uses the variables themselves, under their usual names: checkpoints hold these.  The
+copies of clone i are local variables named `clone_<i>/...` on its device, initialized from the
+first clone's values.
 """
 
 import contextlib
@@ -22,16 +22,16 @@ _REGISTRY = ("model_deploy", "variable_copies")
 
 
 class _Entry(NamedTuple):
-    """A variable or optimizer of the first clone, and what other clones have, by index."""
+    """A variable or optimizer of the first clone, and its copies by clone index."""
 
     original: Any
     others: dict[int, Any]
 
 
 class _Registry(NamedTuple):
-    """Entries by the `id` of the original, which they keep alive.
+    """Entries by the `id` of the original; the entries keep the originals alive.
 
-    `variables` are those of the model, `slots` those that optimizers made.
+    `variables` are the model's variables, `slots` the variables that optimizers made.
     """
 
     variables: dict[int, _Entry]
@@ -40,7 +40,7 @@ class _Registry(NamedTuple):
 
 
 class VariableCopies:
-    """Makes and finds the copies of the variables in the default graph.
+    """Makes and finds the clones' copies of variables in the default graph.
 
     Args:
       config: the deployment, with all-reduce.
@@ -53,7 +53,7 @@ class VariableCopies:
         [self._registry] = tf.get_collection(_REGISTRY)
 
     def variables(self) -> list[tuple[Any, list[Any]]]:
-        """The model's variables of the first clone, each with the copies of other clones.
+        """Returns the model's variables, each with the copies of the other clones.
 
         Returns:
           `(variable, copies)` pairs; a copy has the variable's shape and dtype.
@@ -66,14 +66,14 @@ class VariableCopies:
         ]
 
     def of_clone(self, variable: Any, clone_index: int) -> Any:
-        """The clone's copy of a variable of the first clone; None where there is none.
+        """Returns a clone's copy of a variable of the first clone; None if it has no copy.
 
         Args:
-          variable: one of the model or of its optimizer, of any shape.
+          variable: a variable of the model or of its optimizer, of any shape.
           clone_index: the clone.
 
         Returns:
-          A variable of the same shape and dtype, the given one for the first clone.
+          A variable of the same shape and dtype; for the first clone `variable` itself.
         """
         if clone_index == 0:
             return variable
@@ -81,10 +81,10 @@ class VariableCopies:
         return entry.others.get(clone_index) if entry else None
 
     def give_each_clone_its_own(self, model_fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Wraps `model_fn` for `create_clones`: each call gets the variables of its clone.
+        """Wraps `model_fn` so that each call gets the variables of its clone.
 
-        What `tf.get_variable` and layers make in the first call gets copies; later calls
-        find these in place of the variables, in all graph collections too.  Variables that
+        Variables that `tf.get_variable` and layers make in the first call get copies; later calls
+        find the copies in place of the variables, in graph collections as well.  Variables that
         are not in `GLOBAL_VARIABLES` stay shared.
         """
 
@@ -98,20 +98,40 @@ class VariableCopies:
             with (
                 scope,
                 tf.device(self._device_function(i)),
-                self._collections_of(i),
+                self.collections_of(i),
                 using_own_variables(lambda variable: self._copied(variable, i)),
             ):
                 return model_fn(*args, **kwargs)
 
         return model_fn_of_clone
 
+    @contextlib.contextmanager
+    def collections_of(self, clone_index: int) -> Iterator[None]:
+        """A `with` block in which the graph's collections hold the clone's copies of variables.
+
+        Custom gradients look there for variables, when their functions are called and when
+        gradients are computed.
+
+        Args:
+          clone_index: the clone.
+        """
+        if clone_index == 0:
+            yield
+            return
+        pairs = [(original, copies[clone_index - 1]) for original, copies in self.variables()]
+        _replace_in_collections({id(original): copied for original, copied in pairs})
+        try:
+            yield
+        finally:
+            _replace_in_collections({id(copied): original for original, copied in pairs})
+
     def check_own_variables(
         self, clone_losses: Sequence[Sequence[Any]], variables: Sequence[Any]
     ) -> None:
-        """Checks that each clone after the first trains its copies, and nothing else.
+        """Checks that each clone after the first trains only its own copies.
 
         Args:
-          clone_losses: for each clone the scalars that it computes gradients of.
+          clone_losses: for each clone the scalars that it differentiates.
           variables: the first clone's variables to train.
 
         Raises:
@@ -136,22 +156,22 @@ class VariableCopies:
                     )
 
     def optimizer_of_clone(self, optimizer: Any, clone_index: int) -> Any:
-        """The clone's own optimizer: the given one for the first, for others one like it."""
+        """Returns the clone's optimizer: `optimizer` for the first clone, else a copy of it."""
         if clone_index == 0:
             return optimizer
-        others = _others(self._registry.optimizers, optimizer)
+        others = _copies_of(self._registry.optimizers, optimizer)
         if clone_index not in others:
-            others[clone_index] = _twin(optimizer)
+            others[clone_index] = _optimizer_like(optimizer)
         return others[clone_index]
 
     @contextlib.contextmanager
     def optimizer_variables(self, clone_index: int, made: list[Any]) -> Iterator[None]:
-        """Variables made inside are those of the clone's optimizer.
+        """Makes variables created in the `with` block belong to the clone's optimizer.
 
         Args:
-          clone_index: the first clone comes first.
-          made: gets the first clone's variables; those of another clone become copies of
-            them, in the same order and of the same shapes.
+          clone_index: the clone; the first clone must come first.
+          made: a list that collects the first clone's variables.  Variables of another clone become
+            copies of them, in the same order and of the same shapes.
 
         Raises:
           ValueError: if the optimizer of another clone makes more variables.
@@ -174,7 +194,7 @@ class VariableCopies:
             kwargs.update(settings)
             kwargs.pop("shape", None)
             variable = _start_from(original, next_creator(**kwargs))
-            _others(self._registry.slots, original)[clone_index] = variable
+            _copies_of(self._registry.slots, original)[clone_index] = variable
             return variable
 
         with tf.variable_creator_scope(creator):
@@ -183,6 +203,7 @@ class VariableCopies:
     def _get_variable(
         self, clone_index: int, getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any
     ) -> Any:
+        """A custom getter for `tf.variable_scope` that returns the clone's copy."""
         variable = getter(name, *args, **kwargs)
         collections = kwargs.get("collections")
         if collections is not None and tf.GraphKeys.GLOBAL_VARIABLES not in collections:
@@ -196,14 +217,15 @@ class VariableCopies:
         return internals.partitioned_variable(name, variable, parts)
 
     def _copied(self, variable: Any, clone_index: int) -> Any:
-        others = _others(self._registry.variables, variable)
+        """Makes the missing copies of a variable; returns the clone's copy."""
+        others = _copies_of(self._registry.variables, variable)
         for i in range(1, self._config.num_clones):
             if i not in others:
                 others[i] = _copy_variable(variable, i, self._device_of_copy(variable, i))
         return self.of_clone(variable, clone_index)
 
     def _device_function(self, clone_index: int) -> Callable[[Any], str]:
-        """Puts variables on the clone's device, where `model_fn` does not say otherwise."""
+        """Returns a device function: variables to the clone's device, if none is named."""
         device = gpus.placing(self._config.clone_device(clone_index))
 
         def place(op: Any) -> str:
@@ -216,32 +238,20 @@ class VariableCopies:
         return place
 
     def _device_of_copy(self, variable: Any, clone_index: int) -> str:
-        """The clone's device, or that of the variable where `model_fn` named one."""
+        """Returns the clone's device, or the variable's device if `model_fn` named one."""
         first = tf.DeviceSpec.from_string(self._config.clone_device(0))
         if tf.DeviceSpec.from_string(variable.device) == first:
             return self._config.clone_device(clone_index)
         return str(variable.device)
 
-    @contextlib.contextmanager
-    def _collections_of(self, clone_index: int) -> Iterator[None]:
-        """Lets the graph's collections hold the clone's copies in place of the originals."""
-        if clone_index == 0:
-            yield
-            return
-        pairs = [(original, copies[clone_index - 1]) for original, copies in self.variables()]
-        _replace_in_collections({id(original): copied for original, copied in pairs})
-        try:
-            yield
-        finally:
-            _replace_in_collections({id(copied): original for original, copied in pairs})
 
-
-def _others(entries: dict[int, _Entry], original: Any) -> dict[int, Any]:
+def _copies_of(entries: dict[int, _Entry], original: Any) -> dict[int, Any]:
+    """Returns the copies of a variable or optimizer by clone index, in a dict to fill."""
     return entries.setdefault(id(original), _Entry(original, {})).others
 
 
 def _copy_settings(original: Any, clone_index: int) -> dict[str, Any]:
-    """How to make a copy of a variable."""
+    """Returns the keyword arguments of `tf.Variable` for a copy."""
     return {
         "initial_value": lambda: tf.zeros(original.shape, original.dtype.base_dtype),
         "name": f"clone_{clone_index}/{original.op.name}",
@@ -254,9 +264,9 @@ def _copy_settings(original: Any, clone_index: int) -> dict[str, Any]:
 
 
 def _start_from(original: Any, made: Any) -> Any:
-    """Lets the initializer of the copy `made` take the value of the original.
+    """Makes the initializer of the copy `made` assign the original's value; returns `made`.
 
-    As an initial value the original's would be read on the copy's device.
+    An initial value would be computed on the copy's device, which must not read the original there.
     """
     graph = tf.get_default_graph()
     with tf.init_scope(), tf.device(None), graph.colocate_with(None, ignore_existing=True):
@@ -267,12 +277,16 @@ def _start_from(original: Any, made: Any) -> Any:
 
 
 def _copy_variable(original: Any, clone_index: int, device: str) -> Any:
-    # As a variable may be made inside of a loop's body, or under control dependencies.
+    """Makes a copy of a variable, outside of any loop or control dependency."""
+    # `init_scope`: the original may be made inside of a loop body or under control dependencies.
     with tf.init_scope(), tf.device(None), tf.device(device), tf.name_scope(None):
         made = tf.Variable(**_copy_settings(original, clone_index))
     if internals.slice_of(original) is not None:  # of a partitioned variable
         internals.set_slice_of(made, internals.slice_of(original))
-    return _start_from(original, made)
+    _start_from(original, made)
+    # Last, as from then on tapes note what touches it.  It is in no collection of such variables.
+    internals.set_trainable(made, original.trainable)
+    return made
 
 
 def _replace_in_collections(by_id: dict[int, Any]) -> None:
@@ -283,11 +297,11 @@ def _replace_in_collections(by_id: dict[int, Any]) -> None:
             items[:] = [by_id.get(id(item), item) for item in items]
 
 
-def _twin(optimizer: Any) -> Any:
-    """An optimizer with the same settings and no state yet."""
+def _optimizer_like(optimizer: Any) -> Any:
+    """Returns an optimizer with the same settings and no slots yet."""
     twin = copy.copy(optimizer)
     for name, value in vars(optimizer).items():
         if isinstance(value, tf.train.Optimizer):
-            setattr(twin, name, _twin(value))
+            setattr(twin, name, _optimizer_like(value))
     internals.forget_slots(twin)
     return twin

@@ -1,4 +1,4 @@
-"""Checkpoints: which files there are, what is restored from them, and how they are saved."""
+"""Checkpoints: finding, restoring, comparing and saving them."""
 
 from model_deploy.checkpoints.choosing import Restorer, checkpoints_in
 from model_deploy.checkpoints.files import (
@@ -8,6 +8,7 @@ from model_deploy.checkpoints.files import (
     fitting_checkpoint,
     is_checkpoint,
     resume_under_way,
+    step_of,
 )
 from model_deploy.checkpoints.restoring import (
     MISSING,
@@ -61,6 +62,7 @@ __all__ = [
     "report_unfinished",
     "restore_fn",
     "resume_under_way",
+    "step_of",
     "table",
     "variables_to_train",
 ]

@@ -1,4 +1,4 @@
-"""The checkpoints of an evaluation: which there are, of which step, for which variables."""
+"""Finds the checkpoints that an evaluation reads, and restores them one after another."""
 
 import os
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from model_deploy.checkpoints.files import describe_misfits, is_checkpoint, step
 
 
 def checkpoints_in(folder: str | os.PathLike[str]) -> list[str]:
-    """The checkpoints that the `checkpoint` file of a folder lists, oldest first.
+    """Returns the checkpoints that the `checkpoint` file of a folder lists, oldest first.
 
-    One that has been deleted since, or is still being written, is not among them.  A
-    folder that was moved is read where it is now.
+    Checkpoints that are deleted, or still being written, are left out.  A folder that was moved is
+    read at its present path.
     """
     folder = os.fspath(folder)
     try:
@@ -28,7 +28,7 @@ def checkpoints_in(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def checkpoint_step(path: str) -> int:
-    """The global step in a checkpoint, or else the number in its name, or else 0."""
+    """Returns the global step in a checkpoint, or the number in its name, or 0."""
     reader = tf.train.NewCheckpointReader(path)
     if reader.has_tensor(tf.GraphKeys.GLOBAL_STEP):
         return int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
@@ -39,9 +39,8 @@ class Restorer:
     """Restores the same variables from one checkpoint after another.
 
     Args:
-      variables: the variables of the default graph, of any shapes, by their names in a
-        checkpoint.  The global step, an integer scalar, may be missing there: published
-        checkpoints have none.
+      variables: the variables of the default graph, of any shapes, by their names in a checkpoint.
+        The global step, an integer scalar, may be missing there: published checkpoints have none.
     """
 
     def __init__(self, variables: Mapping[str, Any]) -> None:
@@ -54,10 +53,10 @@ class Restorer:
             self._set_step = tf.assign(step, self._new_step)
 
     def restore(self, session: Any, path: str) -> int:
-        """Restores a checkpoint; returns its step.
+        """Restores a checkpoint; returns its global step.
 
         Raises:
-          ValueError: naming the first variables that it lacks or has in another shape.
+          ValueError: naming the first variables that are missing or of another shape.
           tf.errors.OpError: if it cannot be read.
         """
         wrong = describe_misfits(path, self._variables)

@@ -1,4 +1,4 @@
-"""Checkpoints on disk: which there are, and whether one fits the model that is to restore it."""
+"""Checkpoints on disk: which exist, and whether one fits the graph's variables."""
 
 import os
 import re
@@ -15,22 +15,22 @@ _SHOWN = 3
 
 
 def step_of(checkpoint: str) -> int | None:
-    """The step in the name of a checkpoint, `model.ckpt-<step>`; None in other names."""
+    """Returns the step in the name of a checkpoint, `model.ckpt-<step>`; None for other names."""
     match = re.search(r"-(\d+)$", checkpoint)
     return int(match.group(1)) if match else None
 
 
 def is_checkpoint(path: str) -> bool:
-    """Whether there is a checkpoint of this name, in the newer format or the older one."""
+    """Whether there is a checkpoint of this name, in TensorFlow's new or old format."""
     return file_systems.is_file(f"{path}.index") or file_systems.is_file(path)
 
 
 def newest_checkpoint(folder: str) -> str | None:
-    """The newest checkpoint in a folder, or None.
+    """Returns the newest checkpoint in a folder, or None.
 
-    That is the one that the file `checkpoint` names.  File systems that replace a file in more than
-    one move may lose that file: there the checkpoint with the highest step counts then.  Its index
-    is written last, so it is whole.
+    It is the one that the file `checkpoint` names.  A file system that cannot replace a file in one
+    step may lose that file: then it is the checkpoint with the highest step whose index file
+    exists, which is written last.
     """
     newest: str | None = tf.train.latest_checkpoint(folder)
     if newest is None and not file_systems.is_local(folder) and steps_in(folder):
@@ -39,14 +39,14 @@ def newest_checkpoint(folder: str) -> str | None:
 
 
 def steps_in(train_dir: str) -> list[int]:
-    """The steps of all whole checkpoints in a folder, in rising order."""
+    """Returns the steps of all complete checkpoints in a folder, in rising order."""
     names = file_systems.names_in(train_dir, f"{CHECKPOINT_NAME}-*.index")
     steps = [step_of(name.removesuffix(".index")) for name in names]
     return sorted(step for step in steps if step is not None)
 
 
 def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
-    """The checkpoint that a run starts from.
+    """Returns the checkpoint from which a run starts.
 
     Args:
       train_dir: the folder of the run.
@@ -54,11 +54,10 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
         to start anew, in a folder without checkpoints; or the path of a checkpoint.
 
     Returns:
-      Its path, or None to start anew.
+      The checkpoint's path, or None to start anew.
 
     Raises:
-      ValueError: if there are checkpoints that the new run would overwrite, or if
-        there is none where `resume` says.
+      ValueError: if a new run would overwrite checkpoints, or `resume` names none.
     """
     newest = newest_checkpoint(train_dir)
     if resume == "auto":
@@ -70,7 +69,7 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
                 "another train_dir, or resume='auto' to go on"
             )
         return None
-    path, step = _named(resume)
+    path, step = _named_checkpoint(resume)
     later = [each for each in steps_in(train_dir) if each > step]
     if later:
         raise ValueError(
@@ -81,26 +80,26 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
 
 
 def resume_under_way(train_dir: str, resume: str) -> str:
-    """The `resume` with which a run that has begun goes on: from its own newest checkpoint.
+    """Returns the `resume` setting with which a run that has begun continues.
 
     Args:
       train_dir: the folder of the run.
-      resume: what the run has begun with, as for `checkpoint_to_resume`, which allowed it.
+      resume: the setting with which the run began, see `checkpoint_to_resume`.
 
     Returns:
-      `auto`; the path that was given while the run has no checkpoint of its own.
+      `auto`; or the given path, while the run has no checkpoint of its own.
 
     Raises:
       ValueError: if there is no checkpoint where `resume` says.
     """
     if resume in ("auto", "never"):
         return "auto"
-    _, step = _named(resume)
+    _, step = _named_checkpoint(resume)
     return "auto" if any(each > step for each in steps_in(train_dir)) else resume
 
 
-def _named(resume: str) -> tuple[str, int]:
-    """The checkpoint of this path, or the newest in a folder of this path, and its step."""
+def _named_checkpoint(resume: str) -> tuple[str, int]:
+    """Returns the checkpoint that `resume` names, or the newest in that folder, and its step."""
     is_folder = not is_checkpoint(resume) and file_systems.is_folder(resume)
     path = newest_checkpoint(resume) if is_folder else resume
     if path is None or not tf.train.checkpoint_exists(path):
@@ -114,17 +113,17 @@ def _named(resume: str) -> tuple[str, int]:
 
 
 def fitting_checkpoint(train_dir: str, resume: str) -> str | None:
-    """The checkpoint to go on from, once the graph's global variables are there.
+    """Returns the checkpoint to continue from, checked against the graph's global variables.
 
     Args:
       train_dir: folder of the run.
       resume: as for `checkpoint_to_resume`.
 
     Returns:
-      Its path; None to start anew.
+      The checkpoint's path; None to start anew.
 
     Raises:
-      ValueError: as `checkpoint_to_resume`; if it is one of another model.
+      ValueError: as `checkpoint_to_resume`; if the checkpoint is of another model.
     """
     path = checkpoint_to_resume(train_dir, resume)
     if path is not None:
@@ -133,14 +132,14 @@ def fitting_checkpoint(train_dir: str, resume: str) -> str | None:
 
 
 def check_fits(path: str, resume: str = "auto") -> None:
-    """Compares a checkpoint with the graph's global variables.
+    """Checks that a checkpoint has the graph's global variables.
 
     Args:
       path: name of the checkpoint.
-      resume: as for `checkpoint_to_resume`, which found it.
+      resume: the setting with which `checkpoint_to_resume` found it.
 
     Raises:
-      ValueError: naming the first variables that it lacks or has in another shape.
+      ValueError: naming the first variables that are missing or of another shape.
     """
     others = counts_of_others(path)
     variables = {each.op.name: each for each in tf.global_variables() if each.op.name not in others}
@@ -153,7 +152,7 @@ def check_fits(path: str, resume: str = "auto") -> None:
 
 
 def describe_counts(path: str) -> list[str]:
-    """A line on each count of the graph's replicas that is made of others in a checkpoint.
+    """Describes, a line each, counts that a checkpoint has for another number of replicas.
 
     Args:
       path: name of the checkpoint.
@@ -167,10 +166,10 @@ def describe_counts(path: str) -> list[str]:
 
 
 def counts_of_others(path: str) -> dict[str, int | None]:
-    """Counts that a checkpoint has for another number of replicas than the graph: for which.
+    """Returns by name the number of replicas of a checkpoint's counts for other replicas.
 
-    None for a count that it does not have: a single replica has none, and neither have those that
-    train together.  They count global steps.
+    The number is None if the checkpoint has no counts, as of a single replica or of replicas that
+    train together: then the global step takes their place.
 
     Args:
       path: name of the checkpoint.
@@ -191,7 +190,7 @@ def counts_of_others(path: str) -> dict[str, int | None]:
 
 
 def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:
-    """The first variables that a checkpoint lacks or has in another shape; '' if it fits.
+    """Describes the first variables that a checkpoint lacks or has in another shape; '' if none.
 
     Args:
       path: name of the checkpoint.
@@ -201,7 +200,7 @@ def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:
     wrong = []
     for name, variable in variables.items():
         if internals.slice_of(variable) is not None:
-            continue  # a part of a variable; the checkpoint has the whole one
+            continue  # a slice of a partitioned variable; checkpoints have the whole
         shape = variable.shape.as_list()
         if name not in shapes:
             wrong.append(f"{name} is missing")
@@ -211,6 +210,6 @@ def describe_misfits(path: str, variables: Mapping[str, Any]) -> str:
 
 
 def few(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """Returns the first names, and the number of further ones."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more

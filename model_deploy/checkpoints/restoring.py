@@ -1,7 +1,7 @@
-"""Fine-tuning: which variables start from a checkpoint, and which are trained.
+"""Fine-tuning: which variables are restored from a checkpoint, and which are trained.
 
-A scope is one or more whole parts of a name: `LeNet/fc` holds `LeNet/fc/weights`, but
-not `LeNet/fc4/weights`, which it did in TF-Slim's scripts.
+A scope matches whole parts of a name: `LeNet/fc` matches `LeNet/fc/weights`, but not
+`LeNet/fc4/weights`, as it did in TF-Slim's scripts.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ RESTORED, SKIPPED, MISSING, MIS_SHAPED = "restored", "skipped", "missing", "mis-
 
 @dataclasses.dataclass(frozen=True)
 class FineTuneOptions(Options):
-    """What a new run takes from a checkpoint, and what of it is trained.
+    """Options for fine-tuning: the checkpoint, what to restore from it, what to train.
 
     Raises:
       ValueError: as `Options`; for an empty scope, and settings that need a `checkpoint_path`
@@ -66,13 +66,12 @@ class FineTuneOptions(Options):
 
 
 class VariableRow(NamedTuple):
-    """What becomes of one variable.
+    """The comparison of one variable of the model with a checkpoint.
 
     Attributes:
-      name: its name in the checkpoint.
-      shape: the model's, a list of sizes.
-      saved: the checkpoint's, a list of sizes, with the type where that differs, too; None
-        if it is not there.
+      name: name of the variable in the checkpoint.
+      shape: shape in the model, a list of sizes in words.
+      saved: shape in the checkpoint, with the dtype if that differs; None if missing.
       state: `restored`, `skipped` (its scope is excluded), `missing` or `mis-shaped`.
     """
 
@@ -85,18 +84,18 @@ class VariableRow(NamedTuple):
 def restore_fn(
     options: FineTuneOptions, show: Callable[[str], object] = print
 ) -> Callable[[Any], None] | None:
-    """A function that restores the model in the default graph, for `train(init_fn=...)`.
+    """Returns a function that restores the model in the default graph, for `train(init_fn=...)`.
 
     Args:
       options: the settings.
-      show: gets one table of all variables of the model, before anything is refused.
+      show: called with a table of all variables of the model, before any error is raised.
 
     Returns:
       A function of a session; None without a `checkpoint_path`.
 
     Raises:
-      ValueError: if there is no such checkpoint; if an excluded scope holds nothing; or if a
-        variable outside of them is missing or has another shape.
+      ValueError: if there is no such checkpoint; if an excluded scope has no variable; or if a
+        variable outside of excluded scopes is missing or has another shape.
     """
     if options.checkpoint_path is None:
         return None
@@ -111,13 +110,13 @@ def restore_fn(
 
 
 def variables_to_train(trainable_scopes: str | None) -> list[Any]:
-    """The trainable variables of the default graph, of any shapes, that are in the scopes.
+    """Returns the trainable variables of the default graph, of any shapes, in the given scopes.
 
     Args:
       trainable_scopes: scopes with commas between; None for all variables.
 
     Raises:
-      ValueError: for a scope without any, with the scopes that there are.
+      ValueError: for a scope without variables, listing the existing scopes.
     """
     variables = tf.trainable_variables()
     if trainable_scopes is None:
@@ -129,7 +128,7 @@ def variables_to_train(trainable_scopes: str | None) -> list[Any]:
 
 
 def check_start(train_dir: str, checkpoint_path: str | None, resume: str = "auto") -> None:
-    """Checks where a run starts: at a checkpoint of its own, at that of another run, or anew.
+    """Checks that a run has one start: its own checkpoint, another run's, or none.
 
     Args:
       train_dir: folder of the run's own checkpoints.
@@ -137,7 +136,7 @@ def check_start(train_dir: str, checkpoint_path: str | None, resume: str = "auto
       resume: see `checkpoint_to_resume`.
 
     Raises:
-      ValueError: as `checkpoint_to_resume`; if there is both, with what to do.
+      ValueError: as `checkpoint_to_resume`; if both exist, saying what to do.
     """
     own = checkpoint_to_resume(train_dir, resume)
     if checkpoint_path is not None and own is not None:
@@ -149,7 +148,7 @@ def check_start(train_dir: str, checkpoint_path: str | None, resume: str = "auto
 
 
 def find_checkpoint(checkpoint_path: str) -> str:
-    """The checkpoint with this name, or the newest one in the folder with this name.
+    """Returns the checkpoint with this name, or the newest one in a folder with this name.
 
     Raises:
       ValueError: if there is none, in either of TensorFlow's formats.
@@ -176,13 +175,13 @@ def find_checkpoint(checkpoint_path: str) -> str:
 def compare(
     checkpoint: str, variables: Mapping[str, Any], excluded: Collection[str] = ()
 ) -> list[VariableRow]:
-    """Compares variables with a checkpoint, in the order of the variables.
+    """Compares variables with a checkpoint; returns one row per variable, in order.
 
     Args:
-      checkpoint: its path.
-      variables: variables of any shapes, or lists of the parts of one, by their names in the
-        checkpoint.
-      excluded: names of those that are not to be restored.
+      checkpoint: path of the checkpoint.
+      variables: variables of any shapes, or lists of slices of a partitioned one, by their names
+        in the checkpoint.
+      excluded: names of variables not to be restored.
     """
     reader = tf.train.NewCheckpointReader(checkpoint)
     shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
@@ -206,7 +205,7 @@ def compare(
 
 
 def table(checkpoint: str, rows: Sequence[VariableRow]) -> str:
-    """The rows as lines, under one with their counts."""
+    """Formats the rows as a table below a line with their counts."""
     counts = Counter(row.state for row in rows)
     states = (RESTORED, SKIPPED, MISSING, MIS_SHAPED)
     lines = [f"from {checkpoint}: {', '.join(f'{counts[state]} {state}' for state in states)}"]
@@ -218,7 +217,7 @@ def table(checkpoint: str, rows: Sequence[VariableRow]) -> str:
 
 
 def by_name(variables: Iterable[Any]) -> dict[str, Any]:
-    """Variables, of any shapes, by their names in checkpoints; the parts of one as a list."""
+    """Returns variables, of any shapes, by their names in checkpoints; slices of one as a list."""
     result: dict[str, Any] = {}
     for variable in variables:
         name, _ = _name_and_shape(variable)
@@ -230,10 +229,10 @@ def by_name(variables: Iterable[Any]) -> dict[str, Any]:
 
 
 def split_scopes(field: str, text: str | None) -> tuple[str, ...]:
-    """The scopes in the value of an option, without the slashes around them.
+    """Splits the value of an option into scopes, without slashes around them.
 
     Raises:
-      ValueError: if one is empty.
+      ValueError: if a scope is empty.
     """
     if text is None:
         return ()
@@ -244,20 +243,20 @@ def split_scopes(field: str, text: str | None) -> tuple[str, ...]:
 
 
 def excluded_names(options: FineTuneOptions, names: Iterable[str]) -> set[str]:
-    """The names that `checkpoint_exclude_scopes` holds.
+    """Returns the names that are in scopes of `checkpoint_exclude_scopes`.
 
     Raises:
-      ValueError: if one of the scopes holds none.
+      ValueError: if a scope matches no name.
     """
     scopes = split_scopes("checkpoint_exclude_scopes", options.checkpoint_exclude_scopes)
     return _inside("checkpoint_exclude_scopes", scopes, names)
 
 
 def check_rows(options: FineTuneOptions, checkpoint: str, rows: Sequence[VariableRow]) -> None:
-    """Checks that what is not excluded is restored.
+    """Checks that all variables outside of excluded scopes are restored.
 
     Raises:
-      ValueError: naming variables, and the flag that would leave them out.
+      ValueError: naming the other variables, and the flag that would exclude them.
     """
     given = options.checkpoint_exclude_scopes
 
@@ -286,7 +285,7 @@ def check_rows(options: FineTuneOptions, checkpoint: str, rows: Sequence[Variabl
 
 
 def _inside(field: str, scopes: Sequence[str], names: Iterable[str]) -> set[str]:
-    """The names in the scopes; each scope must hold one."""
+    """Returns the names in the scopes; each scope must match one."""
     names = list(names)
     found: set[str] = set()
     for scope in scopes:
@@ -302,7 +301,7 @@ def _inside(field: str, scopes: Sequence[str], names: Iterable[str]) -> set[str]
 
 
 def _name_and_shape(variable: Any) -> tuple[str, list[int]]:
-    """The name and the shape that a checkpoint has, also of a part of a variable."""
+    """Returns a variable's name and shape in checkpoints, for a slice those of the whole."""
     whole = internals.slice_of(variable)
     if whole is not None:
         return whole.full_name, list(whole.full_shape)

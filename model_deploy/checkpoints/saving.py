@@ -22,20 +22,20 @@ _BEST_FILE = "best.json"
 class CheckpointWriter:
     """Writes the checkpoints `model.ckpt-<step>` of one run.
 
-    TensorFlow writes all values under temporary names, renames them, and only then
-    replaces the file `checkpoint`, which names the newest one.  So a run that is killed
-    or finds the disk full in the middle leaves the previous checkpoint in its place.
+    TensorFlow writes all values under temporary names, renames the files, and only then replaces
+    the file `checkpoint`, which names the newest.  So a run that is killed or meets a full disk
+    while saving leaves the previous checkpoint usable.
 
     Args:
       train_dir: folder to write to.
-      keep: how many checkpoints to keep; only those of this run are ever deleted.
-      device: where files are written and read: in a cluster, the chief's CPU.
-      first: path of the checkpoint that the run goes on from, or None.
+      keep: how many checkpoints to keep; only checkpoints of this run are ever deleted.
+      device: device that writes and reads files: in a cluster, the chief's CPU.
+      first: path of the checkpoint that the run starts from, or None.
 
     Attributes:
       device: as given.
       saver: the `tf.train.Saver`.
-      newest: path of the newest checkpoint, that which was restored included, or None.
+      newest: path of the newest checkpoint, the restored one included, or None.
     """
 
     def __init__(
@@ -45,16 +45,18 @@ class CheckpointWriter:
         self._path = os.path.join(train_dir, CHECKPOINT_NAME)
         self._saved_step: int | None = None
         self.newest: str | None = None
-        # The graph goes to the events; written with each checkpoint it takes seconds.
+        # The graph is in the events file; writing it with each checkpoint would take seconds.
         with tf.device(device):
-            self.saver = tf.train.Saver(_saved(), max_to_keep=keep, save_relative_paths=True)
+            self.saver = tf.train.Saver(
+                _variables_to_save(), max_to_keep=keep, save_relative_paths=True
+            )
             others = counts_of_others(first) if first else {}
             missing = [name for name, number in others.items() if number is None]
-            self._of_first = tf.train.Saver(_saved(missing)) if missing else self.saver
+            self._of_first = tf.train.Saver(_variables_to_save(missing)) if missing else self.saver
         self._first = first
 
     def saver_of(self, checkpoint: str) -> Any:
-        """The `tf.train.Saver` that restores a checkpoint."""
+        """Returns the `tf.train.Saver` that restores a checkpoint."""
         return self._of_first if checkpoint == self._first else self.saver
 
     def save(self, session: Any, step: int) -> str:
@@ -82,7 +84,7 @@ class CheckpointWriter:
         return path
 
     def try_to_save(self, session: Any, step: int) -> None:
-        """Like `save`; if it fails, says so in one line and leaves it to the next time."""
+        """Like `save`; a failure is a warning, and the next save tries again."""
         try:
             self.save(session, step)
         except OSError as error:
@@ -94,11 +96,11 @@ def _save(saver: Any, session: Any, path: str, step: int) -> None:
     run_unless_refused(lambda: saver.save(session, path, global_step=step, write_meta_graph=False))
 
 
-def _saved(missing: Collection[str] = ()) -> list[Any]:
-    """What `tf.train.Saver` saves by default, with counts of replicas that any number may set.
+def _variables_to_save(missing: Collection[str] = ()) -> list[Any]:
+    """Returns what `tf.train.Saver` should save: all variables, with convertible replica counts.
 
     Args:
-      missing: counts that are to be restored from the global step.
+      missing: names of counts to restore from the global step.
     """
     counts = replica_counts()
 
@@ -121,10 +123,10 @@ class BestCheckpoint:
     Args:
       train_dir: the folder of the run.
       metric: name of the metric.
-      device: as that of `CheckpointWriter`.
+      device: device that writes files, as for `CheckpointWriter`.
 
     Attributes:
-      value: the highest value up to now, of earlier runs too; None without.
+      value: the highest value so far, in earlier runs too; None before the first.
     """
 
     def __init__(self, train_dir: str, metric: str, device: str = "") -> None:
@@ -138,7 +140,7 @@ class BestCheckpoint:
             self.value = json.loads(file_systems.read_text(record)).get(metric)
 
     def offer(self, session: Any, step: int, value: float) -> None:
-        """Saves the variables if `value` is higher than all before.
+        """Saves the variables if `value` is higher than all earlier values.
 
         Raises:
           OSError: if they cannot be written.
@@ -160,17 +162,17 @@ class BestCheckpoint:
 
 
 def report_unfinished(train_dir: str) -> None:
-    """Says which parts of a checkpoint a killed run has left; they are never read."""
+    """Prints the names of incomplete checkpoint files that a killed run left; none is ever read."""
     for name in file_systems.names_in(train_dir, f"{CHECKPOINT_NAME}-*temp*"):
         path = os.path.join(train_dir, name)
         print(f"not used: {path}, left by a run that ended while it was saving", file=sys.stderr)
 
 
 def is_lost_connection(error: BaseException) -> bool:
-    """Whether an error says that a process of the cluster is gone, or was started anew.
+    """Whether an error says that a process of the cluster is lost or was restarted.
 
-    A session that is closed while it runs gives a `CancelledError`; a parameter server that
-    was started anew has no variables, for which there is a `FailedPreconditionError`.
+    A session that is closed while it runs raises `CancelledError`; a restarted parameter server has
+    lost its variables, which raises `FailedPreconditionError`.
     """
     lost = (
         tf.errors.UnavailableError,

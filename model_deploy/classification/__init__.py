@@ -1,4 +1,4 @@
-"""Image classifiers as options name them: network, dataset, losses, devices."""
+"""Image classifiers built from options: network, dataset, losses, devices."""
 
 from model_deploy.classification.classifier import Classifier, ClassifierOptions
 from model_deploy.classification.datasets import get_dataset, get_evaluation_dataset

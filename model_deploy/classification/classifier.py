@@ -1,6 +1,6 @@
-"""An image classifier as its options name it: dataset, preprocessing, network.
+"""`Classifier`: an image classifier with dataset, preprocessing and network named by options.
 
-The networks are those of a factory that the scripts pass, `nets_factory.get_network_fn`.
+The scripts pass in the factory of networks, `nets_factory.get_network_fn`.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from model_deploy.evaluation import Evaluator
 _IMAGES_RANK = 4
 _SHOWN = 8  # images of a batch in a summary
 
-# The flags for the arguments of the input pipelines.
+# Argument of the input pipelines -> flag that sets it, for error messages.
 _PIPELINE_FLAGS = {
     "preprocessing name": "preprocessing_name",
     "preprocessing": "preprocessing_name",
@@ -29,7 +29,7 @@ _PIPELINE_FLAGS = {
     "height": "train_image_size",
     "width": "train_image_size",
 }
-# What a network says of its images, whatever it calls them, where their size is to blame.
+# Start of a network's error about the size of images -> the same in terms of the flag.
 _NETWORK_FLAGS = {
     "images must be at least": "train_image_size must be at least",
     "inputs must be at least": "train_image_size must be at least",
@@ -39,10 +39,10 @@ _NETWORK_FLAGS = {
 
 @dataclasses.dataclass(frozen=True)
 class ClassifierOptions(Options):
-    """What training, evaluation and export have to agree on.
+    """The options on which training, evaluation and export have to agree.
 
     Raises:
-      ValueError: as `Options`; for names that there are not, and settings that are gone.
+      ValueError: as `Options`; for unknown names, and settings that no longer exist.
     """
 
     topic: ClassVar[str] = "network"
@@ -115,10 +115,10 @@ class ClassifierOptions(Options):
         self.check_network_name()
 
     def check_network_name(self) -> None:
-        """Checks the name of the network where a subclass knows all names; else `Classifier` does.
+        """Checks `model_name` in subclasses that know all names; else `Classifier` does.
 
         Raises:
-          ValueError: in a subclass, for a network that there is not.
+          ValueError: in a subclass, for an unknown network.
         """
 
     @property
@@ -128,11 +128,11 @@ class ClassifierOptions(Options):
 
 
 class Classifier(NamedTuple):
-    """The network and its preprocessing, the same in training and evaluation.
+    """A network and its preprocessing, the same in training and evaluation.
 
     Attributes:
       options: the settings.
-      num_classes: number of classes, without those below `labels_offset`.
+      num_classes: number of classes, without the `labels_offset` first ones.
       get_network_fn: `nets_factory.get_network_fn`.
     """
 
@@ -147,10 +147,10 @@ class Classifier(NamedTuple):
         dataset: inputs.Dataset,
         get_network_fn: Callable[..., Any],
     ) -> "Classifier":
-        """A classifier for the classes of a dataset.
+        """Creates a classifier for the classes of a dataset.
 
         Raises:
-          ValueError: if `labels_offset` leaves no class, or there is no such network.
+          ValueError: if `labels_offset` leaves no class, or the network is unknown.
         """
         if options.labels_offset >= dataset.num_classes:
             raise ValueError(
@@ -159,19 +159,19 @@ class Classifier(NamedTuple):
             )
         num_classes = dataset.num_classes - options.labels_offset
         classifier = cls(options, num_classes, get_network_fn)
-        classifier.network_fn(is_training=True)  # is there
+        classifier.network_fn(is_training=True)  # raises if unknown
         return classifier
 
     def network_fn(self, is_training: bool) -> Any:
-        """The network as a function of images; an unknown name lists the valid ones.
+        """Returns the network as a function of images.
 
         Args:
           is_training: as for `nets_factory.get_network_fn`.
 
         Returns:
-          A function of images, float32 [batch, height, width, channels], that gives logits,
-          float32 [batch, classes], and end points by name.  Its error about images that are too
-          small or too large names the flag.
+          A function of images, float32 [batch, height, width, channels], that returns logits,
+          float32 [batch, classes], and end points by name.  Errors about the size of images name
+          the flag.
         """
         return self._network_fn(self.options.weight_decay if is_training else 0.0, is_training)
 
@@ -201,11 +201,10 @@ class Classifier(NamedTuple):
         return options
 
     def labels(self, batch: dict[str, Any]) -> Any:
-        """Labels of a batch, from 0 on; one below the offset stops the run.
+        """Returns the labels of a batch, from 0 on; a label below the offset stops the run.
 
         Args:
-          batch: has "label", int64 [batch], or the shares of the dataset's classes, float32
-            [batch, classes].
+          batch: has "label": int64 [batch], or class probabilities, float32 [batch, classes].
 
         Returns:
           int64 [batch], in [0, num_classes); or float32 [batch, num_classes].
@@ -227,7 +226,7 @@ class Classifier(NamedTuple):
             return tf.identity(labels)
 
     def train_batches(self, dataset: inputs.Dataset, **arguments: Any) -> inputs.TrainBatches:
-        """The batches for training, as the network and the settings want them.
+        """Returns the batches for training, as the network and the options need them.
 
         Args:
           dataset: the split to train on.
@@ -242,19 +241,19 @@ class Classifier(NamedTuple):
             return inputs.train_batches(dataset, **arguments, **self.input_options)
 
     def add_losses(self, batches: inputs.TrainBatches) -> None:
-        """The `model_fn` of the deployment: one clone's network on its batch.
+        """Builds one clone's network on its batch; the `model_fn` of the deployment.
 
         Args:
-          batches: its next one has "image", float32 [batch, height, width, channels], and
-            "label", int64 [batch] or, of mixed images, float32 [batch, classes].
+          batches: yields "image", float32 [batch, height, width, channels], and "label", int64
+            [batch] or, for mixed images, float32 [batch, classes].
         """
         batch = next(batches)
-        # Some of them for TensorBoard, each spread over all brightnesses.
+        # A few images for TensorBoard, which scales each to the full range of brightness.
         tf.summary.image("inputs", batch["image"], max_outputs=_SHOWN)
         self._apply(batch, is_training=True)
 
     def predict(self, batch: dict[str, Any]) -> tuple[Any, Any]:
-        """Logits and labels of a batch, for evaluation; adds the losses of training.
+        """Returns logits and labels of a batch, for evaluation; adds the losses of training.
 
         Args:
           batch: "image", float32 [batch, height, width, channels], and "label", int64 [batch].
@@ -271,7 +270,7 @@ class Classifier(NamedTuple):
         batch_size: int = 100,
         **options: Any,
     ) -> Evaluator:
-        """An evaluator on a split: of the moving averages, if they were trained.
+        """Returns an evaluator on a split, using moving averages if they were trained.
 
         Args:
           dataset: the split.
@@ -297,7 +296,7 @@ class Classifier(NamedTuple):
         return Evaluator(self.predict, batches, config=config, use_averages=use_averages, **options)
 
     def _check_takes_images(self) -> None:
-        """Checks that the network, if it says what it takes, takes images."""
+        """Checks that the network takes images, if it declares its inputs."""
         taken = getattr(self.network_fn(is_training=False), "inputs", None)
         if taken is not None and getattr(taken, "rank", None) != _IMAGES_RANK:
             raise ValueError(
@@ -305,7 +304,7 @@ class Classifier(NamedTuple):
             )
 
     def _apply(self, batch: dict[str, Any], is_training: bool) -> tuple[Any, Any]:
-        """Logits and labels of a batch; adds its losses, and those of the regularization."""
+        """Returns logits and labels of a batch; adds its losses and regularization losses."""
         options = self.options
         network_fn = self._network_fn(options.weight_decay, is_training)
         images = batch["image"]
@@ -328,9 +327,9 @@ class Classifier(NamedTuple):
 
 
 def _mean_of_halves(logits: Any) -> Any:
-    """The mean of the logits of images and of their mirror images, [batch, classes]; None of None.
+    """Returns the mean of the logits of images and of their mirror images, [batch, classes].
 
     Args:
-      logits: float [2 * batch, classes], those of the mirror images last; or None.
+      logits: float [2 * batch, classes], mirror images last; None returns None.
     """
     return None if logits is None else tf.add_n(tf.split(logits, 2)) / 2

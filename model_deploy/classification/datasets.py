@@ -1,4 +1,4 @@
-"""The dataset that the options of a classifier name."""
+"""Finds the dataset that the options of a classifier name."""
 
 from model_deploy import inputs
 from model_deploy.classification.classifier import ClassifierOptions
@@ -6,10 +6,10 @@ from model_deploy.commands import named_as
 
 
 def get_evaluation_dataset(options: ClassifierOptions) -> inputs.Dataset:
-    """The test split of the dataset that the options name, or else its validation split.
+    """Returns the test split of the named dataset, or else its validation split.
 
     Raises:
-      ValueError: if it has neither, or cannot be read.
+      ValueError: if the dataset has neither split, or cannot be read.
     """
     try:
         return get_dataset(options, "test")
@@ -21,7 +21,7 @@ def get_evaluation_dataset(options: ClassifierOptions) -> inputs.Dataset:
 
 
 def get_dataset(options: ClassifierOptions, split: str) -> inputs.Dataset:
-    """A split of the dataset that the options name.
+    """Returns a split of the dataset that the options name.
 
     Raises:
       ValueError: as `inputs.get_dataset`, with the names of flags.

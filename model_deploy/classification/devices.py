@@ -1,4 +1,4 @@
-"""Settings of a deployment that depend on the machine: GPUs, clones, batch sizes."""
+"""Deployment options of a classifier, and defaults that depend on the machine's GPUs."""
 
 import dataclasses
 from typing import ClassVar
@@ -16,13 +16,13 @@ from model_deploy.settings import (
 from model_deploy.ways import Way, way_for
 
 DEFAULT_BATCH_SIZE = 32
-# Clones where there is no GPU and no number is given.
+# Number of clones without a GPU, if none is given.
 DEFAULT_CPU_CLONES = 2
 
 
 @dataclasses.dataclass(frozen=True)
 class DeploymentOptions(Options):
-    """How many clones and replicas there are, where they are, and what each gets.
+    """Options for the numbers of clones and replicas, their devices and batch sizes.
 
     Raises:
       ValueError: as `Options`; for two ways to train, or two batch sizes, at once.
@@ -147,7 +147,7 @@ class DeploymentOptions(Options):
 
     @property
     def loss_scale_setting(self) -> float | str | None:
-        """That of `DeploymentConfig`: a number, if it is one."""
+        """`loss_scale` as `DeploymentConfig` takes it: a number if it is one."""
         try:
             return None if self.loss_scale is None else float(self.loss_scale)
         except ValueError:
@@ -155,18 +155,18 @@ class DeploymentOptions(Options):
 
     @property
     def num_aggregated(self) -> int | None:
-        """How many replicas make an update by `sync_replicas`; None without."""
+        """How many replicas make an update with `sync_replicas`; None without it."""
         if not self.sync_replicas:
             return None
         return self.replicas_to_aggregate or self.worker_replicas
 
 
 def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentConfig:
-    """The deployment for the GPUs that are visible; on the CPU where there are none.
+    """Returns the deployment for the visible GPUs, or for the CPU if there are none.
 
     Raises:
-      ValueError: if there are fewer GPUs than clones, or clones that go each at its own pace are
-        to share batch norms; as `DeploymentConfig`, with the names of flags.
+      ValueError: if there are fewer GPUs than clones, or asynchronous clones are to synchronize
+        batch norms; as `DeploymentConfig`, with the names of flags.
     """
     on_cpu = options.clone_on_cpu or num_gpus == 0
     num_clones = options.num_clones or (DEFAULT_CPU_CLONES if on_cpu else num_gpus)
@@ -189,7 +189,8 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
         "num_replicas": options.worker_replicas,
         "replicas_to_aggregate": options.num_aggregated,
         "loss_scale": options.loss_scale_setting,
-        # Neither can be copied: each clone has variables, or batches, of its own.
+        # Neither all-reduce nor asynchronous clones can be copied: variables or batches are their
+        # own.
         "copy_clones": options.copy_clones and not (options.all_reduce or options.asynchronous),
     }
     with named_as(replica_id="task", num_replicas="worker_replicas"):
@@ -197,17 +198,17 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
 
 
 def way_to_train(options: DeploymentOptions) -> str:
-    """How the variables are updated, in a few words."""
+    """Returns in a few words how the variables are updated."""
     return str(_way_of(options))
 
 
 def clones_in_update(options: DeploymentOptions, num_clones: int) -> int:
-    """How many clones, of all replicas, contribute to one update of the variables."""
+    """Returns how many clones, of all replicas, contribute to one update of the variables."""
     return _way_of(options, num_clones).clones_in_update
 
 
 def _way_of(options: DeploymentOptions, num_clones: int = 1) -> Way:
-    """The way to train that the options ask for, on parameter servers wherever it can have them."""
+    """Returns the way to train of the options, with parameter servers where it can have them."""
     config = DeploymentConfig(
         num_clones=num_clones,
         num_replicas=options.worker_replicas,
@@ -220,10 +221,10 @@ def _way_of(options: DeploymentOptions, num_clones: int = 1) -> Way:
 
 
 def clone_batch_size(options: DeploymentOptions, num_clones: int) -> int:
-    """Images in a batch of a clone, of which it takes `accumulate_steps` in a step.
+    """Returns the images per batch of a clone, which takes `accumulate_steps` batches per step.
 
     Raises:
-      ValueError: if the batches of all clones do not divide the global batch size.
+      ValueError: if the number of batches in a step does not divide the global batch size.
     """
     if options.global_batch_size is None:
         return options.batch_size or DEFAULT_BATCH_SIZE

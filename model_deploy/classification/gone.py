@@ -1,4 +1,4 @@
-"""Settings of TF-Slim's scripts that are gone: what they must be, and what replaced them."""
+"""Settings of TF-Slim's scripts that no longer exist: their one valid value, and why."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ _QUANTIZATION = (
     "TensorFlow no longer rewrites graphs (tf.contrib.quantize), which is replaced by TensorFlow "
     "Lite; export the model and quantize it with tf.lite.TFLiteConverter.from_saved_model"
 )
-# Field -> the only value that it may have, and why.
+# Field -> its only valid value, and the reason.
 _GONE: dict[str, tuple[Any, str]] = {
     "quantize": (False, _QUANTIZATION),
     "quantize_delay": (-1, _QUANTIZATION),
@@ -21,15 +21,15 @@ _GONE: dict[str, tuple[Any, str]] = {
 
 
 def gone(field: str) -> Any:
-    """The dataclass field for a setting that is gone."""
+    """Returns the dataclass field for a setting that no longer exists."""
     return option(_GONE[field][0], "gone: see the message that it gives", topic="other")
 
 
 def check_gone(options: Options) -> None:
-    """Checks that no setting that is gone is asked for.
+    """Checks that settings that no longer exist have their only valid value.
 
     Raises:
-      ValueError: naming the field, its one value, the value received and what replaced it.
+      ValueError: naming the field, its valid value, the value received and the replacement.
     """
     for field, (only, reason) in _GONE.items():
         value = getattr(options, field, only)

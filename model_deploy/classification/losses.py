@@ -14,20 +14,17 @@ def add_classification_losses(
 ) -> None:
     """Adds the mean softmax cross entropy of a batch to the `LOSSES` collection.
 
-    Label smoothing is that of section 7 of Szegedy et al.,
-    https://arxiv.org/abs/1512.00567: the target is `1 - label_smoothing` for the
-    label, plus `label_smoothing / classes` for every class.
+    Label smoothing as in section 7 of Szegedy et al., https://arxiv.org/abs/1512.00567: the target
+    is `1 - label_smoothing` for the label, plus `label_smoothing / classes` for every class.
 
     Args:
       logits: float [batch, classes].
-      labels: int [batch], in [0, classes); or the shares of the classes, float [batch, classes],
-        which are 1 in sum.
-      auxiliary_logits: those of an auxiliary head, float [batch, classes], which count
-        0.4 times.
+      labels: int [batch], in [0, classes); or class probabilities, float [batch, classes].
+      auxiliary_logits: logits of an auxiliary head, float [batch, classes], with weight 0.4.
       label_smoothing: in [0, 1).
 
     Raises:
-      ValueError: for shares of another number of classes than the logits have.
+      ValueError: for probabilities of another number of classes than the logits have.
     """
     targets = _targets(tf.convert_to_tensor(labels), logits)
     if auxiliary_logits is not None:
@@ -42,7 +39,7 @@ def add_classification_losses(
 
 
 def _targets(labels: Any, logits: Any) -> Any:
-    """The shares of the classes, [batch, classes], of labels of either kind."""
+    """Returns class probabilities, [batch, classes], for labels of either kind."""
     classes = logits.shape.as_list()[-1]
     if not labels.dtype.is_floating:
         return tf.one_hot(labels, classes)

@@ -1,6 +1,11 @@
 """Clusters: their description, the servers of their tasks, their start and their end."""
 
-from model_deploy.cluster.closing import close_session, end_process, run_until_closed
+from model_deploy.cluster.closing import (
+    close_session,
+    end_process,
+    run_until_closed,
+    wait_at_exit,
+)
 from model_deploy.cluster.ending import (
     EndOps,
     build_end_ops,
@@ -18,9 +23,9 @@ from model_deploy.cluster.sources import (
     Resolved,
     cluster_from_flags,
     cluster_from_slurm,
-    cluster_from_tf_config,
     resolve,
 )
+from model_deploy.cluster.tf_config import cluster_from_tf_config
 from model_deploy.cluster.waiting import tasks_needed, wait_for_tasks
 from model_deploy.processes import (
     WORKER,
@@ -66,6 +71,7 @@ __all__ = [
     "start_server",
     "tasks_needed",
     "unreachable",
+    "wait_at_exit",
     "wait_for_tasks",
     "wait_for_workers",
     "write_world",

@@ -54,12 +54,13 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _check(cluster: Cluster, timeout: float) -> int:
-    print(f"this process is {cluster.own} at {cluster.own.address}")
+    where = "outside of the cluster" if cluster.is_evaluator else f"at {cluster.own.address}"
+    print(f"this process is {cluster.own} {where}")
     findings = check_tasks(cluster, timeout)
     width = max(len(finding.task.address) for finding in findings)
     for finding in findings:
         print(f"  {finding.task!s:17} {finding.task.address:{width}}  {finding.state}")
-    if warning := network.exposure(cluster.own):
+    if not cluster.is_evaluator and (warning := network.exposure(cluster.own)):
         print(f"warning: {warning}")
     problems = [finding.problem for finding in findings if finding.problem]
     for problem in problems:

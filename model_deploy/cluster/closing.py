@@ -3,6 +3,7 @@
 import atexit
 import concurrent.futures
 import contextlib
+import ctypes
 import os
 import sys
 import threading
@@ -53,9 +54,30 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
     thread.join(patience_secs)
     if thread.is_alive():
         setattr(session, _UNANSWERED, True)
-        # Threads that come back from C++ while Python ends are ended by force, and C++ then aborts.
-        atexit.register(thread.join, _AT_EXIT_SECS)
+        wait_at_exit(thread)
     return not thread.is_alive()
+
+
+def wait_at_exit(thread: threading.Thread) -> None:
+    """Lets Python end well while a thread may still come back from C++.
+
+    At the end of this process the thread gets `_AT_EXIT_SECS`.  After that, Python ends it by force
+    when it comes back, and C++ takes that for an error, for which it aborts the process
+    (`std::terminate`).  The thread waits for ever instead, and the process ends as it would.
+
+    Args:
+      thread: one that is no longer needed by then, such as one whose session is closed.
+    """
+    atexit.register(_end_beside, thread)
+
+
+def _end_beside(thread: threading.Thread) -> None:
+    thread.join(_AT_EXIT_SECS)
+    if thread.is_alive():
+        with contextlib.suppress(OSError, AttributeError):  # C++ of another kind
+            set_terminate = ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE
+            set_terminate.argtypes, set_terminate.restype = [ctypes.c_void_p], ctypes.c_void_p
+            set_terminate(ctypes.cast(ctypes.CDLL(None).pause, ctypes.c_void_p))
 
 
 def run_until_closed(session: Any, call: Callable[[], _Value]) -> _Value:

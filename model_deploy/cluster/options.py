@@ -17,7 +17,11 @@ class ClusterOptions(Options):
 
     topic: ClassVar[str] = "cluster"
 
-    job_name: str | None = option(None, "job of this process; default: worker", choices=JOB_NAMES)
+    job_name: str | None = option(
+        None,
+        "job of this process; default: worker; an evaluator follows the checkpoints of the others",
+        choices=JOB_NAMES,
+    )
     task_id: int | None = option(
         None, "index of this process in its job; worker 0 is the chief; default: --task", minimum=0
     )

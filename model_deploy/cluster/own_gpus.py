@@ -20,15 +20,15 @@ def own_gpus(environ: Mapping[str, str], cluster: Cluster) -> str | None:
 
     Returns:
       The value; None if the variable is to stay as it is: SLURM has bound the GPUs or was not
-      there, or no other worker is on the machine.
+      there, or no other worker is on the machine.  An evaluator keeps what it sees.
     """
     own = cluster.own
     if own.job_name == "ps":
         return visible_gpus.NO_GPU
-    here = [task for task in cluster.tasks if (task.job_name, task.host) == ("worker", own.host)]
+    here = cluster.workers_here
     visible = visible_gpus.listed(environ)
     of_step = environ.get("SLURM_STEP_GPUS") or environ.get("SLURM_JOB_GPUS") or ""
-    if len(here) == 1 or not visible or not of_step or environ.get("SLURM_GPUS_PER_TASK"):
+    if len(here) <= 1 or not visible or not of_step or environ.get("SLURM_GPUS_PER_TASK"):
         return None
     if len(visible) < len(of_step.split(",")):
         return None

@@ -59,9 +59,12 @@ def start_server(cluster: Cluster, config: Any) -> Any:
       process ends.
 
     Raises:
+      ValueError: for an evaluator, which has no server.
       OSError: if the port is taken, or the name of the host is not known.
     """
     own = cluster.own
+    if cluster.is_evaluator:
+        raise ValueError("job_name must be worker or ps to start a server, got 'evaluator'")
     addresses = _own_addresses(own)
     if network.is_port_taken(own.port):
         raise OSError(

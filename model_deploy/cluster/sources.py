@@ -1,19 +1,16 @@
-"""The cluster as flags, `TF_CONFIG` or SLURM describe it."""
+"""The cluster as flags, `TF_CONFIG` or SLURM describe it: which of them counts."""
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from model_deploy.cluster.options import DEFAULT_SLURM_PORT, ClusterOptions
+from model_deploy.cluster.tf_config import cluster_from_tf_config, describes_cluster
 from model_deploy.commands import named_as
 from model_deploy.internals import slurm_step
-from model_deploy.processes import Cluster, check_address, check_task_id
+from model_deploy.processes import Cluster
 
-# Job types of TF_CONFIG; `master` is the old name of the chief.
-_CHIEF_TYPES = ("chief", "master")
-_TYPES = (*_CHIEF_TYPES, "worker", "ps")
 _NAMES = {"flags": "--worker_hosts", "tf_config": "TF_CONFIG", "slurm": "SLURM"}
 
 
@@ -74,7 +71,7 @@ def _descriptions(
 ) -> Iterator[tuple[str, bool]]:
     """The sources of a description by priority, each with whether it has one."""
     yield "flags", bool(options.worker_hosts or options.ps_hosts)
-    yield "tf_config", _describes_cluster(environ.get("TF_CONFIG", ""))
+    yield "tf_config", describes_cluster(environ.get("TF_CONFIG", ""))
     # A step of one task is a plain srun, of a shell for instance.
     yield "slurm", environ.get("SLURM_STEP_NUM_TASKS", "1") != "1"
 
@@ -111,50 +108,6 @@ def cluster_from_flags(options: ClusterOptions, task: int = 0) -> Cluster:
             options.job_name or "worker",
             task if options.task_id is None else options.task_id,
         )
-
-
-def cluster_from_tf_config(text: str) -> Cluster:
-    """The cluster of a `TF_CONFIG`, as Kubernetes operators set it.
-
-    Its `chief` is worker 0 and its workers follow; without a chief its worker 0 is
-    the chief.
-
-    >>> cluster_from_tf_config(
-    ...     '{"cluster": {"chief": ["a:1"], "worker": ["b:1"]},'
-    ...     ' "task": {"type": "worker", "index": 0}}').own
-    Task(job_name='worker', task_id=1, address='b:1', server_task=None)
-
-    Args:
-      text: JSON with `cluster`, the addresses by type, and `task`, this process's
-        `type` and `index`.
-
-    Raises:
-      ValueError: naming field, rule and value, if it is not of this form, or as
-        `Cluster`.
-    """
-    config = _parse_tf_config(text)
-    jobs = _mapping("cluster", config.get("cluster"))
-    hosts = {kind: _tf_config_hosts(kind, jobs.get(kind, [])) for kind in _TYPES}
-    chiefs = [host for kind in _CHIEF_TYPES for host in hosts[kind]]
-    if len(chiefs) > 1:
-        raise ValueError(f"TF_CONFIG cluster.chief must be one address, got {', '.join(chiefs)}")
-    if not chiefs and not hosts["worker"]:
-        raise ValueError(
-            "TF_CONFIG cluster must have a chief or a worker, got the types "
-            f"{', '.join(sorted(jobs)) or 'none'}"
-        )
-    task = _mapping("task", config.get("task"))
-    kind, index = task.get("type"), _index(task.get("index", 0))
-    if kind not in _TYPES or not (hosts[kind] or kind == "ps"):
-        raise ValueError(
-            "TF_CONFIG task.type must be one of the types in its cluster, "
-            f"{', '.join(kind for kind in _TYPES if hosts[kind])} (chief, worker and ps train; "
-            f"an evaluator is a process outside of the cluster), got {kind!r}"
-        )
-    check_task_id("TF_CONFIG task.index", index, f"cluster.{kind}", len(hosts[kind]))
-    job_name = "ps" if kind == "ps" else "worker"
-    shift = len(chiefs) if kind == "worker" else 0
-    return Cluster(chiefs + hosts["worker"], hosts["ps"], job_name, index + shift)
 
 
 def cluster_from_slurm(
@@ -225,39 +178,3 @@ def _check_flags_are_used(options: ClusterOptions, used: str | None) -> None:
 
 def _split(text: str) -> list[str]:
     return text.split(",") if text.strip() else []
-
-
-def _describes_cluster(tf_config: str) -> bool:
-    """Whether a `TF_CONFIG` has a cluster, or is broken text, which is not to be passed over."""
-    try:
-        return bool(tf_config.strip() and _parse_tf_config(tf_config).get("cluster"))
-    except ValueError:
-        return True
-
-
-def _parse_tf_config(text: str) -> dict[str, Any]:
-    try:
-        config = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"TF_CONFIG must be JSON ({error}), got {text!r}") from error
-    if not isinstance(config, dict):
-        raise ValueError(f"TF_CONFIG must be a JSON object, got {text!r}")
-    return config
-
-
-def _mapping(field: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"TF_CONFIG {field} must be a JSON object, got {value!r}")
-    return value
-
-
-def _tf_config_hosts(kind: str, values: object) -> list[str]:
-    if not isinstance(values, list):
-        raise ValueError(f"TF_CONFIG cluster.{kind} must be a list of host:port, got {values!r}")
-    field = f"TF_CONFIG cluster.{kind}"
-    return [check_address(f"{field}[{i}]", value) for i, value in enumerate(values)]
-
-
-def _index(value: object) -> Any:
-    """Some operators write the index as text."""
-    return int(value) if isinstance(value, str) and value.isdecimal() else value

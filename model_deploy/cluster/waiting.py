@@ -14,9 +14,9 @@ def tasks_needed(cluster: Cluster) -> tuple[Task, ...]:
     """The tasks without which this one cannot start.
 
     A worker needs the parameter servers and no other worker; without parameter servers
-    it needs all other workers. A parameter server needs no other task.
+    it needs all other workers. A parameter server, or an evaluator, needs no other task.
     """
-    if cluster.job_name == "ps":
+    if cluster.job_name != "worker":
         return ()
     return cluster.ps or tuple(task for task in cluster.workers if task != cluster.own)
 

@@ -1,4 +1,4 @@
-"""Values that clones of all replicas exchange: collective ops, packs, sums of gradients."""
+"""Exchange between the clones of all replicas: collective ops, packs, sums of gradients."""
 
 from model_deploy.collectives import packing
 from model_deploy.collectives.exchange import exchange_gradients

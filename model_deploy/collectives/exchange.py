@@ -1,4 +1,4 @@
-"""Gradients summed over all clones of all replicas by collective ops, dense and sparse."""
+"""Sums gradients, dense and sparse, over all clones of all replicas by collective ops."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from model_deploy.collectives.narrow import gather_narrow, sum_narrow
 from model_deploy.collectives.ops import Collectives, PerClone
 from model_deploy.gradients import GradientAndVariable
 
-# The pairs of one variable, one per clone.
+# The `(gradient, variable)` pairs of one variable, one per clone.
 Column = Sequence[GradientAndVariable]
 
 
@@ -23,9 +23,9 @@ def exchange_gradients(
 ) -> tuple[list[list[GradientAndVariable]], Any]:
     """Sums gradients and losses over all clones of all replicas.
 
-    Dense gradients travel packed, and the loss with them.  Of sparse gradients, the
-    number of rows is exchanged first, then indices and rows, filled up to the largest
-    number; rows that were filled in are taken out again.  They are never made dense.
+    Dense gradients travel in packs, the loss with them.  Sparse gradients stay sparse: their
+    numbers of rows are exchanged first, then indices and rows, padded to the largest number; the
+    padding is removed again.
 
     Args:
       collectives: the ops of this step.
@@ -33,13 +33,13 @@ def exchange_gradients(
         its own copies, in the same order.  A gradient is a `Tensor` of the variable's
         shape, an `IndexedSlices` over its rows, or None, which counts as zero.
       total_loss: the loss of this replica, a scalar.
-      scale: what sums are multiplied with.
-      wire_dtype: type in which gradients of float32 are sent.  The loss is not rounded: it
-        then travels by itself, while gradients are computed.
+      scale: factor of the sums.
+      wire_dtype: type in which float32 gradients are sent.  With another type than float32 the
+        loss travels separately, unrounded, while gradients are computed.
 
     Returns:
-      For each clone its pairs with the sums, without variables that have no gradient in
-      any clone (one warning names them), and the sum of the losses, a scalar.
+      For each clone its pairs with summed gradients, and the sum of the losses, a scalar.
+      Variables without a gradient in every clone are left out and named in one warning.
 
     Raises:
       ValueError: if there is no gradient at all.
@@ -80,7 +80,7 @@ def exchange_gradients(
 
 
 def _sum_losses(collectives: Collectives, loss: Any, scale: float) -> Any:
-    """The sum of all replicas' losses, times `scale`, a scalar; one op of the first clones."""
+    """Returns the sum of all replicas' losses times `scale`, by one op of the first clones."""
     firsts = collectives.first_clones()
     [[total]] = firsts.in_packs(
         [[loss]], [loss], lambda vectors, label: firsts.sum(vectors, label, scale)
@@ -89,6 +89,7 @@ def _sum_losses(collectives: Collectives, loss: Any, scale: float) -> Any:
 
 
 def _with_gradients(clone_gradients: Sequence[Sequence[GradientAndVariable]]) -> list[Column]:
+    """Groups the pairs by variable; leaves out variables without gradients, with a warning."""
     columns = list(zip(*clone_gradients, strict=True))
     used = [any(gradient is not None for gradient, _ in column) for column in columns]
     if not any(used):
@@ -108,6 +109,7 @@ def _is_sparse(column: Column) -> bool:
 
 
 def _dense_gradient(gradient: Any, variable: Any) -> Any:
+    """Returns a dense gradient; zeros for None, and a dense sum for sparse rows."""
     if gradient is None:
         return tf.zeros(variable.shape, variable.dtype.base_dtype)
     if isinstance(gradient, tf.IndexedSlices):  # another clone's is dense
@@ -120,10 +122,10 @@ def _dense_gradient(gradient: Any, variable: Any) -> Any:
 def _gather_rows(
     collectives: Collectives, columns: Sequence[Column], scale: float, wire_dtype: tf.DType
 ) -> list[list[Any]]:
-    """For each clone the rows of all clones of each sparse gradient."""
+    """Returns for each clone the rows of all clones, one `IndexedSlices` per sparse gradient."""
 
     def slices_of(column: Column) -> PerClone:
-        return collectives.on_devices(lambda i: _slices(*column[i]))
+        return collectives.on_devices(lambda i: _as_slices(*column[i]))
 
     def count_rows(i: int) -> Any:
         return tf.stack([tf.size(of_column[i].indices) for of_column in slices])[tf.newaxis]
@@ -156,8 +158,8 @@ def _gather_slices(
     scale: float,
     wire_dtype: tf.DType,
 ) -> PerClone:
-    """For each clone all `slices`, of which rank r has `counts[r]` rows, as one."""
-    # Collective ops take the same number of rows from each, and not none.
+    """Concatenates the `slices` of all ranks for each clone; rank r has `counts[r]` rows."""
+    # Collective ops need the same number of rows from each member, and at least one.
     longest = collectives.on_devices(lambda i: tf.maximum(tf.reduce_max(counts[i]), 1))
 
     def gather(part: str) -> PerClone:
@@ -178,8 +180,8 @@ def _gather_slices(
     return collectives.on_devices(without_filling)
 
 
-def _slices(gradient: Any, variable: Any) -> Any:
-    """A sparse gradient, its rows of known shape; for None one without rows."""
+def _as_slices(gradient: Any, variable: Any) -> Any:
+    """Returns a sparse gradient with a static row shape; for None one without rows."""
     row_shape = variable.shape.as_list()[1:]
     if gradient is None:
         dtype = variable.dtype.base_dtype

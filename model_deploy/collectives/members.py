@@ -1,4 +1,4 @@
-"""`add_missing_members`: what is fetched alone runs collective ops on all devices."""
+"""`add_missing_members`: lets an op that needs collective ops be fetched alone."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ _PREFIX, _KEY = "Collective", "instance_key"
 
 
 def add_missing_members(op: Any) -> None:
-    """Lets an op need every member, in this process, of the collective ops of which it needs one.
+    """Makes `op` depend on all members, in this process, of each collective op that it needs.
 
-    A collective op waits for its members on all devices.  A step runs all of them; an op that is
-    fetched alone may need those of one device, and would wait for ever.  Members in other
-    processes are run by what these fetch.
+    A collective op waits for its members on all devices.  A step runs all members; an op that is
+    fetched alone may need the member of one device only, and would wait forever.  Other processes
+    must run their own members.
 
     Args:
-      op: one that no collective op needs; it gets control inputs.
+      op: gets control inputs; no collective op may depend on it.
     """
     members: dict[int, list[Any]] = {}
     for each in op.graph.get_operations():
@@ -35,7 +35,7 @@ def add_missing_members(op: Any) -> None:
 
 
 def _key(op: Any) -> int:
-    """The instance key: an attribute, or of newer ops an input."""
+    """Returns the instance key of a collective op: an attribute, or an input of newer ops."""
     if _KEY in op.node_def.attr:
         return int(op.get_attr(_KEY))
     place = [argument.name for argument in op.op_def.input_arg].index(_KEY)

@@ -1,8 +1,8 @@
-"""Sums and rows that cross process borders in 16 bits, and are added up in 32.
+"""Sums and gathers that send 16 bits between processes and add in 32 bits.
 
-TensorFlow's own sum of 16-bit tensors adds in 16 bits at each station of its ring.  Here each
-process gets its part of every other one's vector, adds these up, and hands the sum to all.  That
-is as many numbers as a ring moves.  All have the same rounded sums, who made them included.
+TensorFlow's all-reduce of 16-bit tensors adds in 16 bits at each station of its ring.  Here each
+process receives one slice of every process's vector, adds the slices in 32 bits, and sends the sum
+to all.  This moves as many numbers as a ring, and all processes get the same rounded sums.
 """
 
 from typing import Any
@@ -16,20 +16,19 @@ from model_deploy.collectives.ops import Collectives, PerClone
 def sum_narrow(
     collectives: Collectives, vectors: PerClone, label: str, scale: float, wire_dtype: tf.DType
 ) -> PerClone:
-    """Each element's sum over the group, times `scale`, as `Collectives.sum`.
+    """Sums each element over the group, times `scale`, sent in `wire_dtype`; see `Collectives.sum`.
 
-    The sum of a process's clones is rounded once before it is sent, and that of all processes
-    once more.
+    The sum of a process's clones is rounded once before it is sent, the total once more.
 
     Args:
       collectives: the ops of this step.
-      vectors: of one length, of floats.  What is not float32 is sent as it is.
+      vectors: one per clone, of one length and float dtype; other dtypes than float32 stay exact.
       label: names the op, the same in every process.
       scale: 1 / `size` for the mean.
       wire_dtype: a type of floats.
 
     Returns:
-      A vector of that length and type for each clone.
+      A vector of the same length and dtype for each clone.
     """
     if not packing.is_rounded(vectors[0], wire_dtype):
         return collectives.sum(vectors, label, scale)
@@ -61,12 +60,11 @@ def sum_narrow(
 def gather_narrow(
     collectives: Collectives, tensors: PerClone, label: str, wire_dtype: tf.DType
 ) -> PerClone:
-    """The tensors of the whole group one behind the other, as `Collectives.gather`, rounded.
+    """Concatenates the group's tensors as `Collectives.gather`, in `wire_dtype` on the wire.
 
     Args:
       collectives: the ops of this step.
-      tensors: of one shape [rows, ...] with at least one row.  What is not float32 is sent as
-        it is.
+      tensors: of one shape [rows, ...] with at least one row; other dtypes than float32 stay exact.
       label: names the op, the same in every process.
       wire_dtype: a type of floats.
 
@@ -81,7 +79,7 @@ def gather_narrow(
 
 
 def _gather(collectives: Collectives, tensors: PerClone, label: str) -> PerClone:
-    """Gathers tensors of 16 bits. TensorFlow does so with `float16` only; no number changes."""
+    """Gathers 16-bit tensors as bits of float16, the one 16-bit type that TensorFlow gathers."""
     dtype = tensors[0].dtype
     sent = collectives.on_devices(lambda i: tf.bitcast(tensors[i], tf.float16))
     gathered = collectives.gather(sent, label)

@@ -1,4 +1,4 @@
-"""TensorFlow's collective ops between the clones of all replicas, in one order everywhere."""
+"""TensorFlow's collective ops between the clones of all replicas, in the same order everywhere."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -11,8 +11,8 @@ from model_deploy.collectives import packing
 from model_deploy.collectives.pack_sizes import packs_of
 from model_deploy.config import DeploymentConfig
 
-# So many ops are under way at a time: while one waits for a message, or adds, others use the link.
-# On GPUs only one, as NCCL wants all processes to start its sums in the same order.
+# How many collective ops run at a time on CPUs: while one waits or adds, others use the link.  On
+# GPUs one at a time, as NCCL needs all processes to start its ops in the same order.
 _LANES = 4
 
 # The graph's instance keys in use.  Not a string: it does not go into checkpoints.
@@ -25,16 +25,16 @@ PerClone = list[Any]
 class Collectives:
     """A sequence of collective ops over a group of devices.
 
-    No deadlock is possible: each op has an instance key of its own, made of its label
-    so that all replicas agree, and on each device it starts after one before it: on CPUs the
-    fourth before it, as several at a time fill the links better, and on GPUs the last.
+    No deadlock is possible: each op has a unique instance key, computed from its label so that all
+    replicas agree, and each op waits for an earlier one on its device: on GPUs the previous one,
+    on CPUs the fourth before it, as several ops at a time fill the links better.
 
     Args:
       devices: devices of this process that take part, all different.
       replica_id: index of this process.
       num_replicas: number of processes, each with as many devices.
-      purpose: sets this sequence apart from others of the graph.
-      made: for each device, or more, the ops that come before; gets those that are made.
+      purpose: distinguishes this sequence from others in the graph.
+      made: for each device the list of earlier ops of the sequence, which new ops are added to.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Collectives:
         self._group_key = _hash(f"{num_replicas} x {[_local_part(d) for d in devices]}")
 
     def sum(self, tensors: PerClone, label: str, scale: float = 1.0) -> PerClone:
-        """Each element's sum over the group, times `scale`.
+        """Sums each element over the group, times `scale`.
 
         Args:
           tensors: vectors of one length, of floats.
@@ -74,17 +74,17 @@ class Collectives:
         return sums if scale == 1 else self.on_devices(lambda i: sums[i] * scale)
 
     def _sum_inside_first(self, tensors: PerClone, label: str, scale: float) -> PerClone:
-        """Sums the clones of a process, so that as much crosses its link as with one clone.
+        """Sums the clones inside each process first, then one clone per process.
 
-        A ring of all clones would send 2 (n k - 1) / (n k) of each vector over the links of n
-        processes with k clones, in place of 2 (n - 1) / n.
+        With n processes of k clones, a ring of all clones would send 2 (n k - 1) / (n k) of each
+        vector over each link; a ring of the first clones sends 2 (n - 1) / n.
         """
         firsts = self.first_clones()
         [total] = firsts.sum(firsts.on_devices(lambda _: tf.add_n(list(tensors))), label, scale)
         return self.on_devices(lambda _: tf.identity(total))
 
     def max(self, tensors: PerClone, label: str) -> PerClone:
-        """Each element's largest value over the group.
+        """Returns each element's maximum over the group.
 
         Args:
           tensors: vectors of one length, of floats or integers.
@@ -96,7 +96,7 @@ class Collectives:
         return self._reduce(tensors, label, "Max")
 
     def gather(self, tensors: PerClone, label: str) -> PerClone:
-        """The tensors of the whole group one behind the other, in the order of ranks.
+        """Concatenates the tensors of the whole group, in the order of ranks.
 
         Args:
           tensors: tensors of one shape [rows, ...] with at least one row.
@@ -114,14 +114,14 @@ class Collectives:
         )
 
     def exchange(self, tensors: PerClone, label: str) -> PerClone:
-        """Hands row r of each tensor to rank r.
+        """Sends row r of each tensor to rank r.
 
         Args:
           tensors: tensors of one shape [`size`, ...].
           label: names the op, the same in every process.
 
         Returns:
-          For each clone a tensor of that shape: the rows that it got, in the order of ranks.
+          For each clone a tensor of the same shape: the rows that it received, in order of ranks.
         """
         return self._run(
             f"{label}/exchange",
@@ -132,20 +132,20 @@ class Collectives:
         )
 
     def first_clones(self) -> "Collectives":
-        """The ops between the first clones of all processes, in one sequence with these ops."""
+        """Returns the same sequence of ops, restricted to the first clone of each process."""
         return Collectives(
             self._devices[:1], self._replica_id, self._num_replicas, self._purpose, self._made
         )
 
     def broadcast(self, tensors: PerClone, label: str) -> PerClone:
-        """The tensor of the first device of the first process, everywhere.
+        """Sends the tensor of the first device of the first process to all.
 
         Args:
           tensors: tensors of one static shape.
           label: names the op, the same in every process.
 
         Returns:
-          A tensor of that shape for each clone.
+          A tensor of the same shape for each clone.
         """
 
         def op(i: int, key: int) -> Any:
@@ -162,21 +162,21 @@ class Collectives:
         variables: Sequence[Any],
         collective: Callable[[PerClone, str], PerClone],
     ) -> list[list[Any]]:
-        """Runs a collective op on many tensors, packed into few vectors.
+        """Runs a collective op on many tensors, packed into a few vectors.
 
         Packs go from the last variable to the first, as gradients become ready.
 
         Args:
           tensors: for each clone one tensor per variable, of its shape and dtype.
-          variables: give names, shapes and dtypes.
-          collective: takes one vector per clone and a label, and returns such vectors.
+          variables: the variables, for names, shapes and dtypes.
+          collective: takes one vector per clone and a label, and returns one vector per clone.
 
         Returns:
-          Tensors as in `tensors`.
+          The results, in the structure of `tensors`.
         """
         results: list[list[Any]] = [[None] * len(variables) for _ in tensors]
         kinds = [(v.dtype.base_dtype, v.shape) for v in variables]
-        for positions in _plan(kinds, self._num_replicas):
+        for positions in _indices_of_packs(kinds, self._num_replicas):
             picked = [[of_clone[k] for k in positions] for of_clone in tensors]
             parts = self._run_pack(picked, [variables[k] for k in positions], collective)
             for of_clone, values in zip(results, parts, strict=True):
@@ -185,7 +185,7 @@ class Collectives:
         return results
 
     def on_devices(self, make: Callable[[int], Any]) -> PerClone:
-        """What `make` returns for each clone's index, made on the clone's device."""
+        """Calls `make` for each clone's index on the clone's device; returns the results."""
         made = []
         for i, device in enumerate(self._devices):
             with tf.device(gpus.placing(device)):
@@ -193,7 +193,7 @@ class Collectives:
         return made
 
     def done(self) -> Any:
-        """An op that is done when all collective ops so far are, on all devices."""
+        """Returns an op that is done when all collective ops so far are done everywhere."""
         return tf.group(*(op for made in self._made for op in made[-self._lanes :]))
 
     def _run_pack(
@@ -202,6 +202,7 @@ class Collectives:
         variables: Sequence[Any],
         collective: Callable[[PerClone, str], PerClone],
     ) -> PerClone:
+        """Packs each clone's tensors, runs the collective op, and unpacks the results."""
         shapes = [variable.shape for variable in variables]
         label = str([f"{variable.name} {variable.shape}" for variable in variables])
         vectors = collective(self.on_devices(lambda i: packing.pack(tensors[i])), label)
@@ -220,7 +221,7 @@ class Collectives:
         return self._run(f"{label}/{merge}", tensors, op)
 
     def _group(self, key: int) -> dict[str, int]:
-        """What sets an op apart from others and says who takes part in it."""
+        """Returns the attributes that identify a collective op and its members."""
         return {
             "group_size": self.size,
             "group_key": self._group_key,
@@ -228,6 +229,7 @@ class Collectives:
         }
 
     def _run(self, label: str, tensors: PerClone, op: Callable[[int, int], Any]) -> PerClone:
+        """Makes a collective op per device by `op(clone index, instance key)`, after others."""
         if self.size == 1:
             return tensors
         key = _new_key(f"{self._purpose}/{label}")
@@ -242,10 +244,10 @@ class Collectives:
         return self.on_devices(after_others)
 
 
-def _plan(
+def _indices_of_packs(
     variables: Sequence[tuple[tf.DType, tf.TensorShape]], num_replicas: int
 ) -> list[list[int]]:
-    """Which variables share a pack: those of one dtype that `packs_of` puts together."""
+    """Groups variables, by index, into packs of one dtype, as `packs_of` sizes them."""
     of_dtype: dict[tf.DType, list[int]] = {}
     for k, (dtype, _) in enumerate(variables):
         of_dtype.setdefault(dtype, []).append(k)
@@ -257,9 +259,9 @@ def _plan(
 
 
 def _new_key(label: str) -> int:
-    """A key made of `label`, the same in every process, that the graph has not used yet.
+    """Returns an instance key that all processes compute from `label`, unused so far in the graph.
 
-    Servers remember type and shape of a key: other models get other keys.
+    Servers remember dtype and shape by key, so other models must get other keys.
     """
     used = tf.get_collection_ref(_KEYS)
     key = _hash(label)
@@ -278,11 +280,11 @@ def _local_part(device: str) -> str:
 
 
 def collectives_of(config: DeploymentConfig, purpose: str) -> Collectives:
-    """A sequence of collective ops between all clones of all replicas.
+    """Returns a sequence of collective ops between all clones of all replicas.
 
     Args:
       config: the deployment.
-      purpose: sets it apart from others of the graph.
+      purpose: distinguishes the sequence from others in the graph.
     """
     devices = [config.clone_device(i) for i in range(config.num_clones)]
     return Collectives(devices, config.replica_id, config.num_replicas, purpose)

@@ -1,19 +1,19 @@
-"""Which gradients travel together: large packs first, small ones at the end of a backward pass."""
+"""Which gradients share a pack: large packs first, small ones at the end of a backward pass."""
 
 from collections.abc import Sequence
 
-# A pack costs a round of messages, so small tensors travel together, up to this size.
+# Each pack costs a round of messages, so small tensors share a pack of at most this size.
 MOST_BYTES = 4 << 20
-# The last pack leaves when all is computed, and the step waits for it: a pack takes at most this
-# share of what is left, unless that is less than `LEAST_BYTES`.
+# The step waits for the last pack, which leaves when all gradients are computed: a pack holds at
+# most this share of the bytes still to send, unless that is less than `LEAST_BYTES`.
 _SHARE = 1 / 4
 LEAST_BYTES = 1 << 19
-# In a ring of more members a pack takes more messages: then its least size grows in proportion.
+# A ring of more members sends more messages per pack: the least size grows in proportion.
 _FEW_MEMBERS = 8
 
 
 def packs_of(sizes: Sequence[float], members: int) -> list[list[int]]:
-    """The packs of tensors in the order in which they leave, from the last tensor to the first.
+    """Divides tensors into packs in the order of sending, from the last tensor to the first.
 
     >>> packs_of([300_000] * 5, members=2)
     [[4], [3], [2], [1], [0]]
@@ -22,13 +22,13 @@ def packs_of(sizes: Sequence[float], members: int) -> list[list[int]]:
 
     Args:
       sizes: bytes of each tensor, in the order of the forward pass.
-      members: how many processes sum them up.
+      members: number of processes that sum the tensors.
 
     Returns:
       The indices of each pack's tensors, all in descending order.
     """
     packs: list[list[int]] = []
-    # Within a process nothing crosses a link.
+    # A single process sends nothing over a link.
     least = MOST_BYTES if members == 1 else LEAST_BYTES * max(1, members / _FEW_MEMBERS)
     left, filled, limit = float(sum(sizes)), 0.0, 0.0
     for k in reversed(range(len(sizes))):

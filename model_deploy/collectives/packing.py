@@ -1,4 +1,4 @@
-"""Packs: many small tensors that travel as one vector; and how a tensor travels in 16 bits."""
+"""Packs, which send many small tensors as one vector; and moves of tensors in 16 bits."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,45 +7,45 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import placement
 
-# Up to this size a tensor is packed: a message of its own costs more than the two copies.
+# Tensors up to this size are packed: a separate message costs more than copying in and out.
 SMALL_BYTES = 1 << 16
 
 
 def pack(tensors: Sequence[Any]) -> Any:
-    """One vector of the values of tensors of one dtype, of any shapes, in order."""
+    """Concatenates the values of tensors of one dtype, of any shapes, into one vector."""
     flat = [tf.reshape(tensor, [-1]) for tensor in tensors]
     return flat[0] if len(flat) == 1 else tf.concat(flat, axis=0)
 
 
 def unpack(vector: Any, shapes: Sequence[tf.TensorShape]) -> list[Any]:
-    """The tensors that `pack` has put into a vector, given their shapes, which are known."""
+    """Splits a vector made by `pack` into tensors of the given, fully known shapes."""
     sizes = [shape.num_elements() for shape in shapes]
     parts = [vector] if len(sizes) == 1 else tf.split(vector, sizes)
     return [tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def is_small(tensor: Any) -> bool:
-    """Whether it is better to pack a tensor; not for one whose shape is not known."""
+    """Whether a tensor should be packed; False if its shape is unknown."""
     size = placement.tensor_bytes(tensor.shape, tensor.dtype)
     return size is not None and size <= SMALL_BYTES
 
 
 def is_rounded(tensor: Any, wire_dtype: tf.DType) -> bool:
-    """Whether a tensor, of any shape, changes its type to travel in `wire_dtype`."""
+    """Whether a tensor, of any shape, is cast in order to travel in `wire_dtype`."""
     return bool(tensor.dtype.base_dtype == tf.float32 and wire_dtype != tf.float32)
 
 
 def move(tensor: Any, source: str, destination: str, wire_dtype: tf.DType) -> Any:
-    """The value of a tensor of one device on another one, of `wire_dtype` on the way.
+    """Moves a tensor from one device to another, in `wire_dtype` on the way.
 
     Args:
-      tensor: of any shape.  What is not float32 travels as it is.
-      source: where it is rounded.
-      destination: where it is needed.
+      tensor: of any shape; other dtypes than float32 are not rounded.
+      source: device on which it is rounded.
+      destination: device that needs the value.
       wire_dtype: a type of floats.
 
     Returns:
-      A tensor of the same shape and dtype; `tensor` itself where nothing is to be rounded.
+      A tensor of the same shape and dtype; `tensor` itself if it is not rounded.
     """
     if not is_rounded(tensor, wire_dtype):
         return tensor
@@ -60,12 +60,12 @@ def move(tensor: Any, source: str, destination: str, wire_dtype: tf.DType) -> An
 def move_packed(
     tensors: Sequence[Any], source: str, destination: str, wire_dtype: tf.DType = tf.float32
 ) -> list[Any]:
-    """The values of tensors of a device on another one, moved in one pack for each dtype.
+    """Moves tensors from one device to another, in one pack per dtype.
 
     Args:
       tensors: of known shapes.
-      source: where the packs are made.
-      destination: where they are needed.
+      source: device on which the packs are made.
+      destination: device that needs the values.
       wire_dtype: see `move`.
 
     Returns:

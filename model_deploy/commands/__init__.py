@@ -1,4 +1,4 @@
-"""Commands: flags and YAML become options, errors become one line, files are replaced whole."""
+"""Commands: options from flags and YAML, one-line errors, files replaced as a whole."""
 
 from model_deploy.commands.command_line import (
     OPTIONS_FILE,

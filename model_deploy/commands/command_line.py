@@ -1,7 +1,7 @@
-"""Commands: flags and a YAML file -> options -> a function; a user's mistake is one line.
+"""Runs a command: flags and a YAML file become options; a user's mistake becomes one line.
 
-Of what is given, a flag counts more than a line of `--config`, and that more than a default.
-`--config=recipes/NAME.yaml` also finds the recipes of the package; a file at that path comes first.
+A flag overrides a line of the `--config` file, which overrides a default.
+`--config=recipes/NAME.yaml` finds a recipe of the package unless there is a file at that path.
 """
 
 import atexit
@@ -28,7 +28,7 @@ _PACKAGED = os.path.join(os.path.dirname(os.path.dirname(__file__)), _RECIPES)
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values only; `1e-4` is a number, as in YAML 1.2."""
+    """Loads plain YAML values only; `1e-4` is a number, as in YAML 1.2."""
 
 
 _Loader.add_implicit_resolver(
@@ -49,16 +49,16 @@ def run_command(
 
     Args:
       argv: the program's name and its arguments.
-      options_class: the options; a boolean field `debug`, if there is one, lets errors through.
-      function: what the command does.
+      options_class: the options; with a boolean field `debug` set, errors keep their traceback.
+      function: runs the command with the options.
       text: what `--help` prints before the flags.
       saved_in: see `parse_options`.
 
     Returns:
-      The exit code: 0, 1 for an error on the way, 2 for a bad command line, 130 for Ctrl-C; or
-      that with which `function` ended the program.
+      The exit code: 0, 1 for an error while running, 2 for a bad command line, 130 for Ctrl-C; or
+      the code of a `SystemExit` raised by `function`.
     """
-    # Else Python's last collection takes a second for all of TensorFlow, in every process.
+    # Otherwise the last garbage collection, over all of TensorFlow's objects, takes a second.
     atexit.register(gc.freeze)
     try:
         options = parse_options(argv, options_class, text, saved_in)
@@ -104,18 +104,17 @@ def parse_options(
     text: str | None = None,
     saved_in: str | None = None,
 ) -> Any:
-    """An object of `options_class`, or None after printing the help that `argv` asks for.
+    """Returns an object of `options_class`, or None after printing the help that `argv` asks for.
 
     Args:
       argv: the program's name and its arguments.
       options_class: a subclass of `Options`; each field is a flag.
       text: what `--help` prints before the flags.
-      saved_in: the field that names a folder whose `options.yaml`, if it is there, stands
-        in for `--config`; lines for fields that `options_class` lacks, or that are in its
-        `not_reused`, are left out.
+      saved_in: a field that names a folder, whose `options.yaml`, if it exists, replaces
+        `--config`; see `saved_options`.
 
     Raises:
-      ValueError: for an unknown name, recipe or a value that breaks a rule.
+      ValueError: for an unknown option or recipe, or an invalid value.
       OSError: if the file of `--config` cannot be read.
     """
     values = flags.FlagValues()
@@ -151,13 +150,13 @@ def parse_options(
 
 
 def find_config(path: str) -> str:
-    """The file that `--config` names: that at the path, or else a recipe of this package.
+    """Returns the file that `--config` names: an existing path, or else a recipe of this package.
 
     Args:
-      path: of any file, or `recipes/NAME.yaml`.
+      path: path of any file, or `recipes/NAME.yaml`.
 
     Raises:
-      ValueError: for a recipe that there is not.
+      ValueError: for an unknown recipe.
     """
     folder, name = os.path.split(path)
     if folder != _RECIPES or file_systems.exists(path):
@@ -170,7 +169,7 @@ def find_config(path: str) -> str:
 
 
 def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The options in a YAML file, a mapping of names to plain values.
+    """Reads options from a YAML file, a mapping of names to plain values.
 
     Raises:
       ValueError: if the file is not such a mapping.
@@ -191,12 +190,12 @@ def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def saved_options(options_class: type[Any], folder: str | None) -> dict[str, Any]:
-    """What the `options.yaml` in a folder says of another command's options.
+    """Reads options of another command from the `options.yaml` of a folder.
 
     Args:
-      options_class: a subclass of `Options`; lines for fields that it lacks, or that are in its
+      options_class: a subclass of `Options`; options that it lacks, or that are in its
         `not_reused`, are left out.
-      folder: of a run; None, as one without the file, for no settings.
+      folder: folder of a run; None or a folder without the file gives no options.
 
     Raises:
       ValueError: as `read_options`.
@@ -211,7 +210,7 @@ def saved_options(options_class: type[Any], folder: str | None) -> dict[str, Any
 
 
 def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
-    """Writes `options.yaml` into a folder, in one move; returns its path."""
+    """Writes `options.yaml` into a folder, replacing it as a whole; returns its path."""
     path = os.path.join(folder, OPTIONS_FILE)
     with replaced_file(path) as file:
         yaml.safe_dump(dataclasses.asdict(options), file, sort_keys=False)

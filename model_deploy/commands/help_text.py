@@ -1,4 +1,4 @@
-"""What `--help` and `--helpfull` print: common flags, or all flags, by topic."""
+"""The text of `--help` and `--helpfull`: common flags, or all flags, by topic."""
 
 import argparse
 import dataclasses
@@ -9,7 +9,7 @@ from typing import Any
 
 from model_deploy.commands.options import Options, kind_of
 
-# The topics of flags, in the order of the help, with a line for each.
+# Topic of flags -> its line in the help, in the order of the help.
 TOPICS = {
     "run": "What this command makes, and where.",
     "deployment": "Clones, their devices, and the way in which they train together.",
@@ -26,18 +26,18 @@ TOPICS = {
 }
 _LARGEST_WIDTH = 100
 _TEXT_COLUMN = 32
-# What stands for the value of a flag.
+# Type of a flag -> placeholder for its value.
 _VALUES = {int: "N", float: "X", str: "TEXT"}
 
 
 def help_text(options_class: type[Options], text: str | None, *, full: bool = True) -> str:
-    """The help of a command: its text, then flags by topic, each with its default.
+    """Returns the help of a command: its text, then flags by topic, each with its default.
 
     Args:
-      options_class: the options; each field is a flag, in the topic of `option`, or else in
-        that of the class that has it.
-      text: what comes first; None for nothing.
-      full: whether to show all flags; else only the common ones, where `short_help` says so.
+      options_class: the options; each field is a flag, whose topic is that of its `option`, or
+        else of the class that defines it.
+      text: first lines of the help; None for none.
+      full: whether to show all flags; if not, and with `short_help`, only common ones.
     """
     width = min(_LARGEST_WIDTH, shutil.get_terminal_size((_LARGEST_WIDTH, 24)).columns)
     formatter = argparse.HelpFormatter("", max_help_position=_TEXT_COLUMN, width=width)
@@ -73,7 +73,7 @@ def help_text(options_class: type[Options], text: str | None, *, full: bool = Tr
 
 
 def _topic_of(options_class: type[Options], field: "dataclasses.Field[Any]") -> str:
-    """The topic of a field: its own, or else that of the class that defines it."""
+    """Returns the topic of a field, or else of the class that defines it."""
     if field.metadata["topic"] is not None:
         return str(field.metadata["topic"])
     classes = options_class.__mro__
@@ -82,6 +82,7 @@ def _topic_of(options_class: type[Options], field: "dataclasses.Field[Any]") -> 
 
 
 def _flag(options_class: type[Options], field: "dataclasses.Field[Any]") -> argparse.Action:
+    """Returns a field as an entry of the help: name, placeholder, text, choices and default."""
     kind, _ = kind_of(typing.get_type_hints(options_class)[field.name])
     name = f"--[no]{field.name}" if kind is bool else f"--{field.name}={_VALUES[kind]}"
     text = field.metadata["help"]
@@ -94,4 +95,5 @@ def _flag(options_class: type[Options], field: "dataclasses.Field[Any]") -> argp
 
 
 def _action(name: str, text: str) -> argparse.Action:
+    """Returns an entry that `argparse` formats with the given name and text."""
     return argparse.Action([name], "", nargs=0, help=text.replace("%", "%%"))

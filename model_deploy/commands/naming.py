@@ -1,4 +1,4 @@
-"""Errors that name what the user typed, where a flag has another name than an argument."""
+"""Translates names of arguments in errors into the names of flags that the user typed."""
 
 import contextlib
 import os
@@ -10,10 +10,10 @@ from model_deploy import file_systems
 
 @contextlib.contextmanager
 def named_as(**flags: str) -> Iterator[None]:
-    """In a `with` block, a `ValueError` that names an argument names the flag in its place.
+    """Replaces argument names by flag names in a `ValueError` raised in the `with` block.
 
-    It does so where its message begins with the name, and where it has `name=value`.  Around
-    calls to which a command hands its options; who calls them from Python sees their own names.
+    A name is replaced at the beginning of the message and in `name=value`.  For commands that pass
+    their options to library functions; callers from Python see the argument names.
 
     >>> with named_as(data_dir="dataset_dir"):
     ...     raise ValueError("data_dir must be a folder, got 'x'")
@@ -21,10 +21,10 @@ def named_as(**flags: str) -> Iterator[None]:
     ValueError: dataset_dir must be a folder, got 'x'
 
     Args:
-      **flags: for each argument the flag.  In place of a name, the first words of a message.
+      **flags: argument name, or first words of a message -> flag or words that replace it.
 
     Raises:
-      ValueError: that of the block, with the names of flags.
+      ValueError: the block's error, with the names of flags.
     """
     try:
         yield
@@ -39,10 +39,9 @@ def named_as(**flags: str) -> Iterator[None]:
 
 
 def message_of(error: BaseException) -> str:
-    """The message of an error, without the place.
+    """Returns the message of an error, without TensorFlow's account of its place.
 
-    TensorFlow rewrites an error in a function of a `tf.data` pipeline: it then begins with the
-    lines of that function.
+    TensorFlow puts source lines before an error raised in a function of a `tf.data` pipeline.
     """
     while str(error).startswith("in user code:") and error.__context__ is not None:
         error = error.__context__
@@ -50,10 +49,10 @@ def message_of(error: BaseException) -> str:
 
 
 def make_folder(field: str, path: str | os.PathLike[str]) -> None:
-    """Makes a folder, if it is not there, with those that it is in.
+    """Makes a folder and its parents, if missing; errors name the field.
 
     Args:
-      field: what names the folder.
+      field: name of the option that names the folder.
       path: the folder.
 
     Raises:

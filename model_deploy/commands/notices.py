@@ -1,4 +1,4 @@
-"""What TensorFlow's libraries print when they load, held back."""
+"""Hides the notices that TensorFlow's libraries print when they load."""
 
 import contextlib
 import os
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def without_tensorflow_notices() -> Iterator[None]:
-    """Holds back what TensorFlow's libraries print when they load, unless loading fails."""
-    # 3 also hides errors: without a driver, that there is no GPU.
+    """Hides stderr in a `with` block that imports TensorFlow, unless it fails."""
+    # Level 3 also hides errors: without a driver, TensorFlow reports that there is no GPU.
     level = "2" if os.path.exists("/dev/nvidiactl") else "3"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", level)
     stderr = os.dup(2)

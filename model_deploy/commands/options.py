@@ -1,4 +1,4 @@
-"""Settings as frozen dataclasses: each field with its help and its rule, checked once.
+"""Options as frozen dataclasses: each field has a help text and a rule, checked at construction.
 
     @dataclasses.dataclass(frozen=True)
     class MyOptions(Options):
@@ -38,7 +38,7 @@ def option(
     topic: str | None = None,
     common: bool = False,
 ) -> Any:
-    """A dataclass field with its help text and its rule.
+    """Returns a dataclass field with a help text and a rule.
 
     Args:
       default: default value; None where the field's type allows it.
@@ -48,10 +48,9 @@ def option(
       above: the value must be more than this.
       maximum: largest value.
       below: the value must be less than this.
-      topic: where `--help` lists the flag, one of `help_text.TOPICS`; by default that of the
-        class.
-      common: whether most runs need the flag: `--help` then shows it where it shows no others,
-        see `Options.short_help`.
+      topic: section of `--help`, one of `help_text.TOPICS`; by default that of the class.
+      common: whether most runs need the flag, so that a short `--help` shows it, see
+        `Options.short_help`.
     """
     bounds = {"minimum": minimum, "above": above, "maximum": maximum, "below": below}
     metadata = {"help": text, "choices": choices, "topic": topic, "common": common, **bounds}
@@ -63,11 +62,11 @@ class Options:
     """Base of option classes: checks every field when an object is made.
 
     Attributes:
-      topic: where `--help` lists the flags that a class defines, one of `help_text.TOPICS`; it is
-        not inherited.
-      short_help: whether `--help` shows the common flags alone; `--helpfull` always shows all.
-      not_reused: fields that another command's `options.yaml` has under the same name with
-        another meaning, see `parse_options`.
+      topic: section of `--help` for the class's own fields, one of `help_text.TOPICS`; not
+        inherited.
+      short_help: whether `--help` shows only common flags; `--helpfull` always shows all.
+      not_reused: fields that mean something else in another command's `options.yaml`, and are
+        not taken from it, see `saved_options`.
 
     Raises:
       ValueError: naming field, rule and value.
@@ -84,7 +83,7 @@ class Options:
                 _check(field, hints[field.name], getattr(self, field.name))
 
     def part(self, options_class: "type[Options]") -> dict[str, Any]:
-        """The values of the fields that another class of options has, too, by name."""
+        """Returns the values of the fields that `options_class` has as well, by name."""
         return {each.name: getattr(self, each.name) for each in dataclasses.fields(options_class)}
 
 
@@ -100,7 +99,7 @@ def define_flags(options_class: type[Options], flag_values: flags.FlagValues) ->
 
 
 def kind_of(hint: Any) -> tuple[type, bool]:
-    """The plain type of a field's hint, and whether it may be None."""
+    """Returns the plain type of a type hint, and whether None is allowed."""
     if isinstance(hint, types.UnionType):
         (kind,) = (arg for arg in typing.get_args(hint) if arg is not type(None))
         return kind, True
@@ -108,6 +107,7 @@ def kind_of(hint: Any) -> tuple[type, bool]:
 
 
 def _check(field: dataclasses.Field[Any], hint: Any, value: Any) -> None:
+    """Checks the type and the rule of a field's value."""
     kind, may_be_none = kind_of(hint)
     if value is None and may_be_none:
         return
@@ -120,6 +120,7 @@ def _check(field: dataclasses.Field[Any], hint: Any, value: Any) -> None:
 
 
 def _broken_rule(rules: types.MappingProxyType[Any, Any], value: Any) -> str | None:
+    """Returns in words the rule that a value breaks; None if it breaks none."""
     choices = rules["choices"]
     if choices is not None and value not in choices:
         return f"one of {', '.join(choices)}"

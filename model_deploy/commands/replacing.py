@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole, so that a reader never sees half of one."""
+"""Replaces files as a whole, so that a reader never sees a partial one."""
 
 import contextlib
 import io
@@ -12,16 +12,16 @@ from model_deploy import file_systems
 
 @contextlib.contextmanager
 def replaced_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[Any]:
-    """A new file that takes the place of `path` when the block ends.
+    """Opens a new file that replaces `path` when the `with` block ends.
 
-    After an error (a full disk, say) the old file is still there, and nothing else.
+    After an error (a full disk, say) the old file is unchanged, and the new one removed.
 
     Args:
-      path: the file to replace, or one that is not there yet; on any file system.
+      path: the file to replace or create, on any file system.
       mode: "w" for text (UTF-8, lines end as written), or "wb".
     """
     if not file_systems.is_local(path):
-        # TensorFlow's files lack much of what Python's can do.
+        # In memory first: TensorFlow's file objects lack much of Python's interface.
         content = io.BytesIO() if "b" in mode else io.StringIO(newline="")
         yield content
         part = f"{os.fspath(path)}.{os.getpid()}.part"

@@ -1,4 +1,4 @@
-"""Clones by copy: `model_fn` is called once, and its graph stamped for the other clones."""
+"""Clones by copy: `model_fn` is called once, and its ops are copied for the other clones."""
 
 from model_deploy.copying.feature import Copies
 

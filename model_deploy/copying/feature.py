@@ -1,4 +1,4 @@
-"""`Copies`: `DeploymentConfig(copy_clones=True)`, clones by copy of the first one."""
+"""`Copies`: `DeploymentConfig(copy_clones=True)`, clones that are copies of the first."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from model_deploy.parts import Call, Clone, Part
 
 
 class Copies(Feature):
-    """The first part is built, and all others are copies of it, and so are their gradients."""
+    """Builds the first part by `model_fn`; copies it, and its gradients, for all other parts."""
 
     _model: CopiedModel
 
@@ -22,7 +22,7 @@ class Copies(Feature):
         return config.copy_clones and config.batches_per_step > 1
 
     def around_part(self, part: Part, call: Call, build: Build) -> Any:
-        """Builds the first part, and copies it for another one, whose `counterparts` it notes."""
+        """Builds the first part, or copies it for another part and notes its `counterparts`."""
         if part.number == 0:
             self._model = CopiedModel(call)
             return self._model.build(build, part.scope)
@@ -32,7 +32,7 @@ class Copies(Feature):
     def around_gradients(
         self, clones: Sequence[Clone], losses: Losses, compute: ComputeGradients
     ) -> ComputeGradients:
-        """Copies the gradients of the first clone for those whose losses are copies of its own."""
+        """Copies the first clone's gradients for clones whose losses are copies of its losses."""
         copies: dict[int, PartGradients] = {}
         own = {id(clone): loss for clone, loss in zip(clones, losses.clones, strict=True)}
 
@@ -50,7 +50,7 @@ class Copies(Feature):
     def _copied(
         self, clones: Sequence[Clone], losses: Losses, original: PartGradients
     ) -> dict[int, PartGradients]:
-        """Gradients of copied clones, by the `id` of the clone, in all that the loss needs too."""
+        """Returns copied gradients by `id` of the clone, where the loss is a copy as well."""
         if any(placement.is_variable_op(op) for op in original.ops):
             return {}
         first = losses.clones[0]

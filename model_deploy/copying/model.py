@@ -1,4 +1,4 @@
-"""`CopiedModel`: calls a `model_fn` for the first clone and copies it for the others."""
+"""`CopiedModel`: calls a `model_fn` for the first clone and copies the ops for the others."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,18 +15,17 @@ from model_deploy.copying.stamping import Prototype, stamp_gradients
 from model_deploy.copying.twins import Twins
 from model_deploy.parts import Call, Part
 
-# Python's view of loops and conditions of TensorFlow 1; a copy has none.
+# Collections of the Python contexts of TensorFlow 1's loops and conditions, which are not copied.
 _CONTEXTS = (tf.GraphKeys.WHILE_CONTEXT, tf.GraphKeys.COND_CONTEXT)
 
 
 class CopiedModel:
-    """A model that is built by one call, and as copies of what that call built.
+    """A model built by one call of `model_fn`, and copies of the ops that the call added.
 
-    All that belongs to a variable is shared: the variable, its initial value, regularizer
-    and reads that are made with it.  So is all that was there before.  All else that
-    the call adds to the graph is copied.
+    Shared by all copies are ops that existed before the call, variables, and the ops made with a
+    variable: initial value, regularizer, reads.  All other ops that the call adds are copied.
 
-    Iterators among the arguments are advanced for each copy as often as the call did.
+    For each copy, iterators among the arguments are advanced as often as by the call.
 
     Args:
       call: the call of `model_fn`, as for `create_clones`.
@@ -46,8 +45,8 @@ class CopiedModel:
         """Builds the first part.
 
         Args:
-          build: makes a call of `model_fn`, whose arguments note which iterators it takes from;
-            all that it adds to the graph is copied.
+          build: makes the given call of `model_fn`, whose iterators record what is taken from
+            them; all ops that it adds are copied.
           scope: name scope of the part; ends with `/`.
 
         Returns:
@@ -77,10 +76,10 @@ class CopiedModel:
         """Copies the first part, and its items in collections.
 
         Args:
-          part: the copy, not the first part.
+          part: the part to make as a copy, not the first part.
 
         Returns:
-          The copy of what `model_fn` returned, and what stands for what.
+          The copied outputs of `model_fn`, and the map from original ops and tensors to copies.
 
         Raises:
           ValueError: if the model cannot be copied; the message says why.
@@ -102,27 +101,26 @@ class CopiedModel:
         """Copies the gradients of the first clone.
 
         Args:
-          ops: the ops that they added to the graph, in the order in which they were made.
-          gradients: any structure of them: tensors of their variables' shapes,
+          ops: the ops of the gradients, in the order in which they were made.
+          gradients: a structure of gradients: tensors of their variables' shapes,
             `IndexedSlices` over rows, or None.
-          copies: the clones for which to copy.
+          copies: the copied clones.
 
         Returns:
-          For each of `copies` the structure with the copies of the gradients, which have
-          the same shapes and dtypes.
+          For each of `copies` the structure with copied gradients, of the same shapes and dtypes.
         """
         stamp_gradients(self._forward, ops, copies)
         return [twins.structure(gradients) for twins in copies]
 
     def _regularizers(self, ops: Sequence[Any]) -> set[Any]:
-        """Regularizers that layers make together with variables, which later calls reuse."""
+        """Returns the ops of regularizers, which belong to variables and are shared."""
         losses = self._collected.get(tf.GraphKeys.REGULARIZATION_LOSSES, ())
         found = [re.match(".*/Regularizer/", loss.op.name) for loss in losses]
         names = tuple(match.group() for match in found if match)
         return {op for op in ops if op.name.startswith(names)}
 
     def _take(self, taken: Taken, twins: Twins) -> None:
-        """Lets an iterator give the next item, in place of what it gave to the first clone."""
+        """Advances an iterator for a copy; the item replaces the one that the first clone took."""
         name_scope = f"{taken.name_scope}/" if taken.name_scope else ""
         if name_scope.startswith(self._forward.scope):
             name_scope = twins.scope + name_scope.removeprefix(self._forward.scope)
@@ -147,10 +145,10 @@ class CopiedModel:
 
 
 def _made_with_variables(ops: Sequence[Any], scope: str) -> set[Any]:
-    """Variables, and ops that are named after them: initial values, reads, regularizers.
+    """Returns variable ops, and ops named after them: initial values, reads, regularizers.
 
     Raises:
-      ValueError: for a variable in the scope of the clone, which each call would make anew.
+      ValueError: for a variable in the clone's name scope: each call would make a separate one.
     """
     variables = [op for op in ops if placement.is_variable_op(op)]
     for op in variables:
@@ -164,6 +162,7 @@ def _made_with_variables(ops: Sequence[Any], scope: str) -> set[Any]:
 
 
 def _check_no_resources(ops: Sequence[Any]) -> None:
+    """Checks that no copied op makes a queue, table or iterator."""
     for op in ops:
         if "shared_name" in op.node_def.attr:
             raise ValueError(
@@ -173,7 +172,7 @@ def _check_no_resources(ops: Sequence[Any]) -> None:
 
 
 def _device_map(config: DeploymentConfig, clone_index: int) -> Callable[[str], str]:
-    """Sends the first clone's devices to those of another; other devices stay."""
+    """Returns a function from the first clone's devices to another clone's; other devices stay."""
     known: dict[str, str] = {}
     firsts = config.stage_devices(0) or [config.clone_device(0)]
     own = config.stage_devices(clone_index) or [config.clone_device(clone_index)]
@@ -195,12 +194,13 @@ def _collections() -> dict[Any, list[Any]]:
 
 
 def _added(before: Mapping[Any, list[Any]], after: Mapping[Any, list[Any]]) -> dict[Any, list[Any]]:
+    """Returns the collection items in `after` that are not in `before`, by key."""
     added = {key: items[len(before.get(key, ())) :] for key, items in after.items()}
     return {key: items for key, items in added.items() if items and key not in _CONTEXTS}
 
 
 def _leaves(value: Any, other: Any) -> list[tuple[Any, Any]]:
-    """Pairs of values at the same place in two structures.
+    """Returns pairs of leaves at the same place in two structures.
 
     Raises:
       ValueError: if the structures differ.
@@ -216,6 +216,7 @@ def _leaves(value: Any, other: Any) -> list[tuple[Any, Any]]:
 
 
 def _check_alike(old: Any, new: Any) -> None:
+    """Checks that two items of an iterator have the same dtype and shape."""
     kinds = [
         f"{each.dtype.name} {each.shape}" if tf.is_tensor(each) else str(each)
         for each in (old, new)

@@ -1,4 +1,4 @@
-"""Python's side of a `model_fn`: iterators that it takes from, and state that has no copy."""
+"""The Python side of a `model_fn`: iterators that it advances, and objects that it changes."""
 
 import dataclasses
 import functools
@@ -15,7 +15,7 @@ from model_deploy import graph_walk
 
 WAY_OUT = "copy_clones=False calls model_fn for each clone instead"
 
-# Their objects hold caches that change all the time, and no state of a model.
+# Packages whose objects have changing caches, but no state of a model.
 _LIBRARIES = frozenset(
     ("tensorflow", "tf_slim", "tf_keras", "keras", "numpy", "absl", "nets", "model_deploy")
 )
@@ -27,10 +27,10 @@ class Taken:
     """One call of `next` that the first clone made on an iterator.
 
     Attributes:
-      iterator: what was advanced.
-      name_scope: the name scope at that time.
-      value: what it gave: tensors of any shapes in any structure.
-      ops: the ops that it made.
+      iterator: the iterator.
+      name_scope: the name scope of the call.
+      value: the returned item: tensors of any shapes in any structure.
+      ops: the ops that the call added.
     """
 
     iterator: Iterator[Any]
@@ -40,11 +40,11 @@ class Taken:
 
 
 class Recorder(Iterator[Any]):
-    """Passes an iterator on, and notes what it gives.
+    """Wraps an iterator and records each call of `next`.
 
     Args:
-      iterator: the iterator; its other attributes can be used as well.
-      taken: where to note.
+      iterator: the iterator, whose other attributes stay accessible.
+      taken: the list to which calls are added.
     """
 
     def __init__(self, iterator: Iterator[Any], taken: list[Taken]) -> None:
@@ -52,7 +52,7 @@ class Recorder(Iterator[Any]):
         self._taken = taken
 
     def __next__(self) -> Any:
-        """The next item of the iterator."""
+        """Returns the next item of the iterator, and records it."""
         name_scope = tf.get_default_graph().get_name_scope()
         with graph_walk.new_ops() as ops:
             value = next(self._iterator)
@@ -64,7 +64,7 @@ class Recorder(Iterator[Any]):
 
 
 def record_iterators(value: Any, taken: list[Taken]) -> Any:
-    """`value` with a `Recorder` in place of each iterator in lists, tuples and dicts."""
+    """Replaces each iterator in lists, tuples and dicts by a `Recorder`."""
     if not _holds_iterator(value):
         return value
     if isinstance(value, Mapping):
@@ -76,11 +76,11 @@ def record_iterators(value: Any, taken: list[Taken]) -> Any:
 
 
 class PythonState:
-    """Notices what a `model_fn` does to Python objects, beside building ops.
+    """Detects changes that a `model_fn` makes to Python objects that it can reach.
 
     Args:
       model_fn: a function, a method or an object with `__call__`.
-      args: its arguments, by position and by name.
+      args: the arguments of `model_fn`, by name.
     """
 
     def __init__(self, model_fn: Callable[..., Any], args: Mapping[str, Any]) -> None:
@@ -89,10 +89,10 @@ class PythonState:
         self._before = self._contents()
 
     def check_no_hidden_iterators(self) -> None:
-        """Checks that each iterator that could be advanced is an argument.
+        """Checks that `model_fn` reaches no iterator that is not an argument.
 
         Raises:
-          ValueError: for an iterator elsewhere.
+          ValueError: naming an iterator that is not an argument.
         """
         for name, value in self._objects().items():
             if name not in self._args and _is_iterator(value):
@@ -102,10 +102,10 @@ class PythonState:
                 )
 
     def check_unchanged(self) -> None:
-        """Checks that `model_fn` has changed nothing that the next call would see.
+        """Checks that `model_fn` has not changed any object that it can reach.
 
         Raises:
-          ValueError: naming what was changed.
+          ValueError: naming the changed object.
         """
         after = self._contents()
         for name in (*self._before, *after):
@@ -118,10 +118,11 @@ class PythonState:
                 )
 
     def _contents(self) -> dict[str, list[Any]]:
-        """Each object that `model_fn` reaches, with what it holds."""
+        """Returns the direct content of each object that `model_fn` reaches, by name."""
         return {name: _content(value) for name, value in self._objects().items()}
 
     def _objects(self) -> dict[str, Any]:
+        """Returns by name the objects reached by arguments, closures and attributes."""
         found = dict(self._args)
         waiting, seen = [self._model_fn, *self._args.values()], set()
         while waiting:
@@ -144,7 +145,7 @@ class PythonState:
 def unwrap_partial(
     model_fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-    """The function in a `functools.partial`, with all of its arguments."""
+    """Returns the function inside of a `functools.partial`, with all arguments."""
     args, kwargs = tuple(args), dict(kwargs)
     while isinstance(model_fn, functools.partial):
         args, kwargs = (*model_fn.args, *args), {**model_fn.keywords, **kwargs}
@@ -165,11 +166,11 @@ def _is_iterator(value: Any) -> bool:
 
 
 def _is_transparent(value: Any) -> bool:
-    """Whether a model's state may be in an object: not in iterators, types, libraries."""
+    """Whether to look inside an object for state: not in iterators, types and library objects."""
     if isinstance(value, Iterator | type) or inspect.ismodule(value) or inspect.isbuiltin(value):
         return False
     if any(_package(kind.__module__) in _KERASES for kind in type(value).__mro__):
-        return False  # layers note what they were called with
+        return False  # Keras layers change at each call
     module = getattr(value, "__module__", None) or type(value).__module__
     package = _package(module)
     return package not in _LIBRARIES and package not in sys.stdlib_module_names - {"__main__"}
@@ -180,7 +181,7 @@ def _package(module: Any) -> str:
 
 
 def _variables_of_function(value: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a function or method has from around it, and what it uses of its module, by name."""
+    """Returns by name what a function closes over or has as defaults, and the globals it uses."""
     function = inspect.unwrap(getattr(value, "__func__", value))
     around = {f"{function.__name__}.self": value.__self__} if inspect.ismethod(value) else {}
     if not inspect.isfunction(function):
@@ -196,7 +197,7 @@ def _call_of(value: Any) -> Any:
 
 
 def _content(value: Any) -> list[Any]:
-    """A value and what it holds directly, to be compared by identity."""
+    """Returns a value and its direct items, which are compared by identity."""
     if isinstance(value, Mapping):
         return [value, *value.keys(), *value.values()]
     if isinstance(value, list | tuple | set | deque):

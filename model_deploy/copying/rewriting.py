@@ -1,4 +1,4 @@
-"""`Rewriter`: what nodes say of the first clone, as it is for a copy; functions as well."""
+"""`Rewriter`: changes names, seeds and called functions in nodes of the first clone for a copy."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,18 +9,18 @@ import tensorflow.compat.v1 as tf
 from model_deploy import randomness
 from model_deploy.copying.twins import Twins
 
-# TensorFlow's seeds have 31 bits.  The step is a prime far above the number of ops in a
-# graph, which is where the seeds come from that nobody chose.
+# TensorFlow's seeds have 31 bits.  The step is a prime far above the number of ops in a graph:
+# seeds that nobody set are numbers of ops.
 _SEED_RANGE = (1 << 31) - 1
 _SEED_STEP = 100_000_007
 
 
 class Rewriter:
-    """Changes nodes of the original into those of a copy.
+    """Rewrites `NodeDef`s of the original clone into those of a copy.
 
     Args:
       scope: name scope of the original; ends with `/`.
-      twins: the copy.
+      twins: maps ops, devices and functions of the original to the copy's.
     """
 
     def __init__(self, scope: str, twins: Twins) -> None:
@@ -29,15 +29,15 @@ class Rewriter:
         self._scope = twins.scope.encode()
 
     def text(self, text: bytes) -> bytes:
-        """`text` with the scope of the copy, wherever a name has it: gradients repeat it inside."""
+        """Replaces the original's scope by the copy's wherever it occurs in a name."""
         return self._pattern.sub(self._scope, text)
 
     def _has_copy(self, name: str) -> bool:
-        """Whether the op of that name is one of the original."""
+        """Whether an op name is in the original's scope."""
         return self.text(name.encode()) != name.encode()
 
     def strings(self, attr: Any) -> None:
-        """Changes the strings in an attribute, such as tags and names of frames."""
+        """Rewrites the strings in an attribute, such as tags and names of loop frames."""
         kind = attr.WhichOneof("value")
         if kind == "s":
             attr.s = self.text(attr.s)
@@ -47,8 +47,8 @@ class Rewriter:
             attr.tensor.string_val[:] = [self.text(string) for string in attr.tensor.string_val]
 
     def seeds(self, attrs: Any) -> None:
-        """Gives a random op other numbers; those that differ in each session stay so."""
-        if "value" in attrs:  # the constant of an op whose numbers depend on the step
+        """Gives a random op the copy's seeds; an op without seeds stays without."""
+        if "value" in attrs:  # the seed constant made by `random_by_step`
             number = randomness.seed_of_copy(
                 int(tf.make_ndarray(attrs["value"].tensor)), self._twins.index
             )
@@ -59,12 +59,12 @@ class Rewriter:
             attrs["seed2"].i = moved or _SEED_RANGE
 
     def calls(self, attr: Any) -> None:
-        """Changes the functions that an attribute names to their copies."""
+        """Replaces the functions that an attribute names by their copies."""
         for call in called(attr):
             call.name = self._twins.functions.get(call.name, call.name)
 
     def function(self, definition: Any) -> Any:
-        """The copy of a function: its devices, seeds, strings and calls are the copy's."""
+        """Copies a function definition, with the copy's devices, seeds, strings and calls."""
         copy = type(definition)()
         copy.CopyFrom(definition)
         copy.signature.name = self._twins.functions[definition.signature.name]
@@ -72,7 +72,7 @@ class Rewriter:
         for node in copy.node_def:
             node.op = self._twins.functions.get(node.op, node.op)
             groups = colocated_with(node) - names
-            if all(self._has_copy(group) for group in groups):  # else it is tied to a variable
+            if all(self._has_copy(group) for group in groups):  # else tied to a variable
                 node.device = self._twins.device_of(node.device)
             if has_seeds(node):
                 self.seeds(node.attr)
@@ -83,7 +83,7 @@ class Rewriter:
 
 
 class FunctionCopies:
-    """The functions that ops call, directly or not, ready to be copied.
+    """Copies the functions that ops call, directly or through other functions.
 
     Args:
       ops: ops of one graph.
@@ -95,7 +95,7 @@ class FunctionCopies:
         self._definitions: dict[str, Any] = {}
         callers = [op for op in ops if any(map(called, op.node_def.attr.values()))]
         if not callers:
-            return  # without a look at the whole graph, which takes its time
+            return  # `as_graph_def` takes long
         library = callers[0].graph.as_graph_def().library.function
         known = {function.signature.name: function for function in library}
         waiting = [name for op in callers for name in _names_called([op.node_def])]
@@ -106,7 +106,7 @@ class FunctionCopies:
                 waiting += _names_called(known[name].node_def)
 
     def library(self, twins: Twins) -> Any:
-        """Copies of the functions that `twins` does not have yet, and has then."""
+        """Returns copies of the functions that `twins` lacks, and adds their names to `twins`."""
         new = [name for name in self._definitions if name not in twins.functions]
         twins.functions.update({name: f"{name}_copy_{twins.index}" for name in new})
         rewriter = Rewriter(self._scope, twins)
@@ -115,7 +115,7 @@ class FunctionCopies:
 
 
 def called(attr: Any) -> list[Any]:
-    """The functions that an attribute names."""
+    """Returns the functions that an attribute names."""
     kind = attr.WhichOneof("value")
     if kind == "func":
         return [attr.func]
@@ -123,20 +123,20 @@ def called(attr: Any) -> list[Any]:
 
 
 def has_seeds(node: Any) -> bool:
-    """Whether a node draws random numbers from seeds in its attributes, or is such a seed."""
+    """Whether a node is a random op with seeds in its attributes, or a constant of such seeds."""
     if node.op == "Const":
         return bool(node.name.endswith(randomness.SEED_BY_STEP))
     return "seed" in node.attr and "seed2" in node.attr
 
 
 def colocated_with(node: Any) -> set[str]:
-    """Names of the ops on whose device a node is to be."""
+    """Returns the names of the ops with which a node is colocated."""
     groups = node.attr["_class"].list.s if "_class" in node.attr else ()
     return {group.decode().removeprefix("loc:@") for group in groups}
 
 
 def holds(attr: Any, text: bytes) -> bool:
-    """Whether a string in an attribute holds `text`."""
+    """Whether a string in an attribute contains `text`."""
     kind = attr.WhichOneof("value")
     if kind == "s":
         return text in attr.s
@@ -146,6 +146,7 @@ def holds(attr: Any, text: bytes) -> bool:
 
 
 def _names_called(nodes: Iterable[Any]) -> Iterator[str]:
+    """Yields the names of functions that nodes call, and the types of the nodes."""
     for node in nodes:
         yield node.op
         for attr in node.attr.values():

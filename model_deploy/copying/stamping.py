@@ -1,9 +1,9 @@
-"""Stamps copies of a part of a graph, with `tf.graph_util.import_graph_def`.
+"""Copies parts of a graph, with `tf.graph_util.import_graph_def`.
 
-Three things that the import cannot do are done on the new ops afterwards, with the methods
-that TensorFlow's own control flow uses: colocation with ops outside the part (the import
-rejects it), control inputs from outside (its `input_map` takes them only from ops that have
-outputs), and the outputs that a loop gains when its gradient is built.
+Three things that the import cannot do are done on the imported ops, with the methods that
+TensorFlow's own control flow uses: colocation with ops outside of the part, which the import
+rejects; control inputs from outside, which its `input_map` takes from ops with outputs only; and
+the outputs that a loop gets when its gradient is built.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ from model_deploy.copying import rewriting
 from model_deploy.copying.rewriting import FunctionCopies, Rewriter
 from model_deploy.copying.twins import Twins
 
-# Summary ops sit on the CPU whichever clone they belong to.
+# Suffixes of the types of summary ops, which stay on the CPU.
 _SUMMARY_OPS = ("Summary", "SummaryV2")
 
 
 class Prototype:
-    """Ops of a graph, ready to be stamped any number of times.
+    """Ops of a graph, prepared to be copied any number of times.
 
     Args:
       ops: the ops, in the order in which they were made.
@@ -47,6 +47,7 @@ class Prototype:
         self._functions = FunctionCopies([self.ops[i] for i, _ in self._calls], scope)
 
     def _add(self, i: int, op: Any) -> None:
+        """Adds the node of the `i`-th op, and notes what has to be rewritten in copies."""
         node = self._nodes.node.add()
         node.CopyFrom(op.node_def)
         if graph_walk.calls_functions(op):
@@ -68,9 +69,9 @@ class Prototype:
     def stamp(self, twins: Twins) -> None:
         """Adds a copy of the ops to their graph, and notes it in `twins`.
 
-        Devices, colocation, strings that begin with the scope (names of frames, tags of
-        summaries), seeds and functions become those of the copy.  Inputs from outside are
-        those of `twins`, or else shared.
+        Devices, colocation, strings that begin with the scope (names of loop frames, tags of
+        summaries), seeds and functions become the copy's.  Inputs from outside of the ops are
+        replaced if `twins` has replacements, else shared.
         """
         if not self.ops:
             return
@@ -84,7 +85,7 @@ class Prototype:
         outside = {name: twins.tensor(tensor) for name, tensor in self._outside.items()}
         for op, node, inputs in zip(self.ops, nodes.node, self._inputs, strict=True):
             node.name = twins.ops[op.name]
-            node.device = ""  # set later, which takes less time than to let the import set it
+            node.device = ""  # set later, which is faster than in the import
             del node.input[:]
             node.input.extend(
                 [
@@ -97,7 +98,7 @@ class Prototype:
         self._place(twins)
 
     def _name_of_copy(self, op: Any, rewriter: Rewriter) -> str:
-        """Same place in the other scope; names outside of the scope are made unique."""
+        """Returns the op's name in the copy's scope; outside of the scope a unique name."""
         if op.name.startswith(self.scope):
             return rewriter.text(op.name.encode()).decode()
         with tf.name_scope(None):
@@ -105,7 +106,7 @@ class Prototype:
         return unique
 
     def _stays_in_place(self, op: Any, twins: Twins) -> bool:
-        """Whether an op keeps its device: a summary, or an op that is tied to a variable."""
+        """Whether an op keeps its device: a summary, or an op colocated with a shared op."""
         groups = self._groups.get(op.name, ())
         return op.type.endswith(_SUMMARY_OPS) or any(group not in twins.ops for group in groups)
 
@@ -118,7 +119,7 @@ class Prototype:
             rewriter.seeds(nodes.node[i].attr)
 
     def _place(self, twins: Twins) -> None:
-        """Sets devices and colocation of the copy, and its control inputs from outside."""
+        """Sets devices and colocation of the copied ops, and their control inputs from outside."""
         for op in self.ops:
             twin = twins.op(op)
             if op.device:
@@ -134,21 +135,21 @@ class Prototype:
                 internals.set_attribute(twin, "_class", value)
 
     def extended_ops(self) -> list[tuple[Any, Any]]:
-        """Loops and conditions that have got more outputs since: the op, its old node."""
+        """Returns loops and conditions that have since got more outputs, each with its old node."""
         pairs = [(op, self._branching[op.name]) for op in self.ops if op.name in self._branching]
         return [(op, node) for op, node in pairs if op.node_def != node]
 
 
 def stamp_gradients(forward: Prototype, ops: Sequence[Any], copies: Sequence[Twins]) -> None:
-    """Stamps the ops of a gradient onto copies of the ops that it belongs to.
+    """Copies the ops of the original's gradient for copies of the original.
 
-    The gradient of a loop adds outputs to the loop, in which the loop collects values for
-    it, and inputs, with which these begin.
+    The gradient of a loop adds to the loop outputs, which collect values for the gradient, and
+    inputs, which are the initial values of these outputs.
 
     Args:
-      forward: the ops of the model, which are stamped already.
+      forward: the ops of the model, which have been copied already.
       ops: the ops of the gradient, in the order in which they were made.
-      copies: the copies.
+      copies: the copies of the model.
     """
     left_over = _left_by_shape_cache(ops)
     ops = [op for op in ops if op not in left_over]
@@ -175,14 +176,14 @@ def stamp_gradients(forward: Prototype, ops: Sequence[Any], copies: Sequence[Twi
 
 
 def _import(nodes: Any, outside: dict[str, Any]) -> None:
-    # Without the devices and control dependencies around: the nodes have their own.
+    # Outside of the caller's devices and control dependencies: the nodes have their own.
     with _garbage_kept(), tf.device(None), tf.control_dependencies(None):
         tf.graph_util.import_graph_def(nodes, input_map=outside, name="")
 
 
 @contextlib.contextmanager
 def _garbage_kept() -> Iterator[None]:
-    """Holds back Python's garbage collector, which takes a fifth of the time of an import."""
+    """Stops Python's garbage collector, which takes a fifth of the time of an import."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -193,9 +194,10 @@ def _garbage_kept() -> Iterator[None]:
 
 
 def _left_by_shape_cache(ops: Sequence[Any]) -> set[Any]:
-    """Ops that the gradient of a mean or sum leaves when it meets a shape for the first time.
+    """Returns the ops that a gradient of a mean or sum leaves behind at the first use of a shape.
 
-    It evaluates them at once and keeps their values with the graph; no later gradient makes them.
+    TensorFlow evaluates them at once and caches the values by graph; later gradients lack these
+    ops.
     """
     unused = [op for op in ops if op.type == "FloorDiv" and not op.outputs[0].consumers()]
     left: set[Any] = set()
@@ -207,7 +209,7 @@ def _left_by_shape_cache(ops: Sequence[Any]) -> set[Any]:
 
 
 def _extend(op: Any, node: Any, twins: Twins, rewriter: Rewriter) -> None:
-    """Gives the copy of `op` the inputs and outputs that `op` has got since it was `node`."""
+    """Adds to the copy of `op` the inputs and outputs that `op` got since it was `node`."""
     twin = twins.op(op)
     for key, value in op.node_def.attr.items():
         if key != "_class" and (key not in node.attr or node.attr[key] != value):
@@ -220,7 +222,7 @@ def _extend(op: Any, node: Any, twins: Twins, rewriter: Rewriter) -> None:
 
 
 def _parts_of_input(name: str) -> tuple[str, str, str]:
-    """Splits the name of a node's input: `^` or '', the op, `:<output>` or ''."""
+    """Splits the name of a node's input into `^` or '', the op, and `:<output>` or ''."""
     control = "^" if name.startswith("^") else ""
     op_name, colon, port = name.removeprefix("^").partition(":")
     return control, op_name, colon + port

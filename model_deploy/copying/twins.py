@@ -1,4 +1,4 @@
-"""`Twins`: which op or tensor of a copied clone stands for which one of the original."""
+"""`Twins`: maps ops and tensors of the original clone to those of a copy."""
 
 import collections
 import dataclasses
@@ -10,17 +10,16 @@ import tensorflow.compat.v1 as tf
 
 @dataclasses.dataclass
 class Twins:
-    """A copy of a part of a graph.
+    """A copy of a part of a graph: maps original names to the copy's.
 
     Attributes:
       scope: name scope of the copy; ends with `/`.
       index: number of the copy, at least 1.
-      device_of: device in the copy for a device in the original.
-      ops: names of the copies by the names of the original ops.
-      tensors: tensors in place of those of the original, by their names and of their shapes
-        and dtypes: what comes from outside and differs from copy to copy, such as a clone's
-        batch.
-      functions: names of the copies of functions by the names of the original ones.
+      device_of: maps a device of the original to the copy's.
+      ops: names of copied ops by the names of the original ops.
+      tensors: by tensor name, replacements for inputs from outside that differ between copies, such
+        as a clone's batch; of the same shapes and dtypes.
+      functions: names of copied functions by the names of the original functions.
     """
 
     scope: str
@@ -31,12 +30,12 @@ class Twins:
     functions: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def op(self, op: Any) -> Any:
-        """The copy of an op; the op itself if it is shared."""
+        """Returns the copy of an op; the op itself if it is shared."""
         name = self.ops.get(op.name)
         return op if name is None else op.graph.get_operation_by_name(name)
 
     def tensor(self, tensor: Any) -> Any:
-        """The copy of a tensor; the tensor itself if it is shared.
+        """Returns the copy of a tensor; the tensor itself if it is shared.
 
         Args:
           tensor: of any shape.
@@ -45,7 +44,7 @@ class Twins:
           A tensor of the same dtype and static shape.
 
         Raises:
-          ValueError: if the shape of the copy is another one, as it depends on values.
+          ValueError: if the copy has another shape, since the shape depends on values.
         """
         if tensor.name in self.tensors:
             return self.tensors[tensor.name]
@@ -59,18 +58,18 @@ class Twins:
                 "copy_clones=False calls model_fn for each clone instead"
             )
         if twin.shape.as_proto() != tensor.shape.as_proto():
-            twin.set_shape(tensor.shape)  # what `set_shape` said of the original is no attribute
+            twin.set_shape(tensor.shape)  # `set_shape` of the original leaves no attribute to copy
         return twin
 
     def structure(self, value: Any) -> Any:
-        """The copy of what a model returned or added to a collection.
+        """Returns the copy of a structure that a model returned or added to a collection.
 
-        Tensors and ops are replaced in lists, tuples, dicts, dataclasses, sparse and
-        ragged tensors and `IndexedSlices`, at any depth; all else is shared.  Shapes and
-        dtypes are those of the original.
+        Tensors and ops are replaced in lists, tuples, dicts, dataclasses, sparse and ragged tensors
+        and `IndexedSlices`, at any depth, by ones of the same shapes and dtypes; other objects are
+        shared.
 
         Raises:
-          ValueError: as `tensor`; for another object with an attribute that is to be replaced.
+          ValueError: as `tensor`; for another object that holds a tensor or op with a copy.
         """
         if isinstance(value, tf.Tensor):
             return self.tensor(value)
@@ -88,6 +87,7 @@ class Twins:
         return self._object(value)
 
     def _object(self, value: Any) -> Any:
+        """Returns the copy of a composite tensor, dataclass, variable or other object."""
         if isinstance(value, tf.IndexedSlices | tf.SparseTensor | tf.RaggedTensor):
             return tf.nest.map_structure(self.structure, value, expand_composites=True)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -96,7 +96,7 @@ class Twins:
             changed = {name: twin for name, twin in twins.items() if twin is not fields[name]}
             return dataclasses.replace(value, **changed) if changed else value
         if isinstance(value, tf.compat.v2.Variable):
-            # What `assign` returns for a resource variable is a variable that has another op.
+            # `assign` of a resource variable returns a variable object with another op.
             return self.op(value.op) if value.op.name in self.ops else value
         for name, item in getattr(value, "__dict__", {}).items():
             if isinstance(item, tf.Tensor | tf.Operation) and self.structure(item) is not item:
@@ -110,11 +110,11 @@ class Twins:
     def match(self, tensor: Any, other: Any) -> bool:
         """Whether `other` is computed in the copy as `tensor` is in the original.
 
-        Ops that were built by calls in both, and are alike, are noted as twins.
+        Equal ops that were built by Python calls in both are added to the map.
 
         Args:
-          tensor: one of the original, of any shape.
-          other: the one to compare it with, of any shape.
+          tensor: a tensor of the original, of any shape.
+          other: a tensor of the copy, of any shape.
         """
         if self.tensor(tensor).name == other.name:
             return True
@@ -137,7 +137,7 @@ def _mapping(value: Mapping[Any, Any], items: list[tuple[Any, Any]]) -> Any:
 
 
 def _rebuilt(value: Any, parts: list[Any], make: Callable[[], Any]) -> Any:
-    """`value` itself where no part has changed, so that what is shared stays the same object."""
+    """Returns `value` itself if no item has changed, so that shared objects keep their identity."""
     before = value.values() if isinstance(value, Mapping) else value
     unchanged = all(part is old for part, old in zip(parts, before, strict=True))
     return value if unchanged else make()

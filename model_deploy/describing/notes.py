@@ -1,4 +1,4 @@
-"""The settings of a deployment that change a step, in words."""
+"""Describes the settings that change a step."""
 
 from collections.abc import Collection
 from typing import Any
@@ -9,11 +9,11 @@ from model_deploy.ways import way_for
 
 
 def describe_settings(model: DeployedModel, ops: Collection[Any]) -> dict[str, str]:
-    """One line for each setting that changes a step, by the name of the report's attribute.
+    """Returns one line per setting that changes a step, by attribute name of the report.
 
     Args:
       model: what `deploy` returned.
-      ops: the ops of its step.
+      ops: the ops of the model's step.
     """
     lines = {"accumulation": _accumulation(model), "wire": _wire(model)}
     for feature in features_of(model.clones):

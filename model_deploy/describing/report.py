@@ -1,4 +1,4 @@
-"""The placement report: what sits on which device, and what crosses between devices."""
+"""The placement report: which ops are on which device, and what is sent between devices."""
 
 import dataclasses
 import re
@@ -26,17 +26,16 @@ class DeviceRow:
     """The ops and variables of one device.
 
     Attributes:
-      device: its name as the graph has it; `(any)` where TensorFlow chooses.
-      ops: how many ops run on it.
-      variables: how many of them are variables.
-      variable_bytes: bytes of these variables; those of unknown shape count 0.
+      device: name of the device in the graph; `(any)` where TensorFlow chooses.
+      ops: number of ops on the device.
+      variables: number of variables among the ops.
+      variable_bytes: bytes of the variables; a variable of unknown shape counts 0.
       stages: `clone 0 stage 1`, or several, if clones have several devices and this is
         one of them; else ''.
-      clones: numbers of the clones whose device it is; those of a model only.
-      input_ops: how many of the ops read or hand on batches.
-      updates: how many update variables; of a whole graph, those that initialize them, too.
-      collective_bytes: bytes that collective ops on it hand to those of other devices, where
-        their shapes are known.
+      clones: numbers of the clones on the device, in the report of a model; else ().
+      input_ops: number of ops that read or pass on batches.
+      updates: number of ops that update variables; in the report of a graph also initializers.
+      collective_bytes: bytes of known shape that collective ops on the device send to others.
     """
 
     device: str
@@ -58,8 +57,8 @@ class TransferRow:
       source: sending device.
       target: receiving device.
       tensors: how many tensors are sent.
-      known_bytes: bytes of those whose shape is known.
-      unknown: how many have a shape that is known only when the graph runs.
+      known_bytes: bytes of the tensors with a known shape.
+      unknown: number of tensors whose shape is known only when the graph runs.
     """
 
     source: str
@@ -71,11 +70,11 @@ class TransferRow:
 
 @dataclasses.dataclass(frozen=True)
 class PlacementReport:
-    """Devices and transfers, in the order of their names; `str` gives the table.
+    """Devices and transfers in the order of their names; `str` formats them as a table.
 
     Attributes:
-      devices: what each holds.
-      transfers: the tensors sent between them.
+      devices: one row per device.
+      transfers: one row per pair of devices that tensors are sent between.
       accumulation: in words, how many batches make a step, if clones take more than one; else ''.
       compilation: in words, how many ops of the clones XLA compiles, if it does; else ''.
       batch_norm: in words, over how many clones batch norms take their moments, if that is more
@@ -125,13 +124,9 @@ class PlacementReport:
 def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
     """Reports where the ops of a graph, or of one step of a model, are placed.
 
-    Devices are those that the graph asks for, ops without one following the variable
-    or op that they are tied to.  For a model, only what its train op (or else its
-    total loss) needs is counted, and all transfers are those of one step.  Where clones
-    have several devices, these show which stages they are; where they accumulate
-    gradients, the report of a model says of how many batches; where batch norms are
-    synchronized, over how many clones; where XLA compiles clones, how much of them; where
-    processes send 16 bits, transfers are of so many bytes, and the report of a model says so.
+    Devices are those named in the graph; an op without a device counts where the variable or op
+    is that it is colocated with.  For a model only ops that its train op (or else its total loss)
+    needs are counted, and lines of text describe its settings, see `PlacementReport`.
 
     Args:
       graph_or_model: a graph, or what `deploy` returned.
@@ -166,12 +161,12 @@ def describe(graph_or_model: tf.Graph | DeployedModel) -> PlacementReport:
 
 
 def _devices_of(ops: Iterable[Any]) -> dict[str, str]:
-    """Device of each op by name, following resources and colocation."""
+    """Returns the device of each op by name, following resources and colocation."""
     devices: dict[str, str] = {}
 
     def device_of(op: Any) -> str:
         if op.name not in devices:
-            devices[op.name] = op.device or ANY_DEVICE  # in place before a loop comes back
+            devices[op.name] = op.device or ANY_DEVICE  # set first, as a loop may lead back here
             tied_to = _tied_to(op)
             if tied_to is not None:
                 devices[op.name] = device_of(tied_to)
@@ -183,7 +178,7 @@ def _devices_of(ops: Iterable[Any]) -> dict[str, str]:
 
 
 def _tied_to(op: Any) -> Any:
-    """The op with which TensorFlow must place `op`: that of its resource, or its colocation."""
+    """Returns the op beside which TensorFlow must place `op`, or None."""
     for tensor in op.inputs:
         if tensor.dtype.base_dtype == tf.resource or internals.is_reference(tensor):
             return tensor.op
@@ -195,7 +190,7 @@ def _tied_to(op: Any) -> Any:
 
 
 def _clones_by_device(model: DeployedModel) -> dict[str, list[int]]:
-    """Numbers of the clones on each device."""
+    """Returns the numbers of the clones on each device."""
     found = defaultdict(list)
     for number, places in enumerate(parts_by_clone(model.clones)):
         found[model.clones[places[0]].device].append(number)
@@ -231,7 +226,7 @@ def _device_rows(
 
 
 def _collective_bytes(op: Any) -> int:
-    """Bytes of what a collective op gives to the others; 0 for other ops and unknown shapes."""
+    """Returns the bytes that a collective op sends; 0 for other ops and unknown shapes."""
     if not _COLLECTIVE_TYPES.search(op.type):
         return 0
     return placement.tensor_bytes(op.inputs[0].shape, op.inputs[0].dtype) or 0

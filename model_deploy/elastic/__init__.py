@@ -1,4 +1,4 @@
-"""Runs that workers leave and join, with the weights of the undisturbed run."""
+"""Elastic runs: workers leave and join, and the weights equal those of an undisturbed run."""
 
 from model_deploy.elastic.keeping import servers_of
 from model_deploy.elastic.loop import Build, ElasticModel, train_elastic

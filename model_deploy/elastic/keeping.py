@@ -1,7 +1,7 @@
-"""What a worker keeps from one world to the next, by the way to train.
+"""State that a worker keeps between two worlds, by the way to train.
 
-By all-reduce it is the values of the variables, in its memory.  Parameter servers have those; there
-it is the worker's own TensorFlow server, at the one address that they know.
+By all-reduce a worker keeps the values of the variables in memory.  With parameter servers, which
+have the variables, it keeps its TensorFlow server, as they know its address.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ from model_deploy.hooks import session_hooks
 from model_deploy.parameter_servers import Fence, note_fence
 from model_deploy.training import Place, join, join_cluster
 
-# How many worlds in a row may end without a step as the connection to a server is lost.
+# How many worlds in a row may end without a step by a lost connection to a parameter server.
 _MOST_LOST = 20
 
 
 class KeptInMemory:
-    """The values of the variables, which a worker by all-reduce keeps.
+    """Keeps the values of the variables in a worker's memory, by all-reduce.
 
     Attributes:
-      memory: values of the variables; none with parameter servers.
-      servers: the cluster of parameter servers; None for all-reduce.
+      memory: values of the variables.
+      servers: None: there are no parameter servers.
     """
 
     servers: Cluster | None = None
@@ -35,49 +35,50 @@ class KeptInMemory:
 
     @property
     def step(self) -> int | None:
-        """The number of the last step that is known; None at the start."""
+        """The last step that this worker knows of; None at the start."""
         return self.memory.step
 
     def prepare(self, world: World, config: DeploymentConfig) -> None:
-        """Makes in the default graph what a world needs before the model is built: nothing."""
+        """Prepares the default graph for a world, before the model is built: nothing to do."""
 
     def place(self, config: DeploymentConfig, cluster: Cluster) -> Place:
-        """The place of this worker in a world, with a new server for that world."""
+        """Joins a world with a new TensorFlow server for that world."""
         return join(config, cluster)
 
     def asks_after(self, error: Exception) -> bool:
-        """Whether an error of this worker alone takes another world, which nobody else knows of.
+        """Whether this worker must ask for another world after an error that only it may know of.
 
-        By all-reduce never: whoever ends a step is gone, and others know that.
+        Never by all-reduce: a step fails only when a worker is lost, which the other workers
+        notice.
 
         Raises:
-          Exception: the error itself, if that has been tried enough.
+          Exception: the error itself, after too many attempts.
         """
         del error
         return False
 
     def leave(self, place: Place, *, is_next_chief: bool) -> None:
-        """Takes the values of the variables from the server of a world that is over."""
+        """Reads the variables' values from the server of a world that is over."""
         del is_next_chief
         self.memory.reader()(place.master, place.session_config)
 
 
 class KeptOnServers:
-    """The server of a worker, whose variables are on parameter servers.
+    """Keeps a worker's TensorFlow server; the variables are on parameter servers.
 
     Args:
-      servers: the cluster of all addresses, and the task of this worker in it.
+      servers: the cluster with all addresses, and this worker's task in it.
     """
 
     def __init__(self, servers: Cluster) -> None:
         self.memory = Memory()
         self.servers = servers
         self.step: int | None = None
-        self._losses = 0  # in a row, before a step was made
+        self._losses = 0  # lost connections in a row, without a step between
         self._place: Place | None = None
 
     def prepare(self, world: World, config: DeploymentConfig) -> None:
-        """Makes the global step, and the fence that lets only this world's chief update it."""
+        """Makes the global step, and the fence that lets only this world's chief update."""
         servers = self.servers.ps
         fence = Fence(world.generation, f"{servers[0].device}/device:CPU:0", len(servers))
         note_fence(fence)
@@ -85,13 +86,13 @@ class KeptOnServers:
             tf.train.get_or_create_global_step()
 
     def place(self, config: DeploymentConfig, cluster: Cluster) -> Place:
-        """The place of this worker in a world, with the one server of this process."""
+        """Joins a world with the one server of this process."""
         if self._place is None:
             self._place = join(config, self.servers)
         return self._place._replace(cluster=cluster)
 
     def asks_after(self, error: Exception) -> bool:
-        """After a step that was cut short: nobody knows what of it counts on the servers."""
+        """Whether an error cut a step short: nobody knows then if it counts."""
         if not (is_lost(error) or is_refusal(error)):
             return False
         self._losses += 1
@@ -100,7 +101,7 @@ class KeptOnServers:
         return True
 
     def leave(self, place: Place, *, is_next_chief: bool) -> None:
-        """Looks at the step; the next chief frees memory of the servers."""
+        """Reads the global step; on the next chief frees memory of the servers."""
         if unreachable(self.servers.ps):
             return
         try:
@@ -112,26 +113,25 @@ class KeptOnServers:
                     if is_next_chief and hasattr(hook, "leave"):
                         hook.leave(session)
         except tf.errors.OpError:
-            pass  # a server was lost, or a chief that is stopped waits for what is to be freed
+            pass  # a server is lost, or a stopped chief still waits in an accumulator
 
 
 Kept = KeptInMemory | KeptOnServers
 
 
 def is_lost(error: Exception | None) -> bool:
-    """Whether an error of a world tells of somebody who is gone."""
+    """Whether an error of a world says that another process is lost."""
     return error is not None and (isinstance(error, ConnectionError) or is_lost_connection(error))
 
 
 def servers_of(environ: Mapping[str, str]) -> Cluster | None:
-    """The parameter servers of an elastic run; a parameter server serves here until it has ended.
+    """Returns an elastic run's parameter servers; a parameter server serves here until the end.
 
     Args:
       environ: environment variables, `os.environ`, of which it reads `TF_CONFIG`.
 
     Returns:
-      The cluster of all addresses that there are, and the task of this worker in it; None for
-      all-reduce.
+      The cluster with all addresses, and this worker's task in it; None for all-reduce.
 
     Raises:
       ValueError: as `cluster_from_tf_config`.
@@ -144,5 +144,5 @@ def servers_of(environ: Mapping[str, str]) -> Cluster | None:
 
 
 def kept_on(servers: Cluster | None) -> Kept:
-    """The object that keeps a worker's variables: on the parameter servers, or in its memory."""
+    """Returns the object that keeps a worker's state: with parameter servers, or in memory."""
     return KeptInMemory() if servers is None else KeptOnServers(servers)

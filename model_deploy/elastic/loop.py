@@ -1,4 +1,4 @@
-"""`train_elastic`: trains in one world after the other, until the last step."""
+"""`train_elastic`: trains in one world after another, until the last step."""
 
 import dataclasses
 import os
@@ -23,18 +23,18 @@ from model_deploy.hooks import add_session_hook
 from model_deploy.training import LoopOptions, Place, TrainResult, say, train
 from model_deploy.updating import note_gate
 
-# Seconds within which a world must change for an error of a step to be one of its end.
+# Seconds within which a new world must come for a step's error to count as the old world's end.
 _LATE_SECS = 10.0
-# Seconds that whoever writes worlds has to notice by itself what was lost.
+# Seconds that the launcher has to notice a loss by itself, before a worker asks for a new world.
 _ASK_SECS = 1.0
 
 
 class ElasticModel(NamedTuple):
-    """A model for one world, and how it is trained.
+    """A model for one world, and further arguments of `train`.
 
     Attributes:
       model: what `deploy` returned, with an optimizer.
-      arguments: keyword arguments of `training.train` that belong to its graph, such as
+      arguments: keyword arguments of `training.train` made in the model's graph, such as
         `learning_rate`, `wait_secs`, `images_per_step` and `hooks`.
     """
 
@@ -57,43 +57,43 @@ def train_elastic(
     evaluate: Callable[[str], Mapping[str, float]] | None = None,
     **settings: Any,
 ) -> TrainResult:
-    """Trains on the workers that are there, to the weights of the undisturbed run.
+    """Trains on changing workers, to the same weights as an undisturbed run.
 
-    A global batch has `max_workers` shares, each a batch of every clone.  The workers of a world
-    divide them among each other, and take theirs one after the other.  When the file of the world
-    changes, each process ends its step or gives it up, keeps the variables in memory, builds the
-    model for the new world in a new graph, and goes on from the values of the worker that has
-    made the most steps.
+    A world is a period with the same workers, written in the *world file*.  A global batch has
+    `max_workers` shares, each a batch of every clone; the workers of a world divide the shares and
+    take theirs one after the other.  When the world file changes, each process ends or gives up its
+    step, keeps the variables in memory, builds the model for the new world in a new graph, and
+    continues from the values of the worker with the most steps.
 
-    That is all-reduce.  Where `TF_CONFIG` lists parameter servers the workers are synchronous
-    replicas: the servers keep the variables, and a parameter server serves here until the run has
-    ended.
+    So it is by all-reduce.  Where `TF_CONFIG` lists parameter servers, workers are synchronous
+    replicas, the servers keep the variables, and in a parameter server this function serves until
+    the run has ended.
 
-    `resume` says where the run begins.  Each worker checks it before it builds anything (with
-    parameter servers the chief does), unless the run has begun without it; later worlds, and
-    workers that join, go on from what it has saved.
+    `resume` says where the run begins.  Each worker (with parameter servers the chief) checks it
+    before building a model, unless the run has begun already; later worlds, and workers that join,
+    continue from the run's own checkpoints.
 
     Args:
-      build: called in a new graph for each world, with the deployment of this process in it;
-        builds inputs and model, by `deploy`.  What a step computes must follow from the global
-        step, the share and its seeds: see docs/elastic.md.
-      config: the deployment of one process by itself.
-      train_dir: folder of checkpoints and other files, the same for all workers: the one with
-        the least number in the world writes them.
-      member: this worker; by default that of the environment variables.
-      servers: what `servers_of` gave, by default for the environment variables.
+      build: called in a new graph for each world with this process's deployment; builds inputs
+        and, by `deploy`, the model.  A step's result must depend on global step, share and seeds
+        only, see docs/elastic.md.
+      config: the deployment of a single process.
+      train_dir: folder of checkpoints and other files, shared by all workers; the worker with the
+        lowest number in the world writes the files.
+      member: this worker; by default from the environment variables.
+      servers: the result of `servers_of`; by default from the environment variables.
       max_steps: number of the last step.
-      start_timeout: seconds to wait for a first world, for the other workers of a world to be
-        there, and for a new world where a worker is lost.
-      evaluate: as that of `training.train`.
+      start_timeout: seconds to wait for the first world, for the other workers of a world to
+        start, and for a new world after a worker is lost.
+      evaluate: as for `training.train`.
       **settings: fields of `LoopOptions`.
 
     Returns:
-      A `TrainResult`; of a worker that a new world is without, that of its last step.
+      A `TrainResult`; in a worker that leaves the run, of its last step.
 
     Raises:
-      ValueError: as `training.train`; naming what an elastic run cannot do.
-      TimeoutError: if there was no world with this worker, or workers of a world did not come.
+      ValueError: as `training.train`; for a setting that elastic runs do not support.
+      TimeoutError: if no world with this worker came, or workers of a world did not start.
       ConnectionError: if a worker or parameter server was lost and there was no new world.
       SystemExit: with 0, in a parameter server, once the run has ended.
     """
@@ -124,7 +124,7 @@ def train_elastic(
 
 
 class _OneWorld:
-    """This process in one world."""
+    """The part of a run that this process makes in one world."""
 
     def __init__(
         self,
@@ -150,10 +150,10 @@ class _OneWorld:
         train_dir: str | os.PathLike[str],
         **arguments: Any,
     ) -> TrainResult | None:
-        """Makes steps to the end of the run, or of the world: then it gives None."""
+        """Trains to the end of the run; returns None if the world ends first."""
         kept, worker = self._kept, self._member.worker
         cluster = self._world.cluster(worker, kept.servers)
-        # Who knows a step has trained already: the checkpoints are of this run.
+        # A worker that knows a step has trained in this run: the checkpoints are its own.
         if kept.step is None and self._member.checks_start(self._world, kept.servers):
             checkpoint_to_resume(os.fspath(train_dir), self._options.resume)
         watch = WorldWatch(
@@ -190,7 +190,8 @@ class _OneWorld:
                     self._save(train_dir, place)
                 raise
             except (ConnectionError, tf.errors.OpError, RuntimeError) as error:
-                # Of its own accord, within the update: parameter servers know that.
+                # The update itself failed, not a step before it: only parameter servers survive
+                # that.
                 if watch.give_up() and kept.servers is None:
                     raise
                 self._error = error
@@ -199,27 +200,27 @@ class _OneWorld:
         return None
 
     def _options_to_go_on(self, train_dir: str | os.PathLike[str], cluster: Cluster) -> LoopOptions:
-        """The settings for this world; only the chief restores a checkpoint."""
+        """Returns the options for this world; only the chief restores a checkpoint."""
         if not cluster.is_chief:
             return self._options
         resume = resume_under_way(os.fspath(train_dir), self._options.resume)
         return dataclasses.replace(self._options, resume=resume)
 
     def _agreed(self, watch: WorldWatch, cluster: Cluster) -> None:
-        """Notes that all members have the same values; no checkpoint is written before."""
+        """Notes that all workers have the same values; only then may checkpoints be written."""
         if cluster.is_chief:
             self._member.note_begin()
         watch.agreed()
 
     def _save(self, train_dir: str | os.PathLike[str], place: Place) -> None:
-        """Saves what the server still has, in the place of a step that has been given up."""
+        """Saves the variables that the server still has, after a step was given up."""
         with tf.Session(place.master, config=place.session_config) as session:
             step = int(session.run(tf.train.get_global_step()))
             keep = self._options.keep_checkpoints
             CheckpointWriter(os.fspath(train_dir), keep).try_to_save(session, step)
 
     def next_world(self) -> World:
-        """The world that comes after; raises the error that has ended this one if none does."""
+        """Returns the next world; raises the error that ended this one if none comes."""
         error = self._error
         timeout = self._start_timeout if is_lost(error) else _LATE_SECS
         found = self._member.next_world(self._world, _ASK_SECS)
@@ -240,7 +241,7 @@ class _OneWorld:
         raise error or RuntimeError("the world has ended without an error")
 
     def _ask_after(self, error: Exception | None) -> None:
-        """Asks for another world after an error that nobody else may know of."""
+        """Asks for another world after an error that only this worker may know of."""
         if error is None or isinstance(error, WorldChanged) or not self._kept.asks_after(error):
             return
         reason = str(error).strip().splitlines()[0]
@@ -249,6 +250,7 @@ class _OneWorld:
 
 
 def _config_of(model: DeployedModel) -> DeploymentConfig:
+    """Returns the config of a built model, which must be one of an elastic run."""
     if model.config is None or model.config.global_parts is None:
         raise ValueError(
             "build must deploy its model for the configuration that it was given, got a model "

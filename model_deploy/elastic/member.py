@@ -1,4 +1,4 @@
-"""`Member`: one worker of an elastic run, as it finds its worlds."""
+"""`Member`: one worker of an elastic run, which reads the world file and writes its own marks."""
 
 import contextlib
 import dataclasses
@@ -27,11 +27,11 @@ class Member:
     """One worker of an elastic run.
 
     Args:
-      path: the file of the world.
+      path: path of the world file.
       worker: the number of this worker.
 
     Raises:
-      ValueError: if `worker` is no whole number.
+      ValueError: if `worker` is not a whole number.
     """
 
     def __init__(self, path: str | os.PathLike[str], worker: int) -> None:
@@ -43,10 +43,10 @@ class Member:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> "Member":
-        """The member that the launcher, or an operator, has named in environment variables.
+        """Creates the member that the environment variables name.
 
         Raises:
-          ValueError: naming the variable that is not there or no number.
+          ValueError: naming the variable that is missing or not a number.
         """
         for name in (WORLD_FILE, WORKER):
             if not environ.get(name):
@@ -60,13 +60,13 @@ class Member:
         return cls(environ[WORLD_FILE], int(number))
 
     def world(self) -> World | None:
-        """The world in the file; None, and a line, while there is none that can be read."""
+        """Returns the world in the file; None if it is missing or, with a line, unreadable."""
         try:
             found = read_world(self.path)
         except FileNotFoundError:
             return None
         except ValueError as error:
-            if str(error) != self._broken:  # once for each mistake: it may be mended
+            if str(error) != self._broken:  # once per mistake: the file may be corrected
                 self._broken = str(error)
                 say(f"the world stays as it was: {error}")
             return None
@@ -74,7 +74,7 @@ class Member:
         return found
 
     def first_world(self, timeout: float) -> World:
-        """Waits for a world with this worker.
+        """Waits for a world that includes this worker.
 
         Raises:
           ValueError: as `read_world`.
@@ -94,39 +94,40 @@ class Member:
         return found
 
     def ask(self) -> None:
-        """Says that this worker can be let in, or, where it is, needs another world."""
+        """Asks to be let in or, as a worker of the world, for another world."""
         with contextlib.suppress(OSError), open(ready_file(self.path, self.worker), "w"):
             pass
 
     def next_world(self, world: World, timeout: float) -> World | None:
-        """Waits for a world after `world`; None if there was none in `timeout` seconds."""
+        """Waits for a world after `world`; returns None if none comes in `timeout` seconds."""
         return self._wait(lambda found: found.generation > world.generation, timeout)
 
     def has_begun(self, world: World) -> bool:
-        """Whether the run had begun before a world, so that there may be checkpoints of it.
+        """Whether the run had begun before `world`, so that checkpoints may be its own.
 
-        No run has before its first world: there the file is one that an earlier run has left.
+        Never in the first world: a begin mark is then from an earlier run.
         """
         return world.generation > 1 and os.path.exists(begun_file(self.path))
 
     def checks_start(self, world: World, servers: Cluster | None) -> bool:
-        """Whether this worker has to check, before it builds a model, where the run may begin.
+        """Whether this worker must check `resume` before it builds a model.
 
-        By all-reduce not the chief alone: the others would take its end for a loss, and go on
-        without it.
+        By all-reduce all workers must: if only the chief checked and failed, the others would
+        treat it as lost and continue without it.
 
         Args:
-          world: the world that it is in.
+          world: the current world.
           servers: the parameter servers; None for all-reduce.
         """
         return (servers is None or world.chief == self.worker) and not self.has_begun(world)
 
     def note_begin(self) -> None:
-        """Lets those that come later know that the run has begun."""
+        """Writes the begin mark, which tells workers that join that the run has begun."""
         with contextlib.suppress(OSError), open(begun_file(self.path), "w"):
             pass
 
     def _wait(self, fits: Callable[[World], bool], timeout: float) -> World | None:
+        """Polls the world file until a world fits; prints a line now and then; None in the end."""
         end = time.monotonic() + timeout
         reported = time.monotonic()
         while True:
@@ -145,16 +146,16 @@ class Member:
 def deployment_in(
     world: World, worker: int, config: DeploymentConfig, servers: Cluster | None = None
 ) -> DeploymentConfig:
-    """The deployment of a worker in a world.
+    """Returns the deployment of a worker in a world.
 
     Args:
       world: the world.
       worker: one of its workers.
-      config: the deployment of one process by itself.
+      config: the deployment of a single process.
       servers: with parameter servers, as for `World.cluster`; None for all-reduce.
 
     Raises:
-      ValueError: as `DeploymentConfig`; for parameter servers, replicas, or parts of its own.
+      ValueError: as `DeploymentConfig`; if `config` sets what the world decides, such as replicas.
     """
     rules: dict[str, Any] = {"num_replicas": 1, "num_ps_tasks": 0, "accumulate_steps": 1}
     if servers is not None:

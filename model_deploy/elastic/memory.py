@@ -1,4 +1,4 @@
-"""`Memory`: values of the variables that outlive a graph, its session and its server."""
+"""`Memory`: values of variables that outlive a graph, its session and its server."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +11,10 @@ from model_deploy.all_reduce import numeric_variables
 
 
 class Memory:
-    """The values of the variables that this process knows between two worlds, by name.
+    """The values of the variables that this process keeps between two worlds.
 
     Attributes:
-      values: an array of the variable's shape and dtype by the name of each.
+      values: by variable name an array of the variable's shape and dtype.
     """
 
     def __init__(self) -> None:
@@ -22,22 +22,21 @@ class Memory:
 
     @property
     def step(self) -> int | None:
-        """The number of steps that have led to the values; None if there are none."""
+        """The global step of the values; None without values."""
         step = self.values.get(tf.GraphKeys.GLOBAL_STEP)
         return None if step is None else int(step)
 
     def put_into(self, session: Any) -> None:
-        """Gives the variables of the default graph that are known their values."""
+        """Loads known values into the variables of the default graph."""
         for variable in numeric_variables():
             if variable.op.name in self.values:
                 variable.load(self.values[variable.op.name], session)
 
     def reader(self) -> Callable[[str, Any], None]:
-        """A function of the server's address and `tf.ConfigProto` that takes the values away.
+        """Returns a function (address, `tf.ConfigProto`) that reads and frees the variables.
 
-        Adds ops to the default graph.  The variables outlive the sessions of a server, and the
-        server that of its world: so they are freed.  (`tf.Session.reset` waits for servers that
-        are gone.)
+        Adds ops to the default graph.  Variables must be freed, as they outlive sessions, and the
+        server outlives its world.  (`tf.Session.reset` would wait for lost servers.)
         """
         graph = tf.get_default_graph()
         reads = {v.op.name: v.read_value() for v in numeric_variables()}
@@ -56,7 +55,7 @@ class Memory:
 
 
 class CreatedHook(tf.train.SessionRunHook):
-    """Calls a function with each session that has been created.
+    """Calls a function with each newly created session.
 
     Args:
       created: the function.

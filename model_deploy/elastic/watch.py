@@ -1,4 +1,4 @@
-"""`WorldWatch`: ends the steps of a world when there is another one, and never within an update."""
+"""`WorldWatch`: ends the steps of a world when a new one comes, but never within an update."""
 
 import threading
 import time
@@ -9,40 +9,40 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import Cluster, World, close_session, names_of, unreachable
 
-# Seconds between two looks at the file.
+# Seconds between two looks at the world file.
 POLL_SECS = 0.2
-# Seconds that a step under way has to end where a worker is lost, and where none is: the others
-# may be in it, or have stopped before it.
+# Seconds that a running step may take to end when a worker is lost, and when none is: then the
+# other workers may still be in the step, or have stopped before it.
 _PATIENCE_LOST_SECS = 0.5
 _PATIENCE_SECS = 2.0
-# Seconds without a step after which workers that cannot be reached are named.
+# Seconds without a step after which unreachable workers are reported.
 _REPORT_SECS = 5.0
-# Seconds that a step with a worker missing may have taken when the run is stopped.
+# Seconds after which a step that lacks a worker is given up when the run is being stopped.
 _STOP_SECS = 2.0
 
 
-class WorldChanged(ConnectionError):  # noqa: N818 - it is no mistake
-    """There is another world: the steps of this one are over."""
+class WorldChanged(ConnectionError):  # noqa: N818 - not a mistake
+    """There is a new world: no more steps are made in this one."""
 
 
 class WorldWatch:
-    """In a `with` block, a thread that watches the file of the world.
+    """Watches the world file in a thread, inside of a `with` block.
 
-    When the file has a later generation no further step begins.  One that is under way gets some
-    time to end, and then its session is closed.  An update is never cut short: each step asks
-    `gate`, when all that workers exchange has arrived and before the first variable is changed,
-    and from then on its session stays open until it has ended.
+    When the file has a later generation no new step begins.  A running step gets some time to end,
+    then its session is closed.  An update is never cut short: each step calls `gate` after all
+    values from other workers have arrived and before it changes a variable; from then on its
+    session stays open until the step has ended.
 
     Args:
       world: the world.
-      cluster: its cluster, as this process sees it.
-      read: gives the world in the file, or None while it cannot be read.
-      stall_timeout: seconds that a step may wait for workers that cannot be reached.
-      report: called with a line.
+      cluster: the world's cluster, as this process sees it.
+      read: returns the world in the file, or None while it is unreadable.
+      stall_timeout: seconds that a step may wait for unreachable workers.
+      report: called with each line to print.
 
     Attributes:
-      error: why no step can be made any more, or None.
-      started: whether all members have had the same values of the variables.
+      error: why no more steps can be made, or None.
+      started: whether all workers have agreed on the values of the variables.
     """
 
     def __init__(
@@ -76,25 +76,25 @@ class WorldWatch:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether it has ended a step, in a world that is not over, as the run is stopped."""
+        """Whether a step was given up because the run is stopped, in a world that is not over."""
         return self._is_over and self.error is None
 
     def opened(self, session: Any) -> None:
-        """A session is there, in which the members agree on values."""
+        """Is told of a new session, in which workers first agree on values."""
         with self._lock:
             self._session = session
         self.in_step(True)
 
     def agreed(self) -> None:
-        """All members have the same values."""
+        """Is told that all workers have the same values."""
         self.started = True
         self.in_step(False)
 
     def in_step(self, running: bool) -> None:
-        """A step begins, or has ended.
+        """Is told that a step begins, or has ended.
 
         Raises:
-          tf.errors.CancelledError: if it must not begin, as there is another world.
+          tf.errors.CancelledError: if the step must not begin, as there is a new world.
         """
         with self._lock:
             self._is_updating = False
@@ -104,17 +104,17 @@ class WorldWatch:
                 raise tf.errors.CancelledError(None, None, str(self.error))
 
     def heed(self, is_stopped: Callable[[], bool]) -> None:
-        """From now on a step that waits for a worker that is gone ends when the run is stopped."""
+        """Sets a function: once it returns True, steps that lack a worker are given up."""
         self._is_stopped = is_stopped
 
     def give_up(self) -> bool:
-        """An error has ended the step: no update begins any more; returns whether one had begun."""
+        """Forbids updates after an error ended the step; returns whether an update had begun."""
         with self._lock:
             self._is_closing = True
             return self._is_updating
 
     def gate(self) -> None:
-        """All that a step needs from others has arrived: it updates the variables.
+        """Is called in a step when all values from others have arrived, before the update.
 
         Raises:
           RuntimeError: if the step has been given up.
@@ -142,6 +142,7 @@ class WorldWatch:
                 return
 
     def _look(self) -> None:
+        """Ends the world if the file has a later one; a shorter patience if a worker is lost."""
         world = self._read()
         if world is None or world.generation <= self._world.generation:
             return
@@ -150,7 +151,7 @@ class WorldWatch:
         self._end(_PATIENCE_LOST_SECS if lost else _PATIENCE_SECS, WorldChanged(error))
 
     def _look_for_others(self) -> None:
-        """Names workers that are gone while the file still has them."""
+        """Reports unreachable workers that are still in the world file."""
         began, now = self._began, time.monotonic()
         if began is None or self._is_over:
             return
@@ -175,13 +176,14 @@ class WorldWatch:
             self._end(0.0, ConnectionError(error))
 
     def _end(self, patience: float, error: OSError | None) -> None:
-        """No further step is to begin, and one that is under way has so many seconds."""
+        """Forbids new steps; a running one may take `patience` more seconds."""
         with self._lock:
             self.error = error
             self._patience, self._changed_at = patience, time.monotonic()
             self._is_over = True
 
     def _is_time_to_close(self) -> bool:
+        """Whether a running step has used up its time and has not begun its update."""
         with self._lock:
             now = time.monotonic()
             if self._began is None or self._is_updating:

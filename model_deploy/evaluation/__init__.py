@@ -1,8 +1,8 @@
-"""Evaluation: every example once, on any number of clones; scores and their files."""
+"""Evaluation: predictions on every example once, on any number of clones; scores and files."""
 
 from model_deploy.evaluation.confusion import confusion_png
 from model_deploy.evaluation.evaluator import Evaluator, evaluate
-from model_deploy.evaluation.files import EvaluationWriter
+from model_deploy.evaluation.files import EvaluationWriter, has_evaluation
 from model_deploy.evaluation.results import Evaluation, Predictions
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "Predictions",
     "confusion_png",
     "evaluate",
+    "has_evaluation",
 ]

@@ -1,4 +1,4 @@
-"""Which classes are taken for which: the confusion matrix, and its picture."""
+"""The confusion matrix: which classes are mistaken for which, and its picture."""
 
 import io
 from collections.abc import Sequence
@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-# More classes have neither names at the axes nor numbers in the cells.
+# With more classes the picture has no names at the axes, and no numbers in the cells.
 _MOST_NAMES = 40
 _MOST_NUMBERS = 20
 
 
 def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, num_classes: int) -> np.ndarray:
-    """How many examples of each class are taken for each class.
+    """Counts the examples of each class by predicted class.
 
     >>> confusion_matrix(np.array([0, 0, 1]), np.array([0, 1, 1]), 2).tolist()
     [[1, 1], [0, 1]]
@@ -26,7 +26,7 @@ def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, num_classes: int
       int64 [num_classes, num_classes]; rows are labels, columns are predictions.
 
     Raises:
-      ValueError: for a label that is no class.
+      ValueError: for a label outside of [0, num_classes).
     """
     outside = labels[(labels < 0) | (labels >= num_classes)]
     if outside.size:
@@ -36,17 +36,17 @@ def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, num_classes: int
 
 
 def confusion_figure(confusion: np.ndarray, class_names: Sequence[str], title: str) -> Any:
-    """Draws a confusion matrix; the colour is the share of a label's examples.
+    """Draws a confusion matrix; the color is the fraction of a label's examples.
 
     Args:
       confusion: what `confusion_matrix` returns, int64 [num_classes, num_classes].
       class_names: one name per class.
-      title: what stands above.
+      title: title of the figure.
 
     Returns:
       A `matplotlib.figure.Figure`, for `savefig`.
     """
-    # Only here, since it takes half a second; no window and no state of pyplot.
+    # Imported here, as it takes half a second; not pyplot, which would keep state and windows.
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     num_classes = len(class_names)
@@ -68,7 +68,7 @@ def confusion_figure(confusion: np.ndarray, class_names: Sequence[str], title: s
 
 
 def confusion_png(confusion: np.ndarray, class_names: Sequence[str], title: str) -> bytes:
-    """What `confusion_figure` draws, as a PNG."""
+    """Draws a confusion matrix as PNG, see `confusion_figure`."""
     content = io.BytesIO()
     confusion_figure(confusion, class_names, title).savefig(content, format="png", dpi=80)
     return content.getvalue()

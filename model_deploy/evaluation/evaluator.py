@@ -1,4 +1,4 @@
-"""`Evaluator`: what a checkpoint predicts, every example counted once.
+"""`Evaluator`: evaluates checkpoints, every example counted once.
 
 with Evaluator(predict, batches) as evaluator:
     for checkpoint in checkpoints:
@@ -22,33 +22,31 @@ from model_deploy.evaluation.graph import Predict, build_evaluation
 from model_deploy.evaluation.results import Evaluation, Predictions
 from model_deploy.optimization import averages_to_restore
 
-# Variables of a server are shared by all of its sessions, except between containers.
+# Sessions of a server share variables of the same container; this one keeps evaluation apart.
 _CONTAINER = "evaluation"
 _LOSS = "weighted_loss"
 
 
 class Evaluator:
-    """Evaluates one checkpoint after another in a graph and a session of its own.
+    """Evaluates one checkpoint after another in its own graph and session.
 
-    The graph is built once, when the object is made, and no variable of another graph or
-    session is touched, on a shared `master` neither: a training run may evaluate itself
-    between two steps.  The session is that of a `with` block.
+    The graph is built once, when the object is made.  No variable of other graphs or sessions is
+    touched, even on a shared `master`: a training run may evaluate itself between two steps.  Use
+    the object in a `with` block, which opens the session.
 
     Args:
-      predict: builds the model on a part of a batch; returns logits, float [n, classes],
-        and labels, int [n].  It is called once per clone.  The losses that it adds make
-        the total loss, as in training.
-      batches: builds the inputs; returns tensors of shape [n, ...] that are run until they
-        end, each time from the start (see `inputs.eval_batches`).  If they are a mapping
-        that has "index", int [n], that numbers the examples.
-      config: the clones, over which each batch is divided, all in this process or on the
-        `master`; if not given one, on the GPU where there is one.
-      use_averages: evaluate the moving averages of the variables, see
-        `moving_average_update`.
-      max_num_batches: end after this many batches; None for all.
+      predict: called once per clone; builds the model on a part of a batch; returns logits, float
+        [n, classes], and labels, int [n].  Losses that it adds make the total loss, as in training.
+      batches: builds the inputs; returns tensors of shape [n, ...], which are run from the start
+        to the end of the data for each evaluation, see `inputs.eval_batches`.  "index", int [n],
+        in a mapping numbers the examples.
+      config: the clones that share each batch, all in this process or on the `master`; by
+        default one clone, on a GPU if there is one.
+      use_averages: whether to evaluate moving averages, see `moving_average_update`.
+      max_num_batches: number of batches after which to stop; None for all.
       master: address of a TensorFlow server; '' for a session in this process.
-      session_config: a `tf.ConfigProto`; soft placement, and what `gpus.session_config` says, if
-        not given.
+      session_config: a `tf.ConfigProto`; by default that of `gpus.session_config` with soft
+        placement.
 
     Raises:
       ValueError: if `max_num_batches` is less than 1, or the number of classes is not known.
@@ -79,9 +77,9 @@ class Evaluator:
         self._session: Any = None
         self._graph = tf.Graph()
         with self._graph.as_default(), self._graph.container(_CONTAINER):
-            # For initial values that nobody computes: deterministic ops want a seed.
+            # Deterministic ops need a seed, here for initial values that are never computed.
             tf.set_random_seed(0)
-            # Each clone gets its part of a batch by a call: copies would all get the first one.
+            # Not copied: each clone takes its part of a batch in its call of `predict`.
             config = dataclasses.replace(config, copy_clones=False)
             self._built = build_evaluation(predict, batches, config)
             self._restorer = Restorer(
@@ -97,7 +95,7 @@ class Evaluator:
 
     def __enter__(self) -> "Evaluator":
         self._session = tf.Session(self._master, self._graph, self._session_config)
-        # Made once: less work for each batch, and most of it for small ones.
+        # A callable, as `Session.run` would take most of the time for small batches.
         self._run_batch = self._session.make_callable(list(self._fetches.values()))
         return self
 
@@ -109,11 +107,11 @@ class Evaluator:
         """Evaluates a checkpoint.
 
         Args:
-          checkpoint: its name, or a folder, for the newest one there.
+          checkpoint: path of a checkpoint, or of a folder, for its newest one.
 
         Raises:
-          ValueError: if there is no such checkpoint, it is one of another model, the
-            inputs are empty, or a label is no class.
+          ValueError: if there is no such checkpoint, it is of another model, the inputs are
+            empty, or a label is not a class.
           FloatingPointError: if a prediction is not finite.
           MemoryError: if a batch does not fit into the memory of a device.
           RuntimeError: outside of a `with` block.
@@ -137,7 +135,7 @@ class Evaluator:
         )
 
     def _run_batches(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """The columns of all predictions, and the weighted losses of the batches."""
+        """Runs all batches; returns the columns of predictions and the batches' weighted losses."""
         runs: list[list[np.ndarray]] = []
         while self._max_num_batches is None or len(runs) < self._max_num_batches:
             try:
@@ -159,12 +157,12 @@ def evaluate(
     checkpoint: str | os.PathLike[str],
     **options: Any,
 ) -> Evaluation:
-    """Evaluates one checkpoint; for several, an `Evaluator` builds its graph just once.
+    """Evaluates one checkpoint; to evaluate several, use `Evaluator`, which builds its graph once.
 
     Args:
       predict: as for `Evaluator`: returns logits, float [n, classes], and labels, int [n].
       batches: as for `Evaluator`: returns tensors of shape [n, ...].
-      checkpoint: its name, or a folder, for the newest one there.
+      checkpoint: path of a checkpoint, or of a folder, for its newest one.
       **options: more arguments of `Evaluator`.
 
     Raises:

@@ -1,5 +1,6 @@
-"""What an evaluation leaves in its folder: JSON, a picture, CSV and TensorBoard events."""
+"""Writes evaluations to a folder: JSON, a picture, CSV and TensorBoard events."""
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -8,9 +9,12 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
+from model_deploy.checkpoints import step_of
 from model_deploy.commands import make_folder, replaced_file
 from model_deploy.evaluation.confusion import confusion_figure
 from model_deploy.evaluation.results import Evaluation
+
+_SUMMARY = "evaluation.json"
 
 
 class EvaluationWriter:
@@ -27,9 +31,9 @@ class EvaluationWriter:
     whole, `evaluation.json` as the last.
 
     Args:
-      folder: where to write; made if it is not there.
+      folder: where to write; made if missing.
       class_names: one name per class.
-      facts: what else `evaluation.json` shall say, by name.
+      facts: further entries of `evaluation.json`, by name.
 
     Raises:
       OSError: if the folder cannot be made.
@@ -55,10 +59,10 @@ class EvaluationWriter:
             self._events.close()
 
     def write(self, evaluation: Evaluation) -> None:
-        """Writes one evaluation, in place of the one before.
+        """Writes one evaluation, replacing the files of the previous one.
 
         Raises:
-          OSError: if a file cannot be written; the one before is then still there.
+          OSError: if a file cannot be written; the previous one then remains.
         """
         with replaced_file(self._path("predictions.csv")) as file:
             evaluation.predictions.write_csv(file)
@@ -68,7 +72,7 @@ class EvaluationWriter:
             figure.savefig(file, format="png", dpi=100)
         self._write_history(evaluation)
         self._write_events(evaluation)
-        with replaced_file(self._path("evaluation.json")) as file:
+        with replaced_file(self._path(_SUMMARY)) as file:
             file.write(_to_json(self._summary(evaluation)) + "\n")
 
     def _summary(self, evaluation: Evaluation) -> dict[str, Any]:
@@ -87,6 +91,7 @@ class EvaluationWriter:
         }
 
     def _write_history(self, evaluation: Evaluation) -> None:
+        """Adds a line to `evaluations.jsonl`, replacing a line of the same step."""
         path = self._path("evaluations.jsonl")
         lines = []
         if file_systems.is_file(path):
@@ -103,15 +108,31 @@ class EvaluationWriter:
             scalars["loss"] = evaluation.total_loss
         values = [tf.Summary.Value(tag=tag, simple_value=scalar) for tag, scalar in scalars.items()]
         if self._events is None:
-            # Names have but the second, and a writer empties a file that has its name.
+            # Names of events files differ by the second only; a second writer would empty the file.
             suffix = f".step-{evaluation.global_step}"
-            with tf.Graph().as_default():  # file writers want graph mode
+            with tf.Graph().as_default():  # file writers need graph mode
                 self._events = tf.summary.FileWriter(self._folder, filename_suffix=suffix)
         self._events.add_summary(tf.Summary(value=values), evaluation.global_step)
         self._events.flush()
 
     def _path(self, name: str) -> str:
         return os.path.join(self._folder, name)
+
+
+def has_evaluation(folder: str | os.PathLike[str], checkpoint: str) -> bool:
+    """Whether a checkpoint, or a later one, was evaluated into a folder after it was saved.
+
+    Args:
+      folder: that of an `EvaluationWriter`, which may not be there yet.
+      checkpoint: path of a checkpoint, whose name has its step.
+    """
+    path = os.path.join(folder, _SUMMARY)
+    with contextlib.suppress(FileNotFoundError):
+        written = file_systems.facts_of(path).modified_nsec
+        saved = file_systems.facts_of(f"{checkpoint}.index").modified_nsec
+        last_step: int = json.loads(file_systems.read_text(path))["global_step"]
+        return saved <= written and (step_of(checkpoint) or 0) <= last_step
+    return False
 
 
 def _to_json(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The graph of an evaluation: each batch divided over the clones, and what they predict."""
+"""The graph of an evaluation: divides each batch over the clones and joins their predictions."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,9 +19,10 @@ class BatchPart(NamedTuple):
     """A clone's part of a batch.
 
     Attributes:
-      examples: tensors like those of the batch, at least one row of it.
-      size: how many of the rows count, an int32 scalar: none if the batch has fewer rows
-        than there are clones.  Networks need not know what to do with an empty batch.
+      examples: tensors in the structure of the batch, with at least one row, as networks may not
+        handle an empty batch.
+      size: how many of the rows count, an int32 scalar: 0 for a row that only fills up, if the
+        batch has fewer rows than there are clones.
     """
 
     examples: Any
@@ -32,8 +33,8 @@ class EvaluationGraph(NamedTuple):
     """Tensors to fetch for each batch.
 
     Attributes:
-      columns: by the names of `Predictions`, each [n] over the whole batch; "index" only
-        if the batches have one.
+      columns: the fields of `Predictions` by name, each [n] over the whole batch; "index" only
+        if the batches have it.
       weighted_loss: total loss times n, a float64 scalar; None if the model has no loss.
       num_classes: number of classes.
     """
@@ -48,19 +49,19 @@ def build_evaluation(
 ) -> EvaluationGraph:
     """Builds inputs and clones in the default graph.
 
-    Reads the collections `LOSSES` and `REGULARIZATION_LOSSES`, if anything is in the first.
+    Reads the collections `LOSSES` and, if there are losses, `REGULARIZATION_LOSSES`.
 
     Args:
-      predict: builds the model on a part of a batch, and may add losses; returns logits,
-        float [n, classes], and labels, int [n].  It is called once per clone.
-      batches: builds the inputs; returns tensors of shape [n, ...], in which n may change.
-        If they are a mapping that has "index", that numbers the examples.
+      predict: called once per clone; builds the model on a part of a batch, and may add losses;
+        returns logits, float [n, classes], and labels, int [n].
+      batches: builds the inputs; returns tensors of shape [n, ...], where n may vary.  "index" in
+        a mapping numbers the examples.
       config: the clones.
 
     Raises:
       ValueError: if the number of classes is not known.
     """
-    config = dataclasses.replace(config, accumulate_steps=1)  # there is nothing to add up
+    config = dataclasses.replace(config, accumulate_steps=1)  # no gradients to accumulate
     with tf.device(config.inputs_device()):
         parts = divide_batch(batches(), config.num_clones)
     clones = create_clones(config, _model_fn(predict, iter(parts)))
@@ -85,10 +86,10 @@ def build_evaluation(
 
 
 def divide_batch(batch: Any, num_clones: int) -> list[BatchPart]:
-    """Divides a batch of any size over clones, in order, into parts that differ by one at most.
+    """Divides a batch over clones, in order, into parts whose sizes differ by at most one.
 
     Args:
-      batch: a structure of tensors of shape [n, ...] with n of at least 1.
+      batch: a structure of tensors of shape [n, ...], n at least 1.
       num_clones: number of parts.
     """
     tensors = [tf.convert_to_tensor(tensor) for tensor in tf.nest.flatten(batch)]
@@ -117,17 +118,17 @@ def _model_fn(predict: Predict, parts: Iterator[BatchPart]) -> Callable[[], dict
 
 
 def _predictions(logits: Any, labels: Any) -> dict[str, Any]:
-    """The columns of `Predictions` for some rows, and the probabilities of all classes."""
+    """Returns the columns of `Predictions` for some rows, and the probabilities of all classes."""
     logits = tf.cast(logits, tf.float32)
     probabilities = tf.nn.softmax(logits)
-    # Not a gather: that fails, or gives 0, for labels that are no class, as devices see fit.
+    # Not a gather: for a label that is no class it fails on CPUs and gives 0 on GPUs.
     is_label = tf.one_hot(labels, tf.shape(logits)[-1], True, False)
     lowest = tf.fill(tf.shape(logits), logits.dtype.min)
     of_label = tf.reduce_max(tf.where(is_label, logits, lowest), axis=1, keepdims=True)
     zeros = tf.zeros_like(probabilities)
     predicted = tf.argmax(logits, axis=1)
     probability = tf.gather(probabilities, predicted, batch_dims=1)
-    # The softmax of a row with a NaN has numbers, too, on the CPU.
+    # On the CPU the softmax of a row with a NaN may still have finite numbers.
     has_nan = tf.reduce_any(tf.is_nan(logits), axis=1)
     return {
         "probabilities": probabilities,
@@ -140,11 +141,11 @@ def _predictions(logits: Any, labels: Any) -> dict[str, Any]:
 
 
 def _weighted_loss(clones: Sequence[Clone], parts: Sequence[BatchPart]) -> Any:
-    """The total loss times the number of examples.
+    """Returns the total loss times the number of examples.
 
-    Training weighs clones equally, as their parts are equal.  Here each counts by the
-    size of its part, so that the sum over batches, by the number of examples, is the
-    loss of all examples as one batch, however they are divided.
+    Training weighs clones equally, as their batches are equal.  Here each clone is weighed by the
+    size of its part, so that the sum over batches, divided by the number of examples, is the loss
+    of all examples as one batch.
     """
     if not tf.get_collection(tf.GraphKeys.LOSSES):
         return None

@@ -1,4 +1,4 @@
-"""What an evaluation finds: the predictions, and the scores that follow from them."""
+"""Results of an evaluation: the predictions, and scores computed from them."""
 
 import csv
 import dataclasses
@@ -14,14 +14,14 @@ RECALL_AT = 5
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Predictions:
-    """One entry per example, in the order of the dataset.
+    """The predictions of an evaluation, one entry per example in the order of the dataset.
 
     Attributes:
       index: number of the example in its split, int64 [n].
-      label: its class, int64 [n].
-      predicted: its most likely class, the first of several, int64 [n].
+      label: class of the example, int64 [n].
+      predicted: most likely class, the lowest of several, int64 [n].
       probability: softmax of the logits at `predicted`, float32 [n].
-      label_probability: the same at `label`, float32 [n].
+      label_probability: softmax of the logits at `label`, float32 [n].
       rank: how many classes are more likely than the label, int64 [n].
     """
 
@@ -41,7 +41,7 @@ class Predictions:
 
 
 def _cells(column: np.ndarray) -> list[Any]:
-    """What to write for a column; nine digits tell any two float32 apart."""
+    """Returns the text of a column's cells; nine digits distinguish any two float32."""
     if column.dtype.kind == "f":
         return [f"{value:.9g}" for value in column]
     return column.tolist()
@@ -49,16 +49,16 @@ def _cells(column: np.ndarray) -> list[Any]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What an evaluation of one checkpoint found.
+    """The result of evaluating one checkpoint.
 
     Attributes:
       checkpoint: name of the checkpoint.
-      global_step: its step.
+      global_step: global step of the checkpoint.
       num_classes: number of classes.
-      predictions: one for each example, arrays [examples].
+      predictions: the predictions, arrays [examples].
       total_loss: the total loss of training on these examples as one batch; None if
         the model has no loss.
-      seconds: how long it took.
+      seconds: duration of the evaluation.
 
     Raises:
       ValueError: if a label is no class.
@@ -89,12 +89,12 @@ class Evaluation:
 
     @property
     def accuracy(self) -> float:
-        """Share of examples whose most likely class is their label, in [0, 1]."""
+        """Fraction of examples whose most likely class is their label, in [0, 1]."""
         return float(np.mean(self.predictions.predicted == self.predictions.label))
 
     @property
     def recall_at_5(self) -> float:
-        """Share of examples for which fewer than five classes are more likely than their label."""
+        """Fraction of examples for which fewer than five classes are likelier than the label."""
         return float(np.mean(self.predictions.rank < RECALL_AT))
 
     @functools.cached_property
@@ -110,13 +110,13 @@ class Evaluation:
 
     @property
     def class_accuracies(self) -> list[float | None]:
-        """Accuracy among the examples of each class; None where there are none."""
+        """Accuracy among the examples of each class; None for a class without examples."""
         right, counts = self.confusion.diagonal(), self.confusion.sum(axis=1)
         return [float(n / count) if count else None for n, count in zip(right, counts, strict=True)]
 
     @property
     def scores(self) -> dict[str, Any]:
-        """The numbers that describe it as a whole."""
+        """The scores over all examples, by name."""
         return {
             "global_step": self.global_step,
             "examples": self.examples,

@@ -1,4 +1,4 @@
-"""Exports: SavedModels and frozen graphs of a trained classifier."""
+"""Exports SavedModels and frozen graphs of a trained classifier."""
 
 from model_deploy.exporting.serving import Serving, Signature
 from model_deploy.exporting.writing import (

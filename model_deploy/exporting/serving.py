@@ -1,4 +1,4 @@
-"""What a model is asked and answers when it is served: images in, predictions out."""
+"""Inputs and outputs of a served classifier: images in, predictions out."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ ENCODED_SIGNATURE = "encoded_images"
 
 
 class Signature(NamedTuple):
-    """A way to ask a model.
+    """The inputs and outputs of one kind of request to a served model.
 
     Attributes:
       inputs: placeholders by name, of shape [batch, ...].
@@ -27,17 +27,17 @@ class Signature(NamedTuple):
 
 
 class Serving(NamedTuple):
-    """How a classifier is served.
+    """A classifier and the settings with which it is served.
 
     Attributes:
       classifier: network and preprocessing.
-      channels: 1 or 3, of images before their preprocessing.
-      class_names: one name per class; empty if they are not known.
-      batch_size: of all requests; None for any.
-      num_frames: of a video; None for any.
-      is_video: whether the network is known to take videos; False to see.
-      with_preprocessing: whether images come as they are in files, 0 to 255 and of any
-        size, and not as the preprocessing makes them.
+      channels: 1 or 3, number of channels of images before preprocessing.
+      class_names: one name per class; empty if unknown.
+      batch_size: fixed batch size of requests; None for any.
+      num_frames: fixed number of frames of a video; None for any.
+      is_video: whether the network must take videos; False if either is right.
+      with_preprocessing: whether the graph preprocesses images, which then are 0 to 255 and of
+        any size.
     """
 
     classifier: Classifier
@@ -49,21 +49,21 @@ class Serving(NamedTuple):
     with_preprocessing: bool = False
 
     def signatures(self) -> dict[str, Signature]:
-        """Builds the network, once per signature with the same variables, in the default graph.
+        """Builds the network in the default graph, once per signature with shared variables.
 
-        `serving_default` takes "images", float32 [batch, height, width, channels], or with
-        frames behind the batch; `encoded_images` takes "encoded_images", strings [batch], JPEG
-        or PNG, which it decodes and preprocesses as the evaluation does.  A network of
-        videos has only the first.  Both give
+        `serving_default` takes "images", float32 [batch, height, width, channels], or for videos
+        [batch, frames, height, width, channels].  `encoded_images`, which networks of videos lack,
+        takes "encoded_images", strings [batch], JPEG or PNG, which it decodes and preprocesses as
+        in evaluation.  Both return
 
         * "logits" and "probabilities", float32 [batch, classes];
-        * "classes", int64 [batch], the most likely ones;
-        * "labels", string [batch], their names, if those are known.
+        * "classes", int64 [batch], the most likely classes;
+        * "labels", string [batch], their names, if `class_names` are known.
 
         Raises:
-          ValueError: if the network takes no images, or videos against what the settings say.
+          ValueError: if the network takes no images, or videos contrary to the settings.
         """
-        # So that the variables of Keras layers have the names that they have in training.
+        # Gives the variables of Keras layers the same names as in training.
         with seeing_layers(DeploymentConfig(), 0, ""):
             return self._signatures()
 
@@ -84,6 +84,7 @@ class Serving(NamedTuple):
         return {IMAGES_SIGNATURE: first, ENCODED_SIGNATURE: second}
 
     def _takes_videos(self) -> bool:
+        """Returns whether the network takes videos; checks the settings against that."""
         name = self.classifier.options.model_name
         rank = getattr(self.classifier.network_fn(is_training=False).inputs, "rank", None)
         if rank is None:
@@ -100,7 +101,7 @@ class Serving(NamedTuple):
         return is_video
 
     def _images(self, is_video: bool) -> Any:
-        """The placeholder, called `input` as in TF-Slim's exported graphs."""
+        """Returns the placeholder, named `input` as in TF-Slim's exported graphs."""
         options = self.classifier.options
         channels = self.channels
         size = None if self.with_preprocessing else self.classifier.input_options["image_size"]
@@ -111,7 +112,7 @@ class Serving(NamedTuple):
         return tf.placeholder(tf.float32, shape, name="input")
 
     def _preprocessed(self, elements: Any, to_image: Callable[[Any], Any]) -> Any:
-        """Elements [batch, ...] as the network takes them, by way of images uint8 [h, w, c]."""
+        """Converts elements [batch, ...] to images, uint8 [h, w, c], and preprocesses them."""
         settings = self.classifier.input_options
         family = inputs.get_preprocessing(settings["preprocessing"])
         size, keywords = settings["image_size"], settings.get("preprocessing_options", {})
@@ -131,6 +132,7 @@ class Serving(NamedTuple):
         return tf.ensure_shape(image, [None, None, self.channels])
 
     def _outputs(self, images: Any) -> dict[str, Any]:
+        """Builds the network on preprocessed images; returns the output tensors by name."""
         logits, _ = self.classifier.network_fn(is_training=False)(images)
         classes = tf.argmax(logits, axis=1, name="classes")
         outputs = {

@@ -1,4 +1,4 @@
-"""Writes a model for use elsewhere: as a SavedModel, as a frozen graph; whole or not at all."""
+"""Writes a model as a SavedModel or a frozen graph, completely or not at all."""
 
 import contextlib
 import os
@@ -18,12 +18,12 @@ LABELS_FILE = "labels.txt"
 
 
 def restore_to_export(session: Any, checkpoint: str, use_averages: bool = False) -> None:
-    """Gives the variables of the session's graph the values of a checkpoint.
+    """Restores a checkpoint into the variables of the session's graph.
 
     Args:
       session: a session of the default graph.
-      checkpoint: its path.
-      use_averages: whether to take the moving averages of the variables.
+      checkpoint: path of the checkpoint.
+      use_averages: whether to restore the moving averages of the variables.
 
     Raises:
       ValueError: naming variables that the checkpoint lacks or has in another shape.
@@ -43,9 +43,9 @@ def write_saved_model(
 
     Args:
       session: a session with the model's variables.
-      signatures: what it answers.
+      signatures: the signatures of the model.
       output_dir: a folder that does not exist.
-      class_names: one line each in `assets.extra/labels.txt`; none for no file.
+      class_names: lines of `assets.extra/labels.txt`; without names there is no such file.
 
     Raises:
       ValueError: if the folder exists.
@@ -63,7 +63,7 @@ def write_saved_model(
         )
         builder.save()
         if class_names:
-            # Where TensorFlow Serving keeps files that are a user's own.
+            # The folder that TensorFlow Serving leaves to users' own files.
             os.mkdir(os.path.join(folder, "assets.extra"))
             path = os.path.join(folder, "assets.extra", LABELS_FILE)
             with open(path, "w", encoding="utf-8") as file:
@@ -76,11 +76,11 @@ def write_frozen_graph(
     output_file: str | os.PathLike[str],
     as_text: bool = False,
 ) -> None:
-    """Writes a `GraphDef` with the variables' values in it as constants.
+    """Writes a `GraphDef` in which variables are constants.
 
     Args:
       session: a session with the model's variables.
-      signatures: what of the graph is kept; ops keep their names.
+      signatures: signatures whose ops are kept, under their names.
       output_file: a file that does not exist.
       as_text: whether to write the text form.
 
@@ -98,16 +98,16 @@ def write_frozen_graph(
 
 
 def check_is_new(field: str, path: str | os.PathLike[str]) -> None:
-    """Raises `ValueError` if there is something with this name."""
+    """Raises `ValueError` if a file or folder with this name exists."""
     if os.path.lexists(path) or file_systems.exists(path):
         raise ValueError(f"{field} must not exist yet, got {os.fspath(path)}")
 
 
 @contextlib.contextmanager
 def _staged(field: str, path: str | os.PathLike[str], last: str = "") -> Iterator[str]:
-    """Gives a path beside `path`; what has been written there becomes `path` in one move.
+    """Yields a temporary path; what the block writes there is moved to `path` at its end.
 
-    Other file systems than this machine's get a copy, the file `last` of a folder after the others.
+    To another file system it is copied, a folder's file `last` after the others.
     """
     check_is_new(field, path)
     if not file_systems.is_local(path):
@@ -122,5 +122,5 @@ def _staged(field: str, path: str | os.PathLike[str], last: str = "") -> Iterato
     with tempfile.TemporaryDirectory(dir=parent, prefix=f".{name}.") as folder:
         staged = os.path.join(folder, name)
         yield staged
-        check_is_new(field, path)  # a move would replace a file, or an empty folder
+        check_is_new(field, path)  # as a move would replace a file or an empty folder
         os.rename(staged, path)

@@ -1,4 +1,4 @@
-"""GPUs: settings, sessions, which ops they cannot run, and what to say when they are full."""
+"""GPUs: settings, sessions, ops without GPU kernels, and errors that say what to do."""
 
 from model_deploy.gpus.kernels import cpu_beside, has_gpu_kernel, is_gpu, placing
 from model_deploy.gpus.memory import Holder, device_errors_explained, gpu_holders

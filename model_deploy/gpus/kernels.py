@@ -1,8 +1,8 @@
-"""Which ops go to the CPU in place of a GPU: those for which TensorFlow has no kernel there.
+"""Which ops go to the CPU because TensorFlow has no GPU kernel for them.
 
-The table is TensorFlow's own, of the kernels that are registered in this process.  With soft
-placement TensorFlow would move these ops as well, but silently, and each with all that it is tied
-to; without it a session would refuse them.
+The table of kernels is TensorFlow's own, of this process.  Soft placement would move these ops as
+well, but silently, and together with all ops that they are colocated with; without soft placement a
+session refuses them.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals, placement
 
-# In a TensorFlow without kernels for GPUs, from which a graph for GPUs may still be sent to others.
+# Types for a TensorFlow built without GPU kernels, whose graphs may still be sent to GPU servers.
 _NEVER_ON_GPUS = ("Summary", "SummaryV2")
 
 DeviceFunction = Callable[[Any], str]
 
 
 def has_gpu_kernel(op: Any) -> bool:
-    """Whether an op of a graph can run on a GPU, by its type and those of its attributes."""
+    """Whether TensorFlow has a GPU kernel for an op, by its type and type attributes."""
     kernels = internals.gpu_kernels(op.type)
     if kernels is None:
         return not op.type.endswith(_NEVER_ON_GPUS)
@@ -29,16 +29,17 @@ def has_gpu_kernel(op: Any) -> bool:
 
 
 def placing(device: str) -> str | DeviceFunction:
-    """What puts ops on a device by `tf.device`; on its CPU those that cannot be on that GPU.
+    """Returns what `tf.device` needs to place ops: a GPU for ops with a kernel, its CPU for others.
 
-    Parts of a device that are named within are kept: where a GPU is named, so is that GPU.
+    Parts of a device that inner scopes name are kept; an explicitly named GPU is kept for any op.
 
     >>> with tf.Graph().as_default() as graph, tf.device(placing("/job:worker/device:GPU:1")):
     ...     print(tf.add(1.0, 2.0).device, tf.summary.scalar("one", 1.0).device)
     /job:worker/device:GPU:1 /job:worker/device:CPU:0
 
     Args:
-      device: such as `/job:worker/task:0/device:GPU:1`; one that is no GPU is returned as it is.
+      device: such as `/job:worker/task:0/device:GPU:1`; a device that is no GPU is returned
+        unchanged.
     """
     if not is_gpu(device):
         return device
@@ -53,12 +54,12 @@ def placing(device: str) -> str | DeviceFunction:
 
 
 def is_gpu(device: str) -> bool:
-    """Whether a device's name is that of a GPU."""
+    """Whether a device name is that of a GPU."""
     return (tf.DeviceSpec.from_string(device).device_type or "").upper() == "GPU"
 
 
 def cpu_beside(device: str) -> str:
-    """The first CPU of the process that has a device."""
+    """Returns the first CPU of the process that has a device."""
     spec = tf.DeviceSpec.from_string(device).replace(device_type="CPU", device_index=0)
     return str(spec.to_string())
 

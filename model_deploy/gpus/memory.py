@@ -1,4 +1,4 @@
-"""What to say when the memory of a device is used up, or a GPU cannot be had."""
+"""Error messages for a device that is out of memory, or a GPU that cannot be used."""
 
 import contextlib
 import csv
@@ -11,19 +11,19 @@ import tensorflow as tf
 # NVIDIA's tool, which comes with the driver.
 _TOOL = "nvidia-smi"
 _TIMEOUT_SECS = 10
-# In the messages of allocations that failed; a message that is too long for gRPC is no such thing.
+# Words in the messages of failed allocations; gRPC's error for a too long message has none of them.
 _ALLOCATION = ("OOM when allocating", "out of memory", "Out of memory", "failed to allocate")
 _CUDA = ("CUDA", "cuda", "GPU")
 
 
 class Holder(NamedTuple):
-    """A process that has memory of a GPU.
+    """A process that holds memory of a GPU.
 
     Attributes:
       gpu: number and name of the GPU, such as `0 (NVIDIA H100)`.
-      pid: number of the process, as the driver knows it.
-      name: its command.
-      megabytes: what it has, as the driver says it: a number or words.
+      pid: number of the process, as the driver reports it.
+      name: command of the process.
+      megabytes: the memory that it holds, as the driver reports it: a number or words.
     """
 
     gpu: str
@@ -36,9 +36,9 @@ class Holder(NamedTuple):
 
 
 def gpu_holders() -> list[Holder]:
-    """The processes that hold memory of a GPU, this one included, by `nvidia-smi`.
+    """Returns the processes that hold GPU memory, this one included, by `nvidia-smi`.
 
-    Empty where there is no such program, or it does not know: in a container, say.
+    Empty if `nvidia-smi` is missing or cannot see processes, as in some containers.
     """
     gpus = {uuid: f"{index} ({name})" for index, uuid, name in _query("gpu", "index,uuid,name", 3)}
     columns = "gpu_uuid,pid,process_name,used_gpu_memory"
@@ -49,6 +49,7 @@ def gpu_holders() -> list[Holder]:
 
 
 def _query(what: str, columns: str, count: int) -> Iterator[list[str]]:
+    """Yields the rows of a query of `nvidia-smi`, each with `count` columns; none if it fails."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         found = subprocess.run(
             [_TOOL, f"--query-{what}={columns}", "--format=csv,noheader,nounits"],
@@ -63,11 +64,11 @@ def _query(what: str, columns: str, count: int) -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def device_errors_explained(batch_size: int | None = None, own_pid: int = 0) -> Iterator[None]:
-    """Turns TensorFlow's errors about devices in a `with` block into ones that say what to do.
+    """Turns TensorFlow's errors about devices in a `with` block into errors that say what to do.
 
     Args:
-      batch_size: examples in a batch of a clone, if that is known.
-      own_pid: number of this process, which is not named as one that holds a GPU.
+      batch_size: examples per batch of a clone, if known.
+      own_pid: number of this process, which is left out of the list of processes that hold GPUs.
 
     Raises:
       MemoryError: if a device has no memory left for a tensor.
@@ -79,30 +80,30 @@ def device_errors_explained(batch_size: int | None = None, own_pid: int = 0) -> 
         line = _line_with(_ALLOCATION, error.message)
         if line is None:
             raise
-        raise MemoryError(_account(line, batch_size, own_pid)) from error
+        raise MemoryError(_describe_memory_error(line, batch_size, own_pid)) from error
     except tf.errors.InternalError as error:
         line = _line_with(_CUDA, error.message)
         if line is None:
             raise
-        raise OSError(f"a GPU could not be used: {line}{_others(own_pid)}") from error
+        raise OSError(f"a GPU could not be used: {line}{_other_holders(own_pid)}") from error
 
 
-def _account(line: str, batch_size: int | None, own_pid: int) -> str:
+def _describe_memory_error(line: str, batch_size: int | None, own_pid: int) -> str:
     batch = "a batch" if batch_size is None else f"a batch of {batch_size} for each clone"
     return (
         f"{batch} does not fit into memory: {line}; try a smaller batch_size, "
         "more accumulate_steps of smaller batches, which make the same update, or "
-        f"precision=bfloat16{_others(own_pid)}"
+        f"precision=bfloat16{_other_holders(own_pid)}"
     )
 
 
-def _others(own_pid: int) -> str:
-    """The processes that hold GPUs besides; '' if there are none, or nobody knows."""
+def _other_holders(own_pid: int) -> str:
+    """Returns the other processes that hold GPUs in words; '' if none are known."""
     others = [str(each) for each in gpu_holders() if each.pid != str(own_pid)]
     return f"; {', '.join(others)}" if others else ""
 
 
 def _line_with(words: Sequence[str], message: str) -> str | None:
-    """The first line that has one of these; TensorFlow's own may say only that a graph failed."""
+    """Returns the first line that contains one of `words`; the first line alone may say little."""
     lines = message.strip().splitlines()
     return next((line.strip() for line in lines if any(each in line for each in words)), None)

@@ -1,4 +1,4 @@
-"""What sessions and servers need for the GPUs of a deployment."""
+"""Options that sessions and servers need for the GPUs of a deployment."""
 
 import copy
 from typing import Any
@@ -9,24 +9,23 @@ from model_deploy.settings import GpuSettings
 
 
 def session_config(settings: GpuSettings, *, on_cpu: bool, base: Any = None) -> Any:
-    """A `ConfigProto` for the servers and sessions of a process.
+    """Returns a `ConfigProto` for the servers and sessions of a process.
 
-    Clones on the CPU take no GPU, not even the memory that a GPU costs which is not used.  For
-    clones on GPUs:
+    Clones on the CPU hide all GPUs, as even an unused GPU would cost memory.  For clones on GPUs:
 
-    - memory is taken as it is needed (`allow_growth`), or a share of it at the start;
-    - what the CPU hands to a GPU lies in pinned memory (`force_gpu_compatible`), from where a copy
-      goes on while the GPU computes; else it would be copied once more on the way;
-    - the rewriting of layouts is off where `data_format` names one.
+    - memory is allocated as needed (`allow_growth`), or a fraction of it at the start;
+    - tensors for a GPU are in pinned memory (`force_gpu_compatible`), so that they are copied while
+      the GPU computes, and not copied twice;
+    - TensorFlow's layout rewriting is off where `data_format` names a layout.
 
-    The CPU has no kernels for `NCHW`: there TensorFlow rewrites such ops.
+    CPUs have no kernels for `NCHW`: there TensorFlow rewrites the ops.
 
-    The first session of a process decides for its GPUs, and later ones get what is there.
+    The first session of a process fixes the GPU options of all later ones.
 
     Args:
-      settings: those of the deployment.
-      on_cpu: whether its clones are on the CPU.
-      base: a `tf.compat.v1.ConfigProto` to start from; it is not changed.
+      settings: settings of the deployment.
+      on_cpu: whether the clones are on the CPU.
+      base: a `tf.compat.v1.ConfigProto` to copy and extend; by default an empty one.
     """
     proto = tf.compat.v1.ConfigProto() if base is None else copy.deepcopy(base)
     if on_cpu:
@@ -47,14 +46,14 @@ def session_config(settings: GpuSettings, *, on_cpu: bool, base: Any = None) -> 
 
 
 def is_divided(proto: Any) -> bool:
-    """Whether sessions of a `ConfigProto` see a GPU as several, between which there is no NCCL."""
+    """Whether a `ConfigProto` divides a GPU into logical ones, between which NCCL does not work."""
     cut = proto.gpu_options.experimental.virtual_devices
     return any(len(each.memory_limit_mb) > 1 for each in cut)
 
 
 def use_tf32(settings: GpuSettings) -> None:
-    """Lets the GPUs of this process round the factors of float32 products, or not.
+    """Turns TF32, which rounds factors of float32 products on GPUs, on or off for this process.
 
-    That is TensorFlow's setting of the whole process, which has it on unless somebody says.
+    It is a setting of the process, and on by default.
     """
     tf.config.experimental.enable_tensor_float_32_execution(settings.tf32)

@@ -1,4 +1,4 @@
-"""Image classifiers from settings alone: trained, in a cluster too, evaluated, exported."""
+"""Trains (alone or in a cluster), evaluates and exports image classifiers from options alone."""
 
 from model_deploy.image_training.eval_options import EvalOptions
 from model_deploy.image_training.evaluating import evaluate

@@ -1,4 +1,4 @@
-"""What a run prints before its first step: what is trained, on what, and how."""
+"""What a run prints before its first step: what it trains, on what, and how."""
 
 import tensorflow.compat.v1 as tf
 
@@ -10,7 +10,7 @@ from model_deploy.ways import way_for
 
 
 def announce(run: PlannedRun, model: DeployedModel) -> None:
-    """Says what has been built."""
+    """Prints the banner, and the placement report and picture if the options ask for them."""
     options = run.options
     print_banner(run)
     if options.describe:
@@ -24,7 +24,7 @@ def announce(run: PlannedRun, model: DeployedModel) -> None:
 
 
 def print_banner(run: PlannedRun) -> None:
-    """Prints what is about to be trained, on what.
+    """Prints what is about to be trained, on which data and devices.
 
     Reads the collection `TRAINABLE_VARIABLES`.
     """

@@ -1,4 +1,4 @@
-"""The graph of a run: its batches, its optimizer, its clones."""
+"""Builds the graph of a run: batches, optimizer and clones."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ def build(run: PlannedRun, classifier: training.Classifier) -> tuple[DeployedMod
     """Builds inputs, optimizer and clones in the default graph.
 
     Returns:
-      The model, and what `model_deploy.train` shows of its steps.
+      The model, and the arguments by which `model_deploy.train` shows its steps.
     """
     options = run.options
     with tf.device(run.config.variables_device()):
@@ -53,17 +53,17 @@ def build(run: PlannedRun, classifier: training.Classifier) -> tuple[DeployedMod
 
 
 def build_inputs(run: PlannedRun, classifier: training.Classifier) -> tuple[Iterator[Any], Any]:
-    """Builds the batches of all clones; for asynchronous ones a pipeline each.
+    """Builds the batches of all clones; one pipeline per clone if they are asynchronous.
 
     Returns:
-      An iterator that `next` advances by a batch, and how long a step has waited: a tensor, or
+      An iterator over batches, and the seconds that a step has waited for them: a scalar tensor, or
       one for each asynchronous clone.
     """
     options = run.options
     parts = [run.config.input_arguments()]
     if options.asynchronous:
         parts = run.config.input_arguments_of_clones()
-    # Where all make the same steps, the batches follow from the step; else each counts its own.
+    # Batches follow the global step if all replicas make the same steps; else each counts its own.
     is_alone = run.config.num_replicas == 1 and not run.config.asynchronous
     follow_step = is_alone or way_for(run.config).is_synchronous
     augmentation = inputs.Augmentation(**options.part(inputs.Augmentation))

@@ -1,4 +1,4 @@
-"""The settings of an evaluation."""
+"""The options of an evaluation."""
 
 import dataclasses
 from typing import ClassVar
@@ -10,7 +10,7 @@ from model_deploy.image_training.of_run import OfRun
 
 @dataclasses.dataclass(frozen=True)
 class EvalOptions(OfRun):
-    """All settings of an evaluation of an image classifier; each is a flag of the script.
+    """All options of an evaluation of an image classifier; each is a flag of the script.
 
     Raises:
       ValueError: as `OfRun`.
@@ -18,7 +18,7 @@ class EvalOptions(OfRun):
 
     topic: ClassVar[str] = "evaluation"
 
-    # Those of a training run are about its own split, devices and start.
+    # A training run's options of these names concern its own split, devices and start.
     not_reused: ClassVar[tuple[str, ...]] = (
         "batch_size",
         "checkpoint_path",
@@ -82,5 +82,5 @@ class EvalOptions(OfRun):
 
     @property
     def size_flag(self) -> str:
-        """The flag that says how large the images are."""
+        """The flag that sets the size of the images."""
         return "train_image_size" if self.eval_image_size is None else "eval_image_size"

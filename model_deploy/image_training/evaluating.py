@@ -1,4 +1,4 @@
-"""`evaluate`: scores of a checkpoint, or of each one as it appears, and the files about them."""
+"""`evaluate`: evaluates one checkpoint, or each one as it appears, and writes the results."""
 
 import dataclasses
 import os
@@ -13,20 +13,33 @@ from model_deploy.image_training.networks import Networks
 
 
 def evaluate(options: EvalOptions, networks: Networks) -> training.Evaluation:
-    """Evaluates what the options name, writes and prints the results.
+    """Evaluates the checkpoints that the options name; writes and prints the results.
 
     Args:
-      options: the settings.
-      networks: those to choose from, by `options.model_name`.
+      options: the options.
+      networks: the networks that `options.model_name` chooses from.
 
     Returns:
       The last evaluation.
 
     Raises:
-      ValueError: for a setting that breaks a rule, or if there is no checkpoint.
+      ValueError: for an invalid option, or if there is no checkpoint.
       OSError: if the results cannot be written.
     """
     checkpoints = checkpoints_of(options)
+    found = evaluate_each(options, networks, checkpoints)
+    reason = getattr(checkpoints, "reason", "")
+    if found is None:
+        raise ValueError(f"at least one checkpoint must appear, got none: {reason}")
+    if reason:
+        print(f"stopped: {reason}")
+    return found
+
+
+def evaluate_each(
+    options: EvalOptions, networks: Networks, checkpoints: Iterable[str]
+) -> training.Evaluation | None:
+    """Evaluates checkpoints, writes and prints the results; returns the last evaluation, if any."""
     dataset = split_of(options)
     eval_dir = options.eval_dir or default_eval_dir(options, dataset.split)
     if options.eval_image_size is not None:
@@ -42,16 +55,11 @@ def evaluate(options: EvalOptions, networks: Networks) -> training.Evaluation:
         for found in evaluations(evaluator, checkpoints):
             writer.write(found)
             print(f"{line_of(found, dataset.split)}; results in {eval_dir}", flush=True)
-    reason = getattr(checkpoints, "reason", "")
-    if found is None:
-        raise ValueError(f"at least one checkpoint must appear, got none: {reason}")
-    if reason:
-        print(f"stopped: {reason}")
     return found
 
 
 def checkpoints_of(options: EvalOptions) -> Iterable[str]:
-    """The checkpoint to evaluate, or the watch over those that appear.
+    """Returns the checkpoint to evaluate, or a watch that yields checkpoints as they appear.
 
     Raises:
       ValueError: if there is no checkpoint, or no folder to watch.
@@ -73,14 +81,14 @@ def checkpoints_of(options: EvalOptions) -> Iterable[str]:
 
 
 def split_of(options: EvalOptions) -> inputs.Dataset:
-    """The split to evaluate on."""
+    """Returns the split to evaluate on."""
     if options.dataset_split_name is None:
         return training.get_evaluation_dataset(options)
     return training.get_dataset(options, options.dataset_split_name)
 
 
 def default_eval_dir(options: EvalOptions, split: str) -> str:
-    """`eval_<split>` in the train_dir, or else in the folder of the checkpoint."""
+    """Returns `eval_<split>` in the train_dir, or else in the folder of the checkpoint."""
     folder = options.train_dir or options.checkpoint_path or ""
     if not file_systems.is_folder(folder):
         folder = os.path.dirname(folder)
@@ -90,7 +98,7 @@ def default_eval_dir(options: EvalOptions, split: str) -> str:
 def build_writer(
     options: EvalOptions, dataset: inputs.Dataset, eval_dir: str
 ) -> training.EvaluationWriter:
-    """The writer of the results."""
+    """Returns the writer of the results."""
     facts = {
         "model": options.model_name,
         "dataset": dataset.name,
@@ -105,7 +113,7 @@ def build_writer(
 def build_evaluator(
     options: EvalOptions, classifier: training.Classifier, dataset: inputs.Dataset
 ) -> training.Evaluator:
-    """The evaluator on the GPUs that are visible, or else on the CPU.
+    """Returns the evaluator, on the visible GPUs or else on the CPU.
 
     Raises:
       ValueError: if there are fewer GPUs than clones.
@@ -128,7 +136,7 @@ def build_evaluator(
 def evaluations(
     evaluator: training.Evaluator, checkpoints: Iterable[str]
 ) -> Iterator[training.Evaluation]:
-    """Evaluates one checkpoint after another; the run may delete them meanwhile."""
+    """Evaluates one checkpoint after another; skips those that the run has deleted meanwhile."""
     for path in checkpoints:
         try:
             found = evaluator.evaluate(path)
@@ -141,7 +149,7 @@ def evaluations(
 
 
 def line_of(found: training.Evaluation, split: str) -> str:
-    """What a person wants to know first."""
+    """Returns one line with the main scores of an evaluation."""
     return (
         f"{split} at step {found.global_step}: accuracy {found.accuracy:.4f}, "
         f"recall at 5 {found.recall_at_5:.4f}, total loss {found.total_loss:.4f} "

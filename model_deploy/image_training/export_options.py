@@ -1,4 +1,4 @@
-"""The settings of an export."""
+"""The options of an export."""
 
 import dataclasses
 from typing import ClassVar
@@ -10,7 +10,7 @@ from model_deploy.image_training.of_run import OfRun
 
 @dataclasses.dataclass(frozen=True)
 class ExportOptions(OfRun):
-    """All settings of an export of an image classifier; each is a flag of the script.
+    """All options of an export of an image classifier; each is a flag of the script.
 
     Raises:
       ValueError: as `OfRun`; if no output is named.
@@ -18,7 +18,7 @@ class ExportOptions(OfRun):
 
     topic: ClassVar[str] = "export"
 
-    # Those of a training run are about where it started and how it was split up.
+    # A training run's options of these names concern its own start and batches.
     not_reused: ClassVar[tuple[str, ...]] = ("checkpoint_path", "batch_size")
 
     output_dir: str | None = option(None, "new folder for a SavedModel", topic="run", common=True)
@@ -59,7 +59,7 @@ class ExportOptions(OfRun):
 
     @property
     def flags(self) -> dict[str, str]:
-        """The flags that were given, for the arguments that have the names of others."""
+        """Argument names in errors -> the flags that the user gave for them."""
         size = "train_image_size" if self.image_size is None else "image_size"
         return {
             "checkpoint_path": self.source_flag,
@@ -70,10 +70,10 @@ class ExportOptions(OfRun):
         }
 
     def new_paths(self) -> dict[str, str]:
-        """The outputs that are wanted, by their fields; none of them may exist.
+        """Returns the paths of the outputs by option; none may exist yet.
 
         Raises:
-          ValueError: if one does.
+          ValueError: if an output exists.
         """
         wanted = {"output_dir": self.output_dir, "output_file": self.output_file}
         paths = {field: path for field, path in wanted.items() if path}

@@ -1,4 +1,4 @@
-"""`export`: a checkpoint as a SavedModel or a frozen graph, and what its signatures are."""
+"""`export`: writes a checkpoint as a SavedModel or a frozen graph, and prints its signatures."""
 
 import dataclasses
 
@@ -13,14 +13,14 @@ _COLOUR_CHANNELS = 3
 
 
 def export(options: ExportOptions, networks: Networks) -> None:
-    """Exports a checkpoint, and prints the signatures of what it has written.
+    """Exports a checkpoint, and prints the signatures of the exported model.
 
     Args:
-      options: the settings.
-      networks: those to choose from, by `options.model_name`.
+      options: the options.
+      networks: the networks that `options.model_name` chooses from.
 
     Raises:
-      ValueError: for a setting that breaks a rule.
+      ValueError: for an invalid option.
       OSError: if the outputs cannot be written.
     """
     paths = options.new_paths()
@@ -47,7 +47,7 @@ def export(options: ExportOptions, networks: Networks) -> None:
 
 
 def serving_of(options: ExportOptions, networks: Networks) -> training.Serving:
-    """The classifier, as it is to be served.
+    """Returns the classifier with its settings for serving.
 
     Raises:
       ValueError: if the dataset cannot be read and `num_classes` is not given, or

@@ -1,4 +1,4 @@
-"""Evaluations of a run's own checkpoints, on a split that it does not train on."""
+"""Evaluates a run's own checkpoints on a split that it does not train on."""
 
 import contextlib
 from collections.abc import Iterator
@@ -7,15 +7,15 @@ from model_deploy import training
 from model_deploy.config import DeploymentConfig
 from model_deploy.image_training.run import PlannedRun
 
-# Of more classes a picture of the confusion matrix would show nothing.
+# With more classes the picture of the confusion matrix would be unreadable.
 MOST_CLASSES_SHOWN = 100
 
 
 class Evaluations:
-    """Those of a run's checkpoints; the newest one is not evaluated twice.
+    """Evaluates a run's checkpoints; the newest is not evaluated twice.
 
     Args:
-      evaluator: of the held-out split.
+      evaluator: evaluator on the held-out split.
     """
 
     def __init__(self, evaluator: training.Evaluator) -> None:
@@ -23,12 +23,12 @@ class Evaluations:
         self._last: training.Evaluation | None = None
 
     def scores(self, checkpoint: str) -> dict[str, float]:
-        """What the loop shows of a checkpoint."""
+        """Returns the scores of a checkpoint that the training loop shows."""
         found = self._last = self._evaluator.evaluate(checkpoint)
         return {"accuracy": found.accuracy, "recall_at_5": found.recall_at_5}
 
     def of_newest(self, train_dir: str) -> training.Evaluation:
-        """The evaluation of the newest checkpoint in a folder that this run writes."""
+        """Returns the evaluation of the newest checkpoint in the run's folder."""
         newest = training.find_checkpoint(train_dir)
         if self._last is None or self._last.checkpoint != newest:
             self._last = self._evaluator.evaluate(newest)
@@ -39,7 +39,7 @@ class Evaluations:
 def evaluations_of(
     run: PlannedRun, classifier: training.Classifier
 ) -> Iterator[Evaluations | None]:
-    """The chief's evaluations on the test split, or else the validation split; None without."""
+    """Opens the chief's evaluations on the test or validation split; None without."""
     options = run.options
     if options.task != 0:
         yield None
@@ -53,7 +53,7 @@ def evaluations_of(
         print(f"not evaluated: {run.dataset.name} has no test or validation split")
         yield None
         return
-    # One clone, on a GPU as those of the training, or not.
+    # One clone, on a GPU if the training uses GPUs.
     config = DeploymentConfig(
         clone_on_cpu=run.config.clone_on_cpu,
         gpu_memory_fraction=run.config.gpu_memory_fraction,
@@ -65,7 +65,7 @@ def evaluations_of(
 
 
 def evaluate_newest(run: PlannedRun, evaluations: Evaluations) -> float:
-    """Evaluates the newest checkpoint."""
+    """Evaluates the newest checkpoint; prints and returns the accuracy."""
     found = evaluations.of_newest(run.options.train_dir)
     print(
         f"{run.held_out} accuracy at step {found.global_step}: {found.accuracy:.4f} "
@@ -76,9 +76,9 @@ def evaluate_newest(run: PlannedRun, evaluations: Evaluations) -> float:
 
 
 def show_confusion(run: PlannedRun, found: training.Evaluation) -> None:
-    """Gives TensorBoard the confusion matrix of an evaluation, unless there are too many classes.
+    """Adds the confusion matrix to TensorBoard, unless there are too many classes.
 
-    The network's classes are those of the dataset without the first `labels_offset`.
+    The network lacks the first `labels_offset` classes of the dataset.
     """
     names = run.dataset.class_names[run.options.labels_offset :]
     if len(names) > MOST_CLASSES_SHOWN:

@@ -1,4 +1,4 @@
-"""The settings of a run in its folder, for other commands and for TensorBoard."""
+"""Writes the options of a run into its folder, for other commands and for TensorBoard."""
 
 import dataclasses
 
@@ -8,13 +8,12 @@ from model_deploy.image_training.run import PlannedRun
 
 
 def note_settings(run: PlannedRun) -> None:
-    """Writes the settings of the run into its folder, for other commands and for TensorBoard.
+    """Writes the options of the run into its folder, for other commands and for TensorBoard.
 
-    To be called when nothing else can be refused: `training.fitting_checkpoint` has found that the
-    checkpoint in the folder is one of this model, and `restore_fn` that another one fits.  So the
-    settings of another run stay as they are, and a refused one leaves none.
+    Call it after all checks (`training.fitting_checkpoint` and `restore_fn`), so that a refused run
+    does not overwrite the options of an earlier one.
     """
-    # With the step at which it will end: who watches the run wants to know.
+    # With the last step filled in: an evaluation that watches the run stops there.
     resolved = dataclasses.replace(run.options, max_number_of_steps=run.max_steps)
     write_options(resolved, resolved.train_dir)
     board = training.Board(resolved.train_dir, suffix=".options")

@@ -1,4 +1,4 @@
-"""`OfRun`: settings of a command about a run, most of which the run itself has saved."""
+"""`OfRun`: options of a command about a run, which take defaults from the run's own options."""
 
 import dataclasses
 from typing import Any, ClassVar, TypeVar
@@ -11,7 +11,7 @@ _Options = TypeVar("_Options", bound="OfRun")
 
 @dataclasses.dataclass(frozen=True)
 class OfRun(training.ClassifierOptions):
-    """Settings for which those of a run stand in where they are not given.
+    """Options whose defaults are those saved by a run.
 
     Raises:
       ValueError: as `Options`; if neither a run nor a checkpoint is named.
@@ -36,7 +36,7 @@ class OfRun(training.ClassifierOptions):
 
     @property
     def source(self) -> str:
-        """The checkpoint, or the folder for its newest one."""
+        """The checkpoint to read, or the folder for its newest one."""
         return self.checkpoint_path or self.train_dir or ""
 
     @property
@@ -46,14 +46,14 @@ class OfRun(training.ClassifierOptions):
 
     @classmethod
     def of_run(cls: type[_Options], train_dir: str, **settings: Any) -> _Options:
-        """The settings for a run, as the command with `--train_dir` has them.
+        """Returns options for a run, like the command with `--train_dir`.
 
         Args:
-          train_dir: the folder of the run; what its `options.yaml` says counts.
-          **settings: more fields, which count more.
+          train_dir: the folder of the run, whose `options.yaml` gives defaults.
+          **settings: fields that override these.
 
         Raises:
-          ValueError: for a setting that breaks a rule.
-          OSError: if the file cannot be read.
+          ValueError: for an invalid option.
+          OSError: if `options.yaml` cannot be read.
         """
         return cls(**{**saved_options(cls, train_dir), "train_dir": train_dir, **settings})

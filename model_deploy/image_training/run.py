@@ -1,4 +1,4 @@
-"""`PlannedRun`: a training run, as its settings and the machine have it."""
+"""`PlannedRun`: a training run as planned from its options and the machine."""
 
 from typing import NamedTuple
 
@@ -13,16 +13,16 @@ from model_deploy.ways import way_for
 
 
 class PlannedRun(NamedTuple):
-    """A run before its first step: what is trained on what, and for how long.
+    """A run before its first step: what it trains, on which data, and for how long.
 
     Attributes:
-      options: the settings as they were given.
+      options: the options as given.
       config: the deployment of this process.
       dataset: the split to train on.
-      batch_size: images of a clone in a batch.
-      steps_per_epoch: updates of the variables in an epoch.
+      batch_size: images per batch of a clone.
+      steps_per_epoch: updates of the variables per epoch.
       max_steps: number of the last step.
-      batches_in_update: batches, of all workers, that make up one update.
+      batches_in_update: batches, of all workers, per update.
     """
 
     options: TrainOptions
@@ -35,26 +35,26 @@ class PlannedRun(NamedTuple):
 
     @property
     def held_out(self) -> str | None:
-        """The split to evaluate on; None where there is none."""
+        """The split to evaluate on; None if the dataset has none."""
         splits = [name for name in ("test", "validation") if name in self.dataset.splits]
         return splits[0] if splits else None
 
     @property
     def update_batch_size(self) -> int:
-        """Images of one update of the variables, of all workers that take part in it."""
+        """Images per update of the variables, over all workers that take part."""
         return self.batch_size * self.batches_in_update
 
     @property
     def images_per_step(self) -> int:
-        """Images of this worker in a step."""
+        """Images that this worker takes per step."""
         return self.batch_size * min(self.batches_in_update, self.config.batches_per_step)
 
 
 def plan(options: TrainOptions) -> PlannedRun:
-    """Finds devices and dataset and checks the settings against them.
+    """Finds devices and dataset, and checks the options against them.
 
     Raises:
-      ValueError: for a setting that breaks a rule.
+      ValueError: for an invalid option.
     """
     num_gpus = len(tf.config.list_physical_devices("GPU"))
     config = training.deployment_config(options, num_gpus)
@@ -71,24 +71,24 @@ def plan(options: TrainOptions) -> PlannedRun:
 def prepare(
     options: TrainOptions, networks: Networks, *, checks_start: bool
 ) -> tuple[PlannedRun, training.Classifier]:
-    """Makes ready what graphs are built of, and ops to be deterministic, if they are to be.
+    """Plans a run and creates its classifier, before any graph is built.
 
     Args:
-      options: the settings.
-      networks: those to choose from.
-      checks_start: whether to look at the train_dir, as the process that begins to fill it.
+      options: the options.
+      networks: the networks to choose from.
+      checks_start: whether to check the train_dir, as in the process that writes to it.
 
     Raises:
       ValueError: for a setting that breaks a rule.
       OSError: if the train_dir cannot be written.
     """
     if options.deterministic:
-        # Of the whole process, and read when ops are made: those of the evaluation, too.
+        # A setting of the process, read when ops are made, also by the evaluation's graph.
         tensorflow.config.experimental.enable_op_determinism()
     run = plan(options)
     classifier = training.Classifier.of(options, run.dataset, networks.get_network_fn)
     if checks_start:
-        # `train` checks both, too, but only when the graph has been built.
+        # Early: `train` checks both again, but only after the graph is built.
         training.check_start(options.train_dir, options.checkpoint_path, options.resume)
         training.check_writable(options.train_dir)
     return run, classifier

@@ -1,4 +1,4 @@
-"""`train_task`: the part of this process in its cluster, which the environment may describe."""
+"""`train_task`: trains or serves as the environment describes this process's task."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from model_deploy import elastic, training
 from model_deploy.cluster import WORLD_FILE
 from model_deploy.commands import named_as
+from model_deploy.image_training.following import follow
 from model_deploy.image_training.networks import Networks
 from model_deploy.image_training.train_options import TrainOptions
 from model_deploy.image_training.training_run import train
@@ -15,15 +16,16 @@ from model_deploy.image_training.worlds import train_in_worlds
 def train_task(
     options: TrainOptions, networks: Networks, environ: Mapping[str, str]
 ) -> float | None:
-    """Does the part of this process in its cluster; without one, trains by itself.
+    """Trains, or serves as a parameter server, in the cluster that the environment describes.
 
     Args:
-      options: the settings.
-      networks: those to choose from.
-      environ: the environment, which says what `TF_CONFIG`, Slurm or the launcher have set.
+      options: the options.
+      networks: the networks to choose from.
+      environ: environment variables: `TF_CONFIG`, or those of SLURM or of the launcher; without
+        any of these the process trains by itself.
 
     Returns:
-      As `train`.
+      The result of `train`; for an evaluator the accuracy at the last checkpoint.
 
     Raises:
       ValueError: for a setting that breaks a rule.
@@ -40,6 +42,8 @@ def train_task(
         master=options.master,
         num_ps_tasks=options.num_ps_tasks,
     )
+    if place.is_evaluator:
+        return follow(options, networks)
     if place.cluster is not None:
         options = dataclasses.replace(
             options,

@@ -1,4 +1,4 @@
-"""The settings of a training run."""
+"""The options of a training run."""
 
 import dataclasses
 from typing import ClassVar
@@ -7,7 +7,7 @@ from model_deploy import inputs, keras, training
 from model_deploy.cluster import ClusterOptions
 from model_deploy.commands import option
 
-# Epochs of a run whose length is not given.
+# Length of a run in epochs, if none is given.
 DEFAULT_EPOCHS = 20
 
 
@@ -22,10 +22,10 @@ class TrainOptions(
     training.ClassifierOptions,
     training.FineTuneOptions,
 ):
-    """All settings of a training run of an image classifier; each is a flag of the script.
+    """All options of a training run of an image classifier; each is a flag of the script.
 
     Raises:
-      ValueError: as `Options`, and for settings that do not go together.
+      ValueError: as `Options`, and for options that exclude each other.
     """
 
     short_help: ClassVar[bool] = True
@@ -91,7 +91,7 @@ class TrainOptions(
             raise ValueError(f"describe_picture must end in .svg, got {self.describe_picture!r}")
 
     def _check_order_of_updates(self) -> None:
-        """Sums and updates in the order in which they happen to come are never the same twice."""
+        """Refuses ways to train in which the order of sums and updates varies between runs."""
         if self.asynchronous:
             raise ValueError("deterministic must be False with asynchronous=True, got True")
         if self.worker_replicas > 1 and not self.all_reduce:

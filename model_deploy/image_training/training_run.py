@@ -1,4 +1,4 @@
-"""`train`: a run of one process, or of one task of a cluster, from its first step to its score."""
+"""`train`: a training run of one process, or one task of a cluster, from start to final score."""
 
 import tensorflow.compat.v1 as tf
 
@@ -16,16 +16,16 @@ from model_deploy.image_training.weights import export_keras, restore_fn
 def train(
     options: TrainOptions, networks: Networks, place: training.Place | None = None
 ) -> float | None:
-    """Trains an image classifier and evaluates it; prints what it does.
+    """Trains an image classifier and evaluates it; prints progress and results.
 
     Args:
-      options: the settings.
-      networks: those to choose from, by `options.model_name`.
-      place: that of this process in its cluster; by default it is on its own.
+      options: the options.
+      networks: the networks that `options.model_name` chooses from.
+      place: the place of this process in its cluster; by default it trains alone.
 
     Returns:
-      The accuracy on the test split, or else the validation split; None without, and for a worker
-      that is not the chief.
+      The accuracy on the test split, or else the validation split; None without such a split, and
+      in workers other than the chief.
 
     Raises:
       ValueError: for a setting that breaks a rule.

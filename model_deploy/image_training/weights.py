@@ -1,4 +1,4 @@
-"""The weights that a run starts from, and the file of Keras that it ends with."""
+"""Restores the weights that a run starts from; exports its weights for Keras."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from model_deploy.image_training.train_options import TrainOptions
 
 
 def restore_fn(options: TrainOptions, networks: Networks) -> Callable[[Any], None] | None:
-    """What restores the start of fine-tuning: from a checkpoint, or from a file of Keras."""
+    """Returns a function that restores a checkpoint, or a Keras file, to fine-tune; or None."""
     if keras.is_weights_file(options.checkpoint_path or ""):
         with named_as(path="checkpoint_path"):
             return keras.restore_fn(options, networks.keras_model())
@@ -18,7 +18,7 @@ def restore_fn(options: TrainOptions, networks: Networks) -> Callable[[Any], Non
 
 
 def export_keras(options: TrainOptions, networks: Networks, path: str) -> None:
-    """Writes the newest checkpoint, or its moving averages, as a file of Keras."""
+    """Writes the newest checkpoint, or its moving averages, as a Keras file."""
     averages = options.moving_average_decay is not None
     model = networks.keras_model()
     keras.export_checkpoint(model, options.train_dir, path, use_averages=averages)

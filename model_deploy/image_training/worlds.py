@@ -1,4 +1,4 @@
-"""A worker of an elastic run, whose others may be lost and get company."""
+"""Trains as a worker of an elastic run, which other workers leave and join."""
 
 import contextlib
 import dataclasses
@@ -22,8 +22,8 @@ from model_deploy.image_training.run import prepare
 from model_deploy.image_training.train_options import TrainOptions
 from model_deploy.image_training.weights import restore_fn
 
-# What an elastic run has no use for: flags that name another cluster or another way to train, and
-# what it cannot do while workers come and go.
+# Options that elastic runs refuse: those that name a cluster or another way to train, and those
+# that do not work while workers come and go.
 NOT_ELASTIC = (
     *("master", "cluster_source", "job_name", "task", "task_id", "ps_hosts", "worker_hosts"),
     *("num_ps_tasks", "sync_replicas", "asynchronous", "accumulate_steps", "sync_batch_norm"),
@@ -37,31 +37,31 @@ def train_in_worlds(
     member: elastic.Member,
     servers: Cluster | None = None,
 ) -> float | None:
-    """Trains as a worker of an elastic run, whose others may be lost and get company.
+    """Trains as a worker of an elastic run, which other workers leave and join.
 
     Args:
-      options: the settings.
-      networks: those to choose from.
+      options: the options.
+      networks: the networks to choose from.
       member: this worker.
-      servers: with parameter servers what `elastic.servers_of` gave.
+      servers: the result of `elastic.servers_of`.
 
     Returns:
-      The test accuracy, of the chief of those that are there at the end; else None.
+      The test accuracy in the chief of the last world; None in other workers.
 
     Raises:
       ValueError: for a setting that breaks a rule.
-      OSError: if the train_dir cannot be written, or too few workers are there.
+      OSError: if the train_dir cannot be written, or too few workers come.
     """
     first = member.first_world(options.start_timeout)
     options = of_all_workers(options, first.max_workers, servers)
     with named_as(num_replicas="max_workers", worker_replicas="max_workers"):
-        # Those who do in `train_elastic`, as there is time for more errors before that.
+        # The same workers as in `train_elastic` check the start, but earlier, as errors should be.
         run, classifier = prepare(
             options, networks, checks_start=member.checks_start(first, servers)
         )
     built, noted = itertools.count(), itertools.count()
     with contextlib.ExitStack() as stack:
-        # Whoever is the chief for the time being evaluates, so nobody builds one before.
+        # The present chief evaluates, so the evaluator is built when first needed.
         evaluations = functools.cache(lambda: stack.enter_context(evaluations_of(run, classifier)))
 
         def scores(checkpoint: str) -> dict[str, float]:
@@ -73,7 +73,7 @@ def train_in_worlds(
             here = run._replace(config=config)
             model, arguments = build(here, classifier)
             if config.replica_id == 0:
-                first_time = next(noted) == 0  # a chief before may have been lost before it could
+                first_time = next(noted) == 0  # an earlier chief may have failed to
                 if first_time:
                     resume = training.resume_under_way(options.train_dir, options.resume)
                     training.fitting_checkpoint(options.train_dir, resume)
@@ -114,15 +114,15 @@ def train_in_worlds(
 def of_all_workers(
     options: TrainOptions, max_workers: int, servers: Cluster | None
 ) -> TrainOptions:
-    """The settings of the whole: the batch, the rate and the epochs are those of all workers.
+    """Returns the options of the whole run: batch, learning rate and epochs over all workers.
 
     Args:
-      options: the settings as given; `options.yaml` of such a run has those of the whole.
-      max_workers: how many there may be.
+      options: the options as given, or those of the whole run, read from `options.yaml`.
+      max_workers: maximum number of workers.
       servers: the cluster of the parameter servers; None for all-reduce.
 
     Raises:
-      ValueError: naming a field that such a run has no use for, and its value.
+      ValueError: naming an option that elastic runs refuse, and its value.
     """
     num_ps_tasks = 0 if servers is None else len(servers.ps_hosts)
     own: dict[str, Any] = {"worker_replicas": max_workers, "num_ps_tasks": num_ps_tasks}
@@ -134,10 +134,10 @@ def of_all_workers(
 
 
 def check_defaults(options: TrainOptions, names: Collection[str]) -> None:
-    """Checks that fields which an elastic run has no use for have their defaults.
+    """Checks that options which elastic runs refuse have their defaults.
 
     Raises:
-      ValueError: naming the first one that has not, its default and its value.
+      ValueError: naming the first option without its default, the default and the value.
     """
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)

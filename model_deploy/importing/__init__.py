@@ -1,4 +1,4 @@
-"""Imports of TensorFlow and tf-slim: some of them later, some with names of TensorFlow 1."""
+"""Import hooks: delayed imports of packages, and TensorFlow modules with TensorFlow 1's names."""
 
 from model_deploy.importing import lazy_imports
 from model_deploy.importing.tf1_names import with_moved_names

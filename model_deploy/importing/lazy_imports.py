@@ -1,19 +1,17 @@
-"""Packages that TensorFlow and tf-slim import without using them come when they are first used.
+"""Delays imports of packages that TensorFlow and tf-slim import without using them.
 
-At the end of its own import TensorFlow imports Keras, for what Keras registers of itself; Keras 3
-registers nothing.  tf-slim imports scikit-learn, for a single loss.  Both are a good part of the
-seconds until the first step: Keras imports scikit-learn and Matplotlib, too, where they are
-installed.  TensorFlow's names of Keras, such as `tf.keras`, import it when they are used, so that
-programs see no difference.  SciPy and h5py are for what TensorFlow itself still has of an old
-Keras, which does without; no public name leads there.
+At the end of its own import TensorFlow imports Keras, so that Keras can register itself; Keras 3
+registers nothing.  tf-slim imports scikit-learn, for a single loss.  Both take a good part of the
+seconds before the first step: Keras imports scikit-learn and Matplotlib where they are installed.
+Names such as `tf.keras` import Keras when used, so programs see no difference.  TensorFlow imports
+SciPy and h5py for remains of an old Keras, which work without them and have no public name.
 
-Python looks for garbage whenever there are many new objects, again and again among the 400,000 of
-TensorFlow's modules, a fifth of the time of their import, and none of them is garbage.  So it does
-not while they are imported, and leaves them alone from then on.
+Python's garbage collector takes a fifth of TensorFlow's import time to look again and again through
+its 400,000 objects, none of which is garbage.  So it is off during the import, and ignores these
+objects from then on.
 
-Importing `model_deploy` installs an import hook that acts while TensorFlow is imported.  It does
-nothing where TensorFlow is there already, where Keras is, and where the variable
-`TF_USE_LEGACY_KERAS` asks for tf-keras.
+Importing `model_deploy` installs the import hook.  It does nothing if TensorFlow or Keras is
+imported already, or the environment variable `TF_USE_LEGACY_KERAS` asks for tf-keras.
 """
 
 import contextlib
@@ -27,15 +25,15 @@ import threading
 import types
 from collections.abc import Iterator, Sequence
 
-# What TensorFlow tries to import at its own import and does without.
+# Packages that TensorFlow tries to import, and works without.
 _NOT_USED = ("keras", "scipy", "h5py")
 
 
 @contextlib.contextmanager
 def refusing(*packages: str) -> Iterator[None]:
-    """Importing these packages in a `with` block is an ImportError, in this thread alone.
+    """Makes importing these packages fail with ImportError in a `with` block, in this thread.
 
-    A package that has been imported is there all the same, and `importlib.util.find_spec` finds it.
+    Packages imported before stay usable, and `importlib.util.find_spec` finds the refused ones.
     """
     finder = _RefusingFinder(packages)
     sys.meta_path.insert(0, finder)
@@ -47,9 +45,9 @@ def refusing(*packages: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def keeping_all() -> Iterator[None]:
-    """What is made in a `with` block, and is there already, is taken for no garbage, ever.
+    """Exempts all present objects, and those made in a `with` block, from garbage collection.
 
-    Objects to which nothing refers any more are freed as always; only cycles are not looked for.
+    Reference counting still frees them; only reference cycles among them are never found.
     """
     looks_for_garbage = gc.isenabled()
     gc.disable()
@@ -62,22 +60,22 @@ def keeping_all() -> Iterator[None]:
 
 
 class Later(types.ModuleType):
-    """A module that is imported when one of its names is first asked for."""
+    """A module that is imported when one of its names is first used."""
 
     def __getattr__(self, name: str) -> object:
         return getattr(importlib.import_module(self.__name__), name)
 
 
-class _Refusing(importlib.abc.Loader):
+class _RefusingLoader(importlib.abc.Loader):
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
         raise ImportError("imported when it is first used", name=spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Is never reached; without it Python takes this for a loader of another kind."""
+        """Is never called, but Python requires it beside `create_module`."""
 
 
 class _RefusingFinder(importlib.abc.MetaPathFinder):
-    """Finds packages where Python does, and refuses them to the thread that made this."""
+    """Finds packages as Python does, and makes their import fail in one thread."""
 
     def __init__(self, packages: Sequence[str]) -> None:
         self._packages = packages
@@ -90,12 +88,12 @@ class _RefusingFinder(importlib.abc.MetaPathFinder):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None:
-            spec.loader = _Refusing()
+            spec.loader = _RefusingLoader()
         return spec
 
 
 class _FasterLoader(importlib.abc.Loader):
-    """Imports TensorFlow as its own loader does, but for what it does without."""
+    """Loads TensorFlow by its own loader, without unused packages and garbage collection."""
 
     def __init__(self, loader: importlib.abc.Loader) -> None:
         self._loader = loader
@@ -104,7 +102,7 @@ class _FasterLoader(importlib.abc.Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        # Who looks at the module's loader finds TensorFlow's own.
+        # The module keeps TensorFlow's own loader as its `__loader__`.
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
@@ -113,7 +111,7 @@ class _FasterLoader(importlib.abc.Loader):
 
 
 class _TensorFlowFinder(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow where Python does, for `_FasterLoader`."""
+    """Finds TensorFlow as Python does, and loads it by `_FasterLoader`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -127,15 +125,15 @@ class _TensorFlowFinder(importlib.abc.MetaPathFinder):
 
 
 def _keras_is_wanted() -> bool:
-    """Whether Keras is being imported, or is the one that registers itself.
+    """Whether Keras is imported already, or `TF_USE_LEGACY_KERAS` asks for tf-keras.
 
-    TensorFlow reads the variable in the same way.
+    TensorFlow parses the variable in the same way.
     """
     return "keras" in sys.modules or os.environ.get("TF_USE_LEGACY_KERAS") in ("true", "True", "1")
 
 
 def _install() -> None:
-    """Puts the hook in place, once."""
+    """Installs the import hook, once."""
     if not any(isinstance(finder, _TensorFlowFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _TensorFlowFinder())
 

@@ -1,4 +1,4 @@
-"""Modules of TensorFlow with the names that have moved out of them since TensorFlow 1."""
+"""Views of TensorFlow modules that also have the names moved out of them since TensorFlow 1."""
 
 import importlib
 import types
@@ -34,12 +34,12 @@ _MOVED: dict[str, dict[str, str]] = {
         "VariableV1": "tensorflow.python.ops.variable_v1",
     },
 }
-# Names that also changed when they moved.
+# Names that were also renamed: old name -> new name.
 _RENAMED = {"variable": "VariableV1", "BatchNorm": "BatchNormalization"}
 
 
 class View(types.ModuleType):
-    """A module with the names that left it; everything else is the module's own."""
+    """A module plus the names that were moved out of it; everything else is the module's own."""
 
     def __init__(self, module: types.ModuleType) -> None:
         super().__init__(module.__name__, module.__doc__)
@@ -57,5 +57,5 @@ class View(types.ModuleType):
 
 
 def with_moved_names(module: types.ModuleType) -> types.ModuleType:
-    """A module of TensorFlow with the names that have left it, if any have."""
+    """Returns a view of a TensorFlow module; the module itself if no name was moved."""
     return View(module) if module.__name__ in _MOVED else module

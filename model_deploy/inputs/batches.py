@@ -1,4 +1,4 @@
-"""One batch divided over clones."""
+"""Splits a batch over clones."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def _check_batch(flat: list[Any], num_clones: int) -> None:
 
 
 def _assert_even(flat: list[Any], num_clones: int) -> list[Any]:
-    """Leaves the check of sizes that are not known yet to the run of the graph."""
+    """Adds checks of batch sizes that are known only when the graph runs."""
     if all(tensor.shape.rank and tensor.shape.as_list()[0] is not None for tensor in flat):
         return flat
     size = tf.shape(flat[0])[0]

@@ -5,8 +5,8 @@ r"""`python -m model_deploy.inputs.convert`: writes a dataset as TFRecords in th
 
 `--max_side=256` writes smaller JPEGs, `--raw --image_size=256` pixels that need no decoding.
 
-A conversion that was killed leaves no file that reads as complete.  The same command
-goes on with the shards that are missing.
+A conversion that is killed leaves no incomplete file that looks complete.  The same command then
+writes the missing shards.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from model_deploy.inputs.datasets.conversion import convert, uncompress
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Converts what the command line says."""
+    """Converts the dataset that the command line names."""
     parser = argparse.ArgumentParser(
         prog="python -m model_deploy.inputs.convert", description="Writes a dataset as TFRecords."
     )
@@ -87,7 +87,7 @@ def _size(text: str) -> int | tuple[int, int]:
 
 
 def _check_alone(options: argparse.Namespace) -> None:
-    """Checks that nothing is asked of images that `uncompress` does not look at."""
+    """Checks that no option about images is given with `uncompress`, which ignores images."""
     for name in ("max_side", "quality", "raw", "image_size"):
         value = getattr(options, name)
         if value not in (None, False):

@@ -10,7 +10,7 @@ from model_deploy.inputs.files.downloading import DOWNLOADS, download_dataset
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Downloads what the command line says."""
+    """Downloads the dataset that the command line names."""
     parser = argparse.ArgumentParser(
         prog="python -m model_deploy.inputs.download", description="Downloads a dataset."
     )

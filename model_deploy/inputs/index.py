@@ -1,9 +1,9 @@
-r"""`python -m model_deploy.inputs.index`: makes the indexes of TFRecord files beforehand.
+r"""`python -m model_deploy.inputs.index`: makes the indexes of TFRecord files in advance.
 
     python -m model_deploy.inputs.index --data_dir=records --splits train validation
 
-Reading a dataset does the same where an index is missing; made beforehand, it is there when many
-machines start at once.
+Reading a dataset makes missing indexes; made in advance they exist when many machines start at
+once.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from model_deploy.inputs.files.corrupt_records import Tolerance
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Makes the indexes that the command line says."""
+    """Makes the indexes that the command line asks for."""
     parser = argparse.ArgumentParser(
         prog="python -m model_deploy.inputs.index",
         description="Makes the indexes of TFRecord files.",

@@ -1,4 +1,4 @@
-"""The names of TensorFlow that are not public and that this project uses, each in one function."""
+"""Access to TensorFlow names that are not public: one function for each that this project uses."""
 
 from model_deploy.internals.batch_moments import (
     leaving_batch_moments,
@@ -54,6 +54,7 @@ from model_deploy.internals.variables import (
     restored_by,
     set_initializer,
     set_slice_of,
+    set_trainable,
     slice_of,
     with_operators,
 )
@@ -99,6 +100,7 @@ __all__ = [
     "set_device",
     "set_initializer",
     "set_slice_of",
+    "set_trainable",
     "slice_of",
     "slurm_step",
     "sublayers",

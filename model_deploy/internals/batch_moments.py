@@ -1,4 +1,4 @@
-"""Where layers take mean and variance of a batch; seen in Keras 3.0, 3.15, tf-keras 2.16, 2.21."""
+"""Replaces the moments of batch norms in layers; seen in Keras 3.0, 3.15, tf-keras 2.16, 2.21."""
 
 import contextlib
 import contextvars
@@ -9,7 +9,7 @@ from typing import Any
 
 from model_deploy.internals.replacing import Replace, Replacements, temporarily
 
-# Takes values, the axes to reduce, and whether these stay as 1; returns mean and variance.
+# (values, axes to reduce, whether to keep reduced axes with size 1) -> (mean, variance).
 Moments = Callable[[Any, Sequence[int], bool], tuple[Any, Any]]
 
 _moments: contextvars.ContextVar[Moments | None] = contextvars.ContextVar("moments", default=None)
@@ -18,17 +18,17 @@ _normalizes_examples = contextvars.ContextVar("normalizes examples", default=Fal
 
 @contextlib.contextmanager
 def taking_batch_moments_by(moments: Moments) -> Iterator[None]:
-    """Lets a function take the moments of batch norms in a `with` block that are no fused op.
+    """Computes the moments of batch norms that are no fused op by a function, in a `with` block.
 
     These are the layers of Keras 3 and, where they are not fused, those of tf-keras (which
-    `tf.compat.v1.layers` and TF-Slim use) and `slim.batch_norm`.  Moments that other layers
-    take are none of these.  Other threads go on as before.
+    `tf.compat.v1.layers` and TF-Slim use) and `slim.batch_norm`.  Other layers' moments, and other
+    threads, are not affected.
 
     Wraps `BatchNormalization._moments` of both Kerases and `LayerNormalization.call` of tf-keras.
-    TF-Slim's file of layers gets another `nn`.
+    TF-Slim's module of layers gets a replacement of `nn`.
 
     Args:
-      moments: the function; its values have any shape and a dtype of floats.
+      moments: the function, for values of any shape and a float dtype.
 
     Raises:
       ValueError: in the block, for a batch norm with a mask or weights, or of parts of the batch.
@@ -38,10 +38,10 @@ def taking_batch_moments_by(moments: Moments) -> Iterator[None]:
 
 
 def normalizes_examples() -> bool:
-    """Whether a layer is called that has the fused op of batch norm normalize each example.
+    """Whether a layer is being called that uses the fused batch norm to normalize each example.
 
-    Knows it of `LayerNormalization.call` of tf-keras in a block of `taking_batch_moments_by`.  So
-    it says of what is made in a block of `leaving_batch_moments`.
+    It detects `LayerNormalization.call` of tf-keras in a block of `taking_batch_moments_by`.  Also
+    true in a block of `leaving_batch_moments`.
 
     Wraps `LayerNormalization.call`.
     """
@@ -49,13 +49,13 @@ def normalizes_examples() -> bool:
 
 
 def are_taken() -> bool:
-    """Whether a function takes the moments, see `taking_batch_moments_by`."""
+    """Whether a block of `taking_batch_moments_by` is open."""
     return _moments.get() is not None
 
 
 @contextlib.contextmanager
 def leaving_batch_moments() -> Iterator[None]:
-    """A `with` block whose batch norms are those of no batch, but there for their shapes.
+    """Leaves batch norms alone in a `with` block, such as in calls that only compute shapes.
 
     Wraps `BatchNormalization._moments` of both Kerases.
     """
@@ -64,25 +64,26 @@ def leaving_batch_moments() -> Iterator[None]:
 
 
 def _replace_all(replace: Replace) -> None:
-    with contextlib.suppress(ImportError):  # of the backend that somebody else wants Keras to have
+    """Replaces where Keras 3, tf-keras and TF-Slim compute moments of batch norms."""
+    with contextlib.suppress(ImportError):  # Keras may lack its backend
         keras = importlib.import_module("keras").layers.BatchNormalization
-        replace(_owner(keras, "_moments"), "_moments", _of_keras)
+        replace(_owner(keras, "_moments"), "_moments", _wrapped_keras)
     tf_keras = importlib.import_module("tf_keras").layers
     slim_layers = importlib.import_module("tf_slim.layers.layers")
-    replace(_owner(tf_keras.BatchNormalization, "_moments"), "_moments", _of_tf_keras)
-    replace(tf_keras.LayerNormalization, "call", _of_layer_norm)
-    replace(slim_layers, "nn", _Nn)
+    replace(_owner(tf_keras.BatchNormalization, "_moments"), "_moments", _wrapped_tf_keras)
+    replace(tf_keras.LayerNormalization, "call", _wrapped_layer_norm)
+    replace(slim_layers, "nn", _NnWithMoments)
 
 
 _replacements = Replacements(_replace_all)
 
 
 def _owner(kind: type, name: str) -> type:
-    """The class that defines what others inherit."""
+    """Returns the class that defines a method which `kind` may inherit."""
     return next(each for each in kind.__mro__ if name in vars(each))
 
 
-def _of_keras(original: Any) -> Any:
+def _wrapped_keras(original: Any) -> Any:
     def _moments_of_keras(self: Any, inputs: Any, mask: Any) -> Any:
         moments = _moments.get()
         if moments is None:
@@ -94,7 +95,7 @@ def _of_keras(original: Any) -> Any:
     return _moments_of_keras
 
 
-def _of_tf_keras(original: Any) -> Any:
+def _wrapped_tf_keras(original: Any) -> Any:
     def _moments_of_tf_keras(
         self: Any, inputs: Any, reduction_axes: Any, keep_dims: bool, mask: Any = None
     ) -> Any:
@@ -107,7 +108,7 @@ def _of_tf_keras(original: Any) -> Any:
     return _moments_of_tf_keras
 
 
-def _of_layer_norm(original: Any) -> Any:
+def _wrapped_layer_norm(original: Any) -> Any:
     def call(self: Any, inputs: Any) -> Any:
         with temporarily(_normalizes_examples, True):
             return original(self, inputs)
@@ -115,7 +116,7 @@ def _of_layer_norm(original: Any) -> Any:
     return call
 
 
-class _Nn:
+class _NnWithMoments:
     """TensorFlow's module for `slim.batch_norm`; other functions of that file see it as it is.
 
     Args:
@@ -141,7 +142,7 @@ class _Nn:
 
 
 def _is_called_by_batch_norm() -> bool:
-    """Whether it is `slim.batch_norm` that calls the function which asks."""
+    """Whether the caller of this function's caller is `slim.batch_norm`."""
     frame = inspect.currentframe()
     caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
     return caller is not None and caller.f_code.co_name == "batch_norm"

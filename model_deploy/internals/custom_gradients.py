@@ -1,7 +1,7 @@
-"""Where the function of a `tf.custom_gradient` is called; seen in TensorFlow 2.16 to 2.21.
+"""Notes the inputs of `tf.custom_gradient` functions; seen in TensorFlow 2.16 to 2.21.
 
-TensorFlow looks for variables from what the function returns back to the tensors that it was
-given, so no op of the function may take a value from before these.
+TensorFlow searches for variables from a function's results back to its inputs, so no op of the
+function may take a value from before the inputs.
 """
 
 import contextvars
@@ -20,9 +20,9 @@ _inputs: contextvars.ContextVar[frozenset[Any]] = contextvars.ContextVar(
 
 
 def is_custom_gradient_input(tensor: Any) -> bool:
-    """Whether a function of a `tf.custom_gradient` is being called, and was given a tensor.
+    """Whether a tensor is an input of a `tf.custom_gradient` function that is being called.
 
-    Knows it in a block of `making_ops_by`, of functions within functions, too.
+    Works in a block of `making_ops_by`, for nested functions as well.
 
     Wraps `custom_gradient._graph_mode_decorator`.
 
@@ -33,15 +33,17 @@ def is_custom_gradient_input(tensor: Any) -> bool:
 
 
 def replace_decorator(replace: Replace) -> None:
-    """Lets calls of functions with custom gradients be noted.
+    """Replaces the decorator by one that notes the inputs of custom-gradient functions.
 
     Args:
-      replace: that of `Replacements`.
+      replace: the function that `Replacements` passes on.
     """
     replace(custom_gradient, "_graph_mode_decorator", _noting)
 
 
 def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the decorator with a function that notes its inputs while it is called."""
+
     def _graph_mode_decorator(
         f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any:

@@ -18,16 +18,16 @@ _fuses = contextvars.ContextVar("batch norms are fused", default=False)
 
 @contextlib.contextmanager
 def fusing_batch_norms(fuses: bool = True) -> Iterator[None]:
-    """Lets layers of Keras 3 normalize batches by the fused op, in a `with` block.
+    """Makes layers of Keras 3 normalize batches by the fused op, in a `with` block.
 
-    They compute the same, to rounding, by fewer passes over the images.  Only those of images
-    [n, h, w, channels] in training can: without a mask, renormalization or synchronization, with an
-    epsilon that the op takes.  The others, and other threads, go on as before.
+    The results are the same, up to rounding, with fewer passes over the images.  Fused are layers
+    on images [n, h, w, channels] in training, without a mask, renormalization or synchronization,
+    with an epsilon that the op accepts.  Other layers, and other threads, are not affected.
 
     Wraps `BatchNormalization.call` of Keras 3.
 
     Args:
-      fuses: False for a block within such a block in which they are as they were.
+      fuses: False to turn fusing off in an inner block.
     """
     with _replacements.in_place(_fuses, fuses):
         yield
@@ -35,7 +35,7 @@ def fusing_batch_norms(fuses: bool = True) -> Iterator[None]:
 
 def _replace_all(replace: Replace) -> None:
     keras = sys.modules.get("keras")
-    if keras is not None:  # else there is no layer of it
+    if keras is not None:  # else it has no layers to replace
         replace(keras.layers.BatchNormalization, "call", _call)
 
 
@@ -43,6 +43,8 @@ _replacements = Replacements(_replace_all)
 
 
 def _call(original: Any) -> Any:
+    """Returns a `BatchNormalization.call` that uses TensorFlow's fused op where possible."""
+
     def call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any:
         if not (training and mask is None and _can_be_fused(self, inputs)):
             return original(self, inputs, training=training, mask=mask)
@@ -54,7 +56,8 @@ def _call(original: Any) -> Any:
             _float(self.beta) if self.center else tf.zeros([channels]),
             epsilon=self.epsilon,
         )
-        # Keras' variance is that of the batch, the op's an estimate, of n / (n - 1) times as much.
+        # Keras' variance divides by n; the op's is an unbiased estimate, n / (n - 1) times as
+        # large.
         count = tf.cast(tf.size(values) // channels, tf.float32)
         variance *= (count - 1) / count
         for average, value in ((self.moving_mean, mean), (self.moving_variance, variance)):

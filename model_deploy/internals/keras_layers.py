@@ -1,4 +1,4 @@
-"""What layers of Keras 3 and tf-keras do while they are called; seen in 3.0, 3.15, 2.16, 2.21."""
+"""Observes calls of Keras 3 and tf-keras layers; seen in 3.0, 3.15, 2.16, 2.21."""
 
 import contextlib
 import contextvars
@@ -18,26 +18,26 @@ from model_deploy.internals.replacing import Replace, Replacements
 
 
 class LayerWatcher(Protocol):
-    """Is told what layers do in a block of `watching_layers`."""
+    """The callbacks of `watching_layers`."""
 
     def calling(
         self, layer: Any, is_symbolic: Callable[[], bool]
     ) -> contextlib.AbstractContextManager[None]:
-        """For a `with` block around a call of a layer.
+        """Returns a context manager for a call of a layer.
 
         Args:
-          layer: of Keras 3 or tf-keras.
-          is_symbolic: whether the call is for the sake of shapes, as a functional model is made.
+          layer: a layer of Keras 3 or tf-keras.
+          is_symbolic: whether the call only computes shapes, to make a functional model.
         """
 
     def added_loss(self, layer: Any, losses: Sequence[Any]) -> None:
-        """A layer has added losses: tensors of any shapes."""
+        """Is told that a layer has added losses: tensors of any shapes."""
 
     def losses_of(self, layer: Any) -> list[Any] | None:
-        """What `layer.losses` is, tensors of any shapes; None for what Keras says."""
+        """Returns the value of `layer.losses`, tensors of any shapes; None for Keras' own value."""
 
     def drawing(self, generator: Any, draw: Callable[[], Any]) -> Any:
-        """The next seed of a generator, integers of shape [2]; `draw` gives Keras' own."""
+        """Returns a generator's next seed, integers of shape [2]; `draw` returns Keras' own."""
 
 
 _STATE = "keras.src.backend.common.global_state"
@@ -48,10 +48,10 @@ _watcher: contextvars.ContextVar[LayerWatcher | None] = contextvars.ContextVar(
 
 @contextlib.contextmanager
 def watching_layers(watcher: LayerWatcher) -> Iterator[None]:
-    """Tells `watcher` what layers do in a `with` block.
+    """Reports to `watcher` what layers do in a `with` block.
 
-    Keras may be imported in the block.  Those layers of tf-keras that `tf.compat.v1.layers` and
-    TF-Slim are made of are left alone.  Other threads go on as before.
+    Keras may be imported in the block.  The layers of `tf.compat.v1.layers` and TF-Slim, which are
+    of tf-keras, are ignored, and so are other threads.
 
     Wraps `Layer.__call__`, `Layer.add_loss` and `Layer.losses` of both Kerases, and
     `SeedGenerator.next` of Keras 3.
@@ -61,9 +61,9 @@ def watching_layers(watcher: LayerWatcher) -> Iterator[None]:
 
 
 def maker_of_variable() -> Any:
-    """The Keras layer, metric, variable or generator whose code calls this; None without.
+    """Returns the Keras layer, metric, variable or seed generator whose code calls this, or None.
 
-    None also where `tf.get_variable` calls it.
+    None also for calls by way of `tf.get_variable`.
 
     Wraps `variable_scope.get_variable`.
     """
@@ -80,33 +80,33 @@ def maker_of_variable() -> Any:
 
 
 def keras_backend(layer: Any) -> str:
-    """What the Keras of a layer computes with, such as `tensorflow`. Wraps `keras.backend`."""
+    """Returns the backend of a layer's Keras, such as `tensorflow`. Wraps `keras.backend`."""
     return str(sys.modules["keras"].backend.backend()) if _is_keras_3(layer) else "tensorflow"
 
 
 def works_eagerly_only(layer: Any) -> bool:
-    """Whether a layer, or one in it, cannot be in a graph. Wraps `Layer.dynamic` of tf-keras."""
+    """Whether a layer or sublayer cannot be in a graph. Wraps `Layer.dynamic` of tf-keras."""
     return not _is_keras_3(layer) and bool(layer.dynamic)
 
 
 def layer_variables(layer: Any) -> list[Any]:
-    """All variables of a layer and its sublayers, as TensorFlow's; none before they are made.
+    """Returns all TensorFlow variables of a layer and its sublayers; [] before they are made.
 
     Wraps `Variable._value` of Keras 3.
     """
     try:
         return [tf_variable(variable) for variable in layer.variables]
-    except ValueError:  # of a model of tf-keras that has not been called
+    except ValueError:  # a model of tf-keras that has not been called
         return []
 
 
 def tf_variable(variable: Any) -> Any:
-    """TensorFlow's variable in one of Keras 3; any other is returned. Wraps `Variable._value`."""
+    """Returns the TensorFlow variable of one of Keras 3, or `variable`. Wraps `Variable._value`."""
     return getattr(variable, "_value", variable) if _is_keras_3(variable) else variable
 
 
 def set_constraint(variable: Any, constraint: Callable[[Any], Any]) -> None:
-    """Gives a variable a constraint, a function of its value, which optimizers apply.
+    """Sets a variable's constraint, a function of its value, which optimizers apply.
 
     Wraps `Variable._constraint` of TensorFlow's.
     """
@@ -114,17 +114,17 @@ def set_constraint(variable: Any, constraint: Callable[[Any], Any]) -> None:
 
 
 def sublayers(layer: Any) -> list[Any]:
-    """A layer and all those in it. Wraps `Layer._flatten_layers`."""
+    """Returns a layer and all layers in it. Wraps `Layer._flatten_layers`."""
     return list(layer._flatten_layers())
 
 
 def regularizers(layer: Any) -> list[tuple[Any, Callable[[], Any]]]:
-    """What gives the regularization losses of a layer and its sublayers.
+    """Returns the functions that compute the regularization losses of a layer and its sublayers.
 
     Wraps `Layer._callable_losses` of tf-keras.
 
     Returns:
-      Pairs: what the loss is of, always the same object, and a function for a scalar or None.
+      Pairs of an object that identifies the loss, and a function that returns a scalar or None.
     """
     if _is_keras_3(layer):
         return [
@@ -137,7 +137,7 @@ def regularizers(layer: Any) -> list[tuple[Any, Callable[[], Any]]]:
 
 
 def in_stateless_scope() -> bool:
-    """Whether Keras 3 keeps what is assigned to itself, as it does to find out shapes.
+    """Whether Keras 3 is in a scope in which assignments are not made, as to infer shapes.
 
     Wraps `global_state.get_global_attribute` of Keras 3.
     """
@@ -146,15 +146,15 @@ def in_stateless_scope() -> bool:
 
 
 def calls_itself_stateful(layer: Any) -> bool:
-    """Whether a layer carries a state from batch to batch. Wraps `Layer._stateful` of tf-keras."""
+    """Whether a layer keeps state between batches. Wraps `Layer._stateful` of tf-keras."""
     return bool(getattr(layer, "stateful" if _is_keras_3(layer) else "_stateful", False))
 
 
 @contextlib.contextmanager
 def fresh_names() -> Iterator[None]:
-    """Layers that are made in a `with` block get names as if they were the first ones.
+    """Names layers made in a `with` block as if they were the first ones of the process.
 
-    Keras 3's common generator of seeds is a new one, too, unless it is of the default graph.
+    Keras 3's global seed generator is a new one as well, unless it is of the default graph.
 
     Wraps `global_state.get_global_attribute` and `global_state.set_global_attribute` of Keras 3
     and `backend.PER_GRAPH_OBJECT_NAME_UIDS` of tf-keras.
@@ -176,7 +176,7 @@ def fresh_names() -> Iterator[None]:
 
 
 def _tables_of_names(graph: tf.Graph) -> list[Any]:
-    """How often each name was given, in Keras 3 and in tf-keras; empty where it is not imported."""
+    """Returns the counters of names of Keras 3 and tf-keras; empty if not imported."""
     state, backend = sys.modules.get(_STATE), sys.modules.get("tf_keras.src.backend")
     return [
         (state.get_global_attribute("object_name_uids") or {}) if state else {},
@@ -196,12 +196,12 @@ def _set_common_generator(generator: Any) -> None:
 
 
 def _is_keras_3(thing: Any) -> bool:
-    """Whether a layer or variable is one of Keras 3, not of tf-keras."""
+    """Whether a layer or variable belongs to Keras 3, not tf-keras."""
     return any(kind.__module__.split(".", maxsplit=1)[0] == "keras" for kind in type(thing).__mro__)
 
 
 def _kinds(*names: str) -> tuple[type, ...]:
-    """Public classes of the Kerases that are imported."""
+    """Returns the public classes with these names in the imported Kerases."""
     found = []
     for module in _kerases():
         for name in names:
@@ -217,18 +217,18 @@ def _kinds(*names: str) -> tuple[type, ...]:
 
 
 def _kerases() -> list[types.ModuleType]:
-    """Keras 3, if the program has imported it."""
+    """Returns Keras 3 in a list, if the program has imported it."""
     module = sys.modules.get("keras")
     return [module] if module is not None and hasattr(module, "Layer") else []
 
 
 def _layer_v1() -> Any:
-    """The layers that tf-keras makes in graph mode."""
+    """Returns the base class of layers that tf-keras makes in graph mode."""
     return importlib.import_module("tf_keras.src.engine.base_layer_v1").Layer
 
 
 def _is_symbolic(arguments: Any) -> bool:
-    """Whether one of some arguments is what a functional model is made of."""
+    """Whether an argument is a symbolic tensor, of which functional models are made."""
     kinds = _kinds("KerasTensor")
     tf_keras = sys.modules.get("tf_keras.src.engine.keras_tensor")
     if tf_keras is not None:
@@ -240,7 +240,7 @@ def _is_symbolic(arguments: Any) -> bool:
 
 
 def _is_legacy(layer: Any) -> bool:
-    """Whether a layer is one of `tf.compat.v1.layers`, which has updates and losses of its own."""
+    """Whether a layer is of `tf.compat.v1.layers`, which have their own updates and losses."""
     return any(".legacy_tf_layers." in kind.__module__ for kind in type(layer).__mro__)
 
 
@@ -258,11 +258,11 @@ def _watched_call(original: Any) -> Any:
 
 @contextlib.contextmanager
 def _loops_of_today(layer: Any) -> Iterator[None]:
-    """A `with` block in which a layer of Keras 3 makes loops of TensorFlow 2.
+    """Enables loops of TensorFlow 2 for a layer of Keras 3, in a `with` block.
 
-    Its recurrent layers need them: where only the last output is asked for they write it at each
-    step to the same place of a `tf.TensorArray`, which TensorFlow 1's refuses.  Inside of a loop or
-    condition of TensorFlow 1 nothing is changed.
+    Recurrent layers that return the last output only write it at each step to the same place of a
+    `tf.TensorArray`, which loops of TensorFlow 1 refuse.  Inside of a loop or condition of
+    TensorFlow 1 nothing is changed.
     """
     is_old = not tf.control_flow_v2_enabled() and not makes_old_control_flow(tf.get_default_graph())
     if not (is_old and _is_keras_3(layer)):
@@ -310,7 +310,7 @@ def _watched_next(original: Any) -> Any:
 
 
 def _replace_in(name: str, replace: Replace) -> None:
-    """Replaces what is watched of `keras` or `tf_keras`, if it is imported."""
+    """Replaces the watched methods of `keras` or `tf_keras`, if it is imported."""
     kinds: list[Any] = []
     if name == "keras":
         kinds += _kinds("Layer")[:1] if _kerases() else []
@@ -342,7 +342,7 @@ _replacements = Replacements(_replace_all)
 
 @contextlib.contextmanager
 def _seeing_imports() -> Iterator[None]:
-    """A `with` block in which a Keras that is imported for the first time is watched, too."""
+    """Watches layers of a Keras that is first imported in the `with` block."""
     if all(name in sys.modules for name in _NAMES):
         yield
         return
@@ -355,7 +355,7 @@ def _seeing_imports() -> Iterator[None]:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds Keras where Python does, for `_Loader`."""
+    """Finds Keras as Python does, and loads it by `_Loader`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
@@ -369,7 +369,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Runs a module as its own loader does, then watches its layers."""
+    """Runs a module by its own loader, then replaces its layers' watched methods."""
 
     def __init__(self, loader: importlib.abc.Loader) -> None:
         self._loader = loader
@@ -386,7 +386,7 @@ class _Loader(importlib.abc.Loader):
 
 
 def uses_weight_decay(optimizer: Any, variable: Any) -> bool:
-    """Whether a Keras optimizer decays a Keras variable, of any shape.
+    """Whether a Keras optimizer applies weight decay to a Keras variable, of any shape.
 
     Wraps `KerasOptimizer._use_weight_decay`, of Keras 3 and tf-keras.
     """

@@ -1,4 +1,4 @@
-"""Which kernels TensorFlow has for an op; seen in TensorFlow 2.16 to 2.21."""
+"""The kernels that TensorFlow has for an op; seen in TensorFlow 2.16 to 2.21."""
 
 import functools
 from collections.abc import Collection, Mapping, Sequence
@@ -7,17 +7,16 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.framework import kernels
 from tensorflow.python.util import pywrap_xla_ops
 
-# The types that the kernels of an op take, by name of the op's attribute.
+# For each kernel: name of a type attribute -> the dtypes that the kernel accepts.
 Kernels = Sequence[Mapping[str, frozenset[tf.DType]]]
 
 
 @functools.cache
 def gpu_kernels(op_type: str) -> Kernels | None:
-    """The kernels with which ops of a type run on a GPU.
+    """Returns the kernels with which ops of a type run on a GPU.
 
-    TensorFlow knows of them without a GPU, too, if it was built for GPUs, as its wheels for Linux
-    on x86-64 are.  Some keep what they take in the memory of the CPU: they are for integers that
-    say how large something is.
+    A TensorFlow built for GPUs, as its wheels for Linux on x86-64 are, knows them even without a
+    GPU. Included are kernels whose operands, integers such as sizes, stay in CPU memory.
 
     Wraps `kernels.get_registered_kernels_for_op`.
 
@@ -25,9 +24,9 @@ def gpu_kernels(op_type: str) -> Kernels | None:
       op_type: such as `Conv2D`.
 
     Returns:
-      For each kernel the types that it takes, by name of the op's attribute; without a name, of
-      all types.  None if the op has no kernel for any device, as a function that is called by its
-      name, or the kernels are those of a TensorFlow without GPUs.
+      For each kernel the accepted dtypes by name of the type attribute; a missing name accepts all.
+      None if the op has no kernel on any device (a call of a function), or TensorFlow was built
+      without GPUs.
     """
     if not _registered("MatMul", ("GPU",)) or not _registered(op_type, ("CPU", "GPU", "DEFAULT")):
         return None
@@ -36,9 +35,9 @@ def gpu_kernels(op_type: str) -> Kernels | None:
 
 @functools.cache
 def xla_kernels(op_type: str, device_type: str) -> Kernels:
-    """The kernels by which XLA compiles ops of a type.
+    """Returns the kernels by which XLA compiles ops of a type.
 
-    XLA's kernels are there once somebody has asked for their names.
+    XLA registers its kernels when their names are first asked for.
 
     Wraps `kernels.get_registered_kernels_for_op` and `pywrap_xla_ops.get_cpu_kernel_names`.
 
@@ -47,7 +46,7 @@ def xla_kernels(op_type: str, device_type: str) -> Kernels:
       device_type: `CPU` or `GPU`.
 
     Returns:
-      As `gpu_kernels`; empty if XLA does not know such ops.
+      As `gpu_kernels`; empty if XLA has no kernel for the type.
     """
     pywrap_xla_ops.get_cpu_kernel_names()
     return _registered(op_type, (f"XLA_{device_type}_JIT",))

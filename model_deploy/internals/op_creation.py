@@ -1,4 +1,4 @@
-"""What is done while ops are being made; seen in TensorFlow 2.16 to 2.21."""
+"""Intercepts the creation of ops; seen in TensorFlow 2.16 to 2.21."""
 
 import contextlib
 import contextvars
@@ -16,13 +16,13 @@ class NewOp(NamedTuple):
     """An op that is about to be made.
 
     Attributes:
-      type: such as `Conv2D`.
-      name: in full.
+      type: type of the op, such as `Conv2D`.
+      name: full name of the op.
       inputs: tensors of any shapes.
-      attrs: its attributes, as `tf.AttrValue`s.
-      op_def: the `OpDef` of its type.
-      make: makes such an op, of `name`, `inputs` and `attrs`, while the rule is called that it
-        was given to; rules of inner blocks are asked for it.
+      attrs: attributes of the op, as `tf.AttrValue`s.
+      op_def: the `OpDef` of the type.
+      make: makes an op of the same type from (name, inputs, attrs), to be called by the rule; rules
+        of inner blocks apply to it.
     """
 
     type: str
@@ -33,7 +33,7 @@ class NewOp(NamedTuple):
     make: Callable[[str, Sequence[Any], Mapping[str, Any]], Any]
 
 
-# Makes an op in place of a new one, whose outputs are of the same types and shapes; or nothing.
+# Makes an op with outputs of the same dtypes and shapes in place of a new one, or returns None.
 Rule = Callable[[NewOp], Any]
 
 _rules: contextvars.ContextVar[tuple[Rule, ...]] = contextvars.ContextVar("rules", default=())
@@ -41,24 +41,24 @@ _rules: contextvars.ContextVar[tuple[Rule, ...]] = contextvars.ContextVar("rules
 
 @contextlib.contextmanager
 def making_ops_by(rule: Rule) -> Iterator[None]:
-    """Lets a function make the ops that are new in a `with` block, those of functions too.
+    """Lets a rule replace the ops that are made in a `with` block, inside of functions as well.
 
-    It is called for each op, and returns the one that takes its place, or None to leave it as it
-    is.  What it makes itself it is not called for, but functions of blocks within this one are.
-    Other threads go on as before.
+    The rule is called for each op; it returns the op that takes its place, or None to leave it
+    alone.  Ops that it makes go to the rules of inner blocks, not to itself.  Other threads are not
+    affected.
 
     Wraps `Graph._create_op_internal`, which all of TensorFlow's functions call, in loops and
-    conditions as well.  `is_custom_gradient_input` answers in the block.
+    conditions as well.  `is_custom_gradient_input` works in the block.
 
     Args:
-      rule: the function.
+      rule: see `Rule`.
     """
     with _replacements.in_place(_rules, (*_rules.get(), rule)):
         yield
 
 
 def tape_records() -> bool:
-    """Whether a `tf.GradientTape` may record the ops that are made now, each as it was asked for.
+    """Whether a `tf.GradientTape` may record the ops that are made now.
 
     Wraps `record.could_possibly_record`.
     """
@@ -68,7 +68,7 @@ def tape_records() -> bool:
 _create_op = tf.Graph._create_op_internal
 
 
-def _create_by_rules(  # noqa: PLR0917 - the arguments of what it stands for
+def _create_by_rules(  # noqa: PLR0917 - the arguments of the method that it replaces
     graph: Any,
     op_type: str,
     inputs: Sequence[Any],
@@ -79,6 +79,7 @@ def _create_by_rules(  # noqa: PLR0917 - the arguments of what it stands for
     op_def: Any = None,
     compute_device: bool = True,
 ) -> Any:
+    """Replaces `Graph._create_op_internal`: asks the rules of all blocks, the outermost first."""
     rules = _rules.get()
     if rules and op_def is not None and name is not None and name.endswith("/"):
 

@@ -1,6 +1,6 @@
-"""Ops that are changed after they were made, or are in no public module; TensorFlow 2.16 to 2.21.
+"""Changes existing ops, and gives access to internal ones; seen in TensorFlow 2.16 to 2.21.
 
-TensorFlow's own control flow and its gradients change ops with the same methods.
+TensorFlow's own control flow and its gradients change ops by the same methods.
 """
 
 from collections.abc import Sequence
@@ -10,19 +10,19 @@ from tensorflow.python.ops import data_flow_ops, lookup_ops
 
 
 def set_device(op: Any, device: str) -> None:
-    """Moves an op to a device, `''` for any; `tf.device` acts on new ops only.
+    """Moves an existing op to a device, `''` for any; `tf.device` acts on new ops only.
 
-    Wraps `Operation._set_device_from_string`, which `Operation._set_device` calls once it has
-    parsed and merged what it is given.
+    Wraps `Operation._set_device_from_string`, without the parsing and merging of
+    `Operation._set_device`.
     """
     op._set_device_from_string(device)
 
 
 def replace_input(op: Any, index: int, tensor: Any) -> None:
-    """Lets an op take `tensor` as its input number `index`.
+    """Makes `tensor` the input number `index` of an op.
 
-    Wraps `Operation._update_input`.  The tensor is to have the type and shape of the input that
-    it replaces; one of another type is refused only by a session.
+    Wraps `Operation._update_input`.  The tensor must have the dtype and shape of the old input;
+    another dtype is an error only when a session runs.
 
     Raises:
       ValueError: if the tensor is of another graph.
@@ -31,12 +31,12 @@ def replace_input(op: Any, index: int, tensor: Any) -> None:
 
 
 def add_control_inputs(op: Any, others: Sequence[Any]) -> None:
-    """Lets an op wait for others. Wraps `Operation._add_control_inputs`."""
+    """Makes an op wait for other ops. Wraps `Operation._add_control_inputs`."""
     op._add_control_inputs(others)
 
 
 def add_loop_inputs(op: Any, tensors: Sequence[Any]) -> None:
-    """Gives a loop more inputs, of any shapes; its functions are to have them already.
+    """Adds inputs, of any shapes, to a loop, whose functions must have them already.
 
     Wraps `Operation._add_while_inputs`.
     """
@@ -44,7 +44,7 @@ def add_loop_inputs(op: Any, tensors: Sequence[Any]) -> None:
 
 
 def add_outputs(op: Any, tensors: Sequence[Any]) -> None:
-    """Gives a loop or condition more outputs, with the dtypes and shapes of `tensors`.
+    """Adds outputs to a loop or condition, with the dtypes and shapes of `tensors`.
 
     Wraps `Operation._add_outputs`.
     """
@@ -52,7 +52,7 @@ def add_outputs(op: Any, tensors: Sequence[Any]) -> None:
 
 
 def set_attribute(op: Any, name: str, value: Any) -> None:
-    """Sets an attribute of an op to a `tf.AttrValue`. Wraps `Operation._set_attr`."""
+    """Sets an attribute of an op, a `tf.AttrValue`. Wraps `Operation._set_attr`."""
     op._set_attr(name, value)
 
 
@@ -62,7 +62,7 @@ def clear_attribute(op: Any, name: str) -> None:
 
 
 def in_old_control_flow(op: Any) -> bool:
-    """Whether an op is in a loop or condition of TensorFlow 1, which are no functions.
+    """Whether an op is in a loop or condition of TensorFlow 1, not made of functions.
 
     Wraps `Operation._get_control_flow_context`.
     """
@@ -70,7 +70,7 @@ def in_old_control_flow(op: Any) -> bool:
 
 
 def makes_old_control_flow(graph: Any) -> bool:
-    """Whether new ops of a graph come into a loop or condition of TensorFlow 1.
+    """Whether new ops of a graph become part of a loop or condition of TensorFlow 1.
 
     Wraps `Graph._get_control_flow_context`.
     """
@@ -78,7 +78,7 @@ def makes_old_control_flow(graph: Any) -> bool:
 
 
 def is_reference(tensor: Any) -> bool:
-    """Whether a tensor, of any shape, is a reference to a variable, as TensorFlow 1 passes it on.
+    """Whether a tensor, of any shape, is a reference to a reference variable.
 
     Wraps `DType._is_ref_dtype`.
     """
@@ -86,7 +86,7 @@ def is_reference(tensor: Any) -> bool:
 
 
 def lookup_module() -> Any:
-    """The module of tables, with what `tf.lookup` leaves out.
+    """Returns the module of lookup tables, with functions that `tf.lookup` lacks.
 
     Wraps `lookup_ops.index_table_from_tensor`, `lookup_ops.index_table_from_file`
     and `lookup_ops.index_to_string_table_from_tensor`.
@@ -95,6 +95,6 @@ def lookup_module() -> Any:
 
 
 def barrier_class() -> type:
-    """The class of queues whose elements come in parts, by key. Wraps `data_flow_ops.Barrier`."""
+    """Returns the class of queues of keyed parts of elements. Wraps `data_flow_ops.Barrier`."""
     kind: type = data_flow_ops.Barrier
     return kind

@@ -1,7 +1,4 @@
-"""What a process does outside of graphs: notices, determinism, calls of sessions, records of files.
-
-Seen in TensorFlow 2.16 to 2.21.
-"""
+"""Process-wide settings, fast session calls, single records; seen in TensorFlow 2.16 to 2.21."""
 
 import os
 from collections.abc import Callable
@@ -22,9 +19,9 @@ def ops_are_deterministic() -> bool:
 
 
 def hide_deprecations() -> None:
-    """Lets TensorFlow say nothing of deprecated names in this process.
+    """Stops TensorFlow's warnings about deprecated names in this process.
 
-    A program that was written for TensorFlow 1 is made of them.
+    A program written for TensorFlow 1 would print many of them.
 
     Wraps `deprecation._PRINT_DEPRECATION_WARNINGS`.
     """
@@ -32,11 +29,11 @@ def hide_deprecations() -> None:
 
 
 def inline_callable(session: Any, fetch: Any) -> Callable[[], Any]:
-    """A function that fetches a tensor in the thread that calls it.
+    """Returns a function that fetches a tensor in the calling thread.
 
-    What runs is looked up once, here, and not by the names of feeds and fetches in each call,
-    which takes some 10 us.  The graph is optimized once more for it.  C++ calls it
-    `Session::MakeCallable`; it is not what `Session.make_callable` gives.
+    The fetch is resolved once, here, and not in each call, which takes some 10 us; the graph is
+    optimized once more for it.  It is C++'s `Session::MakeCallable`, not Python's
+    `Session.make_callable`.
 
     Wraps `Session._make_callable_from_options`.
 
@@ -45,7 +42,7 @@ def inline_callable(session: Any, fetch: Any) -> Callable[[], Any]:
       fetch: a tensor of any shape.
 
     Returns:
-      A function that gives its value, a NumPy array of that shape.
+      A function that returns the tensor's value, a NumPy array.
     """
     options = config_pb2.CallableOptions(fetch=[fetch.name])
     options.run_options.inter_op_thread_pool = -1
@@ -54,16 +51,16 @@ def inline_callable(session: Any, fetch: Any) -> Callable[[], Any]:
 
 
 def record_at(path: str, offset: int) -> bytes | None:
-    """The data of the record that begins at an offset of a TFRecord file, on any file system.
+    """Returns the data of the record at an offset of a TFRecord file, on any file system.
 
-    Wraps `tf_record.tf_record_random_reader`, which has no buffer.
+    Wraps `tf_record.tf_record_random_reader`, which is unbuffered.
 
     Args:
       path: the file.
-      offset: in bytes, that of the record's length.
+      offset: byte offset of the record's length field.
 
     Returns:
-      The data; None where there are none, or where they do not match their checksum.
+      The data; None at the end of the file, or for a wrong checksum.
 
     Raises:
       tf.errors.OpError: if the file cannot be read.

@@ -1,4 +1,4 @@
-"""Attributes of other libraries, and context variables, that are others in `with` blocks."""
+"""Replaces attributes of other libraries, and context variables, in `with` blocks."""
 
 import contextlib
 import contextvars
@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 _Value = TypeVar("_Value")
 
-# Takes the object, the name of its attribute, and what makes the new value of the old one.
+# (object, name of the attribute, function from the old to the new value) -> None.
 Replace = Callable[[Any, str, Callable[[Any], Any]], None]
 
 
 @contextlib.contextmanager
 def temporarily(variable: contextvars.ContextVar[_Value], value: _Value) -> Iterator[None]:
-    """A `with` block in which a context variable has a value, in this thread alone."""
+    """Sets a context variable in a `with` block, for this thread alone."""
     token = variable.set(value)
     try:
         yield
@@ -23,22 +23,22 @@ def temporarily(variable: contextvars.ContextVar[_Value], value: _Value) -> Iter
 
 
 class Replacements:
-    """Replaces attributes for the `with` blocks of all threads; without one they are as they were.
+    """Replaces attributes while any thread is in a `with` block, and restores them afterwards.
 
     Args:
-      replace_all: is called when the first block is entered, and replaces them.
+      replace_all: called when the first block is entered; makes the replacements.
     """
 
     def __init__(self, replace_all: Callable[[Replace], None]) -> None:
         self._replace_all = replace_all
         self._blocks = 0
         self._lock = threading.RLock()
-        # What was there before the first block: the object, the name, the value.
+        # (object, name, original value) of each replaced attribute.
         self._originals: list[tuple[Any, str, Any]] = []
 
     @contextlib.contextmanager
     def in_place(self, variable: contextvars.ContextVar[_Value], value: _Value) -> Iterator[None]:
-        """A `with` block with the replacements, which ask a context variable for its value."""
+        """Opens a `with` block with the replacements and the variable that they read."""
         self._count(1)
         try:
             with temporarily(variable, value):
@@ -47,16 +47,17 @@ class Replacements:
             self._count(-1)
 
     def add(self, replace_more: Callable[[Replace], None]) -> None:
-        """Replaces more in the blocks that are open, of what was not there when they were entered.
+        """Makes further replacements, in a module imported while blocks are open.
 
         Args:
-          replace_more: is called if there is such a block.
+          replace_more: called if a block is open; makes the replacements.
         """
         with self._lock:
             if self._blocks:
                 replace_more(self._replace)
 
     def _count(self, change: int) -> None:
+        """Counts open blocks; replaces at the first and restores after the last."""
         with self._lock:
             before, self._blocks = self._blocks, self._blocks + change
             if before == 0:

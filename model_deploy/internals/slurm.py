@@ -21,18 +21,18 @@ class SlurmStep(NamedTuple):
 
 
 def slurm_step(jobs: Mapping[str, int], port: int) -> SlurmStep:
-    """Reads the SLURM_ part of `os.environ`, machines in the order that SLURM has them in.
+    """Reads the `SLURM_` variables of `os.environ`, machines in SLURM's order.
 
-    TensorFlow sorts them as text, n10 before n2: they get numbers here while it does.  Overrides
-    `SlurmClusterResolver._resolve_task_configuration`.
+    TensorFlow sorts machines as text, n10 before n2, so they are numbered while it sorts.
+    Overrides `SlurmClusterResolver._resolve_task_configuration`.
 
     Args:
       jobs: number of tasks by name of the job; tasks are numbered by the jobs' names, ps first.
-      port: that of the first task on a machine.
+      port: port of the first task on a machine.
 
     Raises:
-      KeyError: naming a variable that is not there.
-      RuntimeError: if there are fewer tasks than `jobs` has.
+      KeyError: naming a missing variable.
+      RuntimeError: if SLURM has fewer tasks than `jobs`.
     """
 
     class Resolver(tf.distribute.cluster_resolver.SlurmClusterResolver):
@@ -40,7 +40,7 @@ def slurm_step(jobs: Mapping[str, int], port: int) -> SlurmStep:
             found = super()._resolve_task_configuration()
             return {f"{i:06d}|{host}": count for i, (host, count) in enumerate(found.items())}
 
-    # Which GPUs a task sees is left to SLURM. The resolver cannot divide by no GPU.
+    # SLURM decides which GPUs a task sees; the resolver fails to divide by 0 GPUs.
     resolver = Resolver(
         dict(jobs),
         port_base=port,

@@ -1,4 +1,4 @@
-"""Variables and what optimizers keep of them; seen in TensorFlow 2.16 to 2.21."""
+"""Variables, and optimizers' slots; seen in TensorFlow 2.16 to 2.21."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from tensorflow.python.training.saving.saveable_object import SaveableObject, Sa
 
 
 def is_resource_variable(variable: Any) -> bool:
-    """Whether a variable is a resource variable, in contrast to a reference variable.
+    """Whether a variable is a resource variable, as opposed to a reference variable.
 
     Wraps `resource_variable_ops.is_resource_variable`.
     """
@@ -18,14 +18,14 @@ def is_resource_variable(variable: Any) -> bool:
 
 
 def restored_by(variable: Any, convert: Callable[[Any], Any], saved_as: str | None = None) -> Any:
-    """A variable for a `tf.train.Saver`, which sets it to what `convert` makes of a saved tensor.
+    """Prepares a variable for `tf.train.Saver`, which restores it as `convert` of a saved tensor.
 
     Wraps `saveable_object.SaveableObject` and `saveable_object.SaveSpec`.
 
     Args:
       variable: a resource variable.
-      convert: from a tensor of any shape to one of that of the variable.
-      saved_as: name of the saved tensor, of the same type; by default that of the variable.
+      convert: returns a tensor of the variable's shape for a saved one of any shape.
+      saved_as: name of the saved tensor, of the same dtype; by default the variable's name.
     """
     return _RestoredBy(variable, convert, saved_as or variable.op.name)
 
@@ -42,36 +42,36 @@ class _RestoredBy(SaveableObject):
 
 
 def is_partitioned(variable: Any) -> bool:
-    """Whether a variable is several parts. Wraps `variables.PartitionedVariable`."""
+    """Whether a variable is partitioned. Wraps `variables.PartitionedVariable`."""
     return isinstance(variable, PartitionedVariable)
 
 
 def partitioned_variable(name: str, like: Any, parts: Sequence[Any]) -> Any:
-    """A partitioned variable of other parts.
+    """Makes a partitioned variable of given parts.
 
     Wraps `variables.PartitionedVariable` and `PartitionedVariable._get_partitions`.
 
     Args:
-      name: its name.
-      like: the partitioned variable whose shape, dtype and cut it has.
-      parts: its parts, in order; of the shapes of those of `like`.
+      name: name of the new variable.
+      like: a partitioned variable with the same shape, dtype and partitions.
+      parts: the parts in order, of the shapes of the parts of `like`.
     """
     return PartitionedVariable(name, like.shape, like.dtype, list(parts), like._get_partitions())
 
 
 def with_operators(variable: Any) -> Any:
-    """A partitioned variable that computes by `+`, `*` and so on, as layers do with variables.
+    """Returns a partitioned variable with a tensor's operators, such as `+`, which layers use.
 
     Wraps `variables.PartitionedVariable` and `PartitionedVariable._get_partitions`.
     """
     parts = list(variable)
     partitions = variable._get_partitions()
     name = variable.name
-    return _Computing(name, variable.shape, variable.dtype, parts, partitions)
+    return _PartitionedWithOperators(name, variable.shape, variable.dtype, parts, partitions)
 
 
-class _Computing(PartitionedVariable):
-    """A partitioned variable with the operators of a tensor."""
+class _PartitionedWithOperators(PartitionedVariable):
+    """A partitioned variable with a tensor's operators, which are set below."""
 
 
 def _operator(name: str) -> Any:
@@ -82,20 +82,20 @@ def _operator(name: str) -> Any:
 
 
 for _name in tf.Tensor.OVERLOADABLE_OPERATORS - {"__eq__", "__ne__"}:
-    setattr(_Computing, _name, _operator(_name))
+    setattr(_PartitionedWithOperators, _name, _operator(_name))
 
 
 def slice_of(variable: Any) -> Any:
-    """Which part of which whole a variable is; None for one that is whole, or no variable.
+    """Returns the slice of a partitioned variable that a variable is; None for other variables.
 
-    Wraps `Variable._save_slice_info`.  It has `full_name`, and for each axis the `full_shape` of
-    the whole, and the `var_offset` and `var_shape` of the part.
+    Wraps `Variable._save_slice_info`.  It has `full_name` and `full_shape` of the whole variable,
+    and `var_offset` and `var_shape` of the slice.
     """
     return getattr(variable, "_save_slice_info", None)
 
 
 def set_slice_of(variable: Any, part: Any) -> None:
-    """Makes a variable the part that `slice_of` described; it has the `var_shape` of that.
+    """Makes a variable, of shape `var_shape`, the slice that `slice_of` returned.
 
     Wraps `Variable._set_save_slice_info`.
     """
@@ -103,12 +103,20 @@ def set_slice_of(variable: Any, part: Any) -> None:
 
 
 def set_initializer(variable: Any, op: Any) -> None:
-    """Lets `op` be what `variable.initializer` is. Wraps `Variable._initializer_op`."""
+    """Makes `op` the `variable.initializer`. Wraps `Variable._initializer_op`."""
     variable._initializer_op = op
 
 
+def set_trainable(variable: Any, trainable: bool) -> None:
+    """Says whether a variable is trained, to tapes and custom gradients, and to no collection.
+
+    Wraps `Variable._trainable`.
+    """
+    variable._trainable = trainable
+
+
 def forget_slots(optimizer: Any) -> None:
-    """Makes an optimizer forget its slots, and what it has once, such as Adam's powers of beta.
+    """Makes an optimizer forget its slots, and its other variables, such as Adam's powers of beta.
 
     Wraps `Optimizer._slots` and `Optimizer._non_slot_dict` of `tf.compat.v1.train.Optimizer`.
     """

@@ -1,4 +1,4 @@
-"""`model_deploy.keras`: Keras models deployed as `model.compile` would have them; their weights."""
+"""Deploys Keras models with `model.compile`'s losses, optimizers and metrics; their weights."""
 
 from model_deploy.keras.deploying import DeployedKerasModel, deploy_model
 from model_deploy.keras.fine_tuning import restore_fn

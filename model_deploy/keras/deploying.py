@@ -1,4 +1,4 @@
-"""`deploy_model`: a Keras model, its loss, optimizer and metrics as a deployment."""
+"""`deploy_model`: a Keras model with loss, optimizer and metrics as a deployment."""
 
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,9 +22,9 @@ class DeployedKerasModel(DeployedModel):
     """A deployment of a Keras model.
 
     Attributes:
-      keras_model: the model, in the graph of the clones: the first clone's, where each made one.
-      learning_rate: at the step that is made, a float32 scalar; None without an optimizer.
-      metrics: by name the mean over the clones of the metrics on their batches, float scalars.
+      keras_model: the model in the clones' graph; the first clone's if each clone made one.
+      learning_rate: the learning rate of the step, a float32 scalar; None without an optimizer.
+      metrics: metrics by name, means over the clones' batches, float scalars.
     """
 
     keras_model: Any = None
@@ -35,11 +35,11 @@ class DeployedKerasModel(DeployedModel):
     def of_deployed(
         cls, deployed: DeployedModel, keras_model: Any, learning_rate: Any
     ) -> "DeployedKerasModel":
-        """The deployment that `deploy` has made of a Keras model.
+        """Adds a Keras model to a deployment that `deploy` made of it.
 
         Args:
-          deployed: its clones have the outputs of `deploy_model`.
-          keras_model: the first clone's.
+          deployed: the deployment, whose clones' outputs have "metrics".
+          keras_model: the first clone's model.
           learning_rate: a float scalar, or None.
         """
         found = cls(*deployed)
@@ -66,26 +66,25 @@ def deploy_model(
     metrics: Sequence[Any] = (),
     **settings: Any,
 ) -> DeployedKerasModel:
-    """Builds clones of a Keras model, and the op that trains them: `compile` for `deploy`.
+    """Builds clones of a Keras model and the op that trains them, like `model.compile`.
 
-    Each clone takes a batch of its own, as `deploy` has it; its loss is Keras' mean over that
-    batch (`sum_over_batch_size`), and the total loss the mean of the clones.  Of a loss with the
-    reduction `sum` it is the mean of their sums.  Regularizers count once, and what layers add
-    with `add_loss` once per clone.  Layers with `trainable=False` stay as they are.  Dropout
-    follows seed and step, as with `random_by_step`.
+    Each clone takes its own batch; its loss is Keras' mean over the batch (`sum_over_batch_size`),
+    and the total loss is the mean over clones.  With the reduction `sum` it is the mean of the
+    clones' sums.  Regularizers count once, losses of `add_loss` once per clone.  Layers with
+    `trainable=False` are not trained.  Dropout depends on seed and step, see `random_by_step`.
 
     Args:
-      config: which devices.
-      model: a function without arguments that makes the model, Keras 3 or tf-keras, and is called
-        in each clone (all share one set of variables, named after the layers); or a model that was
-        made in the graph, within `tf.device(config.variables_device())`.
+      config: the deployment.
+      model: a function without arguments that makes the model, of Keras 3 or tf-keras, called in
+        each clone (clones share variables, named after the layers); or a model made in the graph,
+        inside of `tf.device(config.variables_device())`.
       loss: a Keras loss, a function of labels and predictions, or a name.
       optimizer: a Keras optimizer or its name, see `translate_optimizer`; or a
         `tf.compat.v1.train.Optimizer`; None to train nothing.
-      batches: an iterator that `next` advances by a batch, for the next clone, such as that of
-        `inputs.train_batches`; or a `tf.data.Dataset` of batches.  A batch is (features, labels)
-        or (features, labels, weights), each of shape [batch, ...], or has "image" and "label".
-      metrics: Keras 3 metrics, functions or names, which are computed on each batch.
+      batches: an iterator that yields one batch per clone, such as `inputs.train_batches`; or a
+        `tf.data.Dataset` of batches.  A batch is (features, labels) or (features, labels,
+        weights), each of shape [batch, ...], or a mapping with "image" and "label".
+      metrics: Keras 3 metrics, functions or names, to compute on each batch.
       **settings: more arguments of `deploy`.
 
     Returns:
@@ -102,7 +101,7 @@ def deploy_model(
     num_before = len(tf.get_collection(_MODELS))
 
     def first_model() -> Any:
-        """That of the first clone, which is made later."""
+        """Returns the first clone's model, which is made later."""
         return tf.get_collection(_MODELS)[num_before]()
 
     rate = None
@@ -115,7 +114,7 @@ def deploy_model(
     def model_fn(batches: Iterator[Any]) -> dict[str, Any]:
         features, labels, weights = _parts_of(next(batches))
         called = model if is_model else _made_by(model)
-        # A function: copies of a clone would look into the model for what to copy.
+        # Kept in a function, which hides the model from the copying of clones.
         tf.add_to_collection(_MODELS, lambda: called)
         predictions = called(features, training=True)
         scalar = get_loss(loss, library_of(called))
@@ -150,6 +149,7 @@ def _is_model(thing: Any) -> bool:
 
 
 def _made_by(make: Callable[[], Any]) -> Any:
+    """Returns the model that a user's function makes, after checking that it is one."""
     model = make()
     if not _is_model(model):
         raise ValueError(
@@ -160,7 +160,7 @@ def _made_by(make: Callable[[], Any]) -> Any:
 
 
 def _parts_of(batch: Any) -> tuple[Any, Any, Any]:
-    """Features, labels and weights, or None, of a batch; each of shape [batch, ...]."""
+    """Returns features, labels, and weights or None, of a batch; each of shape [batch, ...]."""
     if isinstance(batch, Mapping) and {"image", "label"} <= set(batch):
         return batch["image"], batch["label"], None
     if isinstance(batch, tuple | list) and len(batch) in (2, 3):
@@ -172,7 +172,7 @@ def _parts_of(batch: Any) -> tuple[Any, Any, Any]:
 
 
 class _DatasetBatches(Iterator[Any]):
-    """The batches of a `tf.data.Dataset`, one for each call of `next`, on the inputs' device.
+    """Yields a batch of a `tf.data.Dataset` per call of `next`, on the inputs' device.
 
     Adds to `tf.GraphKeys.TABLE_INITIALIZERS`.
     """

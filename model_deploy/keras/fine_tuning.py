@@ -1,4 +1,4 @@
-"""Fine-tuning from a file of Keras: as from a checkpoint, with its table and its flags."""
+"""Fine-tuning from a Keras file, with the same table and flags as from a checkpoint."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,19 +20,19 @@ from model_deploy.keras.weights import loading, read_weights
 def restore_fn(
     options: FineTuneOptions, model: Any, show: Callable[[str], object] = print
 ) -> Callable[[Any], None]:
-    """What gives a model the weights of the file `checkpoint_path`, for `train(init_fn=...)`.
+    """Returns a function that loads the Keras file `checkpoint_path`, for `train(init_fn=...)`.
 
     Args:
-      options: the settings; `checkpoint_path` is a `.weights.h5`, `.keras` or `.h5`.
-      model: the Keras model in the default graph, whose variables, of any shapes, are there.
-      show: gets one table of all its variables, before anything is refused.
+      options: the options; `checkpoint_path` is a `.weights.h5`, `.keras` or `.h5` file.
+      model: a built Keras model in the default graph, with variables of any shapes.
+      show: called with a table of all variables, before any error is raised.
 
     Returns:
       A function of a session.
 
     Raises:
-      ValueError: if the file cannot be read; if an excluded scope holds nothing; or if the file
-        lacks a variable outside of them, or has it in another shape.
+      ValueError: if the file cannot be read; if an excluded scope has no variable; or if a variable
+        outside of excluded scopes is missing or has another shape.
     """
     path = options.checkpoint_path or ""
     values = read_weights(model, path)

@@ -1,4 +1,4 @@
-"""Keras 3 and tf-keras: which of them an object is of, and what differs between them."""
+"""Keras 3 and tf-keras: which of the two an object belongs to, and their differences."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -10,13 +10,13 @@ from model_deploy import internals
 
 
 def library_of(thing: Any) -> Any:
-    """The module `keras` or `tf_keras` that an object's class, or a base of it, comes from.
+    """Returns the module, `keras` or `tf_keras`, that an object's class or base class is from.
 
     Args:
-      thing: an object; None stands for one of Keras 3.
+      thing: an object; None for Keras 3.
 
     Returns:
-      The module; None for an object of neither.
+      The module; None for other objects.
     """
     if thing is None:
         import keras  # noqa: PLC0415 - it takes seconds
@@ -30,15 +30,15 @@ def library_of(thing: Any) -> Any:
 
 
 def new_without_graph(make: Callable[[], Any]) -> Any:
-    """What `make` makes, with its variables in a graph that nobody uses."""
+    """Returns `make()`, with its variables in a graph of their own that is not used."""
     with tf.Graph().as_default():
         return make()
 
 
 def forget_variables(variables: Iterable[Any]) -> None:
-    """Takes variables, of any shapes, out of the collection `GLOBAL_VARIABLES`: no checkpoint.
+    """Removes variables, of any shapes, from `GLOBAL_VARIABLES`, and so from checkpoints.
 
-    They are those of Keras objects that are not used themselves, only what they say.
+    For variables of Keras objects, such as optimizers, of which only the settings are used.
     """
     forgotten = {id(internals.tf_variable(each)) for each in variables if hasattr(each, "assign")}
     kept = tf.get_collection_ref(tf.GraphKeys.GLOBAL_VARIABLES)

@@ -9,8 +9,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.keras.libraries import forget_variables, library_of, new_without_graph
 
-# Which class stands for a name depends on what is predicted, as in Keras: of one value, of
-# classes with labels as shares, and of classes with labels as numbers.
+# Name -> class for a single predicted value, for class probabilities as labels, and for class
+# numbers as labels; Keras chooses by the shapes.
 _BY_SHAPE = {
     "accuracy": ("BinaryAccuracy", "CategoricalAccuracy", "SparseCategoricalAccuracy"),
     "crossentropy": (
@@ -23,16 +23,16 @@ _BY_SHAPE |= {"acc": _BY_SHAPE["accuracy"], "ce": _BY_SHAPE["crossentropy"]}
 
 
 def get_loss(loss: Any, keras: Any) -> Callable[..., Any]:
-    """A Keras loss by object, function or name.
+    """Returns a Keras loss for an object, function or name.
 
     Args:
-      loss: a `keras.losses.Loss`; a function of labels and predictions that returns the loss of
-        each example or a scalar; or a name, such as "mse", with Keras' settings.
-      keras: the library of the model, for names.
+      loss: a `keras.losses.Loss`; a function of labels and predictions that returns the loss per
+        example or a scalar; or a name, such as "mse", for Keras' default settings.
+      keras: the library that knows the name, `keras` or `tf_keras`.
 
     Returns:
-      A function of labels, predictions and weights of the examples, or None for these, that
-      returns a float scalar.
+      A function of labels, predictions, and weights of the examples or None, that returns a float
+      scalar.
 
     Raises:
       ValueError: for an unknown name, several losses, or one that works eagerly only.
@@ -48,7 +48,7 @@ def get_loss(loss: Any, keras: Any) -> Callable[..., Any]:
             found = keras.losses.get(name)
         except ValueError as error:
             raise ValueError(f"loss must be the name of a loss of Keras, got {name!r}") from error
-        # Of a function the class, which has the same settings and takes weights of examples.
+        # The class that belongs to a function, as it accepts weights of examples.
         words = getattr(found, "__name__", "").split("_")
         loss = getattr(keras.losses, "".join(map(str.capitalize, words)), lambda: found)()
     if _works_eagerly_only(loss):
@@ -63,7 +63,7 @@ def get_loss(loss: Any, keras: Any) -> Callable[..., Any]:
 
 
 def get_metrics(metrics: Iterable[Any]) -> list[Any]:
-    """Keras metrics by object, function or name, for `metric_values`.
+    """Returns Keras metrics, by object, function or name, for `metric_values`.
 
     Args:
       metrics: `keras.metrics.Metric`s of Keras 3; functions of labels and predictions that return
@@ -99,13 +99,13 @@ def get_metrics(metrics: Iterable[Any]) -> list[Any]:
 def metric_values(
     metrics: Iterable[Any], labels: Any, predictions: Any, weights: Any = None
 ) -> dict[str, Any]:
-    """The values that metrics have on one batch, by their names; no state is kept.
+    """Returns the values of metrics on one batch by name; no state is kept.
 
     Args:
-      metrics: what `get_metrics` returned.
-      labels: as the metrics take them, such as int [batch] or float [batch, classes].
-      predictions: such as float [batch, classes].
-      weights: of the examples, float [batch], or None.
+      metrics: the result of `get_metrics`.
+      labels: labels such as int [batch] or float [batch, classes].
+      predictions: predictions such as float [batch, classes].
+      weights: weights of the examples, float [batch], or None.
 
     Returns:
       Float scalars.
@@ -143,14 +143,14 @@ def _works_eagerly_only(loss: Any) -> bool:
 
 
 def _loss_of_function(function: Callable[..., Any], keras: Any) -> Any:
-    """A Keras loss of a function: the mean over the examples."""
+    """Makes a Keras loss of a function: its mean over the examples."""
 
     def call(self: Any, labels: Any, predictions: Any) -> Any:
         del self
         return function(labels, predictions)
 
     kind = type("FunctionLoss", (keras.losses.Loss,), {"call": call})
-    # It becomes a name scope, which the name of a lambda is not.
+    # The name becomes a name scope, where `<lambda>` would be invalid.
     return kind(name=re.sub(r"\W", "", getattr(function, "__name__", "")) or "loss")
 
 

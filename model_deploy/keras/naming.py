@@ -1,7 +1,7 @@
-"""Which variable of a checkpoint is which of a Keras model that was made another time.
+"""Matches variables of a checkpoint with those of a Keras model that was made another time.
 
-Keras numbers the layers of a process that were given no name, so a model that is made again has
-other numbers, in the same order: `dense_4` and `dense_5` for what was `dense` and `dense_1`.
+Keras numbers unnamed layers per process, so a model that is made again has other numbers, in the
+same order: `dense_4` and `dense_5` in place of `dense` and `dense_1`.
 """
 
 import collections
@@ -12,15 +12,15 @@ _PART = re.compile(r"(.*?)(?:_(\d+))?")
 
 
 def match_names(wanted: Sequence[str], saved: Collection[str]) -> list[str | None]:
-    """The names in a checkpoint of a model's variables.
+    """Returns the names in a checkpoint of a model's variables.
 
     Args:
       wanted: the names of the variables in the model, such as `sequential_1/dense_4/kernel`.
-      saved: those in the checkpoint.
+      saved: the names in the checkpoint.
 
     Returns:
-      For each of `wanted` the one of `saved`: itself where all are there, else the one whose
-      numbers have the same places among their like; None for one that is not there.
+      For each of `wanted` a name of `saved`: the same one if all are there, else the one whose
+      numbers have the same rank among the numbers of each word; None for a missing name.
     """
     wanted = _numbered(wanted)
     if all(name in saved for name in wanted):
@@ -30,7 +30,7 @@ def match_names(wanted: Sequence[str], saved: Collection[str]) -> list[str | Non
 
 
 def _numbered(names: Iterable[str]) -> list[str]:
-    """Names, of which the second of the same ones gets `_1`."""
+    """Makes names unique: of equal names the second gets `_1`, and so on."""
     counts: collections.Counter[str] = collections.Counter()
     found = []
     for name in names:
@@ -40,7 +40,7 @@ def _numbered(names: Iterable[str]) -> list[str]:
 
 
 def _places(names: Iterable[str]) -> dict[str, tuple[tuple[str, int], ...]]:
-    """For each name its parts as (word, place of its number among those of the word)."""
+    """Splits each name into (word, rank of its number among all numbers of the word)."""
     parts = {name: [_word_and_number(part) for part in name.split("/")] for name in names}
     numbers: dict[str, set[int]] = collections.defaultdict(set)
     for split in parts.values():

@@ -1,4 +1,4 @@
-"""Keras optimizers as TensorFlow's, where they mean the same; a clear error for the others."""
+"""Translates Keras optimizers into equal ones of TensorFlow; refuses all others."""
 
 import concurrent.futures
 from collections.abc import Callable, Iterable
@@ -13,8 +13,8 @@ from model_deploy.optimization import layer_name
 
 _Translate = Callable[[Any, Any], Any]
 
-# Name of the class in Keras -> the optimizer from (Keras optimizer, learning rate). Those that
-# TensorFlow has with a step of their own:
+# Name of the Keras class -> function (Keras optimizer, learning rate) -> TensorFlow optimizer.
+# Where TensorFlow's update differs:
 # - Adagrad: Keras adds epsilon to the accumulator before the root; starting with it is the same.
 # - SGD, RMSprop: see `updates.py`.
 _TRANSLATIONS: dict[str, _Translate] = {
@@ -40,7 +40,7 @@ _TRANSLATIONS: dict[str, _Translate] = {
         else updates.GradientDescent(rate)
     ),
 }
-# What is not the optimizer's here, and where it is instead.
+# Settings that `deploy` provides in place of the optimizer -> what to use.
 _ELSEWHERE = {
     "amsgrad": "there is no such Adam in TensorFlow's distributed optimizers",
     "use_ema": "pass training.moving_average_update(decay, step) as an update op of deploy_model",
@@ -50,12 +50,12 @@ _ELSEWHERE = {
 
 
 class Translation(NamedTuple):
-    """A Keras optimizer in the terms of `deploy`.
+    """A Keras optimizer as arguments of `deploy`.
 
     Attributes:
       optimizer: a `tf.compat.v1.train.Optimizer`.
-      learning_rate: at the global step, a float32 scalar.
-      clip_norm: largest joint L2 norm of the gradients, for `deploy`; None for any.
+      learning_rate: the learning rate at the global step, a float32 scalar.
+      clip_norm: largest joint L2 norm of the gradients; None for no limit.
     """
 
     optimizer: Any
@@ -66,24 +66,23 @@ class Translation(NamedTuple):
 def translate_optimizer(
     optimizer: Any, global_step: Any, variables: Callable[[], Iterable[Any]] = tuple
 ) -> Translation:
-    """The optimizer of TensorFlow that makes the steps of a Keras optimizer.
+    """Returns the TensorFlow optimizer that makes the same updates as a Keras optimizer.
 
-    SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta and Ftrl, of Keras 3 and tf-keras, with learning
-    rates that are numbers or schedules, weight decay and clipping.  The Keras optimizer itself is
-    not used: its own variables take no part, and it starts anew even if it has made steps.
+    Supported are SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta and Ftrl, of Keras 3 and tf-keras,
+    with learning rates that are numbers or schedules, weight decay and clipping.  Only the settings
+    of the Keras optimizer are used: slots start anew even if it has made steps.
 
     Args:
       optimizer: a Keras optimizer, or the name of one of Keras 3.
       global_step: the number of steps done, an integer scalar tensor or variable.
       variables: returns the Keras variables of the model, of any shapes, for optimizers that
-        leave some of them out of the weight decay.
+        exclude some of them from weight decay.
 
     Returns:
       A `Translation`.
 
     Raises:
-      ValueError: naming the optimizer, for one of another kind or with settings that are not
-        translated.
+      ValueError: naming the optimizer, if its class or a setting is not supported.
     """
     if isinstance(optimizer, str):
         optimizer = _by_name(optimizer)
@@ -104,13 +103,13 @@ def translate_optimizer(
         _clip(optimizer),
     )
     translated = _TRANSLATIONS[name](optimizer, rate).after(before)
-    # tf-keras keeps the rate of a schedule in a variable that is not among these.
+    # tf-keras keeps a schedule's rate in a variable that is not among `optimizer.variables`.
     forget_variables([*optimizer.variables, optimizer.learning_rate])
     return Translation(translated, rate, optimizer.global_clipnorm or None)
 
 
 def _by_name(name: str) -> Any:
-    """The optimizer with this name, made where its variables are in nobody's way."""
+    """Returns the Keras optimizer with this name, its variables in a graph of their own."""
     keras = library_of(None)
     try:
         return new_without_graph(lambda: keras.optimizers.get(name))
@@ -130,14 +129,14 @@ def _check_settings(optimizer: Any, name: str) -> None:
 
 
 def _learning_rate(keras: Any, optimizer: Any, global_step: Any) -> Any:
-    """The rate at a step, a float scalar: a tensor of a schedule, else a number."""
+    """Returns the rate at a step, a float scalar: a tensor for a schedule, else a number."""
     step = tf.cast(tf.convert_to_tensor(global_step), tf.int64)
     if keras.__name__ == "keras":
         # A schedule is evaluated where it is read; here the step stands for the optimizer's own.
         with keras.StatelessScope(state_mapping=[(optimizer.iterations, step)]):
             rate = optimizer.learning_rate
     else:
-        rate = _of_tf_keras(keras, optimizer, step)
+        rate = _rate_of_tf_keras(keras, optimizer, step)
     if tf.is_tensor(rate) and not hasattr(rate, "assign"):
         return tf.cast(rate, tf.float32)
     return tf.constant(
@@ -145,7 +144,7 @@ def _learning_rate(keras: Any, optimizer: Any, global_step: Any) -> Any:
     )
 
 
-def _of_tf_keras(keras: Any, optimizer: Any, step: Any) -> Any:
+def _rate_of_tf_keras(keras: Any, optimizer: Any, step: Any) -> Any:
     rate = optimizer.learning_rate
     if "current_learning_rate" not in rate.name:
         return rate
@@ -155,17 +154,17 @@ def _of_tf_keras(keras: Any, optimizer: Any, step: Any) -> Any:
 
 
 def _number(variable: Any) -> float:
-    """The value of a scalar variable, as it is now or, of one in a graph, as it starts."""
+    """Returns the value of a scalar variable; in a graph its initial value."""
     initial = getattr(variable, "initial_value", None)
     if initial is not None:
         return float(tf.get_static_value(initial))
-    # Made eagerly, and so to be read: what is eager in a process is so in new threads, too.
+    # Made eagerly, so read eagerly: a new thread of an eager process is eager.
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         return float(pool.submit(variable.numpy).result())
 
 
 def _clip(optimizer: Any) -> Callable[[Any], Any] | None:
-    """How the optimizer clips each gradient by itself; None if it does not."""
+    """Returns the function by which the optimizer clips each gradient separately, or None."""
     norm, value = optimizer.clipnorm, optimizer.clipvalue
     if norm:
         return lambda gradient: tf.clip_by_norm(gradient, norm)
@@ -175,7 +174,7 @@ def _clip(optimizer: Any) -> Callable[[Any], Any] | None:
 
 
 def _is_decayed(optimizer: Any, variables: Callable[[], Iterable[Any]]) -> Callable[[Any], bool]:
-    """What says of a variable, of any shape, whether the optimizer decays it."""
+    """Returns a function that says of a variable, of any shape, whether it is decayed."""
 
     def is_decayed(variable: Any) -> bool:
         name = layer_name(variable)

@@ -1,4 +1,4 @@
-"""TensorFlow's optimizers with what Keras' do otherwise: the start, the rows, what comes before."""
+"""TensorFlow's optimizers with Keras' differences: initial slots, sparse rows, clipping, decay."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -7,13 +7,13 @@ import tensorflow.compat.v1 as tf
 
 
 class Before(NamedTuple):
-    """What a Keras optimizer does before its update.
+    """What a Keras optimizer does to a gradient and a variable before the update.
 
     Attributes:
-      rate: its learning rate, a float scalar.
-      weight_decay: share of a variable that a step at rate 1 takes from it; None for none.
-      is_decayed: says of a variable, of any shape, whether it is decayed.
-      clip: makes a gradient, dense and of any shape, into the one to use; None for as it is.
+      rate: the learning rate, a float scalar.
+      weight_decay: fraction of a variable subtracted by a step at rate 1; None for no decay.
+      is_decayed: whether a variable, of any shape, is decayed.
+      clip: function that clips a dense gradient of any shape; None for no clipping.
     """
 
     rate: Any
@@ -23,23 +23,23 @@ class Before(NamedTuple):
 
 
 class _WithBefore:
-    """Mixed in before an optimizer: clips each gradient, then decays the variable, then updates."""
+    """A mixin that clips each gradient and decays the variable before the optimizer's update."""
 
     before: Before
     _share: Any = None
 
     def after(self, before: Before) -> Any:
-        """This optimizer, which now does `before` first."""
+        """Sets what to do first; returns this optimizer."""
         self.before = before
         return self
 
     def apply_gradients(
         self, grads_and_vars: Sequence[Any], global_step: Any = None, name: str | None = None
     ) -> Any:
-        """As that of the optimizer; gradients have the shapes of the variables, or are rows."""
+        """Clips, then applies gradients of the variables' shapes, or rows of them."""
         clip = self.before.clip
         if clip is not None:
-            # Rows may come several times: only their sum has the norm that counts.
+            # Made dense: repeated rows must be summed before their norm is taken.
             grads_and_vars = [
                 (gradient if gradient is None else clip(tf.convert_to_tensor(gradient)), variable)
                 for gradient, variable in grads_and_vars
@@ -54,10 +54,10 @@ class _WithBefore:
             self._share = tf.convert_to_tensor(self.before.rate) * self.before.weight_decay
 
     def _decayed(self, variable: Any, gradient: Any) -> list[Any]:
-        """The op that decays a variable; none for one that is not decayed."""
+        """Returns a list with the op that decays a variable; [] if it is not decayed."""
         if not self.before.weight_decay or not self.before.is_decayed(variable):
             return []
-        # Not before the gradient is there: until then others may read the variable.
+        # After the gradient is computed: until then other ops may read the variable.
         with tf.control_dependencies([gradient]):
             lost = tf.cast(self._share, variable.dtype.base_dtype) * variable.read_value()
             return [variable.assign_sub(lost, read_value=False)]
@@ -74,7 +74,7 @@ class _WithBefore:
 
 
 class _AllRows:
-    """Mixed in where TensorFlow leaves rows without a gradient alone, and Keras does not."""
+    """A mixin for optimizers that, in Keras, update rows without a gradient as well."""
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Any, handle: Any, indices: Any) -> Any:
         dense = tf.math.unsorted_segment_sum(grad, indices, handle.shape[0])
@@ -86,10 +86,10 @@ class GradientDescent(_WithBefore, tf.train.GradientDescentOptimizer):
 
 
 class _KerasMomentum(tf.train.Optimizer):
-    """SGD with momentum, where a change of the rate changes what is to come.
+    """SGD with momentum as in Keras: a new learning rate affects future gradients only.
 
-    `v = momentum * v - rate * g; w = w + v`.  TensorFlow's multiplies by the rate only when it
-    updates: after a fall of the rate, the steps of the past are smaller at once.
+    `v = momentum * v - rate * g; w = w + v`.  In TensorFlow's optimizer the rate multiplies `v`, so
+    a lower rate also scales down past gradients.
     """
 
     def __init__(self, rate: Any, momentum: float, nesterov: bool) -> None:
@@ -116,7 +116,7 @@ class _KerasMomentum(tf.train.Optimizer):
 
 
 class Momentum(_AllRows, _WithBefore, _KerasMomentum):
-    """SGD with momentum, of Nesterov's kind or not."""
+    """SGD with momentum, optionally Nesterov's."""
 
 
 class Adam(_WithBefore, tf.train.AdamOptimizer):
@@ -136,10 +136,10 @@ class Ftrl(_AllRows, _WithBefore, tf.train.FtrlOptimizer):
 
 
 class RMSProp(_AllRows, _WithBefore, tf.train.RMSPropOptimizer):
-    """RMSprop whose mean square starts at 0; that of TensorFlow starts at 1."""
+    """RMSprop whose mean square starts at 0, as in Keras; TensorFlow's starts at 1."""
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         for variable in var_list:
-            # Those that TensorFlow's is about to look for.
+            # Makes the slots first, under the names that TensorFlow's optimizer looks for.
             self._zeros_slot(variable, "rms", self._name)
         super()._create_slots(var_list)

@@ -1,4 +1,4 @@
-"""The weights of Keras models: from Keras' files, into them, and from the checkpoints of runs."""
+"""Weights of Keras models: read from and written to Keras files, read from a run's checkpoints."""
 
 import concurrent.futures
 import os
@@ -15,31 +15,30 @@ from model_deploy.checkpoints import few, find_checkpoint
 from model_deploy.keras.libraries import library_of
 from model_deploy.keras.naming import match_names
 
-# What `moving_average_update` adds to the names of variables.
+# Suffix that `moving_average_update` adds to the names of variables.
 _AVERAGE = "ExponentialMovingAverage"
 _EXPORTS = (".weights.h5", ".keras")
 _SUFFIXES = (*_EXPORTS, ".h5")
 
 
 def is_weights_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a name is that of a file of Keras weights: `.weights.h5`, `.keras` or `.h5`."""
+    """Whether a file name is that of Keras weights: `.weights.h5`, `.keras` or `.h5`."""
     return os.fspath(path).endswith(_SUFFIXES)
 
 
 def read_weights(model: Any, path: str | os.PathLike[str]) -> list[np.ndarray | None]:
-    """The values that a file has for a Keras model; the model keeps its own.
+    """Reads the values that a file has for a Keras model; the model is not changed.
 
     Args:
-      model: of Keras 3 or, made of a configuration (not subclassed), of tf-keras; in a graph or
-        not.
-      path: `.weights.h5`, `.keras` or `.h5`, as `model.load_weights` takes it.
+      model: a model of Keras 3, or of tf-keras with a `get_config`; in a graph or eager.
+      path: a `.weights.h5`, `.keras` or `.h5` file, as `model.load_weights` takes it.
 
     Returns:
-      Arrays in the order of `model.weights`, of their shapes; None where the file has none, or
-      one of another shape.
+      Arrays in the order and of the shapes of `model.weights`; None for a weight that is missing or
+      of another shape.
 
     Raises:
-      ValueError: if the file cannot be read, or is one of another model.
+      ValueError: if the file cannot be read, or is of another model.
     """
     path = os.fspath(path)
     _check_file("path", path)
@@ -55,17 +54,17 @@ def read_weights(model: Any, path: str | os.PathLike[str]) -> list[np.ndarray | 
 
 
 def init_fn(model: Any, path: str | os.PathLike[str]) -> Callable[[Any], None]:
-    """What gives the model the weights of a file, for `train(init_fn=...)`.
+    """Returns a function that loads a file's weights into a model, for `train(init_fn=...)`.
 
     Args:
-      model: in the default graph, and built: its variables, of any shapes, are there.
-      path: `.weights.h5`, `.keras` or `.h5`.
+      model: a built model in the default graph, with variables of any shapes.
+      path: a `.weights.h5`, `.keras` or `.h5` file.
 
     Returns:
       A function of a session.
 
     Raises:
-      ValueError: as `read_weights`; naming weights that the file has not, or in another shape.
+      ValueError: as `read_weights`; naming weights that are missing or of another shape.
     """
     if not model.weights:
         raise ValueError(
@@ -83,7 +82,7 @@ def init_fn(model: Any, path: str | os.PathLike[str]) -> Callable[[Any], None]:
 
 
 def loading(variables: Sequence[Any], values: Sequence[Any]) -> Callable[[Any], None]:
-    """A function of a session that gives variables values, arrays of their shapes."""
+    """Returns a function of a session that loads arrays into variables of the same shapes."""
 
     def load(session: Any) -> None:
         for variable, value in zip(variables, values, strict=True):
@@ -101,7 +100,7 @@ def loading(variables: Sequence[Any], values: Sequence[Any]) -> Callable[[Any], 
 def read_checkpoint(
     model: Any, checkpoint: str | os.PathLike[str], *, use_averages: bool = False
 ) -> list[np.ndarray]:
-    """The values that a checkpoint of a run has for a Keras model.
+    """Reads the values that a run's checkpoint has for a Keras model.
 
     Args:
       model: the model that was trained, or one made in the same way; in a graph or not.
@@ -140,10 +139,10 @@ def read_checkpoint(
 def load_checkpoint(
     model: Any, checkpoint: str | os.PathLike[str], *, use_averages: bool = False
 ) -> Any:
-    """Gives a Keras model, eagerly, the weights that a run has trained; so it can `predict`.
+    """Loads the weights of a run's checkpoint into an eager Keras model, so that it can `predict`.
 
     Args:
-      model: made in the same way as the one that was trained, and built.
+      model: a built model made in the same way as the trained one.
       checkpoint: its name, or a folder, for the newest one there.
       use_averages: whether to take the moving averages of what was trained, of the same shapes.
 
@@ -172,14 +171,14 @@ def export_checkpoint(
     *,
     use_averages: bool = False,
 ) -> None:
-    """Writes the weights that a run has trained as a file of Keras.
+    """Writes the weights of a run's checkpoint as a Keras file.
 
     Args:
       model: the model that was trained, or one made in the same way; in a graph or not.  It keeps
         the weights that it has.
       checkpoint: its name, or a folder, for the newest one there.
-      path: `.weights.h5` for the weights or `.keras` for the model with them; replaced whole if
-        it is there.
+      path: a `.weights.h5` file for the weights or `.keras` file for model and weights; an existing
+        file is replaced as a whole.
       use_averages: whether to take the moving averages of what was trained, of the same shapes.
 
     Raises:
@@ -197,10 +196,10 @@ def export_checkpoint(
 
 
 def check_export(field: str, path: str | os.PathLike[str]) -> None:
-    """Checks the name of a file to write.
+    """Checks the name of a Keras file to write.
 
     Raises:
-      ValueError: naming the field and the value, for another kind of file.
+      ValueError: naming the field and the value, for another suffix.
     """
     if not os.fspath(path).endswith(_EXPORTS):
         raise ValueError(f"{field} must end with {' or '.join(_EXPORTS)}, got {os.fspath(path)!r}")
@@ -221,20 +220,20 @@ def _is_keras_3(model: Any) -> bool:
 
 
 def _name(weight: Any) -> str:
-    """A variable's name in the model: its path, and of tf-keras the name."""
+    """Returns a variable's name in the model: its path in Keras 3, its name in tf-keras."""
     name: str = getattr(weight, "path", None) or weight.name
     return name.partition(":")[0]
 
 
 def _read_by_keras_3(model: Any, path: str) -> list[np.ndarray | None]:
     keras = library_of(model)
-    # In the scope what Keras assigns is noted, and not done; the graph is for its constants.
+    # The scope records assignments without making them; the graph takes constants.
     with (
         tf.Graph().as_default(),
         keras.StatelessScope() as scope,
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore")  # what is skipped is found out below
+        warnings.simplefilter("ignore")  # skipped weights are found below
         if path.endswith(".weights.h5") or not path.endswith(".h5"):
             model.load_weights(path, skip_mismatch=True)
         else:
@@ -244,7 +243,7 @@ def _read_by_keras_3(model: Any, path: str) -> list[np.ndarray | None]:
 
 
 def _read_old_file(model: Any, path: str, scope: Any) -> None:
-    """Assigns layer by layer, up to one of another shape; by name if other layers are there."""
+    """Loads layer by layer in order; by name if no layer fits."""
     try:
         model.load_weights(path)
     except ValueError:
@@ -264,6 +263,8 @@ def _write_by_keras_3(model: Any, values: Sequence[np.ndarray], path: str) -> No
 
 
 def _read_by_tf_keras(model: Any, path: str) -> list[np.ndarray | None]:
+    """Reads weights into an eager model of the same configuration."""
+
     def read() -> list[np.ndarray | None]:
         twin = type(model).from_config(model.get_config())
         twin.load_weights(path)
@@ -282,7 +283,7 @@ def _write_by_tf_keras(model: Any, values: Sequence[np.ndarray], path: str) -> N
 
 
 def _eagerly(function: Callable[[], Any]) -> Any:
-    """What a function returns that needs eager execution, whatever graph is open."""
+    """Calls a function in eager mode, whatever graph is open."""
 
     def run() -> Any:
         if not tf.executing_eagerly():
@@ -292,6 +293,6 @@ def _eagerly(function: Callable[[], Any]) -> Any:
             )
         return function()
 
-    # A new thread is in no graph.
+    # A new thread has no open graph.
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         return pool.submit(run).result()

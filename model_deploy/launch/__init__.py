@@ -3,7 +3,8 @@
 from model_deploy.launch.elastic import ElasticLauncher
 from model_deploy.launch.elastic_servers import ElasticServersLauncher
 from model_deploy.launch.joining import JoiningLauncher
-from model_deploy.launch.launcher import Launcher, LaunchOptions
+from model_deploy.launch.launcher import Launcher
+from model_deploy.launch.options import LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
 
 __all__ = [

@@ -7,6 +7,22 @@ task's lines go to a log file of its own and, with the task's name, to the termi
 task fails, and no restart is left, all are ended and the exit status is that task's.  The workers
 divide the GPUs of CUDA_VISIBLE_DEVICES, or else of the machine; parameter servers see none.
 
+    python -m model_deploy.launch --num_workers 2 --num_ps 1 --evaluator -- COMMAND ...
+
+also runs COMMAND as the evaluator, which follows the checkpoints of the run.  Its loss does not end
+the run, and it ends soon after the workers.  And in the place of horovodrun
+
+    python -m model_deploy.launch -np 4 COMMAND ...
+
+runs COMMAND in 4 workers without parameter servers, each of which sees all GPUs; -H localhost:4 may
+stand beside it.
+
+A task finds in its environment TF_CONFIG, with the addresses of all and its own type and index;
+CUDA_VISIBLE_DEVICES, where GPUs are divided or not to be seen; PYTHONUNBUFFERED; and in an elastic
+run MODEL_DEPLOY_WORLD and MODEL_DEPLOY_WORKER.  All are on one machine, so a worker's local rank is
+its number: 0 for the chief, 1 + index for another.  `cluster_from_tf_config(...).workers_here`, of
+model_deploy.cluster, has the workers of a machine in the order of their local ranks.
+
     python -m model_deploy.launch --min_workers 2 --max_workers 8 -- COMMAND ...
 
 runs COMMAND in 8 workers that train by `model_deploy.elastic`.  When one is lost the others go on,
@@ -30,18 +46,20 @@ from pathlib import Path
 
 from model_deploy.commands import make_folder, parse_options
 from model_deploy.launch import guard
+from model_deploy.launch.arguments import split
 from model_deploy.launch.elastic import ElasticLauncher, check_log_dir
 from model_deploy.launch.elastic_servers import ElasticServersLauncher
 from model_deploy.launch.joining import JoiningLauncher
-from model_deploy.launch.launcher import Launcher, LaunchOptions
+from model_deploy.launch.launcher import Launcher
+from model_deploy.launch.options import LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
 from model_deploy.processes import visible_gpus
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command line; returns the exit status, 2 for a mistake in it."""
-    own, command = _split(list(arguments))
     try:
+        own, command = split(arguments)
         options = parse_options(["launch", *own], LaunchOptions, __doc__)
         if options is None:
             return 0
@@ -56,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     print(f"launch| logs in {log_dir}", flush=True)
     guard.adopt_orphans()
     try:
-        gpus = _visible(os.environ)
+        gpus = _visible(os.environ) if options.divide_gpus else None
         with ReservedPorts(options.num_addresses) as ports:
             launcher = _kind(options)(
                 options, ports.addresses, command, log_dir, sys.stdout.buffer, gpus=gpus
@@ -87,12 +105,6 @@ def _check(command: Sequence[str]) -> None:
         raise ValueError(f"the system must be Linux for a launch, got {sys.platform}")
     if not command:
         raise ValueError("a command must follow after --, got none")
-
-
-def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """The launcher's flags, and the command after the first `--`."""
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:end], arguments[end + 1 :]
 
 
 if __name__ == "__main__":

@@ -80,6 +80,11 @@ class ElasticLauncher(Launcher):
         self._write_world(tasks)
         return tasks
 
+    def _new_evaluator(self, addresses: Sequence[str], gpus: Sequence[str] | None) -> TaskProcess:
+        # It connects to nobody: the addresses of the first world are as good as any.
+        first = [] if self._world is None else list(self._world.workers.values())
+        return super()._new_evaluator(addresses or first, gpus)
+
     def _watch(self) -> int:
         try:
             return super()._watch()

@@ -1,7 +1,6 @@
 """`Launcher`: runs a command once for each task of a cluster on this machine."""
 
 import contextlib
-import dataclasses
 import selectors
 import signal
 import time
@@ -9,96 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from model_deploy.commands import Options, option
+from model_deploy.launch.options import LaunchOptions
 from model_deploy.launch.output import TaskOutput
-from model_deploy.launch.task import TaskProcess, task_configs, task_gpus
+from model_deploy.launch.task import EVALUATOR, TaskProcess, task_configs, task_gpus
 
-RESTARTS = ("auto", "task", "all")
 _POLL_SECS = 0.1
+_SETTLE_SECS = 0.2
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-@dataclasses.dataclass(frozen=True)
-class LaunchOptions(Options):
-    """How many tasks there are, and what the launcher does when a task fails."""
-
-    num_workers: int = option(1, "workers, the chief included", minimum=1)
-    num_ps: int = option(0, "parameter servers", minimum=0)
-    max_workers: int | None = option(
-        None,
-        "workers that there may be, where they come and go: an elastic run starts with so many, "
-        "one of asynchronous parameter servers with num_workers; see docs/elastic.md",
-        minimum=1,
-    )
-    elastic: bool = option(
-        False,
-        "with num_ps and max_workers: workers make each step together, by elastic.train_elastic",
-    )
-    min_workers: int = option(1, "workers with which such a run goes on at least", minimum=1)
-    start_timeout: float = option(
-        300.0, "seconds that an elastic run waits with fewer than min_workers", above=0
-    )
-    max_restarts: int = option(0, "how often in all crashed tasks are started again", minimum=0)
-    restart: str = option(
-        "auto",
-        "what is started again after a crash: the task, or all of them, which counts once; auto: "
-        "all where there is no parameter server that keeps the variables",
-        choices=RESTARTS,
-    )
-    log_dir: str | None = option(None, "folder for a log file per task; default: a new one in /tmp")
-    grace_secs: float = option(
-        10.0,
-        "seconds that tasks have to end by themselves, after SIGTERM and after the chief's end",
-        above=0,
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_workers is None:
-            if self.min_workers != 1:
-                raise ValueError(
-                    f"min_workers must go with max_workers, got {self.min_workers} without"
-                )
-            if self.elastic:
-                raise ValueError("elastic must go with max_workers, got True without")
-            return
-        if self.min_workers > self.max_workers:
-            raise ValueError(
-                f"min_workers must be at most max_workers={self.max_workers}, "
-                f"got {self.min_workers}"
-            )
-        if self.is_elastic and self.num_workers != 1:
-            raise ValueError(
-                "num_workers must be 1 with max_workers in an elastic run, which starts with "
-                f"max_workers, got {self.num_workers}"
-            )
-        if not 1 <= self.num_workers <= self.max_workers:
-            raise ValueError(
-                f"num_workers must be at most max_workers={self.max_workers}, "
-                f"got {self.num_workers}"
-            )
-        if self.restart == "all":
-            raise ValueError("restart must be auto or task with max_workers, got 'all'")
-
-    @property
-    def is_elastic(self) -> bool:
-        """Whether workers that come and go make each step together."""
-        return self.max_workers is not None and (self.elastic or self.num_ps == 0)
-
-    @property
-    def most_workers(self) -> int:
-        """How many workers there may be at a time."""
-        return self.max_workers or self.num_workers
-
-    @property
-    def num_addresses(self) -> int:
-        """How many tasks have one address for the whole launch; none in elastic all-reduce."""
-        return 0 if self.is_elastic and self.num_ps == 0 else self.most_workers + self.num_ps
-
-    @property
-    def restarts_all(self) -> bool:
-        """Whether a crash of one task starts all of them again."""
-        return self.restart == "all" or (self.restart == "auto" and self.num_ps == 0)
 
 
 class Launcher:
@@ -139,6 +55,7 @@ class Launcher:
         self._done_since: float | None = None  # when the end of a worker said that the run is over
         self._prepare()
         self._tasks = self._first_tasks(addresses, gpus)
+        self._evaluator = self._new_evaluator(addresses, gpus) if options.evaluator else None
         self._selector = selectors.DefaultSelector()
         self._restarts_left = options.max_restarts
         self._stop_signal: int | None = None
@@ -160,6 +77,12 @@ class Launcher:
             for name, tf_config in task_configs(num_workers, addresses)
         ]
 
+    def _new_evaluator(self, addresses: Sequence[str], gpus: Sequence[str] | None) -> TaskProcess:
+        num_workers = self._options.most_workers
+        tf_config = dict(task_configs(num_workers, addresses, evaluator=True))[EVALUATOR]
+        visible = task_gpus(num_workers, 0, gpus, evaluator=True)
+        return self._new_task(EVALUATOR, tf_config, visible[EVALUATOR])
+
     def _new_task(
         self,
         name: str,
@@ -179,11 +102,11 @@ class Launcher:
         """
         with self._signals_handled():
             try:
-                for task in self._first_started():
+                for task in [*self._first_started(), *self._evaluators]:
                     self._start(task)
                 return self._watch()
             finally:
-                self._end_all()
+                self._end(self._everyone)
 
     def _first_started(self) -> Sequence[TaskProcess]:
         """The tasks that are started first; others may be started later."""
@@ -194,15 +117,58 @@ class Launcher:
         while True:
             self._pump()
             if self._stop_signal is not None:
-                self._say(f"{signal.Signals(self._stop_signal).name}: ending all tasks")
-                return 128 + self._stop_signal
+                return self._report_signal(self._stop_signal)
+            self._tend_evaluator()
             status = self._follow()
+            if status == 0:
+                self._end(self._tasks)
+                return self._await_evaluator()
             if status is not None:
                 return status
 
+    def _tend_evaluator(self) -> None:
+        """Starts an evaluator that was lost again; without a restart the run goes on without it."""
+        for evaluator in self._evaluators:
+            if not evaluator.returncode:
+                continue
+            if self._takes_restart():
+                self._say(
+                    f"{evaluator.name} {evaluator.ending}: starting it again, "
+                    f"{self._restarts_left} restarts left"
+                )
+                self._start(evaluator)
+            else:
+                self._report_failure(evaluator)
+                self._say(f"going on without the {evaluator.name}")
+                evaluator.forget()
+
+    def _await_evaluator(self) -> int:
+        """Lets the evaluator come to the last checkpoint; returns the exit status of the launch."""
+        grace = self._options.evaluator_grace_secs
+        end = time.monotonic() + grace
+        while True:
+            self._tend_evaluator()
+            if not self._running(self._evaluators):
+                return 0
+            if self._stop_signal is not None:
+                return self._report_signal(self._stop_signal)
+            if time.monotonic() >= end:
+                self._say(f"the workers have ended {grace:g} s ago: ending the {EVALUATOR}")
+                return 0
+            self._pump()
+
+    @property
+    def _evaluators(self) -> list[TaskProcess]:
+        """The evaluator, if there is one."""
+        return [] if self._evaluator is None else [self._evaluator]
+
+    @property
+    def _everyone(self) -> list[TaskProcess]:
+        return [*self._tasks, *self._evaluators]
+
     def _follow(self) -> int | None:
         """Looks at which tasks have come and gone; returns the exit status once the run is over."""
-        failed = next((task for task in self._tasks if task.returncode), None)
+        failed = self._first_failed()
         if failed is not None and not self._restart(failed):
             return self._report_failure(failed)
         if not self._running():
@@ -211,6 +177,16 @@ class Launcher:
             self._done_since = self._done_since or time.monotonic()
             return 0 if self._is_time_to_end() else None
         return None
+
+    def _first_failed(self) -> TaskProcess | None:
+        """The task that has failed first; one that was killed comes before the others.
+
+        Others fail for want of a task that was killed, and may be seen to end before it.
+        """
+        if any(task.returncode and task.killed_by is None for task in self._tasks):
+            self._pump_while_running(self._tasks, time.monotonic() + _SETTLE_SECS)
+        failed = [task for task in self._tasks if task.returncode]
+        return min(failed, key=lambda task: task.killed_by is None, default=None)
 
     def _is_time_to_end(self) -> bool:
         """Whether all tasks have ended, or had time to since the end of the chief."""
@@ -238,7 +214,7 @@ class Launcher:
         whom = "all tasks" if self._options.restarts_all else failed.name
         self._say(f"{what}: starting {whom} again, {self._restarts_left} restarts left")
         if self._options.restarts_all:
-            self._end_all()
+            self._end(self._tasks)
         for task in self._tasks if self._options.restarts_all else [failed]:
             self._start(task)
         return True
@@ -259,7 +235,7 @@ class Launcher:
         for key, _ in self._selector.select(_POLL_SECS):
             if not key.data.read():
                 self._selector.unregister(key.fileobj)  # it is at its end
-        for task in self._running():
+        for task in self._running(self._everyone):
             # Not at the end of the output: a process without output may go on, and a stray one
             # may keep the output open.
             if task.process.poll() is not None:
@@ -269,22 +245,28 @@ class Launcher:
                     self._selector.unregister(task.process.stdout)
                 task.close_output()
 
-    def _end_all(self) -> None:
-        """Ends the tasks that still run: by SIGTERM, and by SIGKILL `grace_secs` later."""
-        for task in self._running():
+    def _end(self, tasks: Sequence[TaskProcess]) -> None:
+        """Ends those that still run: by SIGTERM, and by SIGKILL `grace_secs` later."""
+        for task in self._running(tasks):
             task.signal(signal.SIGTERM)
-        self._pump_until(time.monotonic() + self._options.grace_secs)
-        for task in self._running():
+        self._pump_while_running(tasks, time.monotonic() + self._options.grace_secs)
+        for task in self._running(tasks):
             self._say(f"{task.name} did not end in {self._options.grace_secs:g} s: killing it")
             task.signal(signal.SIGHUP)
-        self._pump_until(float("inf"))
+        self._pump_while_running(tasks, float("inf"))
 
-    def _running(self) -> list[TaskProcess]:
-        return [task for task in self._tasks if task.process and task.returncode is None]
+    def _running(self, tasks: Sequence[TaskProcess] | None = None) -> list[TaskProcess]:
+        """Which of these tasks, or else of those that train, run."""
+        tasks = self._tasks if tasks is None else tasks
+        return [task for task in tasks if task.process and task.returncode is None]
 
-    def _pump_until(self, deadline: float) -> None:
-        while self._running() and time.monotonic() < deadline:
+    def _pump_while_running(self, tasks: Sequence[TaskProcess], deadline: float) -> None:
+        while self._running(tasks) and time.monotonic() < deadline:
             self._pump()
+
+    def _report_signal(self, number: int) -> int:
+        self._say(f"{signal.Signals(number).name}: ending all tasks")
+        return 128 + number
 
     def _report_failure(self, failed: TaskProcess) -> int:
         lines = [f"{failed.name} {failed.ending}; its last lines:"]
@@ -308,7 +290,7 @@ class Launcher:
             for number, handler in before.items():
                 signal.signal(number, handler)
             self._selector.close()
-            for task in self._tasks:
+            for task in self._everyone:
                 task.output.close()
 
     def _note_signal(self, number: int, _: object) -> None:

@@ -13,6 +13,8 @@ from model_deploy.launch import guard
 from model_deploy.launch.output import TaskOutput
 from model_deploy.processes import visible_gpus
 
+EVALUATOR = "evaluator"
+
 
 class TaskProcess:
     """One task, and its process under a guard.
@@ -55,11 +57,16 @@ class TaskProcess:
         return code if code is None or code >= 0 else 128 - code
 
     @property
+    def killed_by(self) -> signal.Signals | None:
+        """The signal that ended it; None if none did."""
+        number = (self.returncode or 0) - 128
+        return signal.Signals(number) if number in set(signal.Signals) else None
+
+    @property
     def ending(self) -> str:
         """How it ended, in words."""
-        number = (self.returncode or 0) - 128
-        if number in set(signal.Signals):
-            return f"was ended by {signal.Signals(number).name}"
+        if self.killed_by is not None:
+            return f"was ended by {self.killed_by.name}"
         return f"failed with exit status {self.returncode}"
 
     def start(self, command: Sequence[str]) -> None:
@@ -104,31 +111,45 @@ class TaskProcess:
             self.process.send_signal(number)
 
 
-def task_gpus(num_workers: int, num_ps: int, gpus: Sequence[str] | None) -> dict[str, str | None]:
+def task_gpus(
+    num_workers: int, num_ps: int, gpus: Sequence[str] | None, *, evaluator: bool = False
+) -> dict[str, str | None]:
     """`CUDA_VISIBLE_DEVICES` of each task by its name; None for the launcher's own value.
 
-    Workers divide the GPUs evenly, parameter servers see none.
+    Workers divide the GPUs evenly, parameter servers see none.  An evaluator sees those that the
+    workers leave over.
 
     >>> task_gpus(2, 1, ["4", "5", "6", "7"])
     {'worker 0': '4,5', 'worker 1': '6,7', 'ps 0': '-1'}
+    >>> task_gpus(2, 0, ["0", "1", "2"], evaluator=True)
+    {'worker 0': '0', 'worker 1': '1', 'evaluator': '2'}
 
     Args:
       num_workers: workers, the chief included.
       num_ps: parameter servers.
       gpus: the GPUs that the launcher sees; None if it does not know them.
+      evaluator: whether there is one.
     """
     divided = gpus is not None and num_workers > 1
+    left = (
+        gpus[len(gpus) // num_workers * num_workers :] if gpus and len(gpus) >= num_workers else ()
+    )
     return {
         **{
             f"worker {i}": visible_gpus.share(gpus or (), i, num_workers) if divided else None
             for i in range(num_workers)
         },
         **{f"ps {i}": visible_gpus.NO_GPU for i in range(num_ps)},
+        **({EVALUATOR: ",".join(left) or visible_gpus.NO_GPU} if evaluator else {}),
     }
 
 
-def task_configs(num_workers: int, addresses: Sequence[str]) -> list[tuple[str, str]]:
+def task_configs(
+    num_workers: int, addresses: Sequence[str], *, evaluator: bool = False
+) -> list[tuple[str, str]]:
     """Name and `TF_CONFIG` of each task, the parameter servers first.
+
+    An evaluator has no address, and is last.
 
     >>> for name, tf_config in task_configs(1, ["a:1", "b:1"]):
     ...     print(name, tf_config)
@@ -138,6 +159,7 @@ def task_configs(num_workers: int, addresses: Sequence[str]) -> list[tuple[str, 
     Args:
       num_workers: how many of the addresses are workers; the first is the chief.
       addresses: `host:port` for each worker, then for each ps.
+      evaluator: whether there is one.
     """
     workers, ps = addresses[:num_workers], addresses[num_workers:]
     jobs = {"chief": workers[:1], "worker": workers[1:], "ps": ps}
@@ -145,6 +167,7 @@ def task_configs(num_workers: int, addresses: Sequence[str]) -> list[tuple[str, 
     tasks = [("ps", i, f"ps {i}") for i in range(len(ps))]
     tasks += [("chief", 0, "worker 0")]
     tasks += [("worker", i - 1, f"worker {i}") for i in range(1, num_workers)]
+    tasks += [(EVALUATOR, 0, EVALUATOR)] if evaluator else []
     return [
         (name, json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}}))
         for kind, index, name in tasks

@@ -1,4 +1,4 @@
-"""Optimizers, learning rates and moving averages as options name them."""
+"""Builds the optimizers, learning rates and moving averages that options name."""
 
 from model_deploy.optimization.adamw import AdamWOptimizer
 from model_deploy.optimization.averages import averages_to_restore, moving_average_update

@@ -18,23 +18,22 @@ class AdamWOptimizer(tf.train.AdamOptimizer):
         w = w - a * weight_decay * w
               - a * sqrt(1 - beta2 ** t) / (1 - beta1 ** t) * m / (sqrt(v) + epsilon)
 
-    The decay is multiplied by the learning rate, schedule and all, as in Keras and PyTorch; in the
-    paper by the schedule alone, so its decay is `a * weight_decay` of the first rate.  `epsilon`
-    is where TensorFlow's and Keras' Adam have it, see the end of section 2 of
+    As in Keras and PyTorch the decay is multiplied by the scheduled learning rate; in the paper
+    only by the schedule, so the paper's decay is `weight_decay` times the initial rate.  `epsilon`
+    is added as in TensorFlow's and Keras' Adam, see the end of section 2 of
     https://arxiv.org/abs/1412.6980; PyTorch adds it after the correction of `v`.
 
-    A sparse gradient counts as a dense one with zeros: all rows are decayed in each step, and their
-    moments move.  Each update decays once, however many clones its gradient comes from.
+    A sparse gradient is treated as a dense one: all rows are decayed, and their moments change, in
+    each step.  Each update decays once, whatever the number of clones.
 
     Args:
       learning_rate: a number, a float scalar tensor, or a function that returns one.
-      weight_decay: share of a variable that a step at rate 1 takes from it.
+      weight_decay: fraction of a variable subtracted by a step at rate 1.
       beta1: decay of the first moment.
       beta2: decay of the second moment.
-      epsilon: in the divisor.
-      no_weight_decay: regular expression that is searched in the names of variables; those that
-        have it are not decayed.  Parts of a variable and copies of it go by its own name.  An
-        empty one leaves none out.
+      epsilon: added to the divisor.
+      no_weight_decay: regular expression, searched in the names of variables, for those not to
+        decay; parts and copies of a variable count by its own name.  '' decays all.
       use_locking: whether updates lock the variables.
       name: of slots and ops.
 
@@ -70,10 +69,10 @@ class AdamWOptimizer(tf.train.AdamOptimizer):
         self._share = tf.convert_to_tensor(rate) * self._weight_decay
 
     def _decayed(self, variable: Any, gradient: Any) -> list[Any]:
-        """The op that decays a variable; none for one that is not decayed."""
+        """Returns a list with the op that decays a variable; [] if it is not decayed."""
         if not self._weight_decay or is_excluded(variable, self._no_weight_decay):
             return []
-        # Not before the gradient is there: until then others may read the variable.
+        # After the gradient is computed: until then other ops may read the variable.
         with tf.control_dependencies([gradient]):
             share = tf.cast(self._share, variable.dtype.base_dtype)
             lost = share * variable.read_value()

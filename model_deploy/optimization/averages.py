@@ -1,4 +1,4 @@
-"""Moving averages of the variables: kept in training, used in evaluation."""
+"""Moving averages of the variables: kept in training, restored in evaluation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from model_deploy import slim
 
 
 def moving_average_update(decay: float, global_step: Any) -> Callable[[], Any]:
-    """An update op for `deploy(update_ops=...)` that averages the model's variables.
+    """Returns an update op for `deploy(update_ops=...)` that averages the model's variables.
 
     After each step `average = d * average + (1 - d) * variable`, with
     `d = min(decay, (1 + step) / (10 + step))`.
@@ -29,7 +29,7 @@ def moving_average_update(decay: float, global_step: Any) -> Callable[[], Any]:
             by_device.setdefault(variable.device, []).append(variable)
         done = []
         for device, variables in by_device.items():
-            # Beside the variables: else each and its average would move to the worker.
+            # On the variables' devices: else variables and averages would be sent to the worker.
             with tf.device(device):
                 done.append(averages.apply(variables))
         return tf.group(*done)
@@ -38,9 +38,9 @@ def moving_average_update(decay: float, global_step: Any) -> Callable[[], Any]:
 
 
 def averages_to_restore() -> dict[str, Any]:
-    """The variables of an evaluation graph by the names of their averages in a checkpoint.
+    """Returns an evaluation graph's variables by the names of their averages in a checkpoint.
 
-    Variables that are not averaged, such as the global step, go by their own names.  An average
+    Variables without an average, such as the global step, are under their own names.  An average
     has the shape and dtype of its variable.
     """
     averages = tf.train.ExponentialMovingAverage(0.0)  # the decay does not show in names
@@ -52,5 +52,5 @@ def averages_to_restore() -> dict[str, Any]:
 
 
 def _averaged_variables() -> list[Any]:
-    """Slim's model variables, batch-norm statistics included; without slim, the trainable ones."""
+    """Returns slim's model variables, with batch-norm statistics, or else trainable ones."""
     return slim.get_model_variables() or tf.trainable_variables()

@@ -1,4 +1,4 @@
-"""Learning rates as functions of the step that TensorFlow does not have: one cycle, pieces."""
+"""Learning-rate schedules that TensorFlow lacks: one cycle, and piecewise for float steps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,15 +9,15 @@ import tensorflow.compat.v1 as tf
 def one_cycle(
     step: Any, steps: int, *, start: float, highest: float, last: float, peak: float
 ) -> Any:
-    """Straight lines up to the peak, down to the start again, and from there on to `last`.
+    """Rises linearly to the peak, falls back to the start, and then to `last`.
 
     Args:
       step: an integer scalar.
-      steps: how long it takes.
-      start: at step 0, and again at `2 * peak` of the steps.
-      highest: at `peak` of the steps.
-      last: at the end, and then.
-      peak: a share of the steps, less than 1/2.
+      steps: length of the cycle.
+      start: value at step 0, and again at `2 * peak * steps`.
+      highest: value at `peak * steps`.
+      last: value at `steps` and after it.
+      peak: fraction of the steps, less than 1/2.
 
     Returns:
       A float32 scalar.
@@ -30,7 +30,7 @@ def one_cycle(
 
 
 def piecewise(step: Any, boundaries: Sequence[int], values: Sequence[float]) -> Any:
-    """The first value, and from each boundary on the next one.
+    """Returns the first value, and from each boundary on the next value.
 
     Args:
       step: an integer scalar.

@@ -26,10 +26,10 @@ class LAMBOptimizer(LayerwiseOptimizer):
         u = m / (1 - beta1 ** t) / (sqrt(v / (1 - beta2 ** t)) + epsilon) + weight_decay * w
         w = w - a * |w| / |u| * u
 
-    The paper's function of the norm is left out: it is `|w|` itself.  Where `|w|` or `|u|` is 0,
-    the ratio is 1.  The decay is part of `u`, and so multiplied by the learning rate and the
-    ratio; Keras' `Lamb` decays apart from it, as AdamW.  For variables that `no_weight_decay`
-    names there is neither decay nor ratio, as in the authors' program.
+    The paper's function phi of the norm is the identity.  Where `|w|` or `|u|` is 0, the ratio is
+    1.  The decay is part of `u`, so it is multiplied by the learning rate and the ratio; Keras'
+    `Lamb` decays separately, as AdamW.  Variables that match `no_weight_decay` have neither decay
+    nor ratio, as in the authors' program.
 
     For partitioned variables and sparse gradients see `LayerwiseOptimizer`.
 
@@ -38,9 +38,8 @@ class LAMBOptimizer(LayerwiseOptimizer):
       weight_decay: weight of the variable in its step.
       beta1: decay of the first moment.
       beta2: decay of the second moment.
-      epsilon: in the divisor.
-      no_weight_decay: regular expression that is searched in the names of variables; an empty one
-        leaves none out.
+      epsilon: added to the divisor.
+      no_weight_decay: regular expression, searched in the names of variables; '' matches none.
       use_locking: whether updates lock the variables.
       name: of slots and ops.
 
@@ -65,7 +64,7 @@ class LAMBOptimizer(LayerwiseOptimizer):
         self._beta1, self._beta2, self._epsilon = beta1, beta2, epsilon
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
-        # All workers must find the powers on the same parameter server: the names decide.
+        # Beside the first variable by name, so that all workers find them on the same server.
         first = min(var_list, key=lambda variable: str(variable.name))
         for name, value in (("beta1_power", self._beta1), ("beta2_power", self._beta2)):
             self._create_non_slot_variable(initial_value=value, name=name, colocate_with=first)
@@ -74,7 +73,7 @@ class LAMBOptimizer(LayerwiseOptimizer):
             self._zeros_slot(variable, "v", self.get_name())
 
     def _powers(self) -> list[Any]:
-        """The variables `beta1 ** t` and `beta2 ** t`."""
+        """Returns the variables `beta1 ** t` and `beta2 ** t`."""
         graph = tf.get_default_graph()
         names = ("beta1_power", "beta2_power")
         return [self._get_non_slot_variable(name, graph=graph) for name in names]
@@ -100,7 +99,7 @@ class LAMBOptimizer(LayerwiseOptimizer):
         return ops
 
     def _moments(self, part: LayerPart) -> tuple[Any, list[Any]]:
-        """Adam's step of the part at rate 1, and the ops that move its moments."""
+        """Returns Adam's step of the part at rate 1, and the ops that update its moments."""
         with beside(part.variable), tf.control_dependencies([part.gradient]):
             dtype, moved, corrected = part.gradient.dtype, [], []
             values = (part.gradient, tf.square(part.gradient))
@@ -113,7 +112,7 @@ class LAMBOptimizer(LayerwiseOptimizer):
             return corrected[0] / (tf.sqrt(corrected[1]) + self._epsilon), moved
 
     def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Any:
-        """Moves on the powers of beta once all variables have made their step."""
+        """Updates the powers of beta once all variables are updated."""
         moved = []
         with tf.control_dependencies(update_ops):
             for beta, power in zip((self._beta1, self._beta2), self._powers(), strict=True):

@@ -26,20 +26,19 @@ class LARSOptimizer(LayerwiseOptimizer):
         v = momentum * v + a * r * (g + weight_decay * w)
         w = w - v
 
-    Where `|w|` or `|g|` is 0, `r` is 1.  The learning rate is part of the velocity: what a
-    schedule changes shows in new gradients first, other than in `MomentumOptimizer`.  The decay is
-    multiplied by `a * r`.  For variables that `no_weight_decay` names, `r` is 1 and there is no
-    decay, as in the authors' program.
+    Where `|w|` or `|g|` is 0, `r` is 1.  The learning rate is part of the velocity: a new rate
+    affects future gradients only, unlike in `MomentumOptimizer`.  The decay is multiplied by `a *
+    r`.  For variables that match `no_weight_decay`, `r` is 1 and there is no decay, as in the
+    authors' program.
 
     For partitioned variables and sparse gradients see `LayerwiseOptimizer`.
 
     Args:
       learning_rate: a number, a float scalar tensor, or a function that returns one.
-      momentum: share of the velocity that stays.
+      momentum: fraction of the velocity kept in a step.
       weight_decay: weight of the variable in its gradient.
-      coefficient: how far a step at rate 1 goes, in lengths of the variable.
-      no_weight_decay: regular expression that is searched in the names of variables; an empty one
-        leaves none out.
+      coefficient: length of a step at rate 1, relative to the variable's norm.
+      no_weight_decay: regular expression, searched in the names of variables; '' matches none.
       use_locking: whether updates lock the variables.
       name: of slots and ops.
 

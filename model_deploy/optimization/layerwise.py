@@ -1,4 +1,4 @@
-"""What LAMB and LARS share: steps whose length depends on the norms of a whole layer."""
+"""`LayerwiseOptimizer`: base of LAMB and LARS, whose steps depend on the norms of a whole layer."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -12,11 +12,11 @@ from model_deploy.optimization.weight_decay import check_pattern, is_excluded, l
 
 
 class LayerPart(NamedTuple):
-    """A variable, or one part of a partitioned one, with what its step is made of.
+    """A variable, or one part of a partitioned one, with its gradient and value.
 
     Attributes:
       variable: the variable, of any shape.
-      gradient: dense, of the variable's shape.
+      gradient: dense gradient, of the variable's shape.
       value: the variable's value before the step.
     """
 
@@ -28,12 +28,12 @@ class LayerPart(NamedTuple):
 class LayerwiseOptimizer(tf.train.Optimizer):
     """Base of optimizers that scale the step of each layer by norms.
 
-    A layer is a variable.  Of a partitioned one all parts make up one layer, so that the step does
-    not depend on how it is cut: the squares are summed beside each part, and one number of each
-    moves.  A subclass has `_layer_ops`.
+    A layer is a variable.  All parts of a partitioned variable are one layer, so that the step does
+    not depend on the partitioning: squares are summed on each part's device, and only the sums are
+    sent.  A subclass defines `_layer_ops`.
 
-    A sparse gradient counts as a dense one with zeros, as the step of a layer changes all its rows;
-    it travels sparse, and is made dense beside the variable.
+    A sparse gradient is treated as a dense one, as a layer's step changes all rows; it is sent
+    sparse and made dense on the variable's device.
 
     Args:
       learning_rate: a number, a float scalar tensor, or a function that returns one.
@@ -74,8 +74,8 @@ class LayerwiseOptimizer(tf.train.Optimizer):
         Args:
           grads_and_vars: `(gradient, variable)` pairs; a gradient has the variable's shape, is an
             `IndexedSlices` over its rows, or None.
-          global_step: a variable to which 1 is added, an integer scalar; or None.
-          name: of the op.
+          global_step: an integer scalar variable to increment; or None.
+          name: name of the op.
 
         Raises:
           ValueError: if only some parts of a partitioned variable have a gradient.
@@ -85,10 +85,10 @@ class LayerwiseOptimizer(tf.train.Optimizer):
         return super().apply_gradients(pairs, global_step, name)
 
     def _layer_ops(self, parts: Sequence[LayerPart], is_scaled: bool) -> list[Any]:
-        """For each part the op that makes its step.
+        """Returns for each part the op that makes its step.
 
         Args:
-          parts: those of the layer.
+          parts: the parts of the layer.
           is_scaled: False for a layer that has neither decay nor scaling.
         """
         raise NotImplementedError
@@ -101,10 +101,11 @@ class LayerwiseOptimizer(tf.train.Optimizer):
         return tf.cast(self._rate, tensor.dtype.base_dtype)
 
     def _step_of(self, variable: Any) -> Any:
+        """Returns the op that updates a variable; makes the ops of the whole layer once."""
         name = variable.op.name
         if name not in self._made:
             pairs = self._layers[layer_name(variable)]
-            parts = [_part(gradient, each) for gradient, each in pairs]
+            parts = [_layer_part(gradient, each) for gradient, each in pairs]
             is_scaled = not is_excluded(variable, self._no_weight_decay)
             ops = self._layer_ops(parts, is_scaled)
             names = [part.variable.op.name for part in parts]
@@ -125,7 +126,7 @@ class LayerwiseOptimizer(tf.train.Optimizer):
         del grad
         return self._step_of(handle)
 
-    # Rows that occur several times are summed where the gradient is made dense.
+    # Repeated rows are summed when the gradient is made dense.
     def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
         del grad
         return self._step_of(var)
@@ -136,7 +137,7 @@ class LayerwiseOptimizer(tf.train.Optimizer):
 
 
 def beside(variable: Any) -> AbstractContextManager[Any]:
-    """Puts ops on the device of a variable of any shape, whatever was said before."""
+    """Puts ops on the device of a variable of any shape, ignoring other device scopes."""
     colocated: AbstractContextManager[Any] = tf.get_default_graph().colocate_with(
         variable.op, ignore_existing=True
     )
@@ -144,44 +145,45 @@ def beside(variable: Any) -> AbstractContextManager[Any]:
 
 
 def norm(tensors: Sequence[Any], parts: Sequence[LayerPart]) -> Any:
-    """The L2 norm of what belongs to all parts of a layer, each summed beside its part.
+    """Returns the L2 norm over all parts of a layer, each part summed on its device.
 
     Args:
-      tensors: one for each part, of its shape.
-      parts: those of the layer.
+      tensors: one tensor for each part, of its shape.
+      parts: the parts of the layer.
 
     Returns:
-      A scalar, float64 for that and float32 else.
+      A scalar, float64 for float64 tensors and else float32.
     """
     squares = []
     for tensor, part in zip(tensors, parts, strict=True):
         with beside(part.variable):
-            # The square of a half-precision number soon leaves its range.
+            # Squares of half-precision numbers easily overflow.
             wide = tensor if tensor.dtype == tf.float64 else tf.cast(tensor, tf.float32)
             squares.append(tf.reduce_sum(tf.square(wide)))
     return tf.sqrt(tf.add_n(squares))
 
 
 def ratio_or_one(numerator: Any, denominator: Any, where: Any) -> Any:
-    """`numerator / denominator` where all of `where`, scalars, are more than 0, and 1 elsewhere."""
+    """Returns `numerator / denominator` if all of `where`, scalars, are more than 0, else 1."""
     is_safe = tf.reduce_all(tf.stack(where) > 0)
     divisor = tf.where(is_safe, denominator, tf.ones_like(denominator))
     return tf.where(is_safe, numerator / divisor, tf.ones_like(numerator))
 
 
-def _part(gradient: Any, variable: Any) -> LayerPart:
+def _layer_part(gradient: Any, variable: Any) -> LayerPart:
+    """Makes the gradient dense and reads the variable, on the variable's device."""
     with beside(variable):
         if isinstance(gradient, tf.IndexedSlices):
             gradient = tf.math.unsorted_segment_sum(
                 gradient.values, gradient.indices, variable.shape.as_list()[0]
             )
-        # Not before the gradient is there: until then the variable may still change.
+        # After the gradient is computed: until then the variable may still change.
         with tf.control_dependencies([gradient]):
             return LayerPart(variable, gradient, variable.read_value())
 
 
 def _layers(pairs: Sequence[tuple[Any, Any]]) -> dict[str, list[tuple[Any, Any]]]:
-    """The pairs by the layer that they belong to."""
+    """Groups the pairs by layer; checks that all parts of a layer have a gradient."""
     layers: dict[str, list[tuple[Any, Any]]] = {}
     for gradient, variable in pairs:
         layers.setdefault(layer_name(variable), []).append((gradient, variable))

@@ -1,4 +1,4 @@
-"""The optimizers by name, with the settings of each."""
+"""The optimizers by name, with the options of each."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from model_deploy.optimization.weight_decay import NO_WEIGHT_DECAY, check_patter
 
 train = tf.train
 
-# Those that decay the weights themselves, with the decay where none is given: what Keras has for
-# AdamW and the authors for LAMB, and that of the paper of LARS.
+# Optimizers with a weight decay of their own, and its default: Keras' for AdamW, the authors' for
+# LAMB, the paper's for LARS.
 _DECAYS = {"adamw": 0.01, "lamb": 0.01, "lars": 0.0005}
 
 
-# From the learning rate and the options; names in the order of `--help`.
+# Name -> function (learning rate, options) -> optimizer, in the order of `--help`.
 _BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
     # Zeiler, https://arxiv.org/abs/1212.5701
     "adadelta": lambda rate, o: train.AdadeltaOptimizer(rate, o.adadelta_rho, o.opt_epsilon),
@@ -27,7 +27,7 @@ _BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
     "adagrad": lambda rate, o: train.AdagradOptimizer(rate, o.adagrad_initial_accumulator_value),
     # Kingma and Ba, https://arxiv.org/abs/1412.6980
     "adam": lambda rate, o: train.AdamOptimizer(rate, o.adam_beta1, o.adam_beta2, o.opt_epsilon),
-    "adamw": lambda rate, o: AdamWOptimizer(rate, **_of_moments(o), epsilon=o.adamw_epsilon),
+    "adamw": lambda rate, o: AdamWOptimizer(rate, **_moment_arguments(o), epsilon=o.adamw_epsilon),
     # McMahan et al., https://doi.org/10.1145/2487575.2488200
     "ftrl": lambda rate, o: train.FtrlOptimizer(
         rate,
@@ -36,7 +36,7 @@ _BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
         o.ftrl_l1,
         o.ftrl_l2,
     ),
-    "lamb": lambda rate, o: LAMBOptimizer(rate, **_of_moments(o), epsilon=o.lamb_epsilon),
+    "lamb": lambda rate, o: LAMBOptimizer(rate, **_moment_arguments(o), epsilon=o.lamb_epsilon),
     "lars": lambda rate, o: LARSOptimizer(
         rate, o.momentum, o.own_decay, o.lars_coefficient, no_weight_decay=o.no_weight_decay
     ),
@@ -57,7 +57,7 @@ _BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class OptimizerOptions(Options):
-    """Which optimizer, and its settings; each optimizer reads its own."""
+    """The name of the optimizer, and the options of each; an optimizer uses its own only."""
 
     topic: ClassVar[str] = "optimizer"
 
@@ -112,7 +112,7 @@ class OptimizerOptions(Options):
 
     @property
     def own_decay(self) -> float:
-        """The weight decay that the optimizer itself does; 0 where it does none."""
+        """The weight decay that the optimizer itself applies; 0 if it applies none."""
         if self.optimizer not in _DECAYS:
             return 0.0
         if self.optimizer_weight_decay is None:
@@ -120,8 +120,8 @@ class OptimizerOptions(Options):
         return self.optimizer_weight_decay
 
 
-def _of_moments(options: OptimizerOptions) -> dict[str, Any]:
-    """Arguments that `AdamWOptimizer` and `LAMBOptimizer` share."""
+def _moment_arguments(options: OptimizerOptions) -> dict[str, Any]:
+    """Returns the arguments that `AdamWOptimizer` and `LAMBOptimizer` share."""
     return {
         "weight_decay": options.own_decay,
         "beta1": options.adam_beta1,
@@ -131,7 +131,7 @@ def _of_moments(options: OptimizerOptions) -> dict[str, Any]:
 
 
 def build_optimizer(learning_rate: Any, options: OptimizerOptions) -> Any:
-    """The `tf.compat.v1.train.Optimizer` that `options` name.
+    """Returns the `tf.compat.v1.train.Optimizer` that `options` name.
 
     Args:
       learning_rate: a number or a float scalar tensor.
@@ -143,12 +143,12 @@ def build_optimizer(learning_rate: Any, options: OptimizerOptions) -> Any:
 def weight_decay_note(
     options: OptimizerOptions, variables: Sequence[Any], regularization: float
 ) -> str | None:
-    """A sentence on the weight decay that the optimizer does; None where it does none.
+    """Returns a sentence on the optimizer's own weight decay; None if it applies none.
 
     Args:
-      options: name and settings.
-      variables: those to train, of any shapes.
-      regularization: weight of the L2 regularization that is part of the loss.
+      options: the optimizer's name and options.
+      variables: the variables to train, of any shapes.
+      regularization: weight of the L2 regularization in the loss.
     """
     if not options.own_decay:
         return None

@@ -1,4 +1,4 @@
-"""Learning-rate schedules as options name them, with warm-up, scaled by the batch size."""
+"""Builds the learning-rate schedule that options name, with warm-up and batch-size scaling."""
 
 import dataclasses
 import math
@@ -16,8 +16,8 @@ class LearningRateOptions(Options):
     """How the learning rate changes over the epochs.
 
     Raises:
-      ValueError: as `Options`; for boundaries and factors that do not go together, or a warm-up
-        that would start above the rate.
+      ValueError: as `Options`; for different numbers of boundaries and factors, or a warm-up that
+        would start above the rate.
     """
 
     topic: ClassVar[str] = "learning rate"
@@ -96,18 +96,18 @@ class LearningRateOptions(Options):
 
 
 def scaled_learning_rate(options: LearningRateOptions, update_batch_size: int) -> float:
-    """`learning_rate` for the batch size of an update.
+    """Returns `learning_rate`, scaled for the batch size of an update.
 
-    * `none`: as it is.
+    * `none`: unscaled.
     * `linear`: times `update_batch_size / learning_rate_batch_size` (Goyal et al.,
       https://arxiv.org/abs/1706.02677, section 2.1), for SGD, momentum and LARS.
-    * `sqrt`: times the root of that (Krizhevsky, https://arxiv.org/abs/1404.5997, section 3; You
-      et al., https://arxiv.org/abs/1904.00962, for LAMB), for optimizers like Adam.
+    * `sqrt`: times the square root of that ratio (Krizhevsky, https://arxiv.org/abs/1404.5997,
+      section 3; You et al., https://arxiv.org/abs/1904.00962, for LAMB), for optimizers like Adam.
 
     Args:
       options: the schedule.
-      update_batch_size: examples of one update of the variables: those of all clones and
-        synchronous replicas; of asynchronous ones, which make an update each, those of one.
+      update_batch_size: examples per update of the variables, over all clones and synchronous
+        replicas; asynchronous clones or replicas make separate updates.
     """
     ratio = update_batch_size / options.learning_rate_batch_size
     factors = {"none": 1.0, "linear": ratio, "sqrt": math.sqrt(ratio)}
@@ -115,7 +115,7 @@ def scaled_learning_rate(options: LearningRateOptions, update_batch_size: int) -
 
 
 def learning_rate_note(options: LearningRateOptions, update_batch_size: int) -> str:
-    """The learning rate that results, and from what, in a few words; see `scaled_learning_rate`."""
+    """Describes the scaled learning rate and its schedule in a few words."""
     note = f"learning rate {scaled_learning_rate(options, update_batch_size):g}"
     if options.learning_rate_scaling != "none":
         ratio = f"{update_batch_size} / {options.learning_rate_batch_size}"
@@ -135,11 +135,11 @@ def build_learning_rate(
     max_steps: int | None = None,
     update_batch_size: int | None = None,
 ) -> Any:
-    """The learning rate at a step.
+    """Builds the learning rate as a function of the global step.
 
-    An epoch has passed when all clones and synchronous replicas together have seen
-    the training set once, so four clones follow the same schedule per epoch as one.
-    `learning_rate` is what `scaled_learning_rate` makes of it; the other rates are as they are.
+    An epoch has passed when all clones and synchronous replicas together have seen the training set
+    once, so four clones follow the same schedule per epoch as one.  `learning_rate` below is scaled
+    by `scaled_learning_rate`; other rates are not.
 
     * `fixed`: `learning_rate`.
     * `exponential`: `learning_rate * factor ** floor(epoch / num_epochs_per_decay)`.
@@ -151,10 +151,10 @@ def build_learning_rate(
     * `one_cycle`: straight lines from `learning_rate / one_cycle_divisor` at `p = 0` to
       `learning_rate` at `one_cycle_peak`, back at `2 * one_cycle_peak`, and then down to
       `end_learning_rate` at 1 (Smith and Topin, https://arxiv.org/abs/1708.07120, section 3).
-      The momentum stays as it is.
-    * `piecewise`: `learning_rate`, and from each of the boundaries on, in epochs, times its factor.
-    * warm-up, for all of these: in the first `warmup_epochs` no more than a straight line from
-      `warmup_learning_rate` to `learning_rate`, of which step 0 is the first step up:
+      The momentum is constant.
+    * `piecewise`: `learning_rate`, and from each boundary (in epochs) on times its factor.
+    * warm-up, for all schedules: in the first `warmup_epochs` at most a straight line from
+      `warmup_learning_rate` to `learning_rate`, which step 0 begins to climb:
       `warmup + (learning_rate - warmup) * (step + 1) / warmup_steps`
       (Goyal et al., https://arxiv.org/abs/1706.02677, section 2.2).
 
@@ -162,8 +162,8 @@ def build_learning_rate(
       options: the schedule.
       global_step: the number of steps done, an integer scalar tensor or variable.
       steps_per_epoch: examples / (batch size * clones * synchronous replicas).
-      max_steps: those of the run, for a schedule over all of it.
-      update_batch_size: examples of one update; for `learning_rate_scaling`.
+      max_steps: number of steps of the run, for schedules that span the run.
+      update_batch_size: examples per update, for `learning_rate_scaling`.
 
     Returns:
       A float32 scalar named `learning_rate`, on the device of `global_step`.
@@ -184,11 +184,11 @@ def build_learning_rate(
         highest = scaled_learning_rate(options, update_batch_size)
     _check_order(options, highest)
     decayed = _decay(options, highest, steps_per_epoch, max_steps)
-    # On a parameter server beside the variables, where else both would move in each step.
+    # Beside the global step on its parameter server: else both would be sent in each step.
     with tf.device(global_step.device):
         rate = decayed(global_step)
         if options.warmup_epochs > 0:
-            # From the first step on more than 0, by which FTRL divides.
+            # More than 0 from the first step on, as FTRL divides by it.
             steps = tf.cast(global_step + 1, tf.float32)
             done = steps / (steps_per_epoch * options.warmup_epochs)
             rise = highest - options.warmup_learning_rate
@@ -201,7 +201,7 @@ def build_learning_rate(
 def _decay(
     options: LearningRateOptions, highest: float, steps_per_epoch: float, max_steps: int | None
 ) -> Callable[[Any], Any]:
-    """The schedule without warm-up: a function of the step."""
+    """Returns the schedule without warm-up, as a function of the step."""
     kind, end = options.learning_rate_decay_type, options.end_learning_rate
     if kind == "fixed":
         return lambda step: tf.constant(highest)
@@ -227,7 +227,7 @@ def _decay(
 
 
 def _whole_steps(steps_per_epoch: float, epochs: float) -> int:
-    """Whole steps, so that a fall comes between two steps and at the same one in each run."""
+    """Converts epochs to whole steps, so that each run changes the rate at the same step."""
     return max(1, round(steps_per_epoch * epochs))
 
 
@@ -245,7 +245,7 @@ def _schedule_steps(
 
 
 def _check_order(options: LearningRateOptions, highest: float) -> None:
-    """Checks that what starts low and ends low is not above the highest rate."""
+    """Checks that rates at the start and end of a schedule are not above the highest rate."""
     kind, lowest = options.learning_rate_decay_type, highest
     if kind == "one_cycle":
         lowest = highest / options.one_cycle_divisor
@@ -262,7 +262,7 @@ def _check_order(options: LearningRateOptions, highest: float) -> None:
 
 
 def _numbers(field: str, text: str) -> list[float]:
-    """The numbers of a list such as `30,60`."""
+    """Parses a list of numbers such as `30,60`."""
     try:
         numbers = [float(each) for each in text.split(",")] if text else []
     except ValueError:

@@ -1,18 +1,18 @@
-"""Which variables an optimizer's own weight decay is for."""
+"""Selects the variables that an optimizer's own weight decay applies to."""
 
 import re
 from typing import Any
 
 from model_deploy import internals
 
-# Biases, and the shift and scale of normalisation, in the names of Slim, `tf.layers` and Keras.
+# Biases, and offset and scale of normalization, as slim, `tf.layers` and Keras name them.
 NO_WEIGHT_DECAY = r"(^|/)(bias|biases|beta|gamma)$"
-# What all-reduce puts before the names of the copies of a variable.
+# Prefix of the names of variables' copies by all-reduce.
 _COPY = re.compile(r"^clone_\d+/")
 
 
 def check_pattern(field: str, pattern: str) -> None:
-    """Checks a regular expression.
+    """Checks that a string is a valid regular expression.
 
     Raises:
       ValueError: naming the field and the pattern, and what is wrong with it.
@@ -26,9 +26,9 @@ def check_pattern(field: str, pattern: str) -> None:
 
 
 def layer_name(variable: Any) -> str:
-    """The name of a variable of any shape, the same for its parts and for each clone's copy.
+    """Returns the name of a variable of any shape, the same for its parts and clones' copies.
 
-    Parts, named `<name>/part_<i>`, have that of the whole.
+    A part, named `<name>/part_<i>`, gets the name of the whole variable.
     """
     part = internals.slice_of(variable)
     name = variable.op.name if part is None else part.full_name
@@ -36,10 +36,10 @@ def layer_name(variable: Any) -> str:
 
 
 def is_excluded(variable: Any, pattern: str) -> bool:
-    """Whether a variable of any shape is one of those that are not decayed.
+    """Whether a variable of any shape is excluded from weight decay.
 
     Args:
       variable: the variable, or a part of it.
-      pattern: a regular expression, searched in `layer_name`; of an empty one there are none.
+      pattern: a regular expression, searched in `layer_name`; '' excludes none.
     """
     return bool(pattern) and re.search(pattern, layer_name(variable)) is not None

@@ -1,4 +1,4 @@
-"""Parameter servers: shared reads, synchronous updates, the count of steps."""
+"""Parameter servers: shared reads of variables, synchronous updates, the global step."""
 
 from model_deploy.parameter_servers.feature import SharedReads
 from model_deploy.parameter_servers.fence import Fence, note_fence, noted_fence, repeats_steps

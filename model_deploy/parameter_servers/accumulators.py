@@ -1,4 +1,4 @@
-"""Accumulators beside the variables, in which replicas add up their gradients."""
+"""Accumulators on the variables' devices, which sum the gradients of several replicas."""
 
 from typing import Any
 
@@ -6,15 +6,15 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.collectives import packing
 
-# A step so late that no accumulator drops its gradient.
+# Accumulators drop gradients of old steps; a gradient of this step is never dropped.
 _ANY_STEP = (1 << 63) - 1
 
 
 class DenseAccumulator:
-    """Adds up the dense gradients of a variable, or other values of its shape, beside it.
+    """Averages dense gradients of a variable, or other tensors of its shape, on its device.
 
     Attributes:
-      accumulator: TensorFlow's.
+      accumulator: the `tf.ConditionalAccumulator`.
     """
 
     def __init__(
@@ -29,45 +29,46 @@ class DenseAccumulator:
         self._gradient = gradient
         self._shape = variable.shape
         with tf.device(variable.device):
-            # Of any shape, for the sake of `shrink`.
+            # Without a shape: `shrink` replaces the content by a scalar.
             self.accumulator = tf.ConditionalAccumulator(
                 gradient.dtype, shared_name=f"{variable.op.name}/{what}"
             )
 
     def add(self, local_step: Any, wire_dtype: tf.DType) -> Any:
-        """An op that adds this replica's gradient, unless the global step is past `local_step`."""
-        del wire_dtype  # it has come here in that type
+        """Returns an op that adds this replica's gradient, unless `local_step` is outdated."""
+        del wire_dtype  # the gradient was moved here in this type already
         return self.accumulator.apply_grad(self._gradient, local_step)
 
     def take_mean(self, count: int) -> Any:
-        """The mean of at least `count` gradients, once there are that many."""
+        """Returns the mean of at least `count` gradients; waits until there are that many."""
         mean = self.accumulator.take_grad(count)
         mean.set_shape(self._shape)
         return mean
 
     def forget(self) -> Any:
-        """An op that drops the gradients that are there."""
+        """Returns an op that drops the accumulated gradients."""
         return self._replace_by(tf.zeros(self._shape, self._gradient.dtype))
 
     def shrink(self) -> Any:
-        """An op that drops the gradients that are there, and the memory for more of them."""
+        """Returns an op that drops the accumulated gradients and frees the accumulator's memory."""
         with tf.control_dependencies([self.forget()]):
             return self._replace_by(tf.zeros([], self._gradient.dtype))
 
     def _replace_by(self, zeros: Any) -> Any:
+        """Returns an op that replaces the content by `zeros`, which it takes out at once."""
         with tf.control_dependencies([self.accumulator.apply_grad(zeros, _ANY_STEP)]):
             return self.accumulator.take_grad(1).op
 
 
 class RowAccumulator:
-    """Adds up the sparse gradients of a variable, beside it.
+    """Averages the sparse gradients of a variable, on its device.
 
-    Row r of replica k is handed in as row r * num_replicas + k, so that no row is divided
-    by the number of replicas that use it; and each replica hands in a last row of zeros,
-    so that the number of replicas is known.
+    TensorFlow's accumulator divides each row by the number of replicas that use the row.  To avoid
+    that, replica k adds its row r as row r * num_replicas + k.  Each replica also adds a last row
+    of zeros, from which the number of replicas that took part is known.
 
     Attributes:
-      accumulator: TensorFlow's.
+      accumulator: the `tf.SparseConditionalAccumulator`.
     """
 
     def __init__(self, gradient: Any, variable: Any, num_replicas: int, replica_id: int) -> None:
@@ -91,15 +92,15 @@ class RowAccumulator:
             )
 
     def add(self, local_step: Any, wire_dtype: tf.DType) -> Any:
-        """An op that adds this replica's gradient, unless the global step is past `local_step`."""
+        """Returns an op that adds this replica's gradient, unless `local_step` is outdated."""
         rows = packing.move(self._rows, self._rows.device, self._device, wire_dtype)
         return self.accumulator.apply_grad(self._indices, rows, local_step=local_step)
 
     def take_mean(self, count: int) -> Any:
-        """The mean of at least `count` gradients, once there are that many."""
+        """Returns the mean of at least `count` gradients; waits until there are that many."""
         indices, rows, _ = self.accumulator.take_grad(count)
         indices = indices // self._num_replicas
-        is_last = tf.equal(indices, self._num_rows)  # they come last, being the largest
+        is_last = tf.equal(indices, self._num_rows)  # the zero rows have the largest indices
         taking_part = tf.reduce_sum(tf.cast(is_last, tf.int32))
         num_rows = tf.size(indices) - taking_part
         rows = tf.reshape(rows[:num_rows], [-1, *self._row_shape])
@@ -110,13 +111,13 @@ class RowAccumulator:
         )
 
     def forget(self) -> Any:
-        """An op that drops the gradients that are there."""
+        """Returns an op that drops the accumulated gradients."""
         zeros = tf.zeros([1, *self._row_shape], self._rows.dtype)
         added = self.accumulator.apply_grad(tf.constant([0], tf.int64), zeros, local_step=_ANY_STEP)
         with tf.control_dependencies([added]):
             return self.accumulator.take_grad(1).values.op
 
     def shrink(self) -> Any:
-        """An op that drops the gradients that are there, and the memory for more of them."""
+        """Returns an op that drops the accumulated gradients and frees the accumulator's memory."""
         with tf.control_dependencies([self.forget()]):
             return self.forget()

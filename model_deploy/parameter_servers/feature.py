@@ -1,4 +1,4 @@
-"""`SharedReads`: a variable on a parameter server comes to a worker once per step."""
+"""`SharedReads`: a worker gets each variable from its parameter server once per step."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from model_deploy.parameter_servers.shared_reads import pack_reads, share_reads
 
 
 class SharedReads(Feature):
-    """All clones of a worker use one read of each variable, small ones in one pack."""
+    """All clones of a worker share one read of each variable; small variables travel in packs."""
 
     _values: Sequence[Any] = ()
 

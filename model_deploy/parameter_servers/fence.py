@@ -1,9 +1,10 @@
 """`Fence`: which world of an elastic run may change the variables on the parameter servers.
 
-The servers outlive worlds, and so may a process that was stopped, or cut off, and wakes up in one
-that is over.  What replicas of a world add up and wait for has a name of its own in each world.
-The variables have the same in all of them: so an update of the chief begins only while no later
-chief has claimed them, and is noted while it is under way.
+A world is a period of the run with the same workers.  Parameter servers outlive worlds, and so may
+a process that was stopped or cut off and wakes up when its world is over.  Accumulators and queues
+have other names in each world, so such a process cannot disturb a later one.  Variables have the
+same names in all worlds: so a chief begins an update only while no later chief has claimed them,
+and notes the update while it is under way.
 """
 
 from typing import Any, NamedTuple
@@ -15,11 +16,11 @@ _FENCE = ("model_deploy", "fence")
 
 
 class Claim(NamedTuple):
-    """What the parameter servers said to a chief that has claimed the variables.
+    """The fence's numbers, as a chief reads them when it claims the variables.
 
     Attributes:
-      generation: the latest world that has claimed them.
-      ready: the last world whose chief has seen to it that they have values; 0 for none.
+      generation: the latest world that has claimed the variables.
+      ready: the last world whose chief has given the variables their values; 0 for none.
       updating: the world whose update is under way, or was cut short; 0 for none.
     """
 
@@ -29,17 +30,17 @@ class Claim(NamedTuple):
 
 
 class Fence:
-    """Three numbers on a parameter server.  Adds ops to the default graph.
+    """Holds the three numbers of a `Claim` on a parameter server; adds ops to the default graph.
 
     Args:
       generation: the world of this process.
-      device: of the parameter server.
-      num_servers: how many parameter servers there are.
+      device: device of the parameter server that holds the numbers.
+      num_servers: number of parameter servers.
 
     Attributes:
       generation: as given.
       num_servers: as given.
-      container: TensorFlow's container of what belongs to this world alone.
+      container: name of the TensorFlow container for the resources of this world alone.
     """
 
     def __init__(self, generation: int, device: str, num_servers: int = 1) -> None:
@@ -72,31 +73,32 @@ class Fence:
                 self._set = self._ready.assign(generation, read_value=False)
 
     def claim(self, session: Any) -> Claim:
-        """On the chief: from now on no update of an earlier world begins."""
+        """Claims the variables for this chief: no update of an earlier world begins from now on."""
         return Claim(*map(int, session.run(self._claim)))
 
     def is_ready(self, session: Any) -> bool:
-        """Whether the chief of this world has seen to it that variables have their values."""
+        """Whether the chief of this world has given the variables their values."""
         return bool(session.run(self._is_ready))
 
     def mark(self, session: Any, is_ready: bool) -> None:
-        """On the chief: says whether it has."""
+        """Notes, on the chief, whether the variables have their values."""
         session.run(self._set if is_ready else self._unset)
 
     def begin_update(self) -> Any:
-        """An op that notes an update, and fails if a later world has claimed the variables."""
+        """Returns an op that notes an update, or fails if a later world owns the variables."""
         with tf.device(self._device):
             with tf.control_dependencies([self._checked()]):
                 noted = self._updating.assign(self.generation, read_value=False)
-            # A chief that has claimed them in between may have seen no update.
+            # A later chief may have claimed the variables, and seen no update, before the note.
             with tf.control_dependencies([noted]):
                 return self._checked()
 
     def end_update(self) -> Any:
-        """An op that notes that the update is made."""
+        """Returns an op that notes that the update is complete."""
         return self._updating.assign(0, read_value=False)
 
     def _checked(self) -> Any:
+        """Returns an op that fails unless this world was the last to claim the variables."""
         claimed = self._claimed.read_value()
         error = f"the variables must be of world {self.generation} to be updated, got world"
         return tf.raw_ops.Assert(
@@ -105,21 +107,21 @@ class Fence:
 
 
 def note_fence(fence: Fence) -> None:
-    """Notes in the default graph what its updates ask."""
+    """Notes in the default graph the fence that its updates respect."""
     tf.add_to_collection(_FENCE, fence)
 
 
 def repeats_steps(fence: Fence | None) -> bool:
-    """Whether a step or update that TensorFlow has refused may be made again.
+    """Whether a step or update that TensorFlow has refused may be run again.
 
-    One server runs its part of it wholly or not at all; of several one may have run its own.
-    Outside of elastic runs, which have no fence, it is made again all the same.
+    A single server runs its part of a step wholly or not at all; with several, one may have run its
+    part.  Without a fence, outside of elastic runs, a step is repeated in any case.
     """
     return fence is None or fence.num_servers == 1
 
 
 def noted_fence() -> Fence | None:
-    """The fence of the default graph; None outside of elastic runs."""
+    """Returns the fence of the default graph; None outside of elastic runs."""
     found = tf.get_collection(_FENCE)
     return found[-1] if found else None
 

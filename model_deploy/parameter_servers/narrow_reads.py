@@ -13,12 +13,12 @@ from model_deploy.parameter_servers.shared_reads import order_reads, uses_of
 
 
 class _Crossing(NamedTuple):
-    """A value of a variable that comes to the worker.
+    """A value of a variable that is sent from its parameter server to the worker.
 
     Attributes:
-      value: on the parameter server, the variable or rows of it.
-      device: of the variable.
-      uses: ops of the worker that take it, each with the number of the input that it is.
+      value: the variable's value, or rows of it, on the parameter server.
+      device: device of the variable.
+      uses: (input index, op) for each use by an op of the worker.
     """
 
     value: Any
@@ -29,14 +29,13 @@ class _Crossing(NamedTuple):
 def narrow_reads(
     config: DeploymentConfig, shared: Sequence[Any], computed: Iterable[Any]
 ) -> list[Any]:
-    """Lets trained variables come to the worker in `config.wire_dtype`, where a step uses them.
+    """Sends trained variables to the worker in `config.wire_dtype`, for losses and gradients.
 
-    To be called once gradients are computed, which are those at the rounded values.  Reads the
+    Call it when gradients are built; they are then those at the rounded values.  Reads the
     collection `TRAINABLE_VARIABLES`.
 
-    Only ops that losses or gradients need get rounded values.  What other ops read, such as
-    those that update averages, stays exact; so do variables that are not trained, as update
-    ops may write back what they read; and what loops and conditions read for themselves.
+    Not rounded are reads by other ops, such as updates of averages; untrained variables, as update
+    ops may write back the value that they read; and reads inside of loops and conditions.
 
     Args:
       config: the deployment; without parameter servers, or with float32, nothing is changed.
@@ -44,7 +43,7 @@ def narrow_reads(
       computed: losses and gradients of the step, tensors of any shapes.
 
     Returns:
-      The values of `shared` that travel as before, for `pack_reads`.
+      The values of `shared` that still travel in float32, for `pack_reads`.
     """
     if config.num_ps_tasks == 0 or config.wire_dtype == tf.float32:
         return list(shared)
@@ -61,7 +60,7 @@ def narrow_reads(
         else:
             exact.append(value)
     alone: dict[Any, _Crossing] = {}
-    for value, use in _others(config, needed.difference(value.op for value in shared)):
+    for value, use in _unshared_reads(config, needed.difference(value.op for value in shared)):
         variable = _variable_of(config, value)
         if variable in trained:
             key = variable if _is_any_read(value.op, variable) else value.name
@@ -74,8 +73,10 @@ def narrow_reads(
     return exact
 
 
-def _others(config: DeploymentConfig, ops: Iterable[Any]) -> Iterator[tuple[Any, tuple[int, Any]]]:
-    """Values that ops of the worker take from reads by themselves, and where they take them."""
+def _unshared_reads(
+    config: DeploymentConfig, ops: Iterable[Any]
+) -> Iterator[tuple[Any, tuple[int, Any]]]:
+    """Yields reads by ops of the worker that `share_reads` left alone, with (input index, op)."""
     for op in sorted(ops, key=lambda op: str(op.name)):
         for index, value in enumerate(op.inputs):
             if value.op.type in READS and not _is_on_ps(config, op):
@@ -83,9 +84,9 @@ def _others(config: DeploymentConfig, ops: Iterable[Any]) -> Iterator[tuple[Any,
 
 
 def _needed_by(ops: Sequence[Any]) -> set[Any]:
-    """The given ops and all that run before them, but for what only updates of variables need."""
+    """Returns the given ops and their ancestors, but not those of variables' updates alone."""
     taken = graph_walk.ancestors(ops)
-    # Gradients also wait for others of the same op, such as those of inputs, which nothing takes.
+    # Gradients also wait, by control inputs, for unused gradients of the same op's other inputs.
     before = graph_walk.ancestors(ops, control_inputs=True)
     updates = [op for op in before if _takes_variable(op) and op.type not in READS]
     return before - (graph_walk.ancestors(updates) - taken)
@@ -96,35 +97,35 @@ def _takes_variable(op: Any) -> bool:
 
 
 def _variable_of(config: DeploymentConfig, value: Any) -> Any:
-    """The op of the float32 variable that a tensor beside it has values of; None for others."""
+    """Returns the op of the float32 variable that `value` is read from beside it, or None."""
     if value.dtype.base_dtype != tf.float32:
         return None
     op = value.op
     while not placement.is_variable_op(op):
         if op.type not in READS or not _is_on_ps(config, op):
             return None
-        if internals.in_old_control_flow(op):  # what takes it outside would belong to the loop
+        if internals.in_old_control_flow(op):  # a use outside would become part of the loop
             return None
         op = op.inputs[0].op
     return op
 
 
 def _is_any_read(op: Any, variable: Any) -> bool:
-    """Whether an op reads the whole variable, at any moment of the step."""
+    """Whether an op reads the whole variable, without being ordered after another op."""
     return op.inputs[0].op is variable and len(op.inputs) == 1 and not op.control_inputs
 
 
 def _is_on_ps(config: DeploymentConfig, op: Any) -> bool:
-    # What uses a resource runs beside it, whatever its own device says.
+    # An op that uses a resource runs beside it, whatever its own device says.
     handles = [tensor.op for tensor in op.inputs if tensor.dtype == tf.resource]
     device = next((h.device for h in handles if placement.is_variable_op(h)), op.device)
     return bool(tf.DeviceSpec.from_string(device).job == config.ps_job_name)
 
 
 def _narrow_in_packs(config: DeploymentConfig, crossings: Sequence[_Crossing]) -> None:
-    """Lets small values come in one pack from each parameter server, the others in order.
+    """Sends small values in one pack per parameter server, large values one after the other.
 
-    They wait for nothing.  What does, such as rows of a part of a clone, would hold up the others.
+    Only for values that wait for no other op: a value that waits would hold up the whole pack.
     """
     by_device: dict[str, list[_Crossing]] = {}
     large = []
@@ -138,16 +139,16 @@ def _narrow_in_packs(config: DeploymentConfig, crossings: Sequence[_Crossing]) -
         values = [crossing.value for crossing in small]
         moved = packing.move_packed(values, device, config.inputs_device(), config.wire_dtype)
         for crossing, value in zip(small, moved, strict=True):
-            _replace(crossing, value)
+            _redirect_uses(crossing, value)
 
 
 def _narrow(config: DeploymentConfig, crossing: _Crossing) -> Any:
     device = config.inputs_device()
     value = packing.move(crossing.value, crossing.device, device, config.wire_dtype)
-    _replace(crossing, value)
+    _redirect_uses(crossing, value)
     return value
 
 
-def _replace(crossing: _Crossing, value: Any) -> None:
+def _redirect_uses(crossing: _Crossing, value: Any) -> None:
     for index, op in crossing.uses:
         internals.replace_input(op, index, value)

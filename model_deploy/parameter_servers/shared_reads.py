@@ -1,4 +1,4 @@
-"""One transfer of each variable between its parameter server and a worker, per step and way."""
+"""One transfer of each variable between parameter server and worker, per step and direction."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -10,30 +10,27 @@ from model_deploy.collectives import packing
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
 
-# That much is on its way from a parameter server before it hears of what has arrived: what a link
-# of 10 Gbit/s sends in a millisecond.
+# Bytes that a parameter server sends ahead of acknowledgements: a millisecond at 10 Gbit/s.
 _UNDER_WAY = 1 << 20
 
 
 def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> list[Any]:
-    """Lets ops that read the same variable on a parameter server use one read of it.
+    """Makes all ops that read the same variable on a parameter server use one read of it.
 
-    TensorFlow reads a resource variable anew for each use, L2 regularization and each clone
-    included, and moves the whole value for each; and a reference variable for each device
-    that uses it.  With this the value comes to the worker's CPU once, from where all get it.
+    TensorFlow sends the whole value of a resource variable for each use, L2 regularization and each
+    clone included, and of a reference variable for each device that uses it.  With shared reads the
+    worker's CPU gets the value once and hands it to all uses.
 
-    Reads that may have to see another value stay as they are: those under control
-    dependencies, such as after an assignment, and those in conditions and loops.  So do
-    uses on the parameter server.  Does nothing without parameter servers.
+    Not shared are reads that may see another value (under control dependencies, such as after an
+    assignment, and in conditions and loops), and uses on the parameter server.  Does nothing
+    without parameter servers.
 
     Args:
       config: the deployment.
-      ops: the operations that may share, in the order in which they were made; no other ones
-        are changed.
+      ops: the ops that may share reads, in the order in which they were made.
 
     Returns:
-      The shared values, each of its variable's shape and dtype, on the worker's CPU, for
-      `pack_reads`.
+      The shared values on the worker's CPU, of the variables' shapes and dtypes, for `pack_reads`.
     """
     if config.num_ps_tasks == 0:
         return []
@@ -54,7 +51,7 @@ def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> list[Any]:
 
 
 def uses_of(tensor: Any) -> Iterator[tuple[int, Any]]:
-    """Every op that takes a tensor, of any shape, with the number of the input that it is."""
+    """Yields (input index, op) for each use of a tensor, of any shape."""
     for op in dict.fromkeys(tensor.consumers()):
         for index, taken in enumerate(op.inputs):
             if taken is tensor:
@@ -62,9 +59,9 @@ def uses_of(tensor: Any) -> Iterator[tuple[int, Any]]:
 
 
 def pack_reads(values: Sequence[Any]) -> None:
-    """Lets small ones of the shared values come in one pack, and the others one after the other.
+    """Sends small ones of the shared values in one pack, and the others one after the other.
 
-    To be called once gradients are computed, which are those of each variable by itself.
+    Call it when gradients are built: they are taken by the unpacked variables.
 
     Args:
       values: what `share_reads` returned, tensors of their variables' shapes.
@@ -80,15 +77,15 @@ def pack_reads(values: Sequence[Any]) -> None:
 
 
 def order_reads(reads: Sequence[tuple[Any, Any]]) -> None:
-    """Lets variables come from each parameter server in the order in which they are needed.
+    """Makes each parameter server send variables in the order in which they are needed.
 
-    All at once would share the link and come together at the end: the forward pass would wait for
-    the last one to begin with the first.  So a read waits for another one, before it, to have
-    arrived, and `_UNDER_WAY` bytes or more are between them, so that the link is never idle.
+    Sent all at once, variables would share the link and all arrive at the end, and the forward pass
+    would begin late.  So a read waits until an earlier one has arrived; at least `_UNDER_WAY` bytes
+    lie between the two, so that the link is never idle.
 
     Args:
-      reads: of each variable in that order its value on the parameter server, and what has
-        arrived of it on the worker; tensors of the variable's shape, of reads made for this.
+      reads: for each variable, in the wanted order, the new read on the parameter server and the
+        value received on the worker, tensors of the variable's shape.
     """
     by_server: dict[str, list[tuple[Any, Any]]] = {}
     for read, arrived in reads:
@@ -111,29 +108,26 @@ def pack_gradients(
     *,
     rows_go: bool = True,
 ) -> list[GradientAndVariable]:
-    """Lets the gradients of small variables go to each parameter server in one pack.
+    """Sends the gradients of small variables in one pack to each parameter server.
 
-    They and the others, if they are of float32, go in `config.wire_dtype`.
+    All float32 gradients, packed or not, are sent in `config.wire_dtype`.
 
     Args:
       config: the deployment; without parameter servers nothing is changed.
       gradients: `(gradient, variable)` pairs; a gradient has the variable's shape, is an
         `IndexedSlices` over its rows, or None.
-      after: a tensor of the worker, of any shape.  No gradient leaves before it is computed, so
-        that what gets them need not wait for it, which would take a message to each parameter
-        server.
-      rows_go: whether rows of sparse gradients go to the parameter servers; else the caller
-        moves them.
+      after: a tensor of the worker, of any shape, that all gradients wait for before they are
+        sent.  Waiting on the parameter servers would take a message to each of them.
+      rows_go: whether to move rows of sparse gradients too; else the caller moves them.
 
     Returns:
-      The same values, of the same shapes, those that were packed or rounded beside their
-      variables.
+      The same pairs; gradients that were packed or rounded are now on their variables' devices.
     """
     packed = list(gradients)
     if config.num_ps_tasks == 0:
         return packed
     if after is not None:
-        packed = [(_once_done(after, gradient), variable) for gradient, variable in gradients]
+        packed = [(_delayed(after, gradient), variable) for gradient, variable in gradients]
     small = [
         i
         for i, (gradient, _) in enumerate(packed)
@@ -147,15 +141,17 @@ def pack_gradients(
         parts = packing.move_packed([g for g, _ in moved], config.optimizer_device(), device, dtype)
         for place, part, (_, variable) in zip(places, parts, moved, strict=True):
             packed[small[place]] = (part, variable)
-    return [(_go(config, g, variable, rows_go), variable) for g, variable in packed]
+    return [(_moved_to_variable(config, g, variable, rows_go), variable) for g, variable in packed]
 
 
-def _go(config: DeploymentConfig, gradient: Any, variable: Any, rows_go: bool) -> Any:
-    """The gradient on its way to its variable, unless it is there."""
+def _moved_to_variable(
+    config: DeploymentConfig, gradient: Any, variable: Any, rows_go: bool
+) -> Any:
+    """Moves a gradient to its variable's device, in `config.wire_dtype`, unless it is there."""
     if isinstance(gradient, tf.IndexedSlices):
         if not rows_go:
             return gradient
-        values = _go(config, gradient.values, variable, rows_go)
+        values = _moved_to_variable(config, gradient.values, variable, rows_go)
         return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
     if (
         gradient is None
@@ -170,17 +166,17 @@ def _is_remote(config: DeploymentConfig, device: str) -> bool:
     return bool(tf.DeviceSpec.from_string(device).job == config.ps_job_name)
 
 
-def _once_done(after: Any, gradient: Any) -> Any:
-    """The same gradient on the same device, but not before `after`."""
+def _delayed(after: Any, gradient: Any) -> Any:
+    """Returns the same gradient on the same device, after `after`."""
     if isinstance(gradient, tf.IndexedSlices):
-        values = _once_done(after, gradient.values)
+        values = _delayed(after, gradient.values)
         return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
     with tf.device(gradient.device), tf.control_dependencies([after]):
         return tf.identity(gradient)
 
 
 def _by_device(items: Sequence[Any]) -> dict[str, list[int]]:
-    """Places in `items` by device; of devices with one item only there is nothing to pack."""
+    """Returns places in `items` by device, without devices of a single item, which need no pack."""
     places: dict[str, list[int]] = {}
     for i, item in enumerate(items):
         places.setdefault(item.device, []).append(i)
@@ -188,10 +184,10 @@ def _by_device(items: Sequence[Any]) -> dict[str, list[int]]:
 
 
 def _reads_by_variable(ops: Iterable[Any]) -> dict[Any, list[Any]]:
-    """The reads among `ops` whose moment does not matter, by the op of their variable."""
+    """Returns, by variable op, the reads among `ops` that are not ordered after another op."""
     found: dict[Any, list[Any]] = {}
     for op in ops:
-        # Of a reference variable a read is an identity.
+        # The read of a reference variable is an `Identity`.
         if op.type not in ("ReadVariableOp", "Identity") or op.control_inputs:
             continue
         variable = op.inputs[0].op
@@ -201,7 +197,7 @@ def _reads_by_variable(ops: Iterable[Any]) -> dict[Any, list[Any]]:
 
 
 def _read_once(variable: Any, read: Any, device: str) -> Any:
-    """A new read of a variable, on `device`: the reads of a clone may be copied for others."""
+    """Makes a new read of a variable, on `device`; copied clones may hold copies of the old one."""
     graph = tf.get_default_graph()
     with tf.control_dependencies(None), tf.name_scope(f"{variable.name}/shared/"):
         with graph.colocate_with(variable, ignore_existing=True):

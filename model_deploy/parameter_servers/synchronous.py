@@ -1,20 +1,20 @@
 """Synchronous replicas on parameter servers: one update from the gradients of several.
 
-This is `tf.train.SyncReplicasOptimizer` where that is right, and mended where it is not:
+It does as `tf.train.SyncReplicasOptimizer`, without five faults of that class:
 
-- All replicas take their tokens, which let them begin the next step, from one queue.  A
-  fast replica can take that of a slow or dead one, and count twice in a step.  Here
-  each replica has its own queue.
-- Its start puts tokens into the queue beside the ones that updates give: the first
-  step may be made of two gradients of one replica.  Here there are none.
-- An accumulator divides each row of a sparse gradient by the number of replicas that
-  use the row, and needs its rows sorted and each only once.  Here rows are divided by
-  the number of replicas that take part, and may come in any order.
-- While it waits for gradients it already runs what does not depend on them: Adam's
-  decay of the moments for sparse gradients, which then shows in checkpoints.  Here
-  nothing changes before all gradients are there.
-- Its thread runs until the session is closed, and a session is closed only after its
-  threads have ended.  Here it ends quietly with the session.
+- All replicas take their tokens, which let them begin the next step, from one queue: a fast replica
+  can take the token of a slow or dead one, and count twice in a step.  Here each replica has its
+  own queue.
+- At the start it puts extra tokens into the queue, so that the first step may consist of two
+  gradients of one replica.  Here there are no extra tokens.
+- Its accumulators divide each row of a sparse gradient by the number of replicas that use the row,
+  and need sorted, unique rows.  Here rows are divided by the number of replicas that take part, and
+  may come in any order.
+- While it waits for gradients it runs ops that do not depend on them, such as Adam's decay of the
+  moments for sparse gradients, which then shows in checkpoints.  Here no variable changes before
+  all gradients have arrived.
+- Its thread runs until the session is closed, but a session waits for its threads before it closes.
+  Here the thread ends with the session.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from absl import logging
 
-from model_deploy.cluster import close_session, run_unless_refused
+from model_deploy.cluster import close_session, run_unless_refused, wait_at_exit
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm, values_of
 from model_deploy.hooks import add_session_hook
 from model_deploy.parameter_servers.accumulators import DenseAccumulator, RowAccumulator
@@ -38,12 +38,12 @@ from model_deploy.updating import (
     with_functions,
 )
 
-# As long a chief that is stopped, and not gone, may hold up the next one.
+# How long an unresponsive server may hold up a chief that leaves its world.
 _LEAVE_MSECS = 2000
 
 
 class SynchronousOptimizer(tf.train.Optimizer):
-    """Applies the mean of several replicas' gradients, once per global step.
+    """Applies the mean of several replicas' gradients once per global step.
 
     Each replica adds its gradients to accumulators beside the variables.  Once there are
     enough, the chief takes their means, updates the variables, adds 1 to the global step
@@ -57,15 +57,14 @@ class SynchronousOptimizer(tf.train.Optimizer):
       clip_norm: largest joint L2 norm of the mean.
       wire_dtype: type in which rows of sparse gradients of float32 are handed in.
       after_update: functions that make ops to run after each update.
-      condition: gives the `Condition` of an update, of its gradients and of the ops that come
-        first.  Where the update is not made, the step stays as it is, and all replicas go on.
-      changes: what replicas do with other variables; the mean is done with the update.
-      gate: makes the op that an update waits for, of what it needs from replicas; None without.
+      condition: returns the `Condition` of an update, from its gradients and the ops to wait for.
+        Where an update is skipped, the global step stays, and all replicas go on.
+      changes: this replica's changes of other variables; their mean is applied with the update.
+      gate: makes an op, from tensors received from replicas, that the update waits for; or None.
 
     Attributes:
-      was_updated: whether the update was made for which `apply_gradients` has waited, a bool
-        scalar.
-      token: what ends the waiting for the update, an integer scalar.
+      was_updated: whether the update that `apply_gradients` waited for was made, a bool scalar.
+      token: the token that ends the wait for the update, an integer scalar.
     """
 
     def __init__(
@@ -98,25 +97,25 @@ class SynchronousOptimizer(tf.train.Optimizer):
         self.token: Any = None
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
-        """Gradients by the optimizer that makes the updates, of variables' shapes or as rows."""
+        """Calls the wrapped optimizer: gradients of variables' shapes, or rows of them."""
         return self._optimizer.compute_gradients(*args, **kwargs)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """The slot of the optimizer that makes the updates, of the variable's shape."""
+        """Returns the wrapped optimizer's slot, of the variable's shape."""
         return self._optimizer.get_slot(*args, **kwargs)
 
     def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
-        """Names of the slots of the optimizer that makes the updates."""
+        """Returns the names of the wrapped optimizer's slots."""
         return self._optimizer.get_slot_names(*args, **kwargs)
 
     def variables(self) -> Any:
-        """Variables of the optimizer that makes the updates: scalars, or of variables' shapes."""
+        """Returns the wrapped optimizer's variables: scalars, or of variables' shapes."""
         return self._optimizer.variables()
 
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
     ) -> Any:
-        """Hands in this replica's gradients and waits for the update.
+        """Adds this replica's gradients to the accumulators and waits for the update.
 
         Adds the hook that every session needs, see `hooks.session_hooks`.
 
@@ -157,7 +156,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
                 ]
             own_queue = queues[self._replica_id]
             set_steps = [a.accumulator.set_global_step(global_step) for a in accumulators]
-            # What an earlier life of this replica left.
+            # Tokens left from before this replica was restarted.
             emptied = own_queue.dequeue_many(own_queue.size())
             with tf.control_dependencies([emptied]):
                 local_start = tf.assign(local_step, global_step.read_value())
@@ -165,7 +164,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
             start = tf.group(local_start, *(set_steps if is_chief else ()))
             update = self._update(means, operands, global_step, queues, accumulators)
             with tf.control_dependencies([a.forget() for a in accumulators] if is_chief else []):
-                # Wakes who waits for an update that will not come.
+                # Wakes replicas that wait for an update that will not come.
                 step = global_step.read_value()
                 start_anew = tf.group(*(queue.enqueue(step) for queue in queues))
             shrunk = [] if self._fence is None else [a.shrink() for a in accumulators]
@@ -175,7 +174,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         return self._wait_for_update(handed_in, own_queue, local_step)
 
     def _wait_for_update(self, handed_in: Sequence[Any], own_queue: Any, local_step: Any) -> Any:
-        """An op that is done when the gradients were handed in, and the update is made."""
+        """Returns an op that is done when the gradients are handed in and the update is made."""
         with tf.control_dependencies(handed_in):
             self.token = own_queue.dequeue()
         with tf.control_dependencies([self.token]):  # a backup may have missed several updates
@@ -185,7 +184,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
             return tf.assign(local_step, tokens[-1]).op
 
     def _names_of_the_world(self) -> Any:
-        """A `with` block whose resources belong to one world of an elastic run alone."""
+        """Opens the container for resources of this world of an elastic run."""
         if self._fence is None:
             return contextlib.nullcontext()
         return tf.container(self._fence.container)
@@ -199,7 +198,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
     def _exchange(
         self, values: Sequence[GradientAndVariable], accumulators: Sequence[Any], local_step: Any
     ) -> tuple[list[Any], list[GradientAndVariable]]:
-        """Ops that hand in values, such as gradients, and their means with their variables."""
+        """Returns ops that hand in values, such as gradients, and (mean, variable) pairs."""
         handed_in, means = [], []
         for (_, variable), accumulator in zip(values, accumulators, strict=True):
             with tf.device(variable.device):
@@ -215,6 +214,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         queues: Sequence[Any],
         accumulators: Sequence[Any],
     ) -> Any:
+        """Builds the chief's update from the means, and the tokens that let replicas go on."""
         if self._clip_norm is not None:
             means = clip_by_global_norm(means, self._clip_norm)
         needed = [*values_of(means), *values_of(operands)]
@@ -239,7 +239,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
                 updates = [self._fence.end_update()]
         with tf.control_dependencies(updates):
             step = global_step.read_value()
-        # An accumulator counts what it gives, also where that makes no update.
+        # An accumulator's own step count grows with each mean taken, also for a skipped update.
         set_steps = []
         if not condition.is_always_true:
             set_steps = [each.accumulator.set_global_step(step) for each in accumulators]
@@ -251,7 +251,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
 
 
 class _SynchronousHook(tf.train.SessionRunHook):
-    """Starts a replica; on the chief a thread makes the updates."""
+    """Starts a replica's part in synchronous updates; on the chief a thread makes the updates."""
 
     def __init__(
         self, start: Any, update: Any, start_anew: Any, shrunk: Sequence[Any], *, repeats: bool
@@ -263,17 +263,16 @@ class _SynchronousHook(tf.train.SessionRunHook):
         self.repeats = repeats
 
     def start_anew(self, session: Any) -> None:
-        """On the chief, before the start: the variables have got other values.
+        """Starts anew, on the chief, after the variables have been given other values.
 
-        Drops gradients of their state before, and lets all replicas go on from the new one.
+        Drops gradients at the old values, and lets all replicas go on from the new ones.
         """
         session.run(self._start_anew)
 
     def leave(self, session: Any) -> None:
-        """When a world is over: drops the gradients that were added up in it on parameter servers.
+        """Drops, when a world is over, its accumulated gradients on the parameter servers.
 
-        To remove it as a whole would end a server in which somebody, who was stopped, say, still
-        waits for it.
+        Removing the accumulators would crash a server in which a stopped process still waits.
         """
         session.run(self._shrunk, options=tf.RunOptions(timeout_in_ms=_LEAVE_MSECS))
 
@@ -283,9 +282,12 @@ class _SynchronousHook(tf.train.SessionRunHook):
         if self._update is not None:
             # Not the coordinator's: it would wait for the thread before the session is
             # closed, which is what ends the thread.
-            threading.Thread(target=self._aggregate, args=(session, coord), daemon=True).start()
+            thread = threading.Thread(target=self._aggregate, args=(session, coord), daemon=True)
+            thread.start()
+            wait_at_exit(thread)
 
     def _aggregate(self, session: Any, coord: Any) -> None:
+        """Makes updates, in the chief's thread, until the session is closed."""
         try:
             update = session.make_callable(self._update)
             while not coord.should_stop():
@@ -299,5 +301,5 @@ class _SynchronousHook(tf.train.SessionRunHook):
             reason = error.message.strip().splitlines()[0]
             logging.warning("the chief cannot update the variables: %s", reason)
             coord.request_stop(error)
-            # The chief's own step would wait for the update for ever.
+            # The chief's own step would wait forever for the update.
             close_session(session)

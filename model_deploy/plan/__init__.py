@@ -1,8 +1,8 @@
-"""What a run on many machines takes, on paper: `python -m model_deploy.plan`."""
+"""Estimates training on many machines without running it: `python -m model_deploy.plan`."""
 
 from model_deploy.commands import without_tensorflow_notices
 
-# The command imports this file before its own, and TensorFlow with it.
+# `python -m` imports this file, and so TensorFlow, before `__main__`.
 with without_tensorflow_notices():
     from model_deploy.plan.failures import best_save_interval, useful_share
     from model_deploy.plan.formulas import WAYS, Link, Load, Step, Way, step

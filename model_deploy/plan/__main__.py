@@ -38,7 +38,7 @@ _OPTIMIZERS = {
 
 @dataclasses.dataclass(frozen=True)
 class PlanOptions(Options):
-    """What is trained, on what."""
+    """The network to train, and the machines to train it on."""
 
     model_name: str = option("resnet_v1_50", "name of the network", topic="network")
     num_classes: int = option(1000, "classes of the network", minimum=1, topic="network")
@@ -79,7 +79,7 @@ class PlanOptions(Options):
 
 
 def main(options: PlanOptions) -> None:
-    """Prints the plan.
+    """Prints the plan, and draws the picture if asked for.
 
     Raises:
       ValueError: naming the flag, the rule and the value.
@@ -108,10 +108,10 @@ def main(options: PlanOptions) -> None:
 
 
 def bytes_per_sec(bandwidth: str) -> float:
-    """The bytes per second that a text such as `10Gbit` names.
+    """Parses a bandwidth such as `10Gbit` into bytes per second.
 
     Raises:
-      ValueError: if it is none.
+      ValueError: if it has another form.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(Mbit|Gbit)", bandwidth)
     if found is None or not float(found.group(1)):
@@ -120,10 +120,10 @@ def bytes_per_sec(bandwidth: str) -> float:
 
 
 def whole_numbers(flag: str, text: str) -> list[int]:
-    """The whole numbers in a text such as `4,16,64`, each at least 1.
+    """Parses whole numbers such as `4,16,64`, each at least 1.
 
     Raises:
-      ValueError: if it has others.
+      ValueError: for anything else.
     """
     parts = text.split(",")
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
@@ -132,7 +132,7 @@ def whole_numbers(flag: str, text: str) -> list[int]:
 
 
 def _measured(options: PlanOptions) -> tuple[Network, float]:
-    """The network, and the time of a worker's step, measured where it is not given."""
+    """Returns the network, and the seconds of a worker's step, measured if not given."""
     on_cpu = not tf.config.list_physical_devices("GPU")
     config = model_deploy.DeploymentConfig(
         options.num_clones, clone_on_cpu=on_cpu, ps_strategy=options.ps_strategy
@@ -161,15 +161,15 @@ def _examples(options: PlanOptions) -> Any:
     if isinstance(taken, Tokens):
         return tf.zeros([options.batch_size, taken.size], tf.int64)
     size = options.image_size or taken.size
-    # LeNet and its like were made for grey digits of 28 x 28.
+    # Networks for 28 x 28, such as LeNet, take grey images.
     channels = 1 if taken.size == 28 else 3
     frames = [_FRAMES] if taken.rank == 5 else []
-    # Random, as optimizers of graphs compute what follows from constants once only.
+    # Random: TensorFlow would compute what depends on constants only once, before the steps.
     return tf.random.uniform([options.batch_size, *frames, size, size, channels])
 
 
 def _step_secs(train_op: Any) -> float:
-    """The median of a few steps."""
+    """Returns the median time of a few steps."""
     seconds = []
     with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
         session.run(tf.global_variables_initializer())
@@ -182,7 +182,7 @@ def _step_secs(train_op: Any) -> float:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The command; returns the exit status."""
+    """Runs the command; returns the exit status."""
     return run_command(["plan", *arguments], PlanOptions, main, __doc__)
 
 

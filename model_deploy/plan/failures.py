@@ -1,4 +1,4 @@
-"""Machines that fail: how often to save, and what share of the time goes into steps that count."""
+"""Failing machines: how often to save, and which fraction of the time makes steps that count."""
 
 import math
 
@@ -6,7 +6,7 @@ HOUR = 3600.0
 
 
 def best_save_interval(save_secs: float, secs_between_failures: float) -> float:
-    """After how many seconds of training to save, so that the least time is lost.
+    """Returns the seconds of training between saves that lose the least time.
 
     To first order that is sqrt(2 d M), for saves of d seconds and M seconds between failures
     (Young, A first order approximation to the optimum checkpoint interval, Communications of the
@@ -19,8 +19,8 @@ def best_save_interval(save_secs: float, secs_between_failures: float) -> float:
     53
 
     Args:
-      save_secs: how long the training stands still for a save; more than 0.
-      secs_between_failures: of any machine, on average; more than 0.
+      save_secs: how long a save stops the training; more than 0.
+      secs_between_failures: mean time between failures of any machine; more than 0.
 
     Raises:
       ValueError: naming field, rule and value.
@@ -37,7 +37,7 @@ def best_save_interval(save_secs: float, secs_between_failures: float) -> float:
 def useful_share(
     save_interval: float, save_secs: float, restart_secs: float, secs_between_failures: float
 ) -> float:
-    """What share of the time makes steps that are not lost again, from 0 to 1.
+    """Returns the fraction of the time that makes steps which are not lost, from 0 to 1.
 
     t / (M e^(R / M) (e^((t + d) / M) - 1)), for t seconds between saves of d seconds, restarts of
     R seconds, and failures that come independently of each other, M seconds apart on average

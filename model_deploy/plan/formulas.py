@@ -1,8 +1,7 @@
-"""How long a step takes by each way to train, and what crosses each link: formulas.
+"""Formulas for the time of a step by each way to train, and for the bytes on each link.
 
-All of them take a network of layers, each with a variable, whose computation takes equal times.
-Links carry as much in one direction as in the other at the same time, and are the only thing that
-processes share.
+They assume a network of layers with one variable each and equal computation times, and links that
+carry the same in both directions at once and are the only shared resource.
 """
 
 import dataclasses
@@ -11,26 +10,26 @@ from model_deploy.checks import check_at_least, check_choice, check_whole
 from model_deploy.collectives import packs_of
 
 WAYS = ("all_reduce", "synchronous", "asynchronous")
-# Of a frame of Ethernet with 1500 bytes of payload, 52 are the headers of IPv4 and of TCP with
-# time stamps (RFC 791, RFC 9293, RFC 7323); the frame has 14 bytes of its own.
+# Of 1500 bytes in an Ethernet frame, 52 are headers of IPv4 and TCP with time stamps (RFC 791,
+# RFC 9293, RFC 7323); the frame itself adds 14 bytes.
 FRAME_BYTES, FRAME_PAYLOAD = 1514, 1448
-# The backward pass has two products of matrices for each one of the forward pass.
+# The backward pass has two matrix products for each one of the forward pass.
 FORWARD_SHARE = 1 / 3
-# As `model_deploy.all_reduce` sends packs of gradients.
+# How many packs of gradients `model_deploy.all_reduce` sends at a time.
 PACKS_UNDER_WAY = 4
-# How far asynchronous workers come apart: 0 for not at all, 1 if nobody is ever in another's way.
+# How far asynchronous workers spread out: 0 if they stay in step, 1 if they never share a link.
 APART = 0.3
 
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """Each process's link to a network that has room for all of them.
+    """A process's link to a network that has capacity for all links.
 
     Attributes:
-      bytes_per_sec: in each direction, headers included; more than 0.
-      latency_secs: from the sending of a small message until it is there.
-      handling_secs_per_byte: how long a worker has to do with each byte of its gradients in a
-        ring, such as to copy and to add it, before it can send it on.
+      bytes_per_sec: capacity in each direction, headers included; more than 0.
+      latency_secs: time from sending a small message to its arrival.
+      handling_secs_per_byte: time that a worker in a ring takes per byte of its gradients, such as
+        for copying and adding, before sending it on.
 
     Raises:
       ValueError: naming field, rule and value.
@@ -47,7 +46,7 @@ class Link:
         check_at_least("handling_secs_per_byte", self.handling_secs_per_byte, 0)
 
     def secs(self, num_bytes: float) -> float:
-        """How long so many bytes of tensors take."""
+        """Returns the seconds that so many bytes of tensors take."""
         return num_bytes * FRAME_BYTES / FRAME_PAYLOAD / self.bytes_per_sec
 
 
@@ -57,7 +56,7 @@ class Way:
 
     Attributes:
       name: one of `WAYS`.
-      workers: how many.
+      workers: number of workers.
       ps: number of parameter servers; 0 for all-reduce.
 
     Raises:
@@ -79,11 +78,12 @@ class Load:
     """The work of a worker's step.
 
     Attributes:
-      layer_bytes: what the variables, and so their gradients, take on the wire, in the order in
-        which the forward pass needs them.
-      computation_secs: of forward and backward pass.
-      ps_of_layer: which parameter server has it; in turn, if not given.
-      wire_share: of the bytes in memory, by which packs are made: 1 / 2 for 16 bits on the wire.
+      layer_bytes: bytes on the wire of each variable, and so of its gradient, in the order of the
+        forward pass.
+      computation_secs: seconds of forward and backward pass.
+      ps_of_layer: parameter server of each variable; by default in turn.
+      wire_share: ratio of bytes on the wire to bytes in memory, which decide packs: 1 / 2 for 16
+        bits on the wire.
     """
 
     layer_bytes: tuple[float, ...]
@@ -97,23 +97,23 @@ class Load:
         return sum(self.layer_bytes)
 
     def owners(self, ps: int) -> tuple[int, ...]:
-        """The parameter server of each layer, of so many."""
+        """Returns the parameter server of each layer, for `ps` servers."""
         return self.ps_of_layer or tuple(i % ps for i in range(len(self.layer_bytes)))
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A step on paper.
+    """The estimate of a step.
 
     Attributes:
-      secs: until all is done.
-      wire_secs: what the busiest link needs alone, one direction after the other where the
-        way has it so.
-      link: whose link that is: `worker` or `parameter server`; or `messages`, one after the
-        other, if they take longer; `none` for a worker by itself.
-      worker_bytes: of tensors, on the link of a worker, in each direction.
-      ps_bytes: on the fullest link of a parameter server, in each direction; for a step of
-        every worker.
+      secs: duration of the step.
+      wire_secs: time that the busiest link needs, both directions one after the other if the way
+        uses them so.
+      link: the bottleneck: the link of a `worker` or a `parameter server`; `messages`, one after
+        the other, if they take longer; `none` for a single worker.
+      worker_bytes: bytes of tensors on a worker's link, in each direction.
+      ps_bytes: bytes on the busiest link of a parameter server, in each direction, for one step
+        of every worker.
     """
 
     secs: float
@@ -124,7 +124,7 @@ class Step:
 
 
 def step(way: Way, load: Load, link: Link) -> Step:
-    """A step by any way; see `all_reduce`, `synchronous` and `asynchronous`.
+    """Estimates a step by any way; see `all_reduce`, `synchronous` and `asynchronous`.
 
     Raises:
       ValueError: if the load has no layer.
@@ -139,7 +139,7 @@ def step(way: Way, load: Load, link: Link) -> Step:
 
 
 def all_reduce(workers: int, load: Load, link: Link) -> Step:
-    """A step by a ring of all workers.
+    """Estimates a step by a ring of all workers.
 
     Each of n workers sends, and receives, 2 (n - 1) / n of the gradients, whatever n is, and none
     can do with less (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of
@@ -147,9 +147,9 @@ def all_reduce(workers: int, load: Load, link: Link) -> Step:
     2 (n - 1) messages one after the other; while they are under way, so are those of three other
     packs.  With hundreds of workers these messages are the limit, and no bytes.
 
-    Gradients come from the last layer to the first, in the second and third third of the
-    computation; a pack of them goes when it is full and the one before has gone.  The variables
-    are new when the last one is there: the next step cannot begin before.
+    Gradients are computed from the last layer to the first, in the last two thirds of the
+    computation; a pack is sent when it is full and the previous one has been sent.  The next step
+    begins when the last pack has arrived.
     """
     if workers == 1:
         return Step(load.computation_secs, 0.0, "none", 0.0, 0.0)
@@ -170,7 +170,7 @@ def all_reduce(workers: int, load: Load, link: Link) -> Step:
 
 
 def synchronous(way: Way, load: Load, link: Link) -> Step:
-    """A step on parameter servers, of all workers together.
+    """Estimates a step of all workers together on parameter servers.
 
     Each parameter server sends each of its variables to each worker, in the order in which the
     forward pass needs them, and receives as many gradients, as the backward pass makes them.  All
@@ -180,31 +180,31 @@ def synchronous(way: Way, load: Load, link: Link) -> Step:
     Then the chief updates the variables and tells the workers, in four messages, each after
     the other.
     """
-    secs = _pass_through(way.workers, way.ps, load, link)
+    secs = _overlapped_secs(way.workers, way.ps, load, link)
     wire, name, sent = _busiest(way, load, link)
     secs += 4 * link.latency_secs
     return Step(secs, 2 * wire, name, load.total_bytes, sent)
 
 
 def asynchronous(way: Way, load: Load, link: Link) -> Step:
-    """A step of each worker on parameter servers, where none waits for others.
+    """Estimates a step of each worker on parameter servers, where no worker waits for others.
 
-    It takes at least what a worker takes that has the servers for itself, and at least what the
-    busiest link takes in one direction, for others may use the other one meanwhile (Denning and
-    Buzen, The operational analysis of queueing network models, ACM Computing Surveys 10, 1978).
-    But equal workers nearly fall into step: those that read at the same time share the links, get
-    the last variable at the same time, and send at the same time, as in `synchronous`.  Measured
-    is a step three tenths of the way from there to these bounds.
+    Lower bounds are the time of a worker alone with the servers, and the time of the busiest link
+    in one direction, as other workers may use the other direction meanwhile (Denning and Buzen, The
+    operational analysis of queueing network models, ACM Computing Surveys 10, 1978).  But equal
+    workers nearly fall into step: workers that read at the same time share the links, and so get
+    the last variable and send gradients at the same time, as in `synchronous`.  Measured steps are
+    three tenths of the way from there to the bounds.
     """
-    together = _pass_through(way.workers, way.ps, load, link)
+    together = _overlapped_secs(way.workers, way.ps, load, link)
     wire, name, sent = _busiest(way, load, link)
-    apart = max(_pass_through(1, way.ps, load, link), wire)
+    apart = max(_overlapped_secs(1, way.ps, load, link), wire)
     secs = together - APART * (together - apart) + 2 * link.latency_secs
     return Step(secs, wire, name, load.total_bytes, sent)
 
 
 def _busiest(way: Way, load: Load, link: Link) -> tuple[float, str, float]:
-    """Seconds of the busiest link in one direction, whose it is, and a server's bytes."""
+    """Returns the seconds of the busiest link in one direction, its owner, and a server's bytes."""
     owners = load.owners(way.ps)
     fullest = max(
         sum(size for size, owner in zip(load.layer_bytes, owners, strict=True) if owner == ps)
@@ -216,8 +216,8 @@ def _busiest(way: Way, load: Load, link: Link) -> tuple[float, str, float]:
     return max(by_ps, by_worker, key=lambda each: each[0])
 
 
-def _pass_through(workers: int, ps: int, load: Load, link: Link) -> float:
-    """Reading variables, forward pass, backward pass and sending gradients, each as it can."""
+def _overlapped_secs(workers: int, ps: int, load: Load, link: Link) -> float:
+    """Returns the seconds to read variables, compute and send gradients, with overlaps."""
     layers = list(zip(load.layer_bytes, load.owners(ps), strict=True))
     forward = load.computation_secs * FORWARD_SHARE / len(layers)
     backward = load.computation_secs * (1 - FORWARD_SHARE) / len(layers)
@@ -234,14 +234,14 @@ def _pass_through(workers: int, ps: int, load: Load, link: Link) -> float:
 
 
 class _Links:
-    """The links in one direction, each until when it is busy."""
+    """The links in one direction, each with the time until which it is busy."""
 
     def __init__(self, workers: int, ps: int, link: Link) -> None:
         self._workers, self._link = workers, link
         self._worker, self._ps = 0.0, [0.0] * ps
 
     def move(self, ready: float, size: float, ps: int) -> float:
-        """When a tensor of each worker, ready at a time, has come from or to a server."""
+        """Returns when a tensor of each worker, ready at a given time, has crossed the links."""
         self._worker = max(self._worker, ready) + self._link.secs(size)
         self._ps[ps] = max(self._ps[ps], ready) + self._link.secs(self._workers * size)
         return max(self._worker, self._ps[ps])

@@ -1,4 +1,4 @@
-"""What a plan needs to know of a network: its variables, in order, and its memory."""
+"""The facts about a network that a plan needs: its variables, in order, and its memory."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -16,14 +16,14 @@ class Network:
     """A network, and the batch of a worker's step.
 
     Attributes:
-      variable_bytes: of the model's variables, in the order in which they are made, which is
-        that in which the forward pass needs them.
-      is_trained: of each, whether it is.
-      state_bytes: of all variables, those of the optimizer included.
-      activation_bytes: of what the forward pass keeps for the backward pass, on one device.
-      clones: of a worker, one on each of its devices.
-      batch_size: examples of a worker's step, over all its clones.
-      ps_strategy: as that of a `DeploymentConfig`.
+      variable_bytes: bytes of each of the model's variables, in the order of creation, which is the
+        order of the forward pass.
+      is_trained: for each variable whether it is trained.
+      state_bytes: bytes of all variables, the optimizer's included.
+      activation_bytes: bytes that the forward pass keeps for the backward pass, on one device.
+      clones: clones of a worker, one on each of its devices.
+      batch_size: examples of a worker's step, over all clones.
+      ps_strategy: as in `DeploymentConfig`.
     """
 
     variable_bytes: tuple[int, ...]
@@ -44,15 +44,15 @@ class Network:
         )
 
     def load(self, computation_secs: float, ps: int = 1, wire_share: float = 1.0) -> Load:
-        """The work of a step.
+        """Returns the work of a step.
 
         Args:
-          computation_secs: of a worker's step.
-          ps: among how many parameter servers the variables are.
-          wire_share: 1 / 2 where they cross in 16 bits.
+          computation_secs: seconds of a worker's computation.
+          ps: number of parameter servers that share the variables.
+          wire_share: 1 / 2 for 16 bits on the wire.
         """
         chooser = placement.PsDeviceChooser("/job:ps", max(1, ps), self.ps_strategy)
-        owners = [_task(chooser, size) for size in self.variable_bytes]
+        owners = [_ps_task_of(chooser, size) for size in self.variable_bytes]
         layers = [
             (size * wire_share, owner)
             for size, owner, trained in zip(
@@ -65,12 +65,12 @@ class Network:
 
 
 def network_of(model: DeployedModel, batch_size: int) -> Network:
-    """A user's model as a plan needs it; reads `GLOBAL_VARIABLES` and `TRAINABLE_VARIABLES`.
+    """Makes a deployed model's `Network`; reads `GLOBAL_VARIABLES`, `TRAINABLE_VARIABLES`.
 
-    Variables are taken to have dense gradients.  Of activations those of unknown shape count 0.
+    All gradients count as dense; activations of unknown shape count 0.
 
     Args:
-      model: what `deploy` returned, with an optimizer, in its graph.
+      model: what `deploy` returned, with an optimizer.
       batch_size: examples of a step of this process, over all its clones.
 
     Raises:
@@ -84,7 +84,7 @@ def network_of(model: DeployedModel, batch_size: int) -> Network:
     step = tf.train.get_global_step(graph)
     sizes = {v.op.name: placement.tensor_bytes(v.shape, v.dtype) or 0 for v in variables}
     names = {variable.op.name for variable in trained}
-    # What the optimizer makes comes after all variables of the model.
+    # The optimizer's variables come after all variables of the model.
     last = max(i for i, variable in enumerate(variables) if variable.op.name in names)
     own = [v.op.name for v in variables[: last + 1] if step is None or v.op.name != step.op.name]
     config = model.config
@@ -99,7 +99,7 @@ def network_of(model: DeployedModel, batch_size: int) -> Network:
     )
 
 
-def _task(chooser: Any, size: int) -> int:
+def _ps_task_of(chooser: Any, size: int) -> int:
     node = tf.NodeDef(op="VarHandleOp")
     node.attr["dtype"].type = tf.uint8.as_datatype_enum
     node.attr["shape"].shape.dim.add().size = size
@@ -107,7 +107,7 @@ def _task(chooser: Any, size: int) -> int:
 
 
 def _kept_bytes(model: DeployedModel) -> int:
-    """Bytes that ops behind the loss take of ops before it, but for variables: of one clone."""
+    """Returns the bytes of forward values, not variables, that one clone's backward pass uses."""
     forward = graph_walk.ancestors([model.total_loss.op])
     behind = graph_walk.ancestors([model.train_op.op], control_inputs=True) - forward
     kept = {

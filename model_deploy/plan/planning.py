@@ -1,4 +1,4 @@
-"""`plan_for`: every way to train a network, on paper, and the one to choose."""
+"""`plan_for`: estimates every way to train a network, and chooses one."""
 
 import dataclasses
 import itertools
@@ -11,21 +11,21 @@ from model_deploy.plan.network import Network
 from model_deploy.plan.stragglers import expected_slowest
 
 PRECISIONS = ("float32", "bfloat16")
-# What a more troublesome way must gain to be chosen: stale gradients, rounded ones, machines.
+# By which factor stale gradients, rounded gradients, and more servers must be faster to be chosen.
 _STALE_GAIN, _NARROW_GAIN, _SERVER_GAIN = 1.25, 1.05, 1.03
 
 
 @dataclasses.dataclass(frozen=True)
 class Circumstances:
-    """What a plan assumes of machines and network.
+    """A plan's assumptions about machines and network.
 
     Attributes:
-      link: of each process.
-      step_secs: of a worker by itself, without any network; more than 0.
-      step_deviation: standard deviation of that, in seconds.
-      secs_between_failures: of one machine, on average; None if they do not fail.
-      restart_secs: from a failure until steps go on.
-      save_secs: how long a save holds up the training.
+      link: the link of each process.
+      step_secs: seconds of a single worker's step, without network; more than 0.
+      step_deviation: standard deviation of `step_secs`.
+      secs_between_failures: mean time between failures of one machine; None if none fail.
+      restart_secs: time from a failure until steps go on.
+      save_secs: how long a save stops the training.
 
     Raises:
       ValueError: naming field, rule and value.
@@ -46,17 +46,17 @@ class Circumstances:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A way to train on so many workers.
+    """The estimate for a way to train on a number of workers.
 
     Attributes:
-      way: which.
-      precision: in which values cross the wire.
-      step: a step, of all workers or, where none waits for others, of each.
-      images_per_sec: of all workers together, in time that counts: after what failures cost.
-      efficiency: that over as many workers by themselves, without network and failures.
-      save_interval: the best one, in seconds; None where no machine fails.
+      way: the way to train.
+      precision: type of values on the wire.
+      step: a step of all workers or, for asynchronous ones, of each worker.
+      images_per_sec: rate of all workers together, time lost by failures included.
+      efficiency: this rate relative to that of so many workers without network and failures.
+      save_interval: the best interval in seconds; None if machines do not fail.
       worker_memory: bytes on each device of a worker.
-      ps_memory: bytes on a parameter server; 0 without them.
+      ps_memory: bytes on a parameter server; 0 without parameter servers.
     """
 
     way: Way
@@ -70,7 +70,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """In words."""
+        """The way in words."""
         servers = f", {self.way.ps} ps" if self.way.ps else ""
         narrow = "" if self.precision == "float32" else ", 16 bits"
         return f"{self.way.name.replace('_', '-')}{servers}{narrow}"
@@ -78,11 +78,11 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """All rows for some numbers of workers, and for each number the choice.
+    """The rows for some numbers of workers, and the choice for each number.
 
     Attributes:
-      rows: by number of workers, then as they were asked for.
-      choices: for each number of workers a row, and why it.
+      rows: the rows by number of workers, then in the order asked for.
+      choices: for each number of workers the chosen row, and the reason.
     """
 
     rows: tuple[Row, ...]
@@ -96,13 +96,13 @@ def plan_for(
     ps: Sequence[int] = (1, 2, 4, 8),
     precisions: Sequence[str] = PRECISIONS,
 ) -> Plan:
-    """Works out every way to train.
+    """Estimates every way to train.
 
     Args:
-      network: what is trained.
-      circumstances: on what.
+      network: the network to train.
+      circumstances: machines and network.
       workers: numbers of workers, each at least 1.
-      ps: numbers of parameter servers; those beyond the number of workers are left out, but 1.
+      ps: numbers of parameter servers; numbers above that of workers are left out.
       precisions: some of `float32` and `bfloat16`.
 
     Raises:
@@ -130,11 +130,10 @@ def plan_for(
 
 
 def choose(rows: Sequence[Row]) -> tuple[Row, str]:
-    """The row to take of those for one number of workers, and why.
+    """Returns the best of the rows for one number of workers, and the reason.
 
-    Of rows that are about as quick it is the one with less trouble: 32 bits before 16, fewer
-    parameter servers before more, and none before any; stale gradients last, for they need more
-    steps than others.
+    Of rows that are about equally fast the simplest wins: 32 bits before 16, fewer parameter
+    servers before more, and stale gradients last, as they need more steps.
     """
     best = max(rows, key=lambda row: row.images_per_sec)
 
@@ -172,9 +171,9 @@ def _row(network: Network, given: Circumstances, way: Way, precision: str) -> Ro
 
 
 def _share_of_time(given: Circumstances, way: Way) -> tuple[float, float | None]:
-    """The share of time that counts, and the save interval, where machines fail.
+    """Returns the fraction of useful time, and the save interval, if machines fail.
 
-    Any failure stops all workers; of asynchronous ones only that of a parameter server does.
+    Any failure stops all workers; asynchronous ones are stopped only by that of a parameter server.
     """
     if given.secs_between_failures is None:
         return 1.0, None
@@ -182,17 +181,17 @@ def _share_of_time(given: Circumstances, way: Way) -> tuple[float, float | None]
     between = given.secs_between_failures / machines
     interval = best_save_interval(given.save_secs, between)
     share = useful_share(interval, given.save_secs, given.restart_secs, between)
-    if way.name == "asynchronous":  # and a worker only itself
+    if way.name == "asynchronous":  # a failed worker stops only itself
         share *= given.secs_between_failures / (given.secs_between_failures + given.restart_secs)
     return share, interval
 
 
 def memory(network: Network, way: Way) -> tuple[int, int]:
-    """Bytes on each device of a worker, and on a parameter server.
+    """Returns the bytes on each device of a worker, and on a parameter server.
 
-    A device has activations and gradients; with all-reduce also the packs of the gradients and all
-    that the optimizer keeps; else what it has read of the variables.  A parameter server has its
-    part of all variables, gradients that arrive and, where updates are joined, their sums.
+    A device holds activations and gradients; with all-reduce also packs of gradients, variables and
+    slots; else the variables that it has read.  A parameter server holds its share of variables and
+    slots, arriving gradients and, for synchronous updates, their sums.
     """
     gradients = network.trained_bytes
     here = network.activation_bytes + gradients

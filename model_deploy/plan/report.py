@@ -1,4 +1,4 @@
-"""A plan as a table for people, and as a picture."""
+"""A plan as a table and as a picture."""
 
 import os
 
@@ -20,7 +20,7 @@ _HEADER = (
 
 
 def table(plan: Plan) -> str:
-    """All rows, a `*` at what is to be chosen, and below them why."""
+    """Formats all rows, a `*` at each choice, and below them the reasons."""
     chosen = [row for row, _ in plan.choices]
     cells: list[tuple[str, ...]] = [_HEADER]
     cells += [_cells(row, is_chosen=row in chosen) for row in plan.rows]
@@ -51,15 +51,15 @@ def _cells(row: Row, *, is_chosen: bool) -> tuple[str, ...]:
 
 
 def draw(plan: Plan, path: str | os.PathLike[str]) -> None:
-    """Draws images/s over the number of workers, a line for each way, as PNG or SVG by the name.
+    """Draws images/s over the number of workers, one line per way, as PNG or SVG by the file name.
 
     Raises:
-      ValueError: if the file's name ends in another way.
+      ValueError: if the file name has another suffix.
     """
     kind = os.path.splitext(path)[1].removeprefix(".")
     if kind not in ("png", "svg"):
         raise ValueError(f"picture must end in .png or .svg, got {os.fspath(path)}")
-    # Only here, since it takes half a second; no window and no state of pyplot.
+    # Imported here, as it takes half a second; not pyplot, which would keep state and windows.
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")

@@ -1,4 +1,4 @@
-"""The processes of a run: which there are, which of them train for now, which GPUs each sees."""
+"""The processes of a run: the cluster, the workers of an elastic world, the GPUs that each sees."""
 
 from model_deploy.processes import visible_gpus
 from model_deploy.processes.cluster_spec import (

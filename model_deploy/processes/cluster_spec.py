@@ -1,4 +1,4 @@
-"""`Cluster`: which tasks there are, where they listen, and which of them this process is."""
+"""`Cluster`: the tasks of a run, their addresses, and which task this process is."""
 
 import dataclasses
 import ipaddress
@@ -6,17 +6,18 @@ import numbers
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-JOB_NAMES = ("ps", "worker")
+# An evaluator is outside of the cluster: it has no server and follows the files of the run.
+JOB_NAMES = ("ps", "worker", "evaluator")
 
 
 class Task(NamedTuple):
     """One process of a cluster.
 
     Attributes:
-      job_name: `ps` or `worker`.
+      job_name: `ps`, `worker` or `evaluator`.
       task_id: index in its job.
-      address: `host:port`.
-      server_task: index of its TensorFlow server in its job; None where that is `task_id`.
+      address: `host:port`; '' for an evaluator, which has no server.
+      server_task: index of its TensorFlow server in its job, if different from `task_id`; or None.
     """
 
     job_name: str
@@ -30,17 +31,17 @@ class Task(NamedTuple):
 
     @property
     def host(self) -> str:
-        """Name or number of its machine, without the brackets of an IPv6 address."""
+        """Name or address of the task's machine, without the brackets of an IPv6 address."""
         return self.address.rpartition(":")[0].strip("[]")
 
     @property
     def port(self) -> int:
-        """The port on which it listens."""
+        """The port on which the task listens."""
         return int(self.address.rpartition(":")[2])
 
     @property
     def device(self) -> str:
-        """Its part of a device name: `/job:ps/task:1`."""
+        """The task's part of a device name: `/job:ps/task:1`."""
         task = self.task_id if self.server_task is None else self.server_task
         return f"/job:{self.job_name}/task:{task}"
 
@@ -56,15 +57,16 @@ class Cluster:
     Attributes:
       worker_hosts: `host:port` of each worker; the first is the chief.
       ps_hosts: `host:port` of each parameter server.
-      job_name: job of this process, `worker` or `ps`.
+      job_name: job of this process: `worker`, `ps`, or `evaluator` for the one process that
+        evaluates what the others train, and is none of the tasks.
       task_id: index of this process in its job.
-      server_tasks: index of each worker's TensorFlow server, where those are servers of a larger
-        cluster, of which these workers are a part for now.
+      server_tasks: index of each worker's TensorFlow server, if these workers are a part of a
+        larger cluster of servers.
 
     Raises:
-      ValueError: naming field, rule and value: for an address that is not `host:port`
-        or stands there twice, no chief, an unknown job, a `task_id` out of range, another number
-        of `server_tasks` than of workers.
+      ValueError: naming field, rule and value: for an address that is not `host:port` or is given
+        twice, no chief, an unknown job, a `task_id` out of range, another number of `server_tasks`
+        than of workers.
     """
 
     worker_hosts: Sequence[str]
@@ -88,11 +90,15 @@ class Cluster:
             raise ValueError(
                 f"job_name must be one of {', '.join(JOB_NAMES)}, got {self.job_name!r}"
             )
-        check_task_id("task_id", self.task_id, f"{self.job_name}_hosts", len(self._own_hosts))
+        check_task_id("task_id", self.task_id, *self._own_job)
 
     @property
-    def _own_hosts(self) -> Sequence[str]:
-        return self.worker_hosts if self.job_name == "worker" else self.ps_hosts
+    def _own_job(self) -> tuple[str, int]:
+        """What lists the tasks of the own job, and how many there are."""
+        if self.is_evaluator:
+            return "the evaluator", 1
+        hosts = self.worker_hosts if self.job_name == "worker" else self.ps_hosts
+        return f"{self.job_name}_hosts", len(hosts)
 
     @property
     def workers(self) -> tuple[Task, ...]:
@@ -108,21 +114,39 @@ class Cluster:
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """All tasks, workers first."""
+        """All tasks that train, workers first."""
         return self.workers + self.ps
 
     @property
     def own(self) -> Task:
-        """The task that this process is."""
+        """The task of this process."""
+        if self.is_evaluator:
+            return Task("evaluator", 0, "")
         return (self.workers if self.job_name == "worker" else self.ps)[self.task_id]
+
+    @property
+    def workers_here(self) -> tuple[Task, ...]:
+        """The workers on the machine of this task, in the order of their local ranks.
+
+        >>> cluster = Cluster(("a:1", "b:1", "b:2"), task_id=2)
+        >>> here = cluster.workers_here
+        >>> print(f"local rank {here.index(cluster.own)} of {len(here)}")
+        local rank 1 of 2
+        """
+        return tuple(task for task in self.workers if task.host == self.own.host)
 
     @property
     def is_chief(self) -> bool:
         """Whether this process is worker 0."""
         return self.job_name == "worker" and self.task_id == 0
 
+    @property
+    def is_evaluator(self) -> bool:
+        """Whether this process follows the run from outside of the cluster."""
+        return self.job_name == "evaluator"
+
     def as_dict(self) -> dict[str, list[str]]:
-        """Addresses by job, as `tf.train.ClusterSpec` takes them."""
+        """Returns addresses by job, as `tf.train.ClusterSpec` takes them."""
         jobs = {"worker": list(self.worker_hosts), "ps": list(self.ps_hosts)}
         return {job: hosts for job, hosts in jobs.items() if hosts}
 

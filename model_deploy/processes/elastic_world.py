@@ -1,12 +1,11 @@
-"""Worlds: which workers of an elastic run there are for now, in a file that is replaced as a whole.
+"""Worlds: the present workers of an elastic run, in a *world file* that is replaced as a whole.
 
     {"version": 1, "generation": 2, "max_workers": 3,
      "workers": {"0": "10.0.0.1:2301", "2": "10.0.0.3:2301"}}
 
-Whoever knows who lives writes it: `python -m model_deploy.launch`, or an operator.  A new world has
-a larger generation, and addresses that none of its workers has had before, as the servers of
-worlds that are over keep their ports until their processes end.  With parameter servers a worker
-has one server, and so one address, for life.
+The launcher (`python -m model_deploy.launch`) or an operator writes it.  A new world has a larger
+generation, and new addresses for its workers, as servers of earlier worlds keep their ports until
+their processes end.  With parameter servers a worker keeps one server, and so one address.
 """
 
 import dataclasses
@@ -19,7 +18,7 @@ from model_deploy.checks import check_whole
 from model_deploy.commands import replaced_file
 from model_deploy.processes.cluster_spec import Cluster
 
-# Environment variables: path of the file, and the number of the worker that a process is.
+# Environment variables: path of the world file, and this worker's number.
 WORLD_FILE = "MODEL_DEPLOY_WORLD"
 WORKER = "MODEL_DEPLOY_WORKER"
 
@@ -29,20 +28,20 @@ _FIELDS = ("version", "generation", "max_workers", "workers")
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """The workers that train together, until there is another world.
+    """The workers that train together until the next world.
 
     >>> world = World(1, 5, {0: "a:1", 3: "b:1"})
     >>> world.parts_of(0), world.parts_of(3)
     (range(0, 3), range(3, 5))
 
     Attributes:
-      generation: number of the world; that of a later one is larger.
-      max_workers: into how many shares a global batch is divided, whoever takes them.
+      generation: number of the world; later worlds have larger numbers.
+      max_workers: number of shares of a global batch, whatever the number of workers.
       workers: `host:port` of each worker by its number.
 
     Raises:
-      ValueError: naming field, rule and value: for a number out of its range, no worker, more
-        than `max_workers`, or an address that is not `host:port` or stands there twice.
+      ValueError: naming field, rule and value: for a number out of range, no worker, more than
+        `max_workers`, or an address that is not `host:port` or is given twice.
     """
 
     generation: int
@@ -63,20 +62,18 @@ class World:
 
     @property
     def chief(self) -> int:
-        """The number of the worker that writes checkpoints and events: the least."""
+        """The worker that writes checkpoints and events: the one with the lowest number."""
         return next(iter(self.workers))
 
     def cluster(self, worker: int, servers: Cluster | None = None) -> Cluster:
-        """The cluster of this world, as the worker of that number sees it.
+        """Returns the cluster of this world, as a worker sees it.
 
         Args:
-          worker: one of `workers`.
-          servers: with parameter servers, the cluster of all addresses that there are, and the
-            task of this worker in it.
+          worker: number of the worker.
+          servers: with parameter servers, the cluster with all addresses, and this worker's task.
 
         Raises:
-          ValueError: if a worker has an address that is not one of `servers`, or this one not its
-            own.
+          ValueError: if a worker's address is not among `servers`, or this worker's is not its own.
         """
         addresses, rank = tuple(self.workers.values()), list(self.workers).index(worker)
         if servers is None:
@@ -96,24 +93,24 @@ class World:
         return Cluster(addresses, servers.ps_hosts, task_id=rank, server_tasks=tasks)
 
     def parts_of(self, worker: int) -> range:
-        """The shares of a global batch that a worker takes: as many as others, or one more.
+        """Returns the shares of a global batch that a worker takes; counts differ by at most one.
 
         Args:
-          worker: one of `workers`.
+          worker: number of the worker.
         """
         rank, count = list(self.workers).index(worker), len(self.workers)
-        # From the front on, the first workers have one more.
+        # The first workers take one share more.
         least, more = divmod(self.max_workers, count)
         first = rank * least + min(rank, more)
         return range(first, first + least + (rank < more))
 
 
 def read_world(path: str | os.PathLike[str]) -> World:
-    """The world in a file.
+    """Reads the world file.
 
     Raises:
-      FileNotFoundError: if there is none.
-      ValueError: naming file, field, rule and value, if it is not of that form.
+      FileNotFoundError: if there is no such file.
+      ValueError: naming file, field, rule and value, for an invalid file.
     """
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -124,7 +121,7 @@ def read_world(path: str | os.PathLike[str]) -> World:
 
 
 def write_world(path: str | os.PathLike[str], world: World) -> None:
-    """Puts a world in the place of the one in the file."""
+    """Replaces the world file."""
     workers = {str(worker): address for worker, address in world.workers.items()}
     values = (_VERSION, world.generation, world.max_workers, workers)
     with replaced_file(path) as file:
@@ -133,18 +130,17 @@ def write_world(path: str | os.PathLike[str], world: World) -> None:
 
 
 def ready_file(path: str | os.PathLike[str], worker: int) -> str:
-    """The file beside that of the world by which a new worker says that it can be let in.
+    """Returns the path of the file by which a new worker asks to be let in.
 
-    One that is in the world, but has lost its connection to a parameter server, asks by it for
-    another world.
+    A worker of the world that has lost a parameter server asks by it for another world.
     """
     return f"{os.fspath(path)}.ready-{worker}"
 
 
 def begun_file(path: str | os.PathLike[str]) -> str:
-    """The file beside that of the world that is there once the run has begun.
+    """Returns the path of the file that exists once the run has begun.
 
-    Before that, checkpoints in its folder are those of another run.
+    Before that, checkpoints in the train_dir are from another run.
     """
     return f"{os.fspath(path)}.begun"
 

@@ -1,6 +1,6 @@
-"""Which GPUs of a machine a process sees: `CUDA_VISIBLE_DEVICES`, divided over processes.
+"""The GPUs of a machine that a process sees: divides `CUDA_VISIBLE_DEVICES` over processes.
 
-Nothing here needs TensorFlow, which takes the GPUs that it sees when its first session opens.
+Works without TensorFlow, which takes all visible GPUs when its first session opens.
 """
 
 import subprocess
@@ -11,9 +11,9 @@ _TIMEOUT_SECS = 10
 
 
 def listed(environ: Mapping[str, str]) -> list[str] | None:
-    """The GPUs that `CUDA_VISIBLE_DEVICES` names; None where it is not set.
+    """Returns the GPUs that `CUDA_VISIBLE_DEVICES` names; None if it is not set.
 
-    As CUDA reads it: numbers or names, up to the first that is none.
+    As CUDA does, it reads numbers or names, up to the first invalid one.
 
     >>> listed({"CUDA_VISIBLE_DEVICES": "2,GPU-8f1a,-1,3"})
     ['2', 'GPU-8f1a']
@@ -30,7 +30,7 @@ def listed(environ: Mapping[str, str]) -> list[str] | None:
 
 
 def on_this_machine() -> list[str] | None:
-    """Numbers of the machine's GPUs, by `nvidia-smi`; None where that is not there."""
+    """Returns the numbers of the machine's GPUs, by `nvidia-smi`; None without it."""
     try:
         found = subprocess.run(
             ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"],
@@ -45,9 +45,9 @@ def on_this_machine() -> list[str] | None:
 
 
 def share(gpus: Sequence[str], index: int, count: int) -> str:
-    """The GPUs of one of `count` processes, as `CUDA_VISIBLE_DEVICES` has them.
+    """Returns the GPUs of one of `count` processes, as a value of `CUDA_VISIBLE_DEVICES`.
 
-    All get as many; where there are fewer GPUs than processes, several share one.
+    All processes get the same number; with fewer GPUs than processes, several share one.
 
     >>> [share(["0", "1", "2", "3", "4"], i, 2) for i in range(2)]
     ['0,1', '2,3']

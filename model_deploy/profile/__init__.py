@@ -1,4 +1,4 @@
-"""Profiles of steps: where the time goes, by device and by kind of op; a picture of a step."""
+"""Profiles of steps: where the time goes, by device and type of op; a picture of a step."""
 
 from model_deploy.profile.recording import ProfileHook, parse_steps
 

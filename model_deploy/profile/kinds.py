@@ -1,10 +1,10 @@
-"""The kinds of ops of a step: computation, update, transfer, input."""
+"""Classifies the ops of a step: computation, update, transfer, input."""
 
 import re
 
 from model_deploy.op_types import changes_variable
 
-# In the order in which they count where several ops of a device run at the same time.
+# By precedence: if several ops of a device run at once, the first of these kinds counts.
 KINDS = ("computation", "update", "transfer", "input")
 WAITING = "waiting"
 
@@ -12,13 +12,13 @@ _INPUT = re.compile(r"Iterator|QueueDequeue|Dequeue|PrefetchDataset|RebatchDatas
 _TRANSFER = re.compile(
     r"^_?(Host|Nccl)?(Send|Recv)|^RecvTensor|^RecvBuf|^Collective|^Nccl|MEMCPY|^_CopyTo|^_CopyFrom"
 )
-# Beside ops that change a variable: where gradients wait for others.
+# Updates as well: ops in which gradients wait for other gradients.
 _BEFORE_UPDATE = re.compile(r"^(Resource)?(Conditional)?Accumulator|^Stage$|^Unstage$")
-_LABEL = re.compile(r"^(?:\[[^]]*\] )?\S+ = (\w+)\(")  # before it there may be a note of memory
+_LABEL = re.compile(r"^(?:\[[^]]*\] )?\S+ = (\w+)\(")  # perhaps after a note on memory
 
 
 def op_type(node_name: str, label: str) -> str:
-    """The type of an op, of what TensorFlow's traces say of it: `name = Type(inputs)`.
+    """Returns the type of an op from TensorFlow's trace label, `name = Type(inputs)`.
 
     >>> op_type("clone_0/MatMul", "clone_0/MatMul = MatMul(x, y)")
     'MatMul'
@@ -32,7 +32,7 @@ def op_type(node_name: str, label: str) -> str:
 
 
 def kind_of(type_: str) -> str:
-    """One of `KINDS` for the type of an op.
+    """Returns the kind, one of `KINDS`, of a type of op.
 
     >>> [kind_of(each) for each in ("ResourceApplyMomentum", "_Recv", "IteratorGetNext", "Conv2D")]
     ['update', 'transfer', 'input', 'computation']

@@ -1,4 +1,4 @@
-"""A picture of a step: what runs on which device, and when."""
+"""Draws a step: which ops run on which device, and when."""
 
 import os
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ def plot_step(ops: Sequence[OpTime], path: str | os.PathLike[str]) -> int:
     """Draws the step of median length as a PNG; returns its number.
 
     Args:
-      ops: of at least one step.
-      path: the file.
+      ops: the ops of at least one step.
+      path: the file to write.
 
     Raises:
       OSError: if it cannot be written.

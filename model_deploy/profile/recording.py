@@ -6,7 +6,7 @@ from model_deploy.profile.traces import OpTime, ops_of, write_trace
 
 
 def parse_steps(value: str) -> tuple[int, int]:
-    """First and last step, both from 1, of "100,105".
+    """Parses "100,105" into the first and last step to record, both at least 1.
 
     Raises:
       ValueError: for anything else.
@@ -25,12 +25,13 @@ class ProfileHook:
     """Writes a Chrome trace and a TensorBoard profile of some steps of this process.
 
     The trace has the ops of all devices that take part in a step, also those of parameter servers;
-    the profile is TensorFlow's own, of this process.  A hook of the loop, with a method `due`.
+    the profile is TensorFlow's own, of this process.  The training loop calls a hook for the steps
+    for which `due` is true.
 
     Args:
-      train_dir: where to.
-      steps: as `parse_steps` reads it.
-      done_before: the number of the step done before.
+      train_dir: folder of the run.
+      steps: steps to record, see `parse_steps`.
+      done_before: number of the last step before this session.
     """
 
     def __init__(self, train_dir: str, steps: str, done_before: int) -> None:
@@ -42,18 +43,18 @@ class ProfileHook:
         self._is_recording = False
 
     def due(self, step: int) -> bool:
-        """In the steps to record; with others who make steps, in as many of its own."""
+        """Whether to record a step; if others also count steps, that many of this process's own."""
         return step >= self._first and self._left > 0
 
     def before_run(self, run_context: Any) -> Any:
-        import tensorflow  # noqa: PLC0415 - who reads a trace does not wait for it
+        import tensorflow  # noqa: PLC0415 - reading a trace does not need it
 
         tf = tensorflow.compat.v1
         if not self._is_recording:
             self._is_recording = True
             tensorflow.profiler.experimental.start(self._train_dir)
-        # Servers trace at the highest level only.  In this process that would be a profile of its
-        # own, of which there can be one at a time.
+        # Servers trace at the highest level only, which in this process would start a second
+        # profile; TensorFlow allows one at a time.
         levels = tf.RunOptions
         level = levels.FULL_TRACE if run_context.session.sess_str else levels.SOFTWARE_TRACE
         options = tf.RunOptions(trace_level=level)
@@ -66,7 +67,7 @@ class ProfileHook:
             self.close()
 
     def close(self) -> None:
-        """Writes what there is, also where the run ends before the last of the steps."""
+        """Writes the recorded steps, also if the run ends before the last of them."""
         import tensorflow  # noqa: PLC0415 - see above
 
         if self._is_recording:

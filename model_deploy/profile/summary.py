@@ -1,4 +1,4 @@
-"""Where the time of steps goes: by device, and by type of op."""
+"""Summarizes where the time of steps goes, by device and by type of op."""
 
 import collections
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from model_deploy.profile.traces import OpTime
 
 
 class TypeTime(NamedTuple):
-    """What ops of a type took in the mean step, whether others ran at the same time or not."""
+    """The time and number of ops of a type in the mean step, overlaps included."""
 
     type: str
     kind: str
@@ -19,7 +19,7 @@ class TypeTime(NamedTuple):
 
 
 def step_spans(ops: Iterable[OpTime]) -> dict[int, tuple[int, int]]:
-    """Begin and end of each step in microseconds, from its first op on any device to its last."""
+    """Returns begin and end of each step in microseconds, over all devices."""
     spans: dict[int, tuple[int, int]] = {}
     for op in ops:
         begin, end = spans.get(op.step, (op.begin_usec, op.end_usec))
@@ -28,9 +28,9 @@ def step_spans(ops: Iterable[OpTime]) -> dict[int, tuple[int, int]]:
 
 
 def device_times(ops: Sequence[OpTime]) -> dict[str, dict[str, float]]:
-    """How long each device did what in the mean step: milliseconds by device, and then by kind.
+    """Returns milliseconds of the mean step, by device and by kind of op.
 
-    Each moment counts once, as the first of `KINDS` in it, or else as `waiting`; the sum over
+    Each moment counts once: as the first of `KINDS` that runs, or as `waiting`; so the sum over
     kinds is the time of the step.
     """
     spans = step_spans(ops)
@@ -48,7 +48,7 @@ def device_times(ops: Sequence[OpTime]) -> dict[str, dict[str, float]]:
 
 
 def _usec_by_kind(ops: Sequence[OpTime]) -> dict[str, int]:
-    """The time in which at least one op of a kind runs and none of a kind before it."""
+    """Returns by kind the time in which it runs and no earlier kind of `KINDS` does."""
     changes = [(op.begin_usec, 1, op.kind) for op in ops]
     changes += [(op.end_usec, -1, op.kind) for op in ops]
     running: collections.Counter[str] = collections.Counter()
@@ -64,7 +64,7 @@ def _usec_by_kind(ops: Sequence[OpTime]) -> dict[str, int]:
 
 
 def type_times(ops: Sequence[OpTime]) -> list[TypeTime]:
-    """The types of ops, those that took longest first."""
+    """Returns the types of ops, longest total time first."""
     steps = len(step_spans(ops))
     usec: collections.Counter[str] = collections.Counter()
     count: collections.Counter[str] = collections.Counter()
@@ -80,11 +80,11 @@ def type_times(ops: Sequence[OpTime]) -> list[TypeTime]:
 
 
 def report(ops: Sequence[OpTime], num_types: int = 15) -> str:
-    """A table of devices and one of types of ops.
+    """Formats a table of devices and a table of types of ops.
 
     Args:
-      ops: of at least one step.
-      num_types: how many types there are in the second table at most.
+      ops: the ops of at least one step.
+      num_types: maximum number of types in the second table.
     """
     spans = step_spans(ops)
     mean = sum(end - begin for begin, end in spans.values()) / 1000 / len(spans)

@@ -1,4 +1,4 @@
-"""Ops of profiled steps, and the file that has them, in the format of Chrome's trace viewer."""
+"""Ops of profiled steps, written to and read from files for Chrome's trace viewer."""
 
 import heapq
 import json
@@ -15,15 +15,15 @@ _SUFFIX = ".trace.json"
 
 
 class OpTime(NamedTuple):
-    """When an op ran.
+    """The time at which an op ran.
 
     Attributes:
       step: the step.
-      device: such as `/job:ps/replica:0/task:0/device:CPU:0`.
-      name: of the op.
-      type: of the op.
-      begin_usec: by the clock of the device's machine.
-      usec: how long it took.
+      device: device of the op, such as `/job:ps/replica:0/task:0/device:CPU:0`.
+      name: name of the op.
+      type: type of the op.
+      begin_usec: start, by the clock of the device's machine.
+      usec: duration.
     """
 
     step: int
@@ -35,17 +35,17 @@ class OpTime(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """One of `kinds.KINDS`."""
+        """The kind of the op, one of `kinds.KINDS`."""
         return kind_of(self.type)
 
     @property
     def end_usec(self) -> int:
-        """When it had ended."""
+        """The time at which the op ended."""
         return self.begin_usec + self.usec
 
 
 def ops_of(step: int, step_stats: Any) -> list[OpTime]:
-    """The ops in a `tf.RunMetadata`'s `step_stats`, of all devices that took part."""
+    """Returns the ops in a `tf.RunMetadata`'s `step_stats`, of all devices."""
     return [
         OpTime(
             step=step,
@@ -53,7 +53,7 @@ def ops_of(step: int, step_stats: Any) -> list[OpTime]:
             name=node.node_name,
             type=op_type(node.node_name, node.timeline_label),
             begin_usec=node.all_start_micros,
-            # As far as all is over: an op that waits for others, as a transfer, is not done before.
+            # The later end: asynchronous ops, such as transfers, end after their kernel returns.
             usec=max(node.all_end_rel_micros, node.op_end_rel_micros, 1),
         )
         for stats in step_stats.dev_stats
@@ -100,7 +100,7 @@ def _events(ops: Sequence[OpTime]) -> Iterable[dict[str, Any]]:
 
 
 def in_lanes(ops: Iterable[OpTime]) -> Iterable[tuple[OpTime, int]]:
-    """Ops in the order of their times, each with the first lane that is free, from 0."""
+    """Yields ops in order of time, each with the first free lane from 0."""
     busy: list[tuple[int, int]] = []  # (when it is free, lane)
     free: list[int] = []
     lanes = 0
@@ -116,7 +116,7 @@ def in_lanes(ops: Iterable[OpTime]) -> Iterable[tuple[OpTime, int]]:
 
 
 def newest_trace(train_dir: str | os.PathLike[str]) -> str:
-    """The path of the trace that was written last.
+    """Returns the path of the trace that was written last.
 
     Raises:
       ValueError: if there is none.
@@ -133,10 +133,10 @@ def newest_trace(train_dir: str | os.PathLike[str]) -> str:
 
 
 def read_trace(path: str) -> list[OpTime]:
-    """The ops in a file that `write_trace` has written.
+    """Reads the ops in a file that `write_trace` has written.
 
     Raises:
-      ValueError: if it is no such file.
+      ValueError: if it is not such a file.
       OSError: if it cannot be read.
     """
     try:

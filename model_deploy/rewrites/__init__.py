@@ -1,4 +1,4 @@
-"""Ops made otherwise than `model_fn` asks: 16 bits, channels first, sums over clones, XLA."""
+"""Ops rewritten as `model_fn` makes them: 16 bits, channels first, synchronized batch norm, XLA."""
 
 from model_deploy.rewrites.batch_norm import BatchNorms
 from model_deploy.rewrites.compilation import Compilation, describe_compilation

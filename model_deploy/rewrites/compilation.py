@@ -1,8 +1,8 @@
-"""XLA: which ops of a clone are to be compiled, and which cannot be.
+"""XLA: marks the ops of clones that are to be compiled, and those that cannot be.
 
 TensorFlow compiles ops whose attribute `_XlaCompile` is true, as many as it can in one *cluster*,
-and takes their neighbours into it unless theirs is false.  No cluster has ops with two values of
-`_XlaScope`: each part of a clone has its own.  What belongs to no clone has an empty one.
+and takes in neighbours unless their attribute is false.  A cluster never mixes two values of
+`_XlaScope`: each part of a clone has its own value, and ops that belong to no clone an empty one.
 """
 
 import re
@@ -19,19 +19,19 @@ from model_deploy.parts import Call, Clone, Part
 
 _COMPILE, _SCOPE = "_XlaCompile", "_XlaScope"
 
-# XLA draws other numbers from the same seed.
+# Types of random ops: XLA draws other numbers from the same seed.
 _RANDOM = re.compile("Random|Multinomial|Truncated|Dropout")
-# XLA leaves out what only checks.
+# Types of checks, which XLA drops.
 _CHECKS = ("Assert", "CheckNumerics", "CheckNumericsV2")
-# What a caller gives in place of these is no part of a cluster.
+# Types of ops whose value is fed, which clusters cannot contain.
 _FED = ("Placeholder", "PlaceholderWithDefault")
-# They compute nothing in a step, so nobody misses that they are not compiled.
+# Types of ops that compute nothing in a step, so that it does not matter whether they are compiled.
 _NO_WORK = ("Const", "NoOp", "ReadVariableOp", "VariableShape", *_FED)
 _OPAQUE = (tf.resource, tf.variant, tf.string)
 
 
 class Compilation(Feature):
-    """Each part of each clone, and its gradients, is compiled apart from all others."""
+    """Compiles each part of each clone, and its gradients, by XLA, apart from other parts."""
 
     @classmethod
     def is_wanted(cls, config: DeploymentConfig) -> bool:
@@ -55,16 +55,16 @@ class Compilation(Feature):
         def computed(clone: Clone, terms: Sequence[Any]) -> Any:
             with graph_walk.new_ops() as ops:
                 found = compute(clone, terms)
-            for part in parts:  # of several, if gradients of copies were copied
+            for part in parts:  # ops of several parts, if gradients were copied
                 _compile(part, [op for op in ops if op.name.startswith(part.scope)])
             return found
 
         return computed
 
     def finish(self, ops: Sequence[Any]) -> None:
-        """Keeps all ops that belong to no clone out of clusters, such as sums, updates and inputs.
+        """Keeps ops that belong to no clone (sums, updates, inputs) out of clusters.
 
-        Otherwise TensorFlow takes those that are beside a cluster into it.
+        TensorFlow would otherwise take ops beside a cluster into it.
         """
         for op in ops:
             if _attribute(op, _COMPILE) is None:
@@ -72,7 +72,7 @@ class Compilation(Feature):
                 internals.set_attribute(op, _SCOPE, tf.AttrValue(s=b""))
 
     def set_up_session(self, proto: Any) -> None:
-        """Leaves a product, its bias and its activation to XLA, which does not know them as one."""
+        """Turns off TensorFlow's fusing of matmul, bias and activation: XLA lacks that op."""
         rewriting = proto.graph_options.rewrite_options
         rewriting.remapping = rewriting.OFF
 
@@ -81,17 +81,17 @@ class Compilation(Feature):
 
 
 def _compile(part: Part, ops: Sequence[Any]) -> None:
-    """Lets TensorFlow compile what it can of a part of a clone, apart from all other parts.
+    """Marks the ops of a part for XLA, as far as XLA can compile them, in the part's own scope.
 
-    Initial values stay as they are: they are computed just once.  Where `model_fn` itself asks for
-    XLA, or not, by `tf.xla.experimental.jit_scope`, that is kept.  An op in a loop of TensorFlow 1
-    looks like any other one in a copy: there the op that it stands for decides.
+    Initial values are left alone, as they are computed once.  A `tf.xla.experimental.jit_scope` in
+    `model_fn` is respected.  A copied op is compiled if its original can be: in a copy, an op in a
+    loop of TensorFlow 1 cannot be told from other ops.
 
     Reads the collections `GLOBAL_VARIABLES` and `LOCAL_VARIABLES`.
 
     Args:
       part: the part.
-      ops: those that building it, or its gradients, have added to the graph.
+      ops: the ops that building the part, or its gradients, added to the graph.
     """
     variables = tf.global_variables() + tf.local_variables()
     initial = graph_walk.ancestors({each.initializer for each in variables}.intersection(ops))
@@ -113,12 +113,12 @@ def _compile(part: Part, ops: Sequence[Any]) -> None:
 
 
 def describe_compilation(ops: Iterable[Any]) -> str:
-    """In a line, how many ops of the clones XLA compiles, and which it does not; '' without XLA.
+    """Returns one line: how many ops of the clones XLA compiles, and which not; '' without XLA.
 
     Variables, constants, and reads of variables do not count.
 
     Args:
-      ops: those of a step, or of a graph.
+      ops: all ops of a step, or of a graph.
     """
     compiled = 0
     others: Counter[str] = Counter()
@@ -140,13 +140,13 @@ def describe_compilation(ops: Iterable[Any]) -> str:
 
 
 def _can_be_compiled(op: Any) -> bool:
-    """Whether XLA has a kernel for an op and gives the values that TensorFlow gives."""
+    """Whether XLA has a kernel for an op that gives the same values as TensorFlow's."""
     if op.type in _CHECKS or op.type in _FED or _RANDOM.search(op.type):
         return False
     tensors = [*op.inputs, *op.outputs]
     if any(t.dtype.base_dtype in _OPAQUE or internals.is_reference(t) for t in tensors):
         return False
-    # For the gradient of a loop of TensorFlow 1, XLA wants to know how long the loop can be.
+    # For the gradient of a loop of TensorFlow 1, XLA needs the maximum number of iterations.
     if internals.in_old_control_flow(op) or any(attr.type == "func" for attr in op.op_def.attr):
         return False
     device_type = tf.DeviceSpec.from_string(op.device).device_type or "CPU"
@@ -162,13 +162,14 @@ def _has_types(op: Any, name: str, types: frozenset[tf.DType]) -> bool:
 
 
 def _does_no_work(op: Any) -> bool:
+    """Whether an op is a variable, a constant, or a read of a variable."""
     if op.type in _NO_WORK or placement.is_variable_op(op):
         return True
     return op.type == "Identity" and internals.is_reference(op.inputs[0])
 
 
 def _attribute(op: Any, name: str) -> Any:
-    """An attribute of an op; None where it has none of that name."""
+    """Returns an attribute of an op; None if the op lacks it."""
     try:
         return op.get_attr(name)
     except ValueError:

@@ -1,9 +1,9 @@
-"""`Rewrite`: an op is made in another form, and its outputs stand under the name asked for.
+"""`Rewrite`: makes ops in another form (16 bits, or channels first) than `model_fn` asks for.
 
-A rule decides upon each op when it is made, also in loops and conditions.  An op in the other form
-(16 bits, or channels first) takes its inputs in that form; what brings its outputs back stands for
-it, under its name, with its types and shapes: so `model_fn` sees nothing of the form.  The next op
-in the form takes a value from before it was brought back; if all do, nobody runs the way back.
+A subclass decides for each op when it is made, also in loops and conditions.  An op in the other
+form takes converted inputs.  An op that converts its output back gets the name, dtype and shape
+that `model_fn` asked for, so `model_fn` notices nothing.  A following op in the same form takes the
+value before it was converted back; if all consumers do, the conversion back never runs.
 """
 
 import contextlib
@@ -17,14 +17,14 @@ from model_deploy.internals import NewOp
 
 
 class Form(NamedTuple):
-    """How one op is made in the other form.
+    """How to make one op in the other form.
 
     Attributes:
-      converted: places of the inputs that are taken in the form.
-      attrs: what replaces attributes of the op.
-      inputs: what replaces other inputs, by place.
-      num_outputs: how many of its first outputs are in the form; None for all.
-      rank: that of the images, where the form is an order of axes.
+      converted: places of the inputs to convert.
+      attrs: attributes of the op that replace the given ones.
+      inputs: by place of another input a function that returns its replacement.
+      num_outputs: how many outputs, from the first on, are in the form; None for all.
+      rank: rank of the images, where the form is a layout.
     """
 
     converted: Sequence[int]
@@ -35,39 +35,39 @@ class Form(NamedTuple):
 
 
 class Rewrite:
-    """Makes ops in another form; a subclass says which, how, and what a value is in it.
+    """Makes ops in another form; a subclass says which ops, and how values are converted.
 
     Attributes:
-      name: the last part of the names of ops in the form.
+      name: last part of the names of ops in the form.
     """
 
     name = ""
 
     def form_of(self, new: NewOp) -> Form | None:
-        """How a new op is made in the form; None for one that stays as it is."""
+        """Returns how to make a new op in the form; None to leave it alone."""
         raise NotImplementedError
 
     def known(self, tensor: Any) -> Any:
-        """The value in the form that a tensor was brought back from; None if it was not."""
+        """Returns the value in the form that `tensor` was converted back from, or None."""
         raise NotImplementedError
 
     def converted(self, tensor: Any, form: Form) -> Any:
-        """A tensor in the form."""
+        """Converts a tensor to the form."""
         raise NotImplementedError
 
     def brought_back(self, tensor: Any, form: Form, name: str | None = None) -> Any:
-        """A tensor in the form as `model_fn` is to see it."""
+        """Converts a tensor in the form back to what `model_fn` is to see."""
         raise NotImplementedError
 
     def note(self, result: Any, tensor: Any) -> None:
-        """Is told that `result` is `tensor`, brought back."""
+        """Remembers that `result` is `tensor`, converted back."""
 
     def around_op(self) -> contextlib.AbstractContextManager[None]:
-        """A `with` block in which the op in the form is made."""
+        """Opens a context in which an op in the form is made."""
         return contextlib.nullcontext()
 
     def make(self, new: NewOp) -> Any:
-        """The op that takes the place of a new one; None if that is to stay as it is."""
+        """Makes the op that replaces a new one; returns None to leave the op alone."""
         form = self.form_of(new)
         if form is None or internals.tape_records():
             return None
@@ -85,15 +85,15 @@ class Rewrite:
         return self._standing_for(op, new, form)
 
     def _in_form(self, tensor: Any, form: Form) -> Any:
-        """A tensor in the form: from before it was brought back, or converted.
+        """Returns a tensor in the form: its value before it was converted back, or else converted.
 
-        What the function of a custom gradient was given is always converted.
+        Inputs of a `tf.custom_gradient` function are always converted.
         """
         before = None if internals.is_custom_gradient_input(tensor) else self.known(tensor)
         return self.converted(tensor, form) if before is None else before
 
     def _standing_for(self, op: Any, new: NewOp, form: Form) -> Any:
-        """An op under the name of the new one, with the outputs of `op` brought back."""
+        """Makes an op under the name of the new one, with the outputs of `op` converted back."""
         outputs = list(op.outputs)
         if len(outputs) == 1:
             result = self.brought_back(outputs[0], form, f"{new.name}/")

@@ -1,7 +1,6 @@
-"""What runs have left in their folders, side by side: `python -m model_deploy.runs folder...`.
+"""Compares runs by the files in their folders: `python -m model_deploy.runs folder...`.
 
-It reads `options.yaml` and `metrics.jsonl`, also of runs that go on, and starts without
-TensorFlow.
+It reads `options.yaml` and `metrics.jsonl`, also of unfinished runs, without importing TensorFlow.
 """
 
 from model_deploy.runs.comparing import differing_options, runs_table

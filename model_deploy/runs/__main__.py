@@ -1,4 +1,4 @@
-"""`python -m model_deploy.runs folder...`: lists runs, and draws them over each other."""
+"""`python -m model_deploy.runs folder...`: lists runs, and draws their curves in one picture."""
 
 import argparse
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from model_deploy.runs.reading import find_runs
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints, and draws, what the command line says."""
+    """Lists, and draws, the runs that the command line names."""
     parser = argparse.ArgumentParser(
         prog="python -m model_deploy.runs",
         description="Lists runs with step, loss, accuracy (of the last evaluation and the best), "

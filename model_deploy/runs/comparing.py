@@ -1,4 +1,4 @@
-"""Runs side by side, as text: what they reached, and in which settings they differ."""
+"""Compares runs in text: their results, and the options in which they differ."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 from model_deploy.commands import aligned
 from model_deploy.runs.reading import Run
 
-# These differ between any two runs, or say nothing of what was trained.
+# Options that differ between any two runs.
 _NOT_COMPARED = ("train_dir",)
 _NONE = "-"
 
 
 def differing_options(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    """The settings that are not the same in all runs that have noted theirs.
+    """Returns the options that differ between runs.
 
-    A setting that a run has not noted, as one of an older version may not, is None.
+    An option that a run did not save (in an older version, say) is None.
 
     >>> small, large = Run("a", {"seed": 0, "rate": 0.1}), Run("b", {"seed": 0, "rate": 0.2})
     >>> differing_options([small, large])
@@ -24,7 +24,7 @@ def differing_options(runs: Sequence[Run]) -> dict[str, list[Any]]:
       runs: the runs.
 
     Returns:
-      For each name the values, one per run, None for a run without options.
+      By name the values, one per run; None for a run without options.
     """
     names = dict.fromkeys(name for run in runs for name in run.options)
     noted = [run for run in runs if run.options]
@@ -37,10 +37,10 @@ def differing_options(runs: Sequence[Run]) -> dict[str, list[Any]]:
 
 
 def runs_table(runs: Sequence[Run]) -> str:
-    """What runs reached, a line each, and below it the settings in which they differ.
+    """Returns a table with the results of runs, and one with the options in which they differ.
 
     Args:
-      runs: the runs; in the lower table each has the number that is before it in the upper one.
+      runs: the runs, numbered in both tables.
     """
     rows = [["", "run", "step", "loss", "accuracy", "best", "images/s"]]
     for number, run in enumerate(runs, 1):

@@ -1,4 +1,4 @@
-"""A picture of several runs, their curves over each other."""
+"""Draws the curves of several runs in one picture."""
 
 import os
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ _PANELS = (
     ("accuracy", "evaluation accuracy"),
     ("images_per_sec", "images/s"),
 )
-_MOST_COLORS = 10  # of matplotlib's cycle; runs after them get other dashes
+_MOST_COLORS = 10  # colors of matplotlib's cycle; further runs get other dashes
 _DASHES = ("-", "--", ":", "-.")
 
 
 def draw_runs(runs: Sequence[Run], path: str | os.PathLike[str]) -> str:
-    """Draws loss, accuracy and rate of all runs over their steps, in one move.
+    """Draws loss, accuracy and rate of all runs over steps; replaces the file as a whole.
 
     Args:
-      runs: the runs; a number that none of them has gets no panel.
-      path: the file, whose ending is the format: .svg, .png, .pdf or another of matplotlib's.
+      runs: the runs; there is no panel for a quantity that no run has.
+      path: the file, whose suffix is the format: .svg, .png, .pdf or another of matplotlib's.
 
     Returns:
       The path.
@@ -34,7 +34,7 @@ def draw_runs(runs: Sequence[Run], path: str | os.PathLike[str]) -> str:
     panels = [(key, label) for key, label in _PANELS if any(run.points(key) for run in runs)]
     if not panels:
         raise ValueError(f"runs must have numbers to draw, got none in {len(runs)} run(s)")
-    # Only here, since they take half a second; no window and no state of pyplot.
+    # Imported here, as it takes half a second; not pyplot, which would keep state and windows.
     from matplotlib import rc_context  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
@@ -61,7 +61,7 @@ def draw_runs(runs: Sequence[Run], path: str | os.PathLike[str]) -> str:
 
 
 def _draw(axis: Any, points: Sequence[tuple[int, float]], number: int) -> Any:
-    """Draws the curve of the run of this number; returns its line."""
+    """Draws the curve of run `number`; returns its line."""
     steps, values = zip(*points, strict=True)
     [line] = axis.plot(
         steps,
@@ -75,7 +75,7 @@ def _draw(axis: Any, points: Sequence[tuple[int, float]], number: int) -> Any:
 
 
 def _format_of(path: str | os.PathLike[str], figure: Any) -> str:
-    """The format that the ending of a path names."""
+    """Returns the format that the suffix of a path names."""
     ending = os.path.splitext(os.fspath(path))[1].removeprefix(".").lower()
     formats = sorted(figure.canvas.get_supported_filetypes())
     if ending not in formats:

@@ -1,4 +1,4 @@
-"""What a run has left in its folder: its options, and its numbers by step."""
+"""Reads the options and metrics that runs have written into their folders."""
 
 import dataclasses
 import json
@@ -15,12 +15,12 @@ METRICS_FILE = "metrics.jsonl"
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run, as its folder has it; what it has not is None.
+    """The options and metrics of a run, read from its folder; missing values are None.
 
     Attributes:
-      folder: its `train_dir`.
-      options: the settings of `options.yaml`; none without that file.
-      metrics: the objects of `metrics.jsonl`, as they were written.
+      folder: the run's `train_dir`.
+      options: the options in `options.yaml`; empty without the file.
+      metrics: the objects in `metrics.jsonl`, in the order of writing.
     """
 
     folder: str
@@ -29,12 +29,12 @@ class Run:
 
     @property
     def step(self) -> int | None:
-        """The last step that is noted."""
+        """The last logged step."""
         return max((each["step"] for each in self.metrics), default=None)
 
     @property
     def loss(self) -> float | None:
-        """The loss that was noted last."""
+        """The last logged loss."""
         return self._last("loss")
 
     @property
@@ -49,14 +49,14 @@ class Run:
 
     @property
     def images_per_sec(self) -> float | None:
-        """The median of the rates in the log, which starts and stalls hardly change."""
+        """The median of the logged rates, which starts and stalls hardly affect."""
         rates = [value for _, value in self.points("images_per_sec")]
         return statistics.median(rates) if rates else None
 
     def points(self, key: str) -> list[tuple[int, float]]:
-        """Pairs of a step and the number that is noted for it, in the order of steps.
+        """Returns (step, value) pairs of a metric, in the order of steps.
 
-        Of several for a step the last one counts: a run that was killed makes some steps again.
+        Of several values for a step the last counts: a run that was killed repeats some steps.
 
         Args:
           key: a name in `metrics.jsonl`, such as "loss".
@@ -74,16 +74,16 @@ class Run:
 
 
 def find_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
-    """Reads the runs in folders; on any file system that TensorFlow has.
+    """Reads the runs in folders, on any file system of TensorFlow.
 
     Args:
-      folders: each is that of a run, or has those of runs in it, at any depth.
+      folders: folders of runs, or folders with folders of runs in them, at any depth.
 
     Returns:
-      The runs, each once, those in a folder in the order of their names.
+      The runs, each once; runs in one folder in the order of their names.
 
     Raises:
-      ValueError: if a folder has no run, or a file of options is not one.
+      ValueError: if a folder has no run, or an `options.yaml` is invalid.
       OSError: if a file cannot be read.
     """
     found: dict[str, Run] = {}
@@ -100,13 +100,13 @@ def find_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
 
 
 def read_metrics(train_dir: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The objects in `metrics.jsonl`, without lines that a killed process left unfinished.
+    """Reads the objects in `metrics.jsonl`, without lines that a killed process left unfinished.
 
     Args:
       train_dir: the folder of the run.
 
     Returns:
-      A dictionary for each line of the log, and for each evaluation; none without the file.
+      A dictionary for each line of the log and each evaluation; [] without the file.
 
     Raises:
       OSError: if it cannot be read.

@@ -1,4 +1,4 @@
-"""`ArithmeticSettings`: in which types a step computes, and over how many examples."""
+"""`ArithmeticSettings`: dtypes, loss scale, XLA and batch norms of a step."""
 
 import dataclasses
 import math
@@ -6,25 +6,25 @@ import math
 from model_deploy.checks import check_bool, check_choice
 
 PRECISIONS = ("float32", "bfloat16", "float16")
-# How float32 values may cross process borders.
+# The types in which float32 values may be sent between processes.
 WIRE_PRECISIONS = ("float32", "bfloat16")
 DYNAMIC = "dynamic"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ArithmeticSettings:
-    """In which types a step computes, and over how many examples.
+    """The dtypes in which a step computes, and how its batch norms and losses are treated.
 
     Attributes:
       precision: type in which convolutions, matrix products and the ops between them compute:
         `float32`, `bfloat16` or `float16`.  Variables, statistics, norms, softmax, losses,
         gradients of variables and updates are float32.
-      loss_scale: factor by which losses are multiplied before gradients are taken: a number, or
-        `dynamic`; see `loss_scale`.  None is `dynamic` for float16, and no scale for others.
-      xla: compile each clone's part of a step, as far as XLA can; on CPUs that is slower.
-      sync_batch_norm: take mean and variance of batch norms over the clones of the process, with
-        `all_reduce` over those of all replicas, as one clone would on the whole batch.  With
-        `accumulate_steps` over parts of the same index, for those of a clone run in turn.
+      loss_scale: factor of losses while gradients are computed: a number, or `dynamic`, see
+        `updating.LossScale`.  None is `dynamic` for float16, and no scale otherwise.
+      xla: compile each clone's part of a step with XLA, as far as possible; slower on CPUs.
+      sync_batch_norm: take mean and variance of batch norms over all clones of the process, and
+        with `all_reduce` of all replicas, as one clone would on the whole batch.  With
+        `accumulate_steps` they are over the clones' parts of the same index.
       wire_precision: type in which gradients and, from parameter servers, variables of float32
         cross process borders in the steps that `deploy` builds: `float32`, or `bfloat16` for
         half of the bytes.  They are summed, updated and saved in float32; integers and
@@ -45,10 +45,10 @@ class ArithmeticSettings:
         return self.loss_scale
 
     def check_arithmetic(self) -> None:
-        """Checks each field by itself.
+        """Checks each field alone.
 
         Raises:
-          ValueError: for a value that breaks a rule, naming the field, the rule and the value.
+          ValueError: for an invalid value, naming the field, the rule and the value.
         """
         check_choice("precision", self.precision, PRECISIONS)
         check_loss_scale(self.loss_scale)
@@ -58,10 +58,10 @@ class ArithmeticSettings:
 
 
 def check_loss_scale(value: object) -> None:
-    """Checks a setting: None, a number more than 0, or `dynamic`.
+    """Checks a loss scale: None, a number more than 0, or `dynamic`.
 
     Raises:
-      ValueError: for another one.
+      ValueError: for any other value.
     """
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if value is None or value == DYNAMIC or (is_number and 0 < float(str(value)) < math.inf):

@@ -1,4 +1,4 @@
-"""`CloneSettings`: how the clones of one process are made."""
+"""`CloneSettings`: how the clones of one process are built."""
 
 import dataclasses
 
@@ -7,20 +7,19 @@ from model_deploy.checks import check_bool, check_whole
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CloneSettings:
-    """How the clones of one process are made.
+    """How the clones of one process are built.
 
     Attributes:
-      devices_per_clone: devices over which a clone spreads its stages; clone i owns
-        the devices i * k to i * k + k - 1.  `model_fn` places ops on them by
-        `with tf.device(config.stage_device(current_clone(), stage))`; an op that it does not
-        place is on the first one.
-      copy_clones: call `model_fn` for the first clone only, and copy for the others all that
-        it built, gradients too.  Building many clones takes much less time.  `model_fn`
-        must get its batches by `next` on iterators that are its arguments, and may not
-        depend on other Python state; a model that cannot be copied is a `ValueError`.
-      accumulate_steps: batches of each clone in an update.  They are *parts* of the clone,
-        which run one after the other, so that the memory is that of one; `model_fn` is called
-        (or copied) for each part.
+      devices_per_clone: number of devices, one per stage of a clone; with k of them clone i has the
+        devices i * k to i * k + k - 1.  `model_fn` places ops on a stage by `with
+        tf.device(config.stage_device(current_clone(), stage))`; other ops are on the first device.
+      copy_clones: call `model_fn` for the first clone only, and copy its ops and gradients for the
+        other clones, which makes building many clones much faster.  `model_fn` must get its
+        batches by `next` on iterators among its arguments, and may not depend on other Python
+        state; a model that cannot be copied raises `ValueError`.
+      accumulate_steps: batches of each clone per update.  Each batch is a *part* of the clone;
+        parts run one after the other, in the memory of one, and `model_fn` is called (or
+        copied) for each part.
     """
 
     devices_per_clone: int = 1
@@ -28,10 +27,10 @@ class CloneSettings:
     accumulate_steps: int = 1
 
     def check_clones(self) -> None:
-        """Checks each field by itself.
+        """Checks each field alone.
 
         Raises:
-          ValueError: for a value that breaks a rule, naming the field, the rule and the value.
+          ValueError: for an invalid value, naming the field, the rule and the value.
         """
         check_whole("devices_per_clone", self.devices_per_clone, 1)
         check_bool("copy_clones", self.copy_clones)

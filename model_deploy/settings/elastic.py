@@ -1,4 +1,4 @@
-"""`ElasticSettings`: which part of a step a replica takes while workers come and go."""
+"""`ElasticSettings`: which parts of a step a replica takes while workers come and go."""
 
 import dataclasses
 
@@ -10,13 +10,12 @@ class ElasticSettings:
     """Which part of a step a replica takes while workers come and go; see docs/elastic.md.
 
     Attributes:
-      global_parts: parts of a clone in an update over all replicas, where with `all_reduce`, or
-        synchronous replicas on parameter servers, some take more than others; each counts by
-        its `accumulate_steps`.  An update then begins only when all that replicas exchange has
+      global_parts: number of parts per clone in an update over all replicas, which may take
+        different numbers of parts (their `accumulate_steps`), by `all_reduce` or as synchronous
+        replicas on parameter servers.  An update then begins only when all exchanged values have
         arrived.
-      first_part: with `global_parts`, the number of this replica's first one.
-      worker_task: index of this worker's task among TensorFlow's servers, where that is not
-        `replica_id`.
+      first_part: with `global_parts`, the number of this replica's first part.
+      worker_task: index of this worker's TensorFlow server, if different from `replica_id`.
     """
 
     global_parts: int | None = None
@@ -24,10 +23,10 @@ class ElasticSettings:
     worker_task: int | None = None
 
     def check_elastic(self) -> None:
-        """Checks each field by itself.
+        """Checks each field alone.
 
         Raises:
-          ValueError: for a value that breaks a rule, naming the field, the rule and the value.
+          ValueError: for an invalid value, naming the field, the rule and the value.
         """
         check_whole("first_part", self.first_part, 0)
         if self.global_parts is not None:

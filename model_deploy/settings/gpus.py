@@ -1,4 +1,4 @@
-"""`GpuSettings`: what a deployment asks of its GPUs."""
+"""`GpuSettings`: memory, arithmetic and layouts of a deployment's GPUs."""
 
 import dataclasses
 import numbers
@@ -7,28 +7,28 @@ from model_deploy.checks import check_bool, check_choice
 
 # Where the gradients of the clones of a process are summed.
 AGGREGATE_ON = ("cpu", "gpu", "all_reduce")
-# Orders of the axes of images; TensorFlow's own choice.
+# Orders of the axes of images; `auto` leaves the choice to TensorFlow.
 DATA_FORMATS = ("auto", "NHWC", "NCHW")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GpuSettings:
-    """How a deployment uses its GPUs; without GPUs the settings mean nothing.
+    """How a deployment uses its GPUs; the settings have no effect without GPUs.
 
     Attributes:
       aggregate_on: where the gradients of a process's clones are summed: on its `cpu`; on the
-        `gpu`s of the clones, each of which sums those of a share of the variables, where GPUs can
-        reach each other's memory; or by `all_reduce`, which is `all_reduce=True` by another name.
-        None is `all_reduce` with `all_reduce=True`, else `cpu`.  Sparse gradients are put one
-        behind the other on the CPU, as the variables are there.
-      gpu_memory_fraction: share of the memory of each GPU that the process takes when it starts,
-        and no more, more than 0 and at most 1.  None takes what it needs, as it needs it.
-      tf32: let GPUs that can round the factors of float32 products to 10 bits, which is many times
-        faster.  Without it a product in float32 is one.
-      data_format: `auto` lets TensorFlow turn convolutions into the order of axes that the GPU is
-        fast with, `NCHW` for float32 and `NHWC` for 16 bits on tensor cores.  `NHWC` leaves them
-        as the model is built; with `NCHW` clones compute with the channels in front, whatever
-        `model_fn` says, see `rewrites.computing_in_layout`.
+        clones' `gpu`s, each for a share of the variables, if GPUs can access each other's memory;
+        or by `all_reduce`, the same as `all_reduce=True`.  None is `all_reduce` with
+        `all_reduce=True`, else `cpu`.  Sparse gradients are concatenated on the CPU, where the
+        variables are.
+      gpu_memory_fraction: fraction of each GPU's memory, more than 0 and at most 1, that the
+        process allocates at the start, and no more.  None allocates memory as needed.
+      tf32: let GPUs round the factors of float32 products to 10 bits, where they can, which is
+        many times faster.
+      data_format: `auto` lets TensorFlow change convolutions to the layout that is fast on the GPU:
+        `NCHW` for float32, `NHWC` for 16 bits on tensor cores.  `NHWC` leaves them as built; with
+        `NCHW` clones compute with channels first, whatever `model_fn` says, see
+        `rewrites.computing_in_layout`.
     """
 
     aggregate_on: str | None = None
@@ -37,10 +37,10 @@ class GpuSettings:
     data_format: str = "auto"
 
     def check_gpus(self) -> None:
-        """Checks each field by itself.
+        """Checks each field alone.
 
         Raises:
-          ValueError: for a value that breaks a rule, naming the field, the rule and the value.
+          ValueError: for an invalid value, naming the field, the rule and the value.
         """
         if self.aggregate_on is not None:
             check_choice("aggregate_on", self.aggregate_on, AGGREGATE_ON)

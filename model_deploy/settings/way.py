@@ -1,4 +1,4 @@
-"""`WaySettings`: how clones and replicas make an update of the variables."""
+"""`WaySettings`: how clones and replicas update the variables."""
 
 import dataclasses
 
@@ -10,18 +10,18 @@ PS_STRATEGIES = ("round_robin", "balanced")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WaySettings:
-    """How clones and replicas make an update of the variables.
+    """How clones and replicas update the variables.
 
-    By default all clones of a replica make one update, and each replica makes its own.
+    By default all clones of a replica make one update together, and each replica updates by itself.
 
     Attributes:
-      all_reduce: each clone keeps its own copy of the variables, on its own device, and
-        clones and replicas exchange gradients; without parameter servers.
+      all_reduce: each clone keeps a copy of the variables on its device, and all clones of all
+        replicas exchange gradients; without parameter servers.
       asynchronous: each clone updates the variables by itself, see `DeployedModel.clone_updates`.
-      replicas_to_aggregate: how many replicas make one update together on parameter servers, the
-        fastest ones.  None: each makes its own, or with `global_parts` all make one together.
-      ps_strategy: how variables are spread over ps tasks: `round_robin` in the order
-        in which they are made, or `balanced` by bytes (see also `partitioner`).
+      replicas_to_aggregate: how many replicas, the fastest ones, make each update together on
+        parameter servers.  None: each updates by itself, or with `global_parts` all together.
+      ps_strategy: how variables are spread over ps tasks: `round_robin` in the order of their
+        creation, or `balanced` by bytes (see also `DeploymentConfig.partitioner`).
     """
 
     all_reduce: bool = False
@@ -30,10 +30,10 @@ class WaySettings:
     ps_strategy: str = "round_robin"
 
     def check_way(self) -> None:
-        """Checks each field by itself.
+        """Checks each field alone.
 
         Raises:
-          ValueError: for a value that breaks a rule, naming the field, the rule and the value.
+          ValueError: for an invalid value, naming the field, the rule and the value.
         """
         check_bool("all_reduce", self.all_reduce)
         check_bool("asynchronous", self.asynchronous)

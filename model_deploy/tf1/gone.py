@@ -65,17 +65,11 @@ _GONE: dict[str, tuple[str, str]] = {
     "tensorflow.contrib.image": ("2.0", "use tf.image"),
     "tensorflow.contrib.nn": ("2.0", "use tf.nn"),
     "tensorflow.contrib.opt": ("2.0", "use an optimizer of tf.train"),
-    **dict.fromkeys(
-        (
-            "tensorflow.contrib.opt.AdamWOptimizer",
-            "tensorflow.contrib.opt.DecoupledWeightDecayExtension",
-            "tensorflow.contrib.opt.MomentumWOptimizer",
-            "tensorflow.contrib.opt.extend_with_decoupled_weight_decay",
-        ),
-        ("2.0", "use model_deploy.optimization.AdamWOptimizer, whose decay follows the rate"),
-    ),
     "tensorflow.contrib.opt.LARSOptimizer": ("2.0", "use model_deploy.optimization.LARSOptimizer"),
-    "tensorflow.contrib.opt.ScipyOptimizerInterface": ("2.0", "use scipy.optimize.minimize"),
+    "tensorflow.contrib.opt.ExternalOptimizerInterface": (
+        "2.0",
+        "use tf.contrib.opt.ScipyOptimizerInterface",
+    ),
     "tensorflow.contrib.tfprof": ("2.0", "use tf.profiler"),
     "tensorflow.contrib.cudnn_rnn": ("2.0", "use tf.keras.layers.LSTM or GRU"),
     "tensorflow.contrib.rnn": (
@@ -92,6 +86,79 @@ _GONE: dict[str, tuple[str, str]] = {
         "TensorFlow 2 has no contrib, and model_deploy not this part of it",
     ),
 }
+
+# Part of `tf.contrib` -> what to use in place of names of it that are nowhere.
+_PARTS = {
+    "all_reduce": "use model_deploy.DeploymentConfig(all_reduce=True)",
+    "autograph": "use tf.autograph",
+    "batching": "use tf.nondifferentiable_batch_function",
+    "bayesflow": "use the package tensorflow_probability",
+    "bigtable": "use the package google-cloud-bigtable",
+    "boosted_trees": "use the package ydf, or sklearn.ensemble",
+    "checkpoint": "use tf.train.Checkpoint",
+    "cloud": "use the package google-cloud-bigquery, and tf.data.Dataset.from_generator",
+    "cluster_resolver": "use tf.distribute.cluster_resolver, or model_deploy.cluster",
+    "compiler": "use tf.xla, or tf.function(jit_compile=True)",
+    "constrained_optimization": "use scipy.optimize.minimize",
+    "copy_graph": "use tf.train.export_meta_graph and import_meta_graph",
+    "decision_trees": "use the package ydf, or sklearn.ensemble",
+    "deprecated": "use tf.summary",
+    "factorization": "use sklearn.cluster, sklearn.mixture or sklearn.decomposition",
+    "feature_column": "use tf.feature_column",
+    "ffmpeg": "use tf.audio.decode_wav",
+    "gan": "use nets.dcgan, and two deployments that share variables as examples/dcgan.py does",
+    "graph_editor": "use tf.graph_util.import_graph_def; tf.recompute_grad to save memory",
+    "grid_rnn": "use tf.nn.rnn_cell",
+    "hadoop": "convert the data to TFRecords by tf.python_io.TFRecordWriter",
+    "hooks": "use tf.train",
+    "input_pipeline": "use tf.data",
+    "integrate": "use scipy.integrate.solve_ivp, or the package tensorflow_probability",
+    "keras": "use tf.keras",
+    "kernel_methods": "use sklearn.kernel_approximation",
+    "labeled_tensor": "use tensors without labels",
+    "libsvm": "use sklearn.datasets.load_svmlight_file",
+    "linear_optimizer": "use tf.train.FtrlOptimizer",
+    "losses": "use tf.losses",
+    "memory_stats": "use tf.config.experimental.get_memory_info",
+    "meta_graph_transform": "use tf.graph_util",
+    "mixed_precision": 'use model_deploy.DeploymentConfig(precision="float16")',
+    "model_pruning": "use the package tensorflow-model-optimization",
+    "nccl": "use model_deploy.DeploymentConfig(all_reduce=True)",
+    "optimizer_v2": "use tf.train",
+    "periodic_resample": "use tf.nn.depth_to_space",
+    "predictor": "use tf.contrib.predictor.from_saved_model",
+    "proto": "use tf.io.decode_proto and encode_proto",
+    "quantization": "use tf.quantization",
+    "recurrent": "use tf.nn.dynamic_rnn, and tf.recompute_grad to save memory",
+    "reduce_slice_ops": "use tf.math.segment_sum",
+    "remote_fused_graph": "use tf.lite",
+    "resampler": "use tf.contrib.image.dense_image_warp, or tf.gather_nd",
+    "rpc": "use tf.py_func, and the package grpcio",
+    "saved_model": "use tf.saved_model",
+    "signal": "use tf.signal",
+    "solvers": "use tf.linalg",
+    "sparsemax": "use tf.nn.softmax, or compute it by tf.nn.top_k and tf.cumsum",
+    "specs": "use tf.contrib.slim",
+    "staging": "use tf.data.Dataset.prefetch",
+    "stat_summary": "use tf.profiler",
+    "stateless": "use tf.random.stateless_uniform and its kin",
+    "tensor_forest": "use the package ydf, or sklearn.ensemble",
+    "tensorboard": "use the package tensorboard",
+    "testing": "use tf.test",
+    "text": "use tf.keras.preprocessing.sequence.skipgrams",
+    "timeseries": "use tf.nn.dynamic_rnn, or the package statsmodels",
+    "util": "use tf.train and tf.graph_util",
+}
+_GONE |= {f"tensorflow.contrib.{part}": ("2.0", instead) for part, instead in _PARTS.items()}
+_GONE["tensorflow.contrib.image.connected_components"] = (
+    "2.0",
+    "use scipy.ndimage.label in a tf.py_func",
+)
+for _name in ("rejection_sample", "stratified_sample", "resample_at_rate", "weighted_resample"):
+    _GONE[f"tensorflow.contrib.training.{_name}"] = (
+        "2.0",
+        "use tf.data.Dataset.rejection_resample or sample_from_datasets",
+    )
 
 
 def advice(name: str) -> str:

@@ -25,11 +25,14 @@ _GONE = re.compile(r" is gone since TensorFlow | is in no release of TensorFlow 
 _PYTHON_2 = re.compile(
     r"name '(basestring|cmp|execfile|file|long|raw_input|reduce|reload|unichr|unicode|xrange)' is"
     r"|has no attribute '(has_key|iteritems|iterkeys|itervalues|next)'"
+    r"|for >>: 'builtin_function|argument 'cmp'|'cmp' is an invalid keyword"
     r"|'(dict_\w+|filter|map|range|zip)' object (has no attribute '(append|sort)'|is not subscript)"
     r"|of type '(filter|map|zip)' has no len|for \+: '(dict_\w+|filter|map|range|zip)' and"
     r"|module '(itertools|os|string|sys|types)' has no attribute '(i(filter|map|zip)|getcwdu|join"
-    r"|letters|lowercase|uppercase|maketrans|maxint|(String|List|Int|Float|Dict)Type)'"
-    r"|No module named '(ConfigParser|Queue|StringIO|cPickle|cStringIO|urllib2|urlparse)'"
+    r"|izip_longest|letters|lowercase|uppercase|maketrans|maxint|setdefaultencoding"
+    r"|(String|List|Int|Float|Dict)Type)'"
+    r"|No module named '(ConfigParser|Queue|StringIO|Tkinter|__builtin__|cPickle|cStringIO"
+    r"|commands|copy_reg|httplib|thread|urllib2|urlparse)'"
 )
 
 

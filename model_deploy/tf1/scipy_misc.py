@@ -159,7 +159,7 @@ def toimage(
       cmax: see there.
       pal: None; palettes are not done.
       mode: "F" for float32, "I" for int32, "L" or "RGB" or "RGBA" for bytes.
-      channel_axis: the dimension of the colours; by default the first one of size 3 or 4.
+      channel_axis: the dimension of the colours; by default the first one of size 3, or else 4.
 
     Raises:
       ValueError: for another array, or a palette.
@@ -173,7 +173,7 @@ def toimage(
         return _pillow().fromarray(data.astype(np.float32 if mode == "F" else np.int32))
     data = bytescale(data, cmin, cmax, high, low)
     if data.ndim == 3:
-        axes = [axis for axis, size in enumerate(data.shape) if size in (3, 4)]
+        axes = [axis for size in (3, 4) for axis in range(3) if data.shape[axis] == size]
         if channel_axis is None and not axes:
             raise ValueError(f"arr must have a dimension of 3 or 4, got shape {data.shape}")
         data = np.moveaxis(data, axes[0] if channel_axis is None else channel_axis, 2)

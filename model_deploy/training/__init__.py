@@ -1,4 +1,4 @@
-"""Training runs: optimizers, schedules, the loop, evaluation."""
+"""Training runs: the loop, and in the same namespace the rooms around it, such as optimizers."""
 
 from model_deploy.all_reduce import added_by
 from model_deploy.checkpoints import (

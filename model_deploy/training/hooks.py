@@ -1,4 +1,4 @@
-"""The loop's own hooks: what happens now and then besides the steps."""
+"""The training loop's own hooks, which act at intervals: summaries, saves, evaluations, checks."""
 
 import math
 import time
@@ -15,16 +15,16 @@ from model_deploy.training.shown.progress import Progress
 from model_deploy.training.steps.report import StepContext, StepReport
 from model_deploy.training.timing import Every
 
-# Seconds between two drawings of training.png, each of which takes a third of a second.
+# Seconds between two drawings of training.png; a drawing takes a third of a second.
 PLOT_EVERY_SECS = 60.0
 
 
 class _IntervalHook(tf.train.SessionRunHook):
-    """A hook that takes part at intervals, and at the last step if that is given.
+    """A hook that takes part in steps at intervals, and in the last step if that is given.
 
     Args:
-      every: the interval; a hook says itself when it begins anew.
-      last_step: the last step of the run, if it is known and always due.
+      every: the interval; the subclass calls `every.done`.
+      last_step: a step that is always due, the last of the run; or None.
     """
 
     def __init__(self, every: Every, last_step: int | None = None) -> None:
@@ -65,9 +65,9 @@ class SummaryHook(_IntervalHook):
 
 
 class Log:
-    """Shows the progress, and writes it to `metrics.jsonl`, `training.png` and TensorBoard.
+    """Shows progress, and writes it to `metrics.jsonl`, `training.png` and TensorBoard.
 
-    The loop calls it after the hooks, when the time of the step is known.
+    The loop calls it after the hooks of a step, when the duration of the step is known.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Log:
         self._plot = Every(secs=PLOT_EVERY_SECS)
 
     def add(self, report: StepReport) -> None:
-        """Counts a step; shows it every so many steps, and at the last one."""
+        """Counts a step; shows progress at intervals and at the last step."""
         self._progress.add(report)
         if not (self._every.take(report.step) or report.step == self._progress.max_steps):
             return
@@ -113,16 +113,16 @@ class SaveHook(_IntervalHook):
 
 
 class CopiesHook(_IntervalHook):
-    """Checks that all copies of the variables are equal, with all-reduce, at intervals.
+    """Checks at intervals, with all-reduce, that all copies of the variables are equal.
 
-    All replicas do so after the same steps.
+    All replicas check after the same steps.
 
     Args:
-      difference: that of the model, `DeployedModel.copies_difference`, a float64 scalar.
+      difference: `DeployedModel.copies_difference`, a float64 scalar.
       every: the interval.
 
     Raises:
-      ValueError: in `after_run`, if it is not 0.
+      ValueError: in `after_run`, if the difference is not 0.
     """
 
     def __init__(self, difference: Any, every: Every) -> None:
@@ -145,18 +145,18 @@ class EvaluationHook(_IntervalHook):
 
     Args:
       evaluate: function of the checkpoint's path that returns metrics by name.
-      metric: the one that counts for the best checkpoint and for `stop_at`.
-      stop_at: value of the metric at which the run ends; None for no such end.
+      metric: name of the metric for the best checkpoint and `stop_at`.
+      stop_at: value of the metric at which the run ends, or None.
       writer: writes the checkpoint.
-      best: keeps the best one.
-      metrics: where the numbers go.
-      board: where they go, too.
-      progress: shows them.
+      best: keeps the best checkpoint.
+      metrics: gets the metrics.
+      board: gets the metrics, too.
+      progress: shows the metrics.
       every: the interval.
       last_step: the last step of the run, if it is known.
 
     Raises:
-      ValueError: in `after_run`, if the evaluation gives no such metric.
+      ValueError: in `after_run`, if the evaluation does not return `metric`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`train`: runs a deployed model to its last step, with checkpoints and summaries."""
+"""`train`: runs a deployed model to its last step, with checkpoints, summaries and evaluations."""
 
 import os
 import sys
@@ -52,56 +52,54 @@ def train(
     place: Place | None = None,
     **settings: Any,
 ) -> TrainResult:
-    """Trains `model` in the default graph, from its newest checkpoint on.
+    """Trains `model` in the default graph, starting from its newest checkpoint.
 
-    Checkpoints `model.ckpt-<step>`, TensorBoard events, `metrics.jsonl` and
-    `training.png` go to `train_dir`.  Nothing that was there before is deleted; of the
-    checkpoints of this run, the newest `keep_checkpoints` are kept, and in `best` the
-    one with the highest metric.  SIGTERM and SIGINT end the run after the step, with a
-    checkpoint; a second signal ends it at once.
+    Checkpoints `model.ckpt-<step>`, TensorBoard events, `metrics.jsonl` and `training.png` go to
+    `train_dir`.  Existing files are not deleted; of the checkpoints of this run the newest
+    `keep_checkpoints` are kept, and in the folder `best` the one with the highest metric.  SIGTERM
+    and SIGINT end the run after the step, with a checkpoint; a second signal ends it at once.
 
     Args:
       model: what `deploy` returned, with an optimizer.
-      train_dir: folder; made if it does not exist.
-      max_steps: number of the last step, counted from the first run on; None to go
-        on until the inputs end or a hook asks to stop.
-      images_per_step: images in a step over all clones, for the rate that is shown.
-      unit: what is counted in place of images, as it is shown.
-      learning_rate: a float scalar tensor or number, to be shown.
-      wait_secs: how many seconds a step has waited for its data, a float scalar tensor
-        such as that of `inputs.train_batches`; its share of the time is shown.  With
-        asynchronous clones a list, one for each clone.
-      hooks: `tf.train.SessionRunHook`s.  One that has a method `due(step)`, too, is asked
-        before each step and called only where it returns True; steps in which no hook
-        takes part are faster.  In `after_run` the context's `report` is the
-        `StepReport`.
-      init_fn: called with the session once the variables were initialized; not when
-        a run goes on from a checkpoint.
+      train_dir: folder of the run; made if missing.
+      max_steps: number of the last step, counted over all runs in the folder; None to train until
+        the inputs end or a hook asks to stop.
+      images_per_step: images per step over all clones, for the displayed rate.
+      unit: name of the examples, in place of images.
+      learning_rate: a float scalar tensor or number, to be displayed.
+      wait_secs: seconds that a step has waited for data, a float scalar tensor such as
+        `inputs.train_batches` has, displayed as a fraction of the time.  With asynchronous
+        clones a list with one for each clone.
+      hooks: `tf.train.SessionRunHook`s.  A hook that also has a method `due(step)` takes part only
+        in steps for which it returns True; steps without hooks are faster.  In `after_run` the
+        context's `report` is the `StepReport`.
+      init_fn: called with the session after variables were initialized, but not when they were
+        restored from a checkpoint of the run.
       evaluate: function of a checkpoint's path that returns metrics by name; called by the
         chief every `eval_every_n_steps` and at the last step.
       metric: the metric of the best checkpoint and of `stop_at_metric`.
       master: address of a TensorFlow server; '' for a session in this process.
       is_chief: whether this process initializes the variables and writes files.
       session_config: a `tf.ConfigProto`; soft placement if not given.
-      cluster: the cluster whose worker this process is, with its server at `master`.  Then
-        worker 0 is the chief; lost connections are found again, see docs/cluster.md; the
-        run ends at exactly `max_steps`, and with it end the parameter servers.
+      cluster: the cluster in which this process is a worker, with its server at `master`.  Then
+        worker 0 is the chief, lost connections are re-established (see docs/cluster.md), the run
+        ends at exactly `max_steps`, and the parameter servers end with it.
       start_timeout: seconds to wait for other tasks of the cluster at the start.
-      place: what `training.join_cluster` gave, in place of these five.
+      place: the result of `training.join_cluster`, which replaces the last five arguments.
       **settings: fields of `LoopOptions`.
 
     Returns:
       A `TrainResult`.
 
     Raises:
-      ValueError: if the model has no train op, a number is out of its range, or the
-        checkpoint is one of another model.
+      ValueError: if the model has no train op, a number is out of range, or the checkpoint is
+        of another model.
       OSError: if `train_dir` or the last checkpoint cannot be written.
       FloatingPointError: if the loss becomes NaN or infinite.
-      MemoryError: if a step needs more memory than a device has; it says what to try.
-      TimeoutError: naming tasks of the cluster that were needed and did not come.
-      ConnectionError: naming a worker that was lost, with all-reduce.
-      SystemExit: with 128 + the number of the signal that has ended the run.
+      MemoryError: if a step needs more memory than a device has; the message says what to try.
+      TimeoutError: naming required tasks of the cluster that did not start in time.
+      ConnectionError: with all-reduce, naming a worker that was lost.
+      SystemExit: with 128 + the number of the signal that ended the run.
     """
     options = LoopOptions(**settings)
     if place is None:
@@ -148,7 +146,7 @@ def train(
 
 
 def _clone_batch(model: DeployedModel, images_per_step: int) -> int | None:
-    """Examples in a batch of a clone; None where nobody has said."""
+    """Returns the examples per batch of a clone; None if `images_per_step` was not given."""
     if model.config is None or images_per_step == 1:
         return None
     updates = max(1, len(model.clone_updates))
@@ -156,7 +154,7 @@ def _clone_batch(model: DeployedModel, images_per_step: int) -> int | None:
 
 
 def _make_steps(run: TrainingRun, opener: SessionOpener) -> TrainResult:
-    """All steps of a run; a signal that ends them ends the program, too."""
+    """Makes all steps of a run; a signal that ends the run also ends the program."""
     for hook in (*opener.hooks, *run.hooks):
         hook.begin()
     with StopSignals() as signals:
@@ -168,7 +166,7 @@ def _make_steps(run: TrainingRun, opener: SessionOpener) -> TrainResult:
 
 
 def _replicas(place: Place, model: DeployedModel, options: LoopOptions) -> Replicas | None:
-    """The other processes of the cluster; None for a process on its own."""
+    """Returns the other processes of the cluster; None without a cluster."""
     if place.cluster is None:
         return None
     return Replicas(
@@ -183,7 +181,7 @@ def _replicas(place: Place, model: DeployedModel, options: LoopOptions) -> Repli
 def _report(
     model: DeployedModel, learning_rate: Any, wait_secs: Any, checks: NumericChecks | None
 ) -> Any:
-    """The op that makes a step and gives its report; for asynchronous clones one op for each."""
+    """Returns the op that makes and reports a step; for asynchronous clones one op per clone."""
     if model.clone_updates:
         return clone_report_ops(model, learning_rate, wait_secs)
     first_bad = None if checks is None else checks.first_bad
@@ -191,7 +189,7 @@ def _report(
 
 
 def _start(model: DeployedModel, replicas: Replicas | None) -> Start:
-    """How a process that is not the chief gets its variables."""
+    """Returns how a process other than the chief gets its variables."""
     start = Start(is_chief=False, owns_variables=model.owns_variables, hooks=session_hooks())
     if replicas is None:
         return start
@@ -209,7 +207,7 @@ def _chief_start(
     init_fn: Callable[[Any], None] | None,
     cluster: Cluster | None,
 ) -> Start:
-    """How the chief gets its variables; its files are checked before a session is opened."""
+    """Returns how the chief gets its variables, after checking its files."""
     check_writable(folder)
     report_unfinished(folder)
     checkpoint = fitting_checkpoint(folder, options.resume)
@@ -223,10 +221,10 @@ def _chief_start(
 
 
 def check_writable(train_dir: str | os.PathLike[str]) -> None:
-    """Makes the folder if needed and tries a file in it.
+    """Makes the folder if needed and checks that files can be written.
 
     Raises:
-      OSError: naming the folder, if it cannot be made or written.
+      OSError: naming the folder, if it cannot be made or written to.
     """
     try:
         file_systems.make_folders(train_dir)
@@ -256,7 +254,7 @@ def _check(model: DeployedModel, max_steps: int | None, options: LoopOptions) ->
 def _check_evaluation(
     options: LoopOptions, evaluate: Callable[[str], Mapping[str, float]] | None
 ) -> None:
-    """The chief is the one that evaluates; other workers have the same options."""
+    """Checks, in the chief, that `evaluate` is given if the options need it."""
     if options.eval_every_n_steps is not None and evaluate is None:
         raise ValueError(
             "eval_every_n_steps must go with a function `evaluate`, "
@@ -265,7 +263,7 @@ def _check_evaluation(
 
 
 def _check_alone(**others: Any) -> None:
-    """Checks that no argument says what `place` says already."""
+    """Checks that arguments which `place` replaces are not given as well."""
     for name, value in others.items():
         if value:
             raise ValueError(f"{name} must not be given together with place, got {value!r}")

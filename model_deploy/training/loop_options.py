@@ -1,4 +1,4 @@
-"""The settings of the loop."""
+"""The options of the training loop."""
 
 import dataclasses
 from typing import ClassVar
@@ -12,8 +12,8 @@ class LoopOptions(Options):
     """When the loop logs, saves, evaluates and ends.
 
     Raises:
-      ValueError: as `Options`; for a `stop_at_metric` without `eval_every_n_steps`; for
-        `profile_steps` that are no steps.
+      ValueError: as `Options`; for a `stop_at_metric` without `eval_every_n_steps`; for invalid
+        `profile_steps`.
     """
 
     topic: ClassVar[str] = "loop"

@@ -1,4 +1,4 @@
-"""A run in one session after the other: a lost connection ends a session, not the run."""
+"""Runs all steps in one session after another: a lost connection ends a session, not the run."""
 
 import contextlib
 import math
@@ -13,10 +13,10 @@ from model_deploy.training.run import TrainingRun, TrainResult
 from model_deploy.training.session import SessionOpener
 from model_deploy.training.stopping import StopSignals
 
-# Sessions that may fail one after the other without a step in between: a parameter server
-# that is just being started again refuses some.
+# How many sessions in a row may fail without a step: a parameter server that is just being
+# restarted refuses some.
 _MAX_TRIES = 50
-# Seconds between two tries; TensorFlow connects anew once in a second.
+# Seconds between two tries; TensorFlow reconnects once a second.
 _RETRY_SECS = 0.2
 
 
@@ -25,13 +25,13 @@ def run_in_sessions(run: TrainingRun, opener: SessionOpener, signals: StopSignal
 
     Args:
       run: the run.
-      opener: opens its sessions.
-      signals: end it.
+      opener: opens the sessions.
+      signals: signals that end the run.
 
     Raises:
-      TimeoutError: naming tasks of the cluster that were needed and did not come.
-      ConnectionError: naming a worker that was lost, with all-reduce.
-      SystemExit: with 128 + the number of the signal, if one came while a step or this
+      TimeoutError: naming required tasks of the cluster that did not start in time.
+      ConnectionError: with all-reduce, naming a worker that was lost.
+      SystemExit: with 128 + the number of the signal, if a signal came while a step or this
         process waited for others.
     """
     if run.replicas is None:
@@ -66,31 +66,34 @@ class _Attempts:
         self._result: TrainResult | None = None
 
     def until_the_end(self, signals: StopSignals) -> TrainResult:
-        """Opens sessions until one has come to the end."""
+        """Opens sessions until one has made the last step."""
         while True:
             try:
                 self._in_one_session(signals)
             except tf.errors.OpError as error:
                 # After the end the parameter servers may be gone before the session is closed.
                 if self._result is None:
-                    self._after(error)
-            except RuntimeError as error:  # TensorFlow's for a session that is closed
+                    self._wait_to_retry(error)
+            except RuntimeError as error:  # raised by TensorFlow for a closed session
                 self._raise_reason(error)
                 raise
             if self._result is not None:
                 return self._result
 
     def _in_one_session(self, signals: StopSignals) -> None:
+        """Opens one session and makes steps in it, to the end of the run if nothing fails."""
         self._is_first_of_session = True
         self._watch = None
         with contextlib.ExitStack() as stack:
             session, coordinator = stack.enter_context(self._opener.open())
             self._watch = stack.enter_context(self._replicas.watch(session))
             _start_hooks(self._run, session, coordinator)
-            self._result = self._run.to_the_end(session, signals, self._made, self._watch.in_step)
+            self._result = self._run.to_the_end(
+                session, signals, self._note_step, self._watch.in_step
+            )
 
-    def _made(self, step: int) -> None:
-        """A step was made; the first number of a session is that of its start."""
+    def _note_step(self, step: int) -> None:
+        """Notes the global step, first at the start of a session, then after each step."""
         if not self._is_first_of_session:
             self._tries_left = _MAX_TRIES
         elif self._last_step is not None:
@@ -101,12 +104,13 @@ class _Attempts:
         self._last_step = step
 
     def _raise_reason(self, error: Exception) -> None:
-        """Raises why this process has closed the session itself, if it has."""
+        """Raises the reason why this process closed the session itself, if it did."""
         if self._watch is not None and self._watch.error is not None:
             raise self._watch.error from error
         self._replicas.exit_if_stopped()
 
-    def _after(self, error: tf.errors.OpError) -> None:
+    def _wait_to_retry(self, error: tf.errors.OpError) -> None:
+        """Waits, after an error that ended a session, until a new session can be tried."""
         self._raise_reason(error)
         self._tries_left -= 1
         if self._tries_left == 0:

@@ -1,4 +1,4 @@
-"""A run, apart from its session: steps, what happens now and then, and its end."""
+"""`TrainingRun`: a run independent of its session: its steps, hooks and end."""
 
 import contextlib
 import dataclasses
@@ -25,11 +25,11 @@ from model_deploy.training.timing import Every
 
 
 class TrainResult(NamedTuple):
-    """The end of a run.
+    """The result of a run.
 
     Attributes:
-      global_step: number of steps done, those of earlier runs included.
-      total_loss: loss of the last step; None if there was no step left to do.
+      global_step: number of steps made, including earlier runs.
+      total_loss: loss of the last step; None if no step was left to make.
     """
 
     global_step: int
@@ -38,26 +38,25 @@ class TrainResult(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TrainingRun:
-    """A run, as `train` was asked for it, apart from its session.
+    """A run as `train` was asked for it, independent of its session.
 
     Attributes:
       options: the settings.
       train_dir: folder of the run's files.
-      report: what `report_op` returned, a float64 vector, or, for asynchronous clones, what
-        `clone_report_ops` did, a list of them.
+      report: the result of `report_op`, a float64 vector, or for asynchronous clones that of
+        `clone_report_ops`, a list of vectors.
       checks: the checks of `check_numerics`, or None.
       summary_op: all summaries, a serialized string scalar, or None.
-      writer: the chief's writer of checkpoints; None in other workers, which write no file.
+      writer: the chief's writer of checkpoints; None in other workers, which write no files.
       hooks: the user's hooks.
       max_steps: number of the last step, or None.
-      images_per_step: images in a step over all clones.
-      unit: what is counted in place of images.
+      images_per_step: images per step over all clones.
+      unit: name of the examples, in place of images.
       evaluate: function of a checkpoint's path that returns metrics by name, or None.
-      metric: the metric that counts.
-      shares_steps: whether others update the same variables, each for itself.
-      copies_difference: that of the model, a float64 scalar, to be checked now and then; None
-        without.
-      replicas: the other processes of the cluster; None without.
+      metric: name of the metric for the best checkpoint and the end of the run.
+      shares_steps: whether other workers independently update the same variables.
+      copies_difference: the model's, a float64 scalar to check at intervals; or None.
+      replicas: the other processes of the cluster; None without a cluster.
     """
 
     options: LoopOptions
@@ -83,13 +82,13 @@ class TrainingRun:
         made: Callable[[int], None] = lambda step: None,
         in_step: Callable[[bool], None] = lambda running: None,
     ) -> TrainResult:
-        """Makes all steps in a session that is ready.
+        """Makes all remaining steps in a session that is ready.
 
         Args:
           session: the session.
           signals: end the run after a step.
-          made: called with the number of the step done before, and of each when it was made.
-          in_step: called with True before each step in the session and False after it.
+          made: called with the global step, at the start and after each step.
+          in_step: called with True before each step and with False after it.
         """
         repeats = self.replicas is None or self.replicas.repeats_steps
         course = Course(session, signals, made, repeats=repeats)
@@ -132,10 +131,10 @@ class TrainingRun:
                 return
 
     def _stretches(self) -> Iterator[Stretch]:
-        """The stretches of steps that are left to be made, in order.
+        """Yields the stretches of steps that are left to make, in order.
 
-        Where others make steps on their own, the chief makes the last few steps alone, so
-        that the run ends at exactly `max_steps`.
+        If other workers make independent steps, the chief makes the last few steps alone, so that
+        the run ends at exactly `max_steps`.
         """
         last_step = math.inf if self.max_steps is None else self.max_steps
         if self.replicas is not None and self.replicas.shares_steps:
@@ -148,6 +147,7 @@ class TrainingRun:
         yield Stretch(last_step, is_shared=False)
 
     def _leave(self, replicas: Replicas, session: Any, step: int) -> None:
+        """Ends the run for the other processes; a worker reports its last step to the chief."""
         if self.writer is None:
             replicas.leave(session, step)
         else:
@@ -162,6 +162,7 @@ class TrainingRun:
         hooks: Sequence[Any],
         in_step: Callable[[bool], None],
     ) -> StepRunner | CloneThreads:
+        """Returns the object that makes the steps of a stretch."""
         if not isinstance(self.report, list):
             return StepRunner(course.session, self.report, hooks, in_step)
         return CloneThreads(
@@ -174,7 +175,7 @@ class TrainingRun:
         )
 
     def _every(self, steps: str, first_step: int, secs: str | None = None) -> Every:
-        """An interval by the names of its options."""
+        """Returns an interval from the names of its options."""
         return Every(
             steps=getattr(self.options, steps),
             secs=None if secs is None else getattr(self.options, secs),
@@ -197,6 +198,7 @@ class TrainingRun:
         board: Board | None,
         stack: contextlib.ExitStack,
     ) -> Iterator[Any]:
+        """Yields the loop's own hooks, as the options ask for them."""
         if self.copies_difference is not None:
             yield CopiesHook(
                 self.copies_difference, self._every("copies_check_every_n_steps", first_step)
@@ -229,11 +231,11 @@ class TrainingRun:
 
     @contextlib.contextmanager
     def _saved_at_the_end(self, course: Course) -> Iterator[None]:
-        """Saves the last step, of an interrupted run too, unless the variables are lost."""
+        """Saves the last step, also of an interrupted run, unless the variables are lost."""
         try:
             yield
         except NonFiniteLoss as error:
-            raise FloatingPointError(self._account(error.report)) from error
+            raise FloatingPointError(self._describe_bad_step(error.report)) from error
         except BaseException as error:
             if self.writer is not None and not is_lost_connection(error):
                 self.writer.try_to_save(course.session, course.done.step)
@@ -241,8 +243,8 @@ class TrainingRun:
         if self.writer is not None:
             self.writer.save(course.session, course.done.step)
 
-    def _account(self, report: StepReport) -> str:
-        """One line about a step whose numbers are not finite."""
+    def _describe_bad_step(self, report: StepReport) -> str:
+        """Returns one line about a step whose numbers are not finite."""
         parts = [describe_loss(report)]
         if self.checks is not None and report.first_bad >= 0:
             parts.append(f"first in op {self.checks.name(report.first_bad)}")

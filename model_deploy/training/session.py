@@ -1,4 +1,4 @@
-"""The session of a run: variables restored or initialized, inputs and queues started."""
+"""Opens the session of a run: variables restored or initialized, inputs and queues started."""
 
 import contextlib
 import time
@@ -16,21 +16,19 @@ _POLL_SECS = 0.2
 
 
 class Start(NamedTuple):
-    """How a session gets its variables.
+    """How a session gets the values of its variables.
 
     Attributes:
-      is_chief: whether this process initializes them; others wait until it has.
-      writer: the chief's, whose saver restores the checkpoint.
+      is_chief: whether this process initializes the variables; other processes wait for that.
+      writer: the chief's writer of checkpoints, whose saver restores.
       checkpoint: path of the checkpoint to restore; None to initialize the variables.
-      init_fn: called with the session after they were initialized, not after they
-        were restored.
-      owns_variables: whether every process has variables of its own, which it initializes.
-      shared: says whether the variables on the parameter servers have values; None where
-        they end with this process or it is not known.
+      init_fn: called with the session after variables were initialized, but not restored.
+      owns_variables: whether every process has, and initializes, variables of its own.
+      shared: knows whether the variables on parameter servers have values; None for variables that
+        end with this process, and without a cluster.
       hooks: the `session_hooks` of the deployment.
-      new_wait: makes a function that is called again and again while this process waits for
-        the chief.
-      watch: makes a context, of the session, in which the hooks are called.
+      new_wait: returns a function that is called repeatedly while this process waits for the chief.
+      watch: returns a context manager for a session, in which the hooks are called.
     """
 
     is_chief: bool
@@ -49,7 +47,7 @@ class SessionOpener:
 
     Args:
       master: address of a TensorFlow server, or ''.
-      config: a `tf.ConfigProto`; soft placement if not given.
+      config: a `tf.ConfigProto`; by default one with soft placement.
       start: how the variables get their values.
     """
 
@@ -59,8 +57,8 @@ class SessionOpener:
         self._start = start
         self._init_op = tf.global_variables_initializer()
         self._tables_op = tf.tables_initializer()
-        # Tables and inputs come after the variables, so that they can read restored ones:
-        # where each process has its own, after it got the chief's.
+        # Tables and inputs start after the variables, so that they can read restored values; with
+        # own variables per process, after the process got the chief's values.
         late = [] if start.owns_variables else [self._tables_op]
         self._local_init_op = tf.group(tf.local_variables_initializer(), *late)
         self._manager = tf.train.SessionManager(
@@ -77,7 +75,7 @@ class SessionOpener:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[tuple[Any, Any]]:
-        """A session in which variables and inputs are ready, and queues are being filled.
+        """Opens a session in which variables and inputs are ready, and queue runners run.
 
         Yields:
           `(session, coordinator)`.
@@ -104,6 +102,7 @@ class SessionOpener:
             coordinator.join(threads, stop_grace_period_secs=10, ignore_live_threads=True)
 
     def _new_session(self) -> Any:
+        """Returns a session with initialized variables, by the process's role."""
         start = self._start
         if start.shared is None:
             if start.is_chief or start.owns_variables:
@@ -114,7 +113,7 @@ class SessionOpener:
         return self._followers_session(start.shared)
 
     def _initialized(self) -> Any:
-        """A session after the variables were restored or initialized."""
+        """Returns a session after restoring or initializing the variables."""
         start = self._start
         checkpoint = None
         if start.writer is not None:
@@ -132,7 +131,7 @@ class SessionOpener:
         return session
 
     def _chiefs_session(self, shared: SharedVariables) -> Any:
-        """A session with the values that the parameter servers have, or else new ones."""
+        """Returns a session with the parameter servers' present values, or new ones."""
         session = tf.Session(self._master, config=self._config)
         if shared.are_set(session):
             session.run(self._local_init_op)
@@ -150,13 +149,13 @@ class SessionOpener:
         return session
 
     def _save_first(self, shared: SharedVariables, session: Any) -> None:
-        """Saves the first values where the run may go back to them and has no checkpoint."""
+        """Saves the initial values if the run may go back to them and has no checkpoint."""
         writer = self._start.writer
         if shared.goes_back and writer is not None and writer.newest is None:
             writer.save(session, int(session.run(tf.train.get_global_step())))
 
     def _followers_session(self, shared: SharedVariables) -> Any:
-        """A session once the chief has set the variables."""
+        """Returns a session once the chief has set the variables."""
         session = tf.Session(self._master, config=self._config)
         wait = self._start.new_wait()
         while not shared.are_set(session):
@@ -167,7 +166,7 @@ class SessionOpener:
 
 
 def _missing(variables: Any) -> Any:
-    """Names of variables without values; of all, local ones too, if None are given."""
+    """Returns names of uninitialized variables; of all, local ones included, for None."""
     names = tf.report_uninitialized_variables(variables)
-    names.mark_used()  # TensorFlow would complain in a worker that finds out by other means
+    names.mark_used()  # silences a warning in workers that do not use it
     return names

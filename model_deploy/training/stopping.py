@@ -1,4 +1,4 @@
-"""Signals that stop a run in good order."""
+"""`StopSignals`: signals that stop a run after the step."""
 
 import os
 import signal
@@ -12,13 +12,13 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class StopSignals:
-    """In a `with` block, SIGTERM and SIGINT ask for a stop; the second one exits at once.
+    """Makes SIGTERM and SIGINT ask for a stop in a `with` block; a second signal exits at once.
 
-    Python runs signal handlers between two of its own instructions, that is, after a
-    step and not within it.  So a thread reads the numbers of the signals, which Python
-    writes to a socket as they arrive, and can end the process in the middle of a step.
+    Python runs signal handlers between its own instructions, so after a step and not within it.
+    Therefore a thread reads the numbers of signals, which Python writes to a socket as they arrive,
+    and can end the process in the middle of a step.
 
-    Only the main thread can receive signals: in others this does nothing.
+    Only the main thread can receive signals: in other threads this class does nothing.
 
     Attributes:
       received: the first signal, or None.
@@ -49,7 +49,7 @@ class StopSignals:
         self._reader.close()
 
     def _note(self, number: int, frame: FrameType | None = None) -> None:
-        """The handler: what the loop looks at after each step."""
+        """Handles a signal by setting `received`, which the loop reads after each step."""
         if self.received is None:
             self.received = signal.Signals(number)
 
@@ -63,7 +63,7 @@ class StopSignals:
                 print(f"{name} again: exiting without saving", file=sys.stderr, flush=True)
                 os._exit(128 + numbers[0])
             first = False
-            self._note(numbers[0])  # who watches the step from another thread knows at once
+            self._note(numbers[0])  # so that threads that watch the step see it at once
             print(
                 f"{name}: finishing the step and saving; once more to exit at once",
                 file=sys.stderr,

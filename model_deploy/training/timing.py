@@ -1,15 +1,15 @@
-"""When something that is done now and then is due: every so many steps or seconds."""
+"""`Every`: when an action at intervals of steps or seconds is due."""
 
 import time
 
 
 class Every:
-    """Due every `steps` steps and every `secs` seconds, whichever comes first.
+    """An interval that is due every `steps` steps and every `secs` seconds, whichever comes first.
 
     Args:
-      steps: due at multiples of this number; None for no such rule.
-      secs: due when so many seconds have passed since the last time; None for none.
-      first_step: number of steps done before.
+      steps: due at multiples of this number; None for no step rule.
+      secs: due so many seconds after the last time; None for no time rule.
+      first_step: number of steps made before.
 
     >>> every = Every(steps=10, first_step=17)
     >>> [step for step in range(18, 41) if every.take(step)]
@@ -25,18 +25,18 @@ class Every:
         self._last_time = time.monotonic()
 
     def due(self, step: int) -> bool:
-        """Whether it is time at `step`; also where steps have been left out."""
+        """Whether the interval is over at `step`, also if steps were skipped."""
         if self._steps is not None and step // self._steps > self._last_step // self._steps:
             return True
         return self._secs is not None and time.monotonic() - self._last_time >= self._secs
 
     def done(self, step: int) -> None:
-        """Starts to count anew."""
+        """Restarts the interval."""
         self._last_step = step
         self._last_time = time.monotonic()
 
     def take(self, step: int) -> bool:
-        """Whether it is due; counts anew if so."""
+        """Whether the interval is over; restarts it if so."""
         if not self.due(step):
             return False
         self.done(step)

@@ -1,4 +1,4 @@
-"""Changes of variables in a step: by which ops, on which condition, and which ops come after."""
+"""Changes of variables in a step: which ops make them, on which condition, which ops come after."""
 
 from model_deploy.updating.after_update import ops_after
 from model_deploy.updating.applying import apply_changes, split_functions, with_functions

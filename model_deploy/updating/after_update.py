@@ -1,4 +1,4 @@
-"""Ops that come after an update and see the variables as it leaves them."""
+"""Ops that run after an update and see the new values of variables."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from model_deploy import graph_walk, internals
 
 
 def ops_after(updates: Sequence[Any], functions: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Calls functions for the ops that they make, which run after `updates`.
+    """Calls functions that make ops, and makes these ops run after `updates`.
 
-    They read the values of variables after the updates.  For resource variables
-    TensorFlow sees to that.  Of a reference variable it gives everybody the one read that it
-    made with the variable, which may run before the update; here such reads are made anew.
+    The ops see variables as they are after the updates.  For resource variables control
+    dependencies do.  All uses of a reference variable share one read op, made with the variable,
+    which may run before the update; here the new ops get new reads.
 
     Reads the collections `GLOBAL_VARIABLES` and `LOCAL_VARIABLES`.
 
@@ -32,6 +32,7 @@ def ops_after(updates: Sequence[Any], functions: Iterable[Callable[[], Any]]) ->
 
 
 def _read_anew(ops: Sequence[Any], updates: Sequence[Any]) -> None:
+    """Replaces, in the inputs of `ops`, the shared reads of reference variables by new reads."""
     variables = [*tf.global_variables(), *tf.local_variables()]
     shared = {v.value().name: v for v in variables if not internals.is_resource_variable(v)}
     if not shared:

@@ -1,4 +1,4 @@
-"""The update of a step: gradients by the optimizer, changes, update ops, and what comes after."""
+"""The update of a step: gradients by the optimizer, other changes, update ops, later ops."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -21,20 +21,20 @@ def apply_changes(
     changes: Iterable[Change] = (),
     update_ops: Sequence[Any] = (),
 ) -> list[Any]:
-    """Makes all changes of one step to one set of variables, on one condition.
+    """Makes all changes that one step makes to one set of variables, on one condition.
 
     Args:
       optimizer: a `tf.compat.v1.train.Optimizer`.
       gradients: `(gradient, variable)` pairs; a gradient has the variable's shape, or is an
         `IndexedSlices` over its rows.
-      condition: lets the changes be made, or not.
-      global_step: an integer scalar variable that the optimizer counts up; None if it is not to.
+      condition: the condition on which they are made.
+      global_step: an integer scalar variable that the optimizer increments; or None.
       changes: changes of other variables.
-      update_ops: ops, or tensors of any shapes, that were made before.  One that assigns to a
-        variable with a gradient comes before the optimizer's change.
+      update_ops: existing ops, or tensors of any shapes.  Ops that assign to a variable with a
+        gradient run before the optimizer's change.
 
     Returns:
-      Ops.
+      The ops that make the changes.
     """
     update_ops = condition.hold_back(update_ops)
     first = _assignments_to([variable for _, variable in gradients], update_ops)
@@ -45,14 +45,14 @@ def apply_changes(
 
 
 def with_functions(updates: Sequence[Any], functions: Iterable[Callable[[], Any]]) -> list[Any]:
-    """The updates of a step, and the ops that functions make of the variables after them."""
+    """Returns the updates, followed by the ops that `functions` make after them."""
     return [*updates, *ops_after(updates, functions)]
 
 
 def split_functions(
     update_ops: Iterable[Any],
 ) -> tuple[list[Any], list[Callable[[], Any]]]:
-    """The ops among update ops, and the functions, which make ops that come after the update."""
+    """Splits update ops into ops and functions; functions make ops that run after the update."""
     update_ops = list(update_ops)
     ops = [op for op in update_ops if not callable(op)]
     return ops, [op for op in update_ops if callable(op)]

@@ -1,7 +1,7 @@
-"""Update ops of the parts of a global batch: what each adds to a variable, or assigns to it.
+"""Changes of variables by update ops: the value that each part of a global batch adds or assigns.
 
-Replicas of which some take more parts than others make the update that the same parts would make
-on any number of replicas: the mean over all parts, in place of the ops, which do not run.
+With `global_parts` replicas may take different numbers of parts.  For the update to be the same on
+any number of replicas, update ops do not run; the mean of their values over all parts is applied.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ class PartUpdates(NamedTuple):
 
     Attributes:
       clone_index: the clone.
-      weight: how much they count, of 1 over all parts of all replicas.
+      weight: weight of the part in the mean; all weights of all replicas sum to 1.
       ops: ops, or tensors of any shapes.
     """
 
@@ -30,12 +30,12 @@ class PartUpdates(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change of one variable in a step, other than by the rule of an optimizer.
+    """An assignment to a variable in a step, as opposed to an optimizer's update.
 
     Attributes:
       variable: the variable.
       method: name of the variable's method: `assign`, `assign_add` or `assign_sub`.
-      value: what the method is given, a tensor of the variable's shape.
+      value: argument of the method, a tensor of the variable's shape.
     """
 
     variable: Any
@@ -43,20 +43,20 @@ class Change(NamedTuple):
     value: Any
 
     def make(self) -> Any:
-        """The op that changes the variable, where the variable is."""
+        """Returns the op that makes the change, on the variable's device."""
         with tf.device(self.variable.device):
             change = getattr(self.variable, self.method)
             return change(tf.reshape(self.value, self.variable.shape), read_value=False)
 
 
 class ChangeOfParts(NamedTuple):
-    """The change of one variable by the parts of this process.
+    """A change of one variable by all parts of this process.
 
     Attributes:
       variable: the variable.
-      method: as that of a `Change`.
-      terms: for each clone tensors of the variable's shape, or of as many elements: floats times
-        the weight of their part, integers as they are.
+      method: as in `Change`.
+      terms: by clone index, one tensor per part, of the variable's shape or as many elements:
+        floats times the weight of the part, integers unscaled.
     """
 
     variable: Any
@@ -70,13 +70,13 @@ def part_updates(
     each: Sequence[Sequence[Any]],
     once: Sequence[Any],
 ) -> list[PartUpdates]:
-    """The update ops of all parts of all clones, and of what each replica does once.
+    """Returns the update ops of all parts of all clones, and the replica's own, with weights.
 
     Args:
       config: the deployment, with `global_parts`.
       groups: for each clone the numbers of its parts.
       each: ops, or tensors of any shapes, of each part.
-      once: those that belong to no part.
+      once: update ops that belong to no part.
     """
     weight = config.share / config.batches_per_step
     parts = [
@@ -88,15 +88,15 @@ def part_updates(
 def changes_by_parts(
     parts: Sequence[PartUpdates], computed: Sequence[Any], originals: Mapping[str, Any]
 ) -> list[ChangeOfParts]:
-    """The changes that update ops make, by variable and method; the ops themselves are not to run.
+    """Finds the assignments that update ops make, by variable and method; the ops need not run.
 
     Args:
       parts: the update ops.
-      computed: losses and gradients, tensors of any shapes; an op that they need is no update.
-      originals: the variable that counts by the name of the op of each one that is changed.
+      computed: losses and gradients, tensors of any shapes; ops that they need are no updates.
+      originals: by the op name of a variable or a clone's copy of it, the variable.
 
     Raises:
-      ValueError: naming an update op of another kind, or one that needs another one's result.
+      ValueError: naming an update op that is no assignment, or one that needs another's result.
     """
     flat = tf.nest.flatten([each for each in computed if each is not None], expand_composites=True)
     known = graph_walk.ancestors((tensor.op for tensor in flat), control_inputs=True)
@@ -117,6 +117,7 @@ def changes_by_parts(
 
 
 def _check(op: Any, changes: set[Any], known: set[Any], originals: Mapping[str, Any]) -> None:
+    """Checks that an op is an assignment to a known variable, and independent of other changes."""
     if not is_assignment(op.type) or op.inputs[0].op.name not in originals:
         raise ValueError(
             "with global_parts an update op must add to a global variable, or assign to it, what "

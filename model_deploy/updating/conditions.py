@@ -1,8 +1,8 @@
-"""`Condition`: after what, and whether at all, a step makes its updates.
+"""`Condition`: which ops come before the updates of a step, and whether the updates are made.
 
-An op with a control input from the side of a `Switch` that is not taken does not run, nor does
-an op that comes after it, until a `Merge`: that is what conditions of TensorFlow 1 are made of.
-Here it also holds back ops that were made before, such as those of batch-norm statistics.
+An op with a control input from the untaken output of a `Switch` does not run, nor do the ops after
+it, up to a `Merge`: so TensorFlow 1 builds conditions.  Here a `Switch` also becomes a control
+input of existing ops, such as updates of batch-norm statistics.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ from model_deploy.op_types import only_reads
 
 
 class Condition:
-    """Lets updates be made after ops that come first, and only where a predicate is true.
+    """Makes updates wait for other ops, and skips them where a predicate is false.
 
     Args:
       predicate: a bool scalar; None for updates that are always made.
       first: ops, or tensors of any shapes, that each update waits for.
-      always: ops that `done` waits for, whether the updates are made or not.
+      always: ops that run in each step, also when the updates are skipped.
 
     Attributes:
       is_always_true: whether updates are always made.
@@ -43,18 +43,18 @@ class Condition:
 
     @contextlib.contextmanager
     def passed(self) -> Iterator[None]:
-        """A `with` block of updates."""
+        """Opens control dependencies under which updates are to be made."""
         yes = [] if self.is_always_true else [self._yes]
         with tf.control_dependencies([*self._first, *yes]):
             yield
 
     def hold_back(self, ops: Sequence[Any]) -> Sequence[Any]:
-        """Lets ops that were made before change variables only where the predicate is true.
+        """Makes existing ops change variables only where the predicate is true.
 
-        An op that the predicate itself needs has run by then, and stays as it is.
+        Ops that the predicate itself depends on are left alone.
 
         Args:
-          ops: ops, or tensors of any shapes; all that they need is held back as well.
+          ops: ops, or tensors of any shapes; ops that they depend on are held back as well.
 
         Returns:
           `ops`.
@@ -68,10 +68,10 @@ class Condition:
         return ops
 
     def done(self, updates: Sequence[Any]) -> list[Any]:
-        """Ops that run in each step: after the updates, if they are made.
+        """Returns ops that run in each step, after the updates if these are made.
 
         Args:
-          updates: ops that were made in `passed`, or given to `hold_back`.
+          updates: ops made in `passed` or given to `hold_back`.
         """
         if self.is_always_true:
             return list(updates)
@@ -83,7 +83,7 @@ class Condition:
 
 
 def may_change_state(op: Any) -> bool:
-    """Whether an op takes a variable, or something else that lasts, and may change it."""
+    """Whether an op takes a variable or another resource and may change it."""
     takes = any(
         tensor.dtype == tf.resource or internals.is_reference(tensor) for tensor in op.inputs
     )

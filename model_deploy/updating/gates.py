@@ -1,8 +1,8 @@
-"""The gate of a step: what each update of a variable waits for, where replicas come and go.
+"""The gate of a step: one op that all updates wait for, where replicas come and go.
 
-A step that is cut short as another replica is lost must not leave half of the variables updated.
-So all updates wait until everything that replicas exchange has arrived, and then for a function
-that says whether the step may still be completed.
+A step that is cut short by the loss of a replica must not leave half of the variables updated.  So
+all updates wait until all values from other replicas have arrived, and then for a function that
+raises if the step may no longer be completed.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,21 +18,20 @@ _GATE = ("model_deploy", "gate")
 
 
 def note_gate(gate: Callable[[], None]) -> None:
-    """Notes in the default graph what each step calls before it updates the first variable.
+    """Notes in the default graph a function that each step calls before its first update.
 
     Args:
-      gate: called without arguments; an error that it raises ends the step, which then has
-        changed nothing.
+      gate: called without arguments; if it raises, the step ends and no variable has changed.
     """
     tf.add_to_collection(_GATE, gate)
 
 
 def gate_op(config: Any, needed: Sequence[Any]) -> Any:
-    """The op that updates wait for; it calls the function that was noted, if one was.
+    """Returns the op that updates wait for; it calls the function given to `note_gate`, if any.
 
     Args:
       config: the `DeploymentConfig`.
-      needed: ops, or tensors of any shapes, that come first.
+      needed: ops, or tensors of any shapes, that the gate waits for.
     """
     found = tf.get_collection(_GATE)
     with tf.control_dependencies(needed), tf.device(config.optimizer_device()):
@@ -47,16 +46,16 @@ def gate_op(config: Any, needed: Sequence[Any]) -> Any:
 
 
 def check_updates_wait(train_op: Any, gate: Any) -> None:
-    """Checks that a step changes no variable that lasts before it has come to the gate.
+    """Checks that no op of a step changes a global variable before the gate.
 
     Reads the collection `GLOBAL_VARIABLES`.
 
     Args:
       train_op: a tensor, or op, that makes the step.
-      gate: what `gate_op` gave.
+      gate: the op that `gate_op` returned.
 
     Raises:
-      ValueError: naming an op that does.
+      ValueError: naming an op that does not wait.
     """
     needed = graph_walk.ancestors([getattr(train_op, "op", train_op)], control_inputs=True)
     takers: dict[Any, list[Any]] = {}

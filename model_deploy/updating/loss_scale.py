@@ -1,8 +1,8 @@
-"""Loss scaling: gradients that float16 can hold, and no update where it could not.
+"""Loss scaling: keeps small gradients representable in float16; skips updates that overflow.
 
-Micikevicius et al., section 3.2 of https://arxiv.org/abs/1710.03740: small gradients are 0 in
-float16.  So the loss is multiplied by a scale before gradients are taken, and they are divided by
-it, in float32.  With a scale that is too large they are infinite; such an update is left out.
+Section 3.2 of Micikevicius et al., https://arxiv.org/abs/1710.03740: small gradients become 0 in
+float16.  So the loss is multiplied by a scale before it is differentiated, and the gradients are
+divided by the scale in float32.  Too large a scale makes them infinite; that update is skipped.
 """
 
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from model_deploy.gradients import GradientAndVariable, scale_gradient, values_o
 from model_deploy.settings import DYNAMIC
 from model_deploy.updating.conditions import Condition
 
-# Where a dynamic scale starts; how many steps in a row double it.
+# The first value of a dynamic scale, and after how many steps in a row it is doubled.
 FIRST_SCALE, STEPS_TO_DOUBLE = 2.0**15, 2000
 _LEAST, _LARGEST = 1.0, 2.0**24
-# So many steps without an update say that it is not the scale.
+# After so many skipped updates in a row the cause is not the scale: training ends.
 MOST_LEFT_OUT = 100
 
 
 class LossScale:
-    """The scale of the losses, in variables `loss_scale/...` that checkpoints have.
+    """The loss scale, in variables `loss_scale/...` that checkpoints save.
 
-    A dynamic scale is halved after each step that is left out, and doubled after
-    `STEPS_TO_DOUBLE` others in a row.
+    A dynamic scale is halved after each skipped update, and doubled after `STEPS_TO_DOUBLE`
+    updates in a row.
 
     Args:
       setting: `dynamic`, or the scale itself.
@@ -40,24 +40,28 @@ class LossScale:
         first = FIRST_SCALE if setting == DYNAMIC else float(setting)
         with tf.device(device), tf.variable_scope("loss_scale", reuse=tf.AUTO_REUSE):
             self._scale = _variable("value", first, tf.float32)
-            # Steps in a row that were made; less than 0: that were left out.
+            # Updates made in a row; a negative number counts updates skipped in a row.
             self._in_a_row = _variable("in_a_row", 0, tf.int64)
             self._left_out = _variable("left_out", 0, tf.int64)
         with tf.name_scope("loss_scale_of_step"):
-            self.value = tf.identity(_copy(self._scale))
+            self.value = tf.identity(_read_copy(self._scale))
             self._inverse = 1 / self.value
 
     def state(self) -> tuple[Any, Any, Any]:
-        """Reads anew the scale, how many updates were left out, and whether the last one was.
+        """Reads the current scale, the number of skipped updates, and whether the last was skipped.
 
         Returns:
           Scalars on the device of the variables: float32, int64 and bool.
         """
         with tf.device(self._scale.device), tf.name_scope("loss_scale_state"):
-            return _copy(self._scale), _copy(self._left_out), _copy(self._in_a_row) < 0
+            return (
+                _read_copy(self._scale),
+                _read_copy(self._left_out),
+                _read_copy(self._in_a_row) < 0,
+            )
 
     def scaling(self, optimizer: Any) -> "ScaledGradients":
-        """The object that computes gradients in place of `optimizer`, a `tf.train.Optimizer`."""
+        """Returns an object whose `compute_gradients` replaces that of a `tf.train.Optimizer`."""
         return ScaledGradients(optimizer, self.value, self._inverse)
 
     def condition(
@@ -67,20 +71,21 @@ class LossScale:
         *,
         adjusts: bool = True,
     ) -> Condition:
-        """Lets an update be made only if its gradients are finite.
+        """Returns the condition that gradients are finite.
 
         Args:
           gradients: `(gradient, variable)` pairs, see `ScaledGradients`; None counts as finite.
           first: ops, or tensors of any shapes, that the update waits for.
-          adjusts: whether this update counts, and adjusts the scale.
+          adjusts: whether this update adjusts the scale; with several updates a step, one does.
         """
         with tf.control_dependencies(first), tf.name_scope("loss_scale_check"):
             finite = tf.reduce_all([_is_finite(values) for values in values_of(gradients)])
             return Condition(finite, first, self._adjust(finite) if adjusts else ())
 
     def _adjust(self, finite: Any) -> list[Any]:
+        """Returns ops that count the update and change a dynamic scale."""
         with tf.device(self._scale.device):
-            scale, in_a_row = _copy(self._scale), _copy(self._in_a_row)
+            scale, in_a_row = _read_copy(self._scale), _read_copy(self._in_a_row)
             in_a_row = tf.where(finite, tf.maximum(in_a_row, 0) + 1, tf.minimum(in_a_row, 0) - 1)
             checked = tf.debugging.Assert(
                 in_a_row > -MOST_LEFT_OUT,
@@ -103,7 +108,7 @@ class LossScale:
 
 
 class ScaledGradients:
-    """Computes gradients of a loss by way of those of the scaled loss.
+    """Computes gradients by differentiating the scaled loss and dividing by the scale.
 
     Args:
       optimizer: a `tf.compat.v1.train.Optimizer`.
@@ -117,7 +122,7 @@ class ScaledGradients:
         self._inverse = inverse
 
     def compute_gradients(self, loss: Any, **kwargs: Any) -> list[GradientAndVariable]:
-        """Gradients of `loss`, a scalar.
+        """Returns the gradients of `loss`, a scalar.
 
         Returns:
           `(gradient, variable)` pairs; a gradient has the variable's shape, is an
@@ -125,20 +130,20 @@ class ScaledGradients:
         """
         scaled = loss * tf.cast(self._scale, loss.dtype)
         pairs = self._optimizer.compute_gradients(scaled, **kwargs)
-        return [(_times(gradient, self._inverse), variable) for gradient, variable in pairs]
+        return [(_scaled_by(gradient, self._inverse), variable) for gradient, variable in pairs]
 
 
 def _variable(name: str, value: float, dtype: Any) -> Any:
     return tf.get_variable(name, [], dtype, tf.constant_initializer(value, dtype), trainable=False)
 
 
-def _copy(variable: Any) -> Any:
-    # What a reference variable is read as changes with the variable.
+def _read_copy(variable: Any) -> Any:
+    # The value read from a reference variable changes when the variable does.
     with tf.device(variable.device):
         return tf.raw_ops.DeepCopy(x=variable.read_value())
 
 
-def _times(gradient: Any, factor: Any) -> Any:
+def _scaled_by(gradient: Any, factor: Any) -> Any:
     if gradient is None:
         return None
     with tf.device(gradient.device):

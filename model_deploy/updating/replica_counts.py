@@ -1,4 +1,4 @@
-"""Counts of what each replica has done, which a checkpoint of other replicas can set, too."""
+"""Counts per replica, such as batches taken, which survive a change of the number of replicas."""
 
 from typing import Any
 
@@ -9,24 +9,24 @@ _COUNTS = ("model_deploy", "replica_counts")
 
 
 def note_replica_counts(variable: Any) -> None:
-    """Notes in the default graph that an int64 variable [num_replicas] counts for each replica."""
+    """Notes in the default graph an int64 variable [num_replicas], one count per replica."""
     tf.add_to_collection(_COUNTS, variable)
 
 
 def replica_counts() -> dict[str, Any]:
-    """The variables of the default graph that count for each replica, by name."""
+    """Returns the variables given to `note_replica_counts`, by name."""
     return {variable.op.name: variable for variable in tf.get_collection(_COUNTS)}
 
 
 def shared_out(counts: Any, num_replicas: int) -> Any:
-    """Counts with the same sum for another number of replicas, the first of which have one more.
+    """Redistributes counts over another number of replicas; the first ones get the remainder.
 
     Args:
-      counts: int64 [n], for any n; or a scalar, that of one.
-      num_replicas: how many there are now.
+      counts: int64 [n], for any n; or a scalar for one replica.
+      num_replicas: the new number of replicas.
 
     Returns:
-      int64 [num_replicas] of the same sum; the counts themselves if there were as many replicas.
+      int64 [num_replicas] with the same sum; `counts` unchanged if n is `num_replicas`.
     """
 
     def others() -> Any:

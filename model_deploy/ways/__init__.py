@@ -1,4 +1,4 @@
-"""The ways to train: an update of all clones, of each clone, of several replicas, by all-reduce."""
+"""The ways to train: together, each clone, synchronous replicas, all-reduce."""
 
 from model_deploy.ways.choice import way_for
 from model_deploy.ways.way import CloneUpdate, Training, Update, Way, gradients_of_clones

@@ -1,8 +1,8 @@
-"""`AllReduce`: every clone has its own variables, gets everyone's gradients, and updates alike.
+"""`AllReduce`: each clone has a copy of the variables; all make the same update from all gradients.
 
-In a step each clone computes its gradients from its own copy of the variables.
-TensorFlow's collective ops hand the sum over all clones of all replicas to each of
-them, and each makes the same update of its copy.  There is no parameter server.
+In a step each clone computes gradients at its own copy of the variables.  TensorFlow's collective
+ops sum them over all clones of all replicas, and each clone applies the sum to its copy.  There is
+no parameter server.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,12 +41,12 @@ from model_deploy.updating import (
 )
 from model_deploy.ways.way import Training, Update, Way
 
-# For each clone of this process `(gradient, variable)` pairs of its own copies.
+# For each clone of this process the `(gradient, variable)` pairs of its copies.
 _ByClone = Sequence[Sequence[GradientAndVariable]]
 
 
 class AllReduce(Way):
-    """The same update of every clone's copies, from the gradients of all replicas."""
+    """Updates each clone's copies of the variables alike, from the gradients of all replicas."""
 
     is_synchronous = True
     owns_variables = True
@@ -99,7 +99,7 @@ class AllReduce(Way):
         return Update(train_op, gradients[0], copies_difference=difference)
 
     def _gradients(self, training: Training) -> list[list[GradientAndVariable]]:
-        """For each clone the gradients of its own copies, each of one clone's losses alone."""
+        """Returns for each clone the gradients of its own losses at its own copies."""
         clones, copies = training.clones, self._copies
         trained = training.variables_to_train or tf.trainable_variables()
         groups = parts_by_clone(clones)
@@ -114,14 +114,15 @@ class AllReduce(Way):
             if terms[i] and own:
                 parts, losses = [clones[j] for j in group], training.losses.of_clones(group)
                 source = training.gradient_source
-                [gradients] = compute_clone_gradients(parts, losses, source, {"var_list": own})
+                with copies.collections_of(i):
+                    [gradients] = compute_clone_gradients(parts, losses, source, {"var_list": own})
             found.append(gradients)
         return found
 
     def _exchanged(
         self, collectives: Collectives, gradients: _ByClone, total_loss: Any
     ) -> tuple[list[list[GradientAndVariable]], Any]:
-        """The mean of the replicas' gradients and losses; each counts by its share of the batch."""
+        """Averages gradients and losses over replicas, weighted by their shares of the batch."""
         scale = 1 / self.config.num_replicas
         if self._has_parts:
             scale, share = 1.0, self.config.share
@@ -136,7 +137,7 @@ class AllReduce(Way):
         return exchange_gradients(collectives, gradients, total_loss, scale, wire_dtype)
 
     def _conditions(self, training: Training, gradients: _ByClone, first: Any) -> list[Condition]:
-        """For each clone the condition of its update; all come to the same, and one counts it."""
+        """Returns each clone's condition; all agree, and the first adjusts the loss scale."""
         conditions = []
         for i, of_clone in enumerate(gradients):
             with tf.device(gpus.placing(self.config.clone_device(i))):
@@ -150,10 +151,10 @@ class AllReduce(Way):
         conditions: Sequence[Condition],
         changes: Sequence[Sequence[Change]],
     ) -> list[list[Any]]:
-        """For each clone the ops that update its copies."""
+        """Returns for each clone the ops that update its copies."""
         groups = parts_by_clone(training.clones)
         update_ops: list[list[Any]] = [[] for _ in groups]
-        if not self._has_parts:  # else their means are among the changes
+        if not self._has_parts:  # else `changes` holds the means of the update ops
             of_parts = training.ops_of_parts()
             update_ops = [of_parts[group[0]] for group in groups]
             update_ops[0] += training.ops_of_nobody()

@@ -9,7 +9,7 @@ from model_deploy.ways.way import Way
 
 
 def way_for(config: DeploymentConfig) -> Way:
-    """A new object of the way to train that a config asks for.
+    """Creates the way to train that a config asks for.
 
     >>> str(way_for(DeploymentConfig(num_clones=2, asynchronous=True)))
     'asynchronous: an update of each clone'

@@ -1,4 +1,4 @@
-"""`EachClone`: clones that update the shared variables each at its own pace."""
+"""`EachClone`: each clone updates the shared variables at its own pace."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from model_deploy.ways.way import CloneUpdate, Training, Update, Way
 
 
 class EachClone(Way):
-    """An update for each clone, from its own losses."""
+    """Makes one update per clone, from the clone's own losses."""
 
     def update(self, training: Training) -> Update:
         updates: list[CloneUpdate] = []
@@ -35,7 +35,7 @@ class EachClone(Way):
     def _update_of_clone(
         self, training: Training, group: Sequence[int]
     ) -> tuple[CloneUpdate, list[GradientAndVariable]]:
-        """The update of one clone, and its gradients; `group` are the places of its parts."""
+        """Builds the update of the clone with parts at places `group`; returns gradients too."""
         members = collect_members(tf.GraphKeys.UPDATE_OPS, training.clones)
         parts = [training.clones[i] for i in group]
         regularization = training.regularization_losses
@@ -52,7 +52,7 @@ class EachClone(Way):
         step_at_update = counter.at_update([loss, *values_of(moved)])
         global_step = tf.train.get_global_step()
         with tf.control_dependencies([step_at_update]):
-            # Without the step: optimizers do not lock it, and two clones would count once.
+            # Not by the optimizer: without a lock two clones may count the same step once.
             applied = apply_changes(
                 training.optimizer,
                 moved,
@@ -76,16 +76,16 @@ class EachClone(Way):
 
 
 def clone_regularization(clones: Sequence[Clone], parts: Sequence[int]) -> list[Any]:
-    """The regularization losses that count in one clone's update.
+    """Returns the regularization losses that count in one clone's update.
 
-    They are the losses that this clone made, losses made outside of `model_fn`, and losses of
-    shared variables, which only the first clone made, when it made the variables.
+    These are losses made by the clone itself, losses made outside of `model_fn`, and losses of
+    shared variables, which only the first clone made, together with the variables.
 
     Reads the collection `REGULARIZATION_LOSSES`.
 
     Args:
       clones: all clones of the deployment.
-      parts: places in `clones` of the one clone; several where it has parts.
+      parts: places in `clones` of the clone's parts.
 
     Returns:
       Scalars.
@@ -93,7 +93,7 @@ def clone_regularization(clones: Sequence[Clone], parts: Sequence[int]) -> list[
     members = collect_members(tf.GraphKeys.REGULARIZATION_LOSSES, clones)
     own = [loss for i in parts for loss in members.clones[i]]
     first = members.clones[0] if 0 not in parts else []
-    # A loss of the first clone's activations has a counterpart among the clone's own.
+    # A loss of the first clone's activations has a counterpart in this clone; one of variables not.
     names = {_name_in_clone(loss, clones[i]) for i in parts for loss in members.clones[i]}
     of_variables = [loss for loss in first if _name_in_clone(loss, clones[0]) not in names]
     return [*of_variables, *own, *members.shared]

@@ -1,4 +1,4 @@
-"""`Together`: one update of all clones of a replica; each replica makes its own."""
+"""`Together`: one update per replica from all of its clones; each replica updates by itself."""
 
 import tensorflow.compat.v1 as tf
 
@@ -9,7 +9,7 @@ from model_deploy.ways.way import Training, Update, Way
 
 
 class Together(Way):
-    """One update from the sum of the clones' gradients."""
+    """Makes one update from the sum of the clones' gradients."""
 
     def update(self, training: Training) -> Update:
         is_remote = self.config.num_ps_tasks > 0

@@ -1,4 +1,4 @@
-"""`Way`: how the clones and replicas of a deployment make an update; each way is a subclass."""
+"""`Way`: how the clones and replicas of a deployment update the variables; one subclass per way."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -25,15 +25,15 @@ from model_deploy.updating import (
 
 
 class CloneUpdate(NamedTuple):
-    """How one clone trains by itself, as an asynchronous replica would.
+    """The train op of one asynchronous clone.
 
     Attributes:
       train_op: computes the clone's gradients, updates the variables, adds 1 to the
         global step, and returns the clone's loss: a scalar.
-      staleness: how many updates others made between the start of this clone's
-        step and its update, an int64 scalar; fetch it together with `train_op`.
-      global_step: number of updates after this one, those that others made meanwhile
-        included, an int64 scalar; fetch it together with `train_op`.
+      staleness: how many updates other clones and replicas made between the start of this
+        clone's step and its update, an int64 scalar; fetch it together with `train_op`.
+      global_step: the global step after this update, an int64 scalar; fetch it together with
+        `train_op`.
     """
 
     train_op: Any
@@ -42,17 +42,17 @@ class CloneUpdate(NamedTuple):
 
 
 class Update(NamedTuple):
-    """The result of a way to train.
+    """The ops and tensors that a way to train built.
 
     Attributes:
       train_op: makes a step and returns the total loss, a scalar; None without an optimizer.
-      gradients: `(gradient, variable)` pairs to show in summaries, see `gradients_of_clones`;
-        with all-reduce the first clone's own, of which some may be None.
-      clone_updates: with asynchronous clones one `CloneUpdate` for each.
-      copies_difference: with all-reduce, as that of `DeployedModel`, a float64 scalar.
-      computed: the losses and gradients that need the variables' values, tensors of any shapes.
-      staleness: as that of `DeployedModel`, an int64 scalar or None.
-      global_step: as that of `DeployedModel`, an int64 scalar or None.
+      gradients: `(gradient, variable)` pairs for summaries, see `gradients_of_clones`; with
+        all-reduce those of the first clone, some of which may be None.
+      clone_updates: one `CloneUpdate` per clone if clones are asynchronous.
+      copies_difference: see `DeployedModel`, a float64 scalar or None.
+      computed: the losses and gradients of the step, tensors of any shapes.
+      staleness: see `DeployedModel`, an int64 scalar or None.
+      global_step: see `DeployedModel`, an int64 scalar or None.
     """
 
     train_op: Any = None
@@ -65,7 +65,7 @@ class Update(NamedTuple):
 
 
 class Training(NamedTuple):
-    """A model with its losses, an optimizer, and how gradients are taken and applied.
+    """A built model, its losses and optimizer, and `deploy`'s arguments that shape an update.
 
     Attributes:
       clones: the clones of the deployment.
@@ -75,8 +75,8 @@ class Training(NamedTuple):
       variables_to_train: variables of any shapes; None for all trainable ones.
       clip_norm: largest joint L2 norm of the gradients, or None.
       update_ops: ops, or functions that make ops, to run in each step.
-      regularization_losses: scalars in place of the graph's; None for these.
-      loss_scale: scales losses; None without.
+      regularization_losses: scalars that replace the graph's; None for the graph's.
+      loss_scale: the loss scale; None without loss scaling.
     """
 
     clones: Sequence[Clone]
@@ -91,7 +91,7 @@ class Training(NamedTuple):
 
     @property
     def gradient_source(self) -> Any:
-        """The object whose `compute_gradients` counts: the optimizer, or what scales its losses."""
+        """Has the `compute_gradients` to call: the optimizer, or its wrapper for loss scaling."""
         return self.loss_scale.scaling(self.optimizer) if self.loss_scale else self.optimizer
 
     def condition(
@@ -101,46 +101,46 @@ class Training(NamedTuple):
         *,
         adjusts: bool = True,
     ) -> Condition:
-        """Lets an update be made after ops, and where losses are scaled if gradients are finite.
+        """Returns the condition of an update: after `first` and, with loss scaling, if finite.
 
         Args:
           gradients: `(gradient, variable)` pairs of the update.
           first: ops, or tensors of any shapes, that the update waits for.
-          adjusts: whether the update counts for the loss scale.
+          adjusts: whether the update adjusts the loss scale.
         """
         if self.loss_scale is None:
             return Condition(first=first)
         return self.loss_scale.condition(gradients, first, adjusts=adjusts)
 
     def gradients(self, clones: Sequence[Clone], losses: Losses) -> list[GradientAndVariable]:
-        """The sum of the clones' gradients, of the variables' shapes or as rows of them."""
+        """Returns the sum of the clones' gradients, of the variables' shapes or as rows of them."""
         return gradients_of_clones(
             clones, losses, self.gradient_source, {"var_list": self.variables_to_train}
         )
 
     def clip(self, gradients: list[GradientAndVariable]) -> list[GradientAndVariable]:
-        """The gradients, clipped if that was asked for; their shapes stay."""
+        """Clips gradients to `clip_norm`, if given; shapes stay."""
         if self.clip_norm is None:
             return gradients
         return gradients_lib.clip_by_global_norm(gradients, self.clip_norm)
 
     @property
     def functions(self) -> list[Callable[[], Any]]:
-        """The update ops that are functions: their ops come after the update."""
+        """The update ops given as functions, which are called after the update."""
         return split_functions(self.update_ops)[1]
 
     def ops_of_parts(self) -> list[list[Any]]:
-        """For each part its update ops, of which those of Keras layers wait for the loss."""
+        """Returns the update ops of each part; those of Keras layers wait for the loss."""
         members = collect_members(tf.GraphKeys.UPDATE_OPS, self.clones)
         return [list(update_after(ops, self.total_loss)) for ops in members.clones]
 
     def ops_of_nobody(self) -> list[Any]:
-        """The update ops that no clone made: arguments of `deploy`, and others in the graph."""
+        """Returns update ops that no clone made: `deploy`'s arguments and others in the graph."""
         ops, _ = split_functions(self.update_ops)
         return [*ops, *collect_members(tf.GraphKeys.UPDATE_OPS, self.clones).shared]
 
     def weighed_parts(self, config: DeploymentConfig) -> list[PartUpdates]:
-        """The update ops of all parts, each with its weight in the mean over all replicas."""
+        """Returns the update ops of all parts, each with its weight in the global mean."""
         groups = parts_by_clone(self.clones)
         return part_updates(config, groups, self.ops_of_parts(), self.ops_of_nobody())
 
@@ -163,11 +163,11 @@ class Way:
         self.config = config
 
     def around_model(self, model_fn: Callable[..., Any]) -> Callable[..., Any]:
-        """The function that clones call in place of `model_fn`."""
+        """Returns the function that clones call in place of `model_fn`."""
         return model_fn
 
     def state_device(self) -> Any:
-        """Device, or device function, of the global step and of the loss scale."""
+        """Returns the device, or device function, of the global step and of the loss scale."""
         return self.config.variables_device()
 
     def update(self, training: Training) -> Update:
@@ -179,10 +179,10 @@ class Way:
         raise NotImplementedError
 
     def make_fetchable(self, op: Any) -> None:
-        """Lets an op that no other one needs return when nothing else is fetched beside it."""
+        """Makes an op, such as the summary op, safe to fetch without the train op."""
 
     def set_up_session(self, proto: Any) -> None:
-        """Adds to a `tf.ConfigProto` the options that sessions and servers need."""
+        """Adds the options that sessions and servers need to a `tf.ConfigProto`."""
 
     @property
     def clones_in_update(self) -> int:
@@ -190,24 +190,24 @@ class Way:
         return self.config.num_clones
 
     def __str__(self) -> str:
-        """The way in a few words, for a banner."""
+        """The way in a few words, for the banner."""
         raise NotImplementedError
 
     def describe_wire(self) -> str:
-        """In words, what crosses process borders in 16 bits."""
+        """Returns in words which values cross process borders in `wire_precision`."""
         return "gradients and trained variables"
 
 
 def gradients_of_clones(
     clones: Sequence[Clone], losses: Losses, source: Any, kwargs: Any
 ) -> list[GradientAndVariable]:
-    """The sum of the clones' gradients, see `deployment.optimize_clones`.
+    """Returns the sum of the clones' gradients, see `deployment.optimize_clones`.
 
     Args:
       clones: the clones.
-      losses: their losses, scalars.
-      source: an optimizer of TensorFlow 1, or another object with its `compute_gradients`.
-      kwargs: for its `compute_gradients`.
+      losses: the losses of `clones`, scalars.
+      source: an optimizer of TensorFlow 1, or an object with the same `compute_gradients` method.
+      kwargs: keyword arguments of `compute_gradients`.
 
     Returns:
       `(gradient, variable)` pairs; a gradient has the variable's shape, or is an

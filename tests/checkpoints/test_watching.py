@@ -77,6 +77,25 @@ def test_until_the_mark(tmp_path):
     assert watch.reason == f"the run in {tmp_path} has ended at step 7"
 
 
+def test_mark_of_an_earlier_run(tmp_path):
+    """A mark that is there from the start waits for the chief, who takes it away or leaves it."""
+
+    def go_on(run):
+        clear_end(tmp_path)
+        run.save(5)
+
+    run = Run(tmp_path, [lambda run: None, go_on, lambda run: mark_end(tmp_path, 5)])
+    run.save(3)
+    mark_end(tmp_path, 3)
+    assert _steps(run.watch(start_secs=60)) == [3, 5]
+    assert run.now == 30  # a new mark counts at once, though the 60 seconds are not over
+    finished = Run(tmp_path)
+    assert _steps(finished.watch(start_secs=60)) == [3, 5]
+    assert finished.now == 60
+    assert _steps(finished.watch(start_secs=60, last_step=5)) == [3, 5]
+    assert finished.now == 60
+
+
 def test_timeout(tmp_path):
     """25 seconds without a checkpoint end the watch at the third look; each one starts anew."""
     run = Run(tmp_path, [lambda run: None, lambda run: run.save(3)])

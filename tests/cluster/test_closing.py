@@ -106,32 +106,52 @@ def test_call_that_ends(target):
         run_until_closed(session, lambda: 1 / 0)
 
 
-def test_late_answer_at_the_end_of_the_process():
-    """A process that ends lets an answer come in, as one in its last moments would abort it."""
-    program = """
-import time
+def test_late_answers_at_the_end_of_the_process(tmp_path):
+    """A process that ends lets an answer come in, and one that comes while Python ends, which
+    would abort it, stays out.
+    """
+    program = f"""
+import os, sys, time, types
+import tensorflow.compat.v1 as tf
 from model_deploy.cluster import close_session
+
+pipe = {str(tmp_path / "pipe")!r}
+os.mkfifo(pipe)
 
 class Late:
     sess_str = "grpc://a:1"
 
-    def close(self):
-        time.sleep(1)
-        print("answered", flush=True)
+    def __init__(self, answer):
+        self.close = answer
 
-print(close_session(Late(), patience_secs=0.1), flush=True)
+class Last:
+    def __del__(self, os=os, flags=os.O_WRONLY, sleep=time.sleep, pipe=pipe):
+        os.close(os.open(pipe, flags))  # which is the answer
+        sleep(1)
+        os.write(1, b"ended")
+
+def answer():
+    time.sleep(1)
+    print("answered", flush=True)
+
+print(close_session(Late(answer), patience_secs=0.1), flush=True)
+print(close_session(Late(tf.io.gfile.GFile(pipe).read), patience_secs=0.1), flush=True)
+sys.modules["last"] = types.ModuleType("last")
+sys.modules["last"].last = Last()
+sys.exit(7)
 """
     ended = subprocess.run(
-        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=300
     )
-    assert (ended.returncode, ended.stdout.split()) == (0, ["False", "answered"])
+    assert ended.stdout.split() == ["False", "False", "answered", "ended"], ended.stderr
+    assert ended.returncode == 7
 
 
 @pytest.mark.parametrize(
     ("secs", "last"),
     [
         pytest.param(0.5, "answered", id="an answer that comes"),
-        pytest.param(60, "ending", id="an answer that does not come"),
+        pytest.param(600, "ending", id="an answer that does not come"),
     ],
 )
 def test_end_of_a_process(secs, last):
@@ -152,7 +172,7 @@ print("ending")
 end_process(7)
 """
     ended = subprocess.run(
-        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=50
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=300
     )
     assert ended.returncode == 7
     assert sorted(ended.stdout.split()) == sorted({"ending", last})

@@ -37,6 +37,19 @@ def test_cluster_without_problems(addresses, capsys):
     ]
 
 
+def test_evaluator(addresses, capsys):
+    """An evaluator is outside of the cluster, of which all tasks are other ones."""
+    flags = [f"--worker_hosts={addresses[0]}", f"--ps_hosts={addresses[1]}"]
+    assert main([*flags, "--job_name=evaluator"], {}) == 0
+    assert [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()] == [
+        "cluster from --worker_hosts",
+        "this process is evaluator 0 outside of the cluster",
+        f"worker 0 (chief) {addresses[0]} host answers, task not started",
+        f"ps 0 {addresses[1]} host answers, task not started",
+        "nothing is wrong",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "environ", "line"),
     [

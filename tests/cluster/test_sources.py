@@ -71,6 +71,28 @@ def test_flags_reject_two_tasks():
             Cluster(("a:1",), ("c:1",), "worker", 0),
         ),
         (
+            json.dumps(  # as the operator of TFJobs has it
+                {
+                    "cluster": {"master": ["a:1"], "ps": ["c:1"], "worker": ["b:1"]},
+                    "task": {"type": "worker", "index": 0},
+                    "environment": "cloud",
+                }
+            ),
+            Cluster(("a:1", "b:1"), ("c:1",), "worker", 1),
+        ),
+        (
+            _tf_config("evaluator", chief=["a:1"], worker=["b:1"], ps=["c:1"]),
+            Cluster(("a:1", "b:1"), ("c:1",), "evaluator", 0),
+        ),
+        (
+            _tf_config("evaluator", 0, worker=["a:1"], evaluator=["e:1"]),
+            Cluster(("a:1",), (), "evaluator", 0),
+        ),
+        (
+            _tf_config("worker", 0, chief=["a:1"], worker=["b:1"], evaluator=["e:1"]),
+            Cluster(("a:1", "b:1"), (), "worker", 1),
+        ),
+        (
             _tf_config("ps", "1", chief=["a:1"], ps=["c:1", "d:1"]),
             Cluster(("a:1",), ("c:1", "d:1"), "ps", 1),
         ),
@@ -102,10 +124,32 @@ def test_tf_config(text, expected):
         pytest.param(
             _tf_config("ps", ps=["c:1"]), "must have a chief or a worker, got the types ps"
         ),
-        (
-            _tf_config("evaluator", worker=["a:1"]),
-            "task.type must be one of the types in its cluster, worker .*got 'evaluator'",
+        pytest.param(
+            _tf_config(chief=["a:1"], master=["b:1"]),
+            "TF_CONFIG cluster.chief and cluster.master must be one address, got a:1, b:1",
+            id="chief-and-master",
         ),
+        (
+            _tf_config(worker=["a:1"], evaluator=["e:1", "f:1"]),
+            "TF_CONFIG cluster.evaluator must be one address, got e:1, f:1",
+        ),
+        (
+            _tf_config(worker=["a:1"], evaluator=["e"]),
+            r"TF_CONFIG cluster.evaluator\[0\] must be host:port.*got 'e'",
+        ),
+        (
+            _tf_config("evaluator", 1, worker=["a:1"]),
+            "task.index must be at least 0 and less than the 1 tasks of cluster.evaluator, got 1",
+        ),
+        (
+            _tf_config("trainer", worker=["a:1"]),
+            "type must be one of the types in its cluster, worker, evaluator, got 'trainer'",
+        ),
+        (
+            _tf_config(worker=["a:1"], wroker=["b:1"]),
+            "cluster must have no types but chief, master, worker, ps, evaluator, got 'wroker'",
+        ),
+        ('{"sparseCluster": {"worker": {"1": "a:1"}}}', "got a sparseCluster: leave out enable"),
         pytest.param(_tf_config("chief", worker=["a:1"]), "got 'chief'", id="chief-not-there"),
         (
             _tf_config("worker", 1, chief=["a:1"], worker=["b:1"]),
@@ -238,6 +282,11 @@ def test_resolve_master():
         pytest.param({"task_id": 0}, {}, "worker_hosts must be given with task_id=0, got ''"),
         pytest.param({"ps_hosts": "c:1"}, {}, "worker_hosts must name at least one worker"),
         pytest.param({}, {"TF_CONFIG": "{"}, "TF_CONFIG must be JSON", id="broken"),
+        (
+            {},
+            {"TF_CONFIG": '{"task": {"type": "evaluator"}}'},
+            "TF_CONFIG cluster must be a JSON object, got None",
+        ),
     ],
 )
 def test_resolve_rejects(fields, environ, message):

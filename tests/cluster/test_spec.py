@@ -2,6 +2,7 @@
 
 import pytest
 
+from model_deploy.cluster import start_server, tasks_needed
 from model_deploy.processes import Cluster, Task
 
 pytestmark = pytest.mark.one_mode
@@ -29,9 +30,28 @@ def test_part_of_a_larger_cluster():
     assert cluster.ps[0].device == "/job:ps/task:0"
 
 
+def test_evaluator():
+    """It is a process of the run, but none of the tasks, and has no server."""
+    cluster = Cluster(WORKERS, ["c:1"], "evaluator")
+    assert (str(cluster.own), cluster.own.address) == ("evaluator 0", "")
+    assert cluster.own not in cluster.tasks
+    assert tasks_needed(cluster) == ()
+    with pytest.raises(ValueError, match="must be worker or ps to start a server, got 'evaluator'"):
+        start_server(cluster, None)
+
+
+def test_workers_of_a_machine():
+    """They have their local ranks by their order; a parameter server sees them, too."""
+    hosts = ("a:1", "b:1", "a:2", "b:2")
+    here = Cluster(hosts, ["b:3"], task_id=3).workers_here
+    assert [task.task_id for task in here] == [1, 3]
+    assert Cluster(hosts, ["b:3"], "ps").workers_here == here
+    assert Cluster(hosts, [], "evaluator").workers_here == ()
+
+
 @pytest.mark.parametrize(
     ("job_name", "task_id", "expected"),
-    [("worker", 0, True), ("worker", 1, False), ("ps", 0, False)],
+    [("worker", 0, True), ("worker", 1, False), ("ps", 0, False), ("evaluator", 0, False)],
 )
 def test_chief(job_name, task_id, expected):
     """Only worker 0 is the chief."""
@@ -65,7 +85,10 @@ def test_chief(job_name, task_id, expected):
             {"ps_hosts": ["B:2222"]},
             r"ps_hosts\[0\] must differ from worker_hosts\[1\], got 'B:2222' for both",
         ),
-        pytest.param({"job_name": "chief"}, "job_name must be one of ps, worker, got 'chief'"),
+        (
+            {"job_name": "chief"},
+            "job_name must be one of ps, worker, evaluator, got 'chief'",
+        ),
         (
             {"task_id": 2},
             "task_id must be at least 0 and less than the 2 tasks of worker_hosts, got 2",

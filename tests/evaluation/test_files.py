@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import tensorflow.compat.v1 as tf
 from matplotlib import image
 
 from model_deploy.commands import replaced_file
+from model_deploy.evaluation import has_evaluation
 from model_deploy.evaluation.confusion import confusion_figure
 from model_deploy.training import Evaluation, EvaluationWriter, Predictions
 
@@ -170,3 +172,18 @@ def test_a_failed_write_keeps_the_last_evaluation(tmp_path, monkeypatch):
             writer.write(_evaluation(8))
     assert json.loads((tmp_path / "evaluation.json").read_text())["global_step"] == 7
     assert not [each for each in tmp_path.iterdir() if each.name.startswith(".")]
+
+
+def test_what_was_evaluated(tmp_path):
+    """A folder has the evaluation of a checkpoint of its step, or before, that is not newer."""
+    for step in (6, 7, 8):
+        (tmp_path / f"model.ckpt-{step}.index").touch()
+    checkpoints = [str(tmp_path / f"model.ckpt-{step}") for step in (6, 7, 8, 9)]
+    folder = tmp_path / "eval_test"
+    assert [has_evaluation(folder, path) for path in checkpoints] == [False] * 4
+    with EvaluationWriter(folder, NAMES) as writer:
+        writer.write(_evaluation())
+    assert [has_evaluation(folder, path) for path in checkpoints] == [True, True, False, False]
+    later = os.stat(folder / "evaluation.json").st_mtime + 1
+    os.utime(f"{checkpoints[1]}.index", (later, later))
+    assert [has_evaluation(folder, path) for path in checkpoints] == [True, False, False, False]

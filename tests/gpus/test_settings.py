@@ -11,7 +11,7 @@ from model_deploy.cluster import Cluster, ClusterOptions, own_gpus
 from model_deploy.commands import parse_options
 from model_deploy.image_training.banner import print_banner
 from model_deploy.image_training.run import plan
-from model_deploy.launch.launcher import Launcher, LaunchOptions
+from model_deploy.launch import Launcher, LaunchOptions
 from model_deploy.launch.task import task_gpus
 from model_deploy.processes import visible_gpus
 from tests import harness

@@ -65,7 +65,7 @@ _OWNERS = {
 }
 # Set by constructors: only an object has them.
 _OF_OBJECTS = {
-    *("_save_slice_info", "_initializer_op", "_constraint"),
+    *("_save_slice_info", "_initializer_op", "_constraint", "_trainable"),
     *("_callable_losses", "_stateful", "_value"),
 }
 _FUNCTIONS = [name for name in internals.__all__ if name[0].islower()]

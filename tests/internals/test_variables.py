@@ -34,9 +34,11 @@ def test_partitioned_variable():
 
 @pytest.mark.parametrize("use_resource", [True, False])
 def test_set_initializer(use_resource):
-    """A variable starts from what its new initializer says."""
+    """A variable starts from what its new initializer says, and is trained if that is said."""
     variable = tf.get_variable("variable", initializer=1.0, use_resource=use_resource)
     internals.set_initializer(variable, variable.assign(5.0).op)
+    internals.set_trainable(variable, False)
+    assert not variable.trainable
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         assert session.run(variable) == 5.0

@@ -17,6 +17,15 @@ def first_time(name):
 def wait_for(name):
     while not os.path.exists(name):
         time.sleep(0.01)
+def note_pid(name):
+    with open(f"{name}.new", "w") as file:
+        file.write(str(os.getpid()))
+    os.rename(f"{name}.new", name)
+def wait_for_end_of(name):
+    wait_for(name)
+    pid = open(name).read()
+    while os.path.exists(f"/proc/{pid}"):
+        time.sleep(0.001)
 """
 # What a worker of an elastic run does, without the training: it looks at the worlds.
 WORKER = """

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
+from model_deploy.launch import Launcher, LaunchOptions
 from model_deploy.launch.__main__ import main
-from model_deploy.launch.launcher import Launcher, LaunchOptions
 from tests.launch.programs import program
 from tests.processes.harness import LAUNCH, Processes
 
@@ -132,7 +132,9 @@ def test_task_that_outlives_the_chief(tmp_path):
         tmp_path, 'if task["type"] != "chief": signal.pause()', num_ps=1, grace_secs=0.1
     )
     assert launch.status == 0
-    assert launch.of("launch") == ["launch| the chief has ended: ending ps 0, worker 1"]
+    # A busy machine may take longer than the grace to end them by SIGTERM.
+    lines = [line for line in launch.of("launch") if "killing it" not in line]
+    assert lines == ["launch| the chief has ended: ending ps 0, worker 1"]
 
 
 @pytest.mark.parametrize("restarts", [0, 1])

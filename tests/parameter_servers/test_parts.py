@@ -11,14 +11,6 @@ from tests import harness
 from tests.goldens import formula
 
 SHARES, STEPS, WORDS = 3, 4, 7
-# The number of parts that each replica takes; those of one machine by itself are all.
-DIVISIONS = {"even": [1, 1, 1], "uneven": [2, 1], "one": [3]}
-
-
-@pytest.fixture(scope="module", params=[1, 2], ids=["1 ps", "2 ps"])
-def cluster(request):
-    """Targets of three workers, and the number of ps tasks."""
-    return harness.parameter_servers(3), request.param
 
 
 def _model_fn(share):
@@ -73,9 +65,9 @@ def _configs(parts, num_ps, **settings):
     ]
 
 
-def _train(cluster, parts, settings, **options):
+def _train(parts, num_ps, settings, **options):
     """All variables after some steps, by name."""
-    targets, num_ps = cluster
+    targets = harness.parameter_servers(3)
     harness.reset(targets)
     replicas = [_replica(config, **options) for config in _configs(parts, num_ps, **settings)]
     own = [targets[replica.config.worker_task] for replica in replicas]
@@ -90,18 +82,20 @@ def _one_machine(settings, **options):
     return _replica(config, **options)(steps=STEPS).values
 
 
-@pytest.mark.parametrize("parts", DIVISIONS.values(), ids=DIVISIONS)
 @pytest.mark.parametrize(
-    ("settings", "options"),
+    # The number of parts that each replica takes, and of parameter servers.
+    ("parts", "num_ps", "settings", "options"),
     [
-        pytest.param({}, {}, id="plain"),
-        pytest.param({"num_clones": 2}, {"clip_norm": 0.5}, id="two clones, clipped"),
-        pytest.param({"loss_scale": "dynamic"}, {}, id="loss scale"),
+        ([1, 1, 1], 1, {"num_clones": 2}, {"clip_norm": 0.5}),
+        ([2, 1], 2, {}, {}),
+        ([2, 1], 1, {"loss_scale": "dynamic"}, {}),
+        ([3], 2, {"loss_scale": "dynamic"}, {}),
     ],
+    ids=str,
 )
-def test_division_changes_nothing(cluster, parts, settings, options):
+def test_division_changes_nothing(parts, num_ps, settings, options):
     """Weights, slots, statistics and averages are those of one machine with all shares."""
-    found = _train(cluster, parts, settings, **options)
+    found = _train(parts, num_ps, settings, **options)
     expected = _one_machine(settings, **options)
     assert expected["global_step"] == STEPS
     assert sorted(found) == sorted(expected)

@@ -17,7 +17,7 @@ def test_cluster_starts_counts_and_ends(tmp_path):
     """Launched tasks find each other; every one, ps included, ends with 0 soon after."""
     program = [sys.executable, "-m", "tests.processes.counting", f"--max_number_of_steps={TARGET}"]
     with Processes(tmp_path) as processes:
-        launch = processes.launch(["--num_workers=2", "--num_ps=2"], program, forked=False)
+        launch = processes.launch(["--num_workers=2", "--num_ps=2"], program)
         last = [launch.wait_for_line(rf"^worker {i}\| last step (\d+) at (\S+)") for i in (0, 1)]
         assert launch.wait() == 0
         ended = time.monotonic()

@@ -128,12 +128,19 @@ def test_gradients_are_those_of_the_function(name, form):
         np.testing.assert_allclose(found[key], value, rtol=0, atol=limit, err_msg=key)
 
 
-@pytest.mark.parametrize("copy_clones", [False, True], ids=["called", "copied"])
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_clones_train_as_one(name, copy_clones):
-    """Two clones in bfloat16, called or copied, end where one clone on the whole batch ends."""
+_WITH_VARIABLES = ("recomputed", "swish with a trained beta", "with a variable")
+_BY = [(name, way) for name in FUNCTIONS for way in ("called", "copied")]
+_BY += [(name, "all_reduce") for name in _WITH_VARIABLES]
+
+
+@pytest.mark.parametrize(("name", "way"), _BY)
+def test_clones_train_as_one(name, way):
+    """Two clones in bfloat16 end where one clone on the whole batch ends; so do those that have
+    variables of their own, which functions find as they find those of one clone.
+    """
     golden = _golden(name)
     one = harness.one_clone(golden, precision="bfloat16")
-    config = LogicalDevices(num_clones=2, copy_clones=copy_clones, precision="bfloat16")
+    options = {"copied": {"copy_clones": True}, "all_reduce": {"all_reduce": True}}.get(way, {})
+    config = LogicalDevices(num_clones=2, precision="bfloat16", **options)
     two = harness.Replica(config, golden)()
     harness.assert_same(two, one, tolerance=2.0**-7, losses=2.0**-7)

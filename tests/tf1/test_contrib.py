@@ -9,7 +9,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
-from model_deploy.tf1 import contrib
+from model_deploy.tf1 import contrib, gone
 from model_deploy.tf1.contrib import contrib_module, table
 from tests.tf1 import contrib_table
 
@@ -37,7 +37,7 @@ _USED = {
         "load_checkpoint load_variable local_variable model_variable variable zero_initializer"
     ),
     "hooks": "ProfilerHook",
-    "image": "angles_to_projective_transforms rotate transform translate",
+    "image": "angles_to_projective_transforms dense_image_warp rotate transform translate",
     "layers": (
         "embed_sequence apply_regularization avg_pool2d batch_norm bias_add conv2d conv2d_in_plane "
         "conv2d_transpose convolution2d dropout elu flatten fully_connected instance_norm "
@@ -62,8 +62,12 @@ _USED = {
         "set_intersection set_size set_union streaming_accuracy streaming_auc streaming_mean "
         "streaming_mean_iou streaming_precision streaming_recall streaming_recall_at_k"
     ),
+    "keras": "Input Model Sequential",
     "nn": "deprecated_flipped_softmax_cross_entropy_with_logits",
-    "opt": "LazyAdamOptimizer MovingAverageOptimizer NadamOptimizer",
+    "opt": (
+        "AdamWOptimizer LazyAdamOptimizer MomentumWOptimizer MovingAverageOptimizer NadamOptimizer "
+        "ScipyOptimizerInterface extend_with_decoupled_weight_decay"
+    ),
     "predictor": "from_saved_model",
     "proto": "decode_proto encode_proto",
     "rnn": (
@@ -82,6 +86,10 @@ _USED = {
     ),
     "staging": "StagingArea",
     "stateless": "stateless_multinomial stateless_random_normal stateless_random_uniform",
+    "summary": (
+        "all_summary_ops always_record_summaries create_file_writer flush graph histogram image "
+        "initialize never_record_summaries record_summaries_every_n_global_steps scalar"
+    ),
     "tfprof": "ProfileContext",
     "training": (
         "GreedyLoadBalancingStrategy HParams SequenceQueueingStateSaver "
@@ -193,6 +201,38 @@ def test_what_is_gone():
         with pytest.raises(AttributeError, match=f"contrib.opt.{name} is gone since .*: {advice}"):
             getattr(contrib.opt, name)
     assert not hasattr(contrib, "__path_of_nothing__")
+
+
+@pytest.mark.parametrize("part", table._PARTS)
+def test_each_part_has_advice(part):
+    """What a part does not have is an error that says since when, and what to use."""
+    message = gone.advice(f"tensorflow.contrib.{part}.Other")
+    assert message.startswith(f"tf.contrib.{part}.Other is gone since TensorFlow 2.0: ")
+    assert "has no contrib" not in message
+
+
+def test_summaries_of_contrib_go_to_the_writer_around_them(tmp_path):
+    """`tf.contrib.summary.scalar` writes in each step that it records, at the global step."""
+    summary = contrib_module("tensorflow.contrib.summary")
+    step = tf.train.get_or_create_global_step()
+    with summary.create_file_writer(str(tmp_path)).as_default(), tf.Session() as session:
+        summary.scalar("unrecorded", 1.0)
+        with summary.record_summaries_every_n_global_steps(2):
+            summary.scalar("step_twice", tf.cast(step * 2, tf.float32))
+        writes, flush = summary.all_summary_ops(), summary.flush()
+        session.run(tf.global_variables_initializer())
+        summary.initialize(session=session)
+        for _ in range(4):
+            session.run(writes)
+            session.run(tf.assign_add(step, 1))
+        session.run(flush)
+    found = [
+        (event.step, value.tag, value.simple_value)
+        for path in tmp_path.iterdir()
+        for event in tf.train.summary_iterator(str(path))
+        for value in event.summary.value
+    ]
+    assert found == [(0, "step_twice", 0.0), (2, "step_twice", 4.0)]
 
 
 def test_lookup_table_of_contrib_looks_up():

@@ -99,6 +99,7 @@ _GREY = np.arange(6, dtype=np.uint8).reshape([2, 3]) * 50
         (lambda: scipy_misc.bytescale([1.0, 2.0, 3.0], high=100), [0, 50, 100]),
         (lambda: scipy_misc.bytescale([[7, 7]]), [[0, 0]]),
         (lambda: scipy_misc.fromimage(scipy_misc.toimage(np.stack([_GREY] * 3)))[..., 1], _GREY),
+        (lambda: scipy_misc.imresize(np.zeros([4, 2, 3]), 200).shape, (8, 4, 3)),
     ],
 )
 def test_images(make, expected):

@@ -148,6 +148,8 @@ _PYTHON_2 = {
     "range": ("range(3) + [4]", 1, "'range' and 'list'"),
     "sort": ("{}.keys().sort()", 1, "'dict_keys' object has no attribute 'sort'"),
     "cPickle": ("import cPickle", 1, "No module named 'cPickle'"),
+    "to_file": ("import sys\nprint >>sys.stderr, 1", 2, "for >>: 'builtin_function_or_method'"),
+    "cmp": ("sorted([], cmp=max)", 1, "'cmp'"),
     "izip": ("import itertools\nitertools.izip([])", 2, "no attribute 'izip'"),
     "maxint": ("import sys\nsys.maxint", 2, "no attribute 'maxint'"),
 }

@@ -1,4 +1,4 @@
-"""A picture of a placement report: devices, what lies on each, and what moves in a step."""
+"""Draws a placement report: devices, what is on each, and the transfers of a step."""
 
 from model_deploy.describing.picture.drawing import draw_deployment
 

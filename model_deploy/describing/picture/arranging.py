@@ -1,4 +1,4 @@
-"""Where each device stands in the picture, and the words for what is on it."""
+"""Arranges devices in the picture, and words what is on each."""
 
 import re
 from collections import defaultdict
@@ -8,12 +8,12 @@ from typing import NamedTuple
 from model_deploy.describing.report import DeviceRow, TransferRow
 
 MARGIN, GAP = 28, 24
-BOX_WIDTH = 268  # two arrows stand in the middle, their numbers on both sides
+BOX_WIDTH = 268  # wide enough for two arrows in the middle with their numbers beside them
 CHIP, CHIP_GAP, TITLE = 26, 6, 30
 
 
 class Box(NamedTuple):
-    """A device in the picture: what is on it, its row, and its left and right edge."""
+    """A device in the picture, with its row, left edge and right edge."""
 
     device: DeviceRow
     row: int
@@ -22,7 +22,7 @@ class Box(NamedTuple):
 
     @property
     def chips(self) -> list[tuple[str, str]]:
-        """Class and words of each thing that lies on the device."""
+        """(CSS class, words) for each thing on the device."""
         device = self.device
         found = [("device", "inputs")] if device.input_ops else []
         if device.variables:
@@ -43,9 +43,9 @@ class Box(NamedTuple):
 
 
 def arrange(devices: Sequence[DeviceRow]) -> dict[str, Box]:
-    """Gives each device its row and its place: each process has columns of its own.
+    """Assigns a row and edges to each device; each process has its own columns.
 
-    Where one row is shorter, its boxes are wider.
+    Boxes of a shorter row are wider.
     """
     servers = [each for each in devices if "/job:ps" in each.device]
     processes: dict[str, list[DeviceRow]] = defaultdict(list)
@@ -78,12 +78,12 @@ def _row(devices: Sequence[DeviceRow], row: int, left: float, width: float) -> l
 
 
 def process_of(device: str) -> str:
-    """The part of a device's name that names its process; '' where it has none."""
+    """Returns the part of a device's name that names its process; '' if it names none."""
     return re.sub(r"/?device:.*", "", device)
 
 
 def process_name(process: str) -> str:
-    """The name of a process in the picture.
+    """Returns the name of a process in the picture.
 
     >>> process_name("/job:worker/task:1"), process_name("")
     ('worker 1', 'this process')
@@ -99,14 +99,14 @@ def _is_host(row: DeviceRow) -> bool:
 
 
 def amount_words(edge: TransferRow) -> list[str]:
-    """In words, what is sent."""
+    """Returns in words the bytes of a transfer."""
     known = edge.tensors - edge.unknown
     words = [size_words(edge.known_bytes)] if known else []
     return words + ([f"{edge.unknown} of unknown size"] if edge.unknown else [])
 
 
 def size_words(num_bytes: int) -> str:
-    """Bytes in decimal units, three figures.
+    """Formats bytes in decimal units with three figures.
 
     >>> size_words(24), size_words(37_600_000)
     ('24 B', '37.6 MB')

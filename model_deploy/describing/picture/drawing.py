@@ -1,4 +1,4 @@
-"""`draw_deployment`: the picture, from top to bottom."""
+"""`draw_deployment`: draws the picture from top to bottom."""
 
 import os
 from collections import defaultdict
@@ -22,24 +22,24 @@ from model_deploy.describing.picture.svg import arrow_heads, rectangle, style, t
 from model_deploy.describing.report import ANY_DEVICE, DeviceRow, PlacementReport, TransferRow
 
 _BETWEEN_ROWS = 76  # the length of an arrow
-_LANE = 34  # of each arrow between boxes of one row
+_LANE = 34  # height of an arrow between boxes of one row
 _LINE = 20
 _MOST_LANES = 8
 
 
 def draw_deployment(report: PlacementReport, path: str | os.PathLike[str]) -> str:
-    """Draws devices, what lies on each, and the bytes that move between them in a step, as SVG.
+    """Draws devices, what is on each, and the bytes moved between them in a step, as SVG.
 
-    Parameter servers stand above, then the CPUs of the other processes, then their further
-    devices.  Blue arrows lead down, orange ones up, green ones between devices of a row; what
-    has no place as an arrow is a line of text below.  Bytes are those of shapes that are known;
-    tensors whose shape is known only when the graph runs are counted as `of unknown size`.
+    Parameter servers are at the top, then the CPUs of the other processes, then their other
+    devices.  Blue arrows lead down, orange ones up, green ones between devices of a row; other
+    transfers are lines of text below.  Bytes are those of known shapes; tensors whose shape is
+    known only when the graph runs are counted as `of unknown size`.
 
         draw_deployment(describe(model), "deployment.svg")
 
     Args:
       report: what `describe` returned for a model or a graph.
-      path: the file, on any file system that TensorFlow has; an old one is replaced in one move.
+      path: the file to write, on any file system of TensorFlow; an existing one is replaced.
 
     Returns:
       The path.
@@ -60,7 +60,7 @@ def draw_deployment(report: PlacementReport, path: str | os.PathLike[str]) -> st
 
 
 class _Picture:
-    """The parts of the picture, gathered from top to bottom."""
+    """The parts of the picture, added from top to bottom."""
 
     def __init__(self, devices: Sequence[DeviceRow], report: PlacementReport) -> None:
         self._report = report
@@ -94,7 +94,7 @@ class _Picture:
         self._parts = frames + self._parts
 
     def text(self) -> str:
-        """The file."""
+        """Returns the SVG file."""
         width, height = round(self._width), round(self._height)
         return "\n".join(
             [
@@ -111,13 +111,13 @@ class _Picture:
         )
 
     def _is_arrow(self, edge: TransferRow, rows: Sequence[int]) -> bool:
-        """Whether a straight arrow leads from one box to the other, with none between."""
+        """Whether the boxes of a transfer are in adjacent rows and overlap horizontally."""
         source, target = self._boxes[edge.source], self._boxes[edge.target]
         apart = abs(rows.index(source.row) - rows.index(target.row))
         return apart == 1 and min(source.right, target.right) - max(source.left, target.left) > 0
 
     def _frames(self, top: dict[int, float], bottom: dict[int, float]) -> list[str]:
-        """A dashed box around the devices of each process."""
+        """Returns a dashed box around the devices of each process."""
         members = defaultdict(list)
         for box in self._boxes.values():
             members[process_of(box.device.device)].append(box)
@@ -146,11 +146,11 @@ class _Picture:
     def _add_arrow(
         self, edge: TransferRow, top: dict[int, float], bottom: dict[int, float]
     ) -> None:
-        """An arrow between rows: one down on the left of what both boxes share."""
+        """Adds an arrow between rows, where the two boxes overlap; a downward one on the left."""
         source, target = self._boxes[edge.source], self._boxes[edge.target]
         left, right = max(source.left, target.left), min(source.right, target.right)
         down = source.row < target.row
-        # In the middle, clear of the names of processes, with the words on the outer sides.
+        # In the middle, away from the names of processes, with the words on the outer sides.
         x = (left + right) / 2 + (-12 if down else 12)
         kind = "value" if down else "gradient"
         upper, lower = (source, target) if down else (target, source)
@@ -163,21 +163,21 @@ class _Picture:
             self._parts.append(text_at(words, *place, "small", ends_there=down))
 
     def _add_lane(self, edge: TransferRow, bottom: float, y: float) -> None:
-        """An arrow below the row, from box to box."""
+        """Adds an arrow below a row, from box to box."""
         source, target = self._boxes[edge.source], self._boxes[edge.target]
         forward = source.left < target.left
         start = source.right - 60 if forward else source.left + 60
         end = target.left + 20 if forward else target.right - 20
         self._add_path("call", f"M{start:g} {bottom:g} V{y:g} H{end:g} V{bottom:g}")
         words = ", ".join(amount_words(edge))
-        # On the left, as lanes that lie deeper mostly belong to boxes on the right.
+        # On the left, as deeper lanes mostly belong to boxes on the right.
         self._parts.append(text_at(words, min(start, end) - 9, y + 5, "small", ends_there=True))
 
     def _add_path(self, kind: str, path: str) -> None:
         self._parts.append(f'  <path class="{kind}" d="{path}" marker-end="url(#{kind})"/>')
 
     def _add_notes(self, rest: Iterable[TransferRow]) -> None:
-        """Lines of text at the end: what has no arrow, and what has no place."""
+        """Adds lines of text at the end: transfers without an arrow, ops without a device."""
         lines = [
             f"{edge.source} to {edge.target}: {', '.join(amount_words(edge))}" for edge in rest
         ]

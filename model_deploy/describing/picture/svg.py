@@ -1,8 +1,8 @@
-"""The elements of an SVG picture, in the colors of the pictures in docs/, by day and by night."""
+"""Elements of an SVG picture, in the colors of the pictures in docs/, light and dark."""
 
 from xml.sax.saxutils import escape
 
-# By day, by night. Tests of the site compare their contrast.
+# (light, dark) style by CSS selector; tests of the site check the contrast.
 _COLORS = {
     "text": ("fill: #17212b", "fill: #e6ebf1"),
     ".page": ("fill: #ffffff", "fill: #1b2028"),
@@ -28,20 +28,20 @@ _FONTS = """    text { font-family: system-ui, "Segoe UI", "Liberation Sans", Ar
 
 
 def rectangle(kind: str, x: float, y: float, width: float, height: float) -> str:
-    """A box with round corners."""
+    """Returns a box with round corners."""
     return (
         f'  <rect class="{kind}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>'
     )
 
 
 def text_at(words: str, x: float, y: float, kind: str, ends_there: bool = False) -> str:
-    """Words that begin at a place, or end there."""
+    """Returns words that begin at a position, or end there."""
     anchor = ' text-anchor="end"' if ends_there else ""
     return f'  <text class="{kind}" x="{x:g}" y="{y:g}"{anchor}>{escape(words)}</text>'
 
 
 def style() -> str:
-    """The style sheet, for a light page and for a dark one."""
+    """Returns the style sheet for light and dark pages."""
 
     def rules(night: int, indent: str) -> str:
         return "".join(f"{indent}{name} {{ {both[night]}; }}\n" for name, both in _COLORS.items())
@@ -53,7 +53,7 @@ def style() -> str:
 
 
 def arrow_heads() -> str:
-    """The heads of the three kinds of arrows, which paths name by `url(#kind)`."""
+    """Returns the heads of the three kinds of arrows, named `url(#kind)` in paths."""
     marks = "".join(
         f'    <marker id="{kind}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="11" '
         'markerHeight="11" markerUnits="userSpaceOnUse" orient="auto">'

@@ -1,6 +1,6 @@
-"""Augmentation beyond the families' own: RandAugment, random erasing, mixup and cutmix.
+"""Augmentation on top of the preprocessing families': RandAugment, erasing, mixup and cutmix.
 
-All of it is TensorFlow's ops and a function of each example's seed, (seed, position).
+It consists of TensorFlow ops and depends only on each example's seed, (seed, position).
 """
 
 from model_deploy.inputs.augmentation.mixing import Mixing

@@ -1,8 +1,8 @@
-"""Random erasing: a box of the image is set to its mean.
+"""Random erasing: sets a random box of the image to the mean.
 
 Z. Zhong, L. Zheng, G. Kang, S. Li, Y. Yang: "Random erasing data augmentation", 2017,
 https://arxiv.org/abs/1708.04896.  The largest box is a third of the image, as in today's recipes;
-the paper's is 0.4 of it.
+in the paper it is 0.4.
 """
 
 import math
@@ -21,13 +21,13 @@ _SALT = 0x45524153
 def erase(images: Any, seeds: Any, probability: float) -> Any:
     """Sets a random box of some images to 0.
 
-    Its share of the image is drawn from 0.02 to 0.33, and its height over its width, evenly in the
-    logarithm, from 0.3 to 1/0.3, as far as the box fits; both before they are rounded to pixels.
+    The box's fraction of the area is uniform from 0.02 to 0.33, its aspect ratio (height / width)
+    log-uniform from 0.3 to 1/0.3 as far as the box fits; both before rounding to pixels.
 
     Args:
-      images: float32 [n, h, w, c], with 0 for their mean.
+      images: float32 [n, h, w, c], with mean 0.
       seeds: int64 [n, 2].
-      probability: that of a box in an image.
+      probability: probability that an image gets a box.
 
     Returns:
       float32 [n, h, w, c].
@@ -35,23 +35,23 @@ def erase(images: Any, seeds: Any, probability: float) -> Any:
     draws = uniform_per_image(salted(seeds, _SALT), 5)
     shape = tf.shape(images)
     begin, end = random_boxes(draws[:, 1:], shape[1], shape[2])
-    # A box that ends where it begins is none.
+    # A box with end = begin is empty.
     end = tf.where(draws[:, :1] < probability, end, begin)
     return images * (1.0 - boxes.inside(begin, end, shape))
 
 
 def random_boxes(draws: Any, height: Any, width: Any) -> tuple[Any, Any]:
-    """Where the boxes begin and end, int32 [n, 2] each: down and across.
+    """Returns begin and end (down, across) of random boxes, int32 [n, 2] each.
 
     Args:
-      draws: float32 [n, 4], from 0 to 1: area, aspect, and where the box is, down and across.
-      height: of the images, int32 [].
-      width: of the images, int32 [].
+      draws: random numbers, float32 [n, 4], from 0 to 1: area, aspect, position down and across.
+      height: height of the images, int32 [].
+      width: width of the images, int32 [].
     """
     sides = tf.stack([height, width])
     lengths = tf.cast(sides, tf.float32)
     area = (AREAS[0] + draws[:, 0] * (AREAS[1] - AREAS[0])) * lengths[0] * lengths[1]
-    # Those of the aspects with which a box of this area is no longer than the image.
+    # The range of aspects with which a box of this area fits into the image.
     least = tf.maximum(tf.math.log(area / lengths[1] ** 2), math.log(ASPECTS[0]))
     most = tf.minimum(tf.math.log(lengths[0] ** 2 / area), math.log(ASPECTS[1]))
     aspect = tf.exp(least + draws[:, 1] * (most - least))

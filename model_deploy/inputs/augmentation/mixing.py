@@ -1,12 +1,11 @@
-"""Mixup and cutmix: each example with a part of another one, and labels that say so.
+"""Mixup and cutmix: combines each example, and its label, with another example.
 
 H. Zhang, M. Cisse, Y. Dauphin, D. Lopez-Paz: "mixup", 2017, https://arxiv.org/abs/1710.09412;
 S. Yun et al.: "CutMix", 2019, https://arxiv.org/abs/1905.04899.
 
-The partner of an example is the one at the next place of the same global batch, that of the last
-one the first.  The order is a random one, so the next example is any other; and a piece of a global
-batch, with the single example that follows it, has all of its own partners.  So how a global batch
-is cut changes nothing, and costs no more than one example for each piece.
+The partner of an example is the next example in the same global batch; that of the last is the
+first.  As the order is random, so is the partner.  A piece of a global batch needs just the one
+example that follows it, so the cutting of a global batch into pieces does not change the result.
 """
 
 import dataclasses
@@ -23,13 +22,13 @@ _BISECTIONS = 24  # as many bits as a float32 has
 
 @dataclasses.dataclass(frozen=True)
 class Mixing:
-    """How the examples of a piece of a global batch are mixed.
+    """The settings for mixing the examples of a piece of a global batch.
 
     Attributes:
-      mixup: both parameters of the Beta distribution of the shares; 0 is no mixup.
+      mixup: both parameters of the Beta distribution of the weights; 0 is no mixup.
       cutmix: both parameters of the Beta distribution of the areas; 0 is no cutmix.
       num_classes: length of the labels' distributions.
-      count: examples of the piece, without the one that follows it.
+      count: number of examples in the piece, without the one that follows it.
     """
 
     mixup: float
@@ -42,12 +41,12 @@ class Mixing:
 
         Args:
           examples: "image" float32 [m, h, w, c], "label" int64 [m], "seed" int64 [m, 2], and
-            others [m, ...] that stay as they are.  m is `count`, where the first example follows
-            the last one, or 1 more.
+            others [m, ...] that are not changed.  m is `count` + 1; or `count` for a whole global
+            batch, in which the first example follows the last.
 
         Returns:
-          All but "seed", with `count` in place of m; "label" is float32 [count, num_classes], the
-          shares of the classes.
+          The first `count` examples, without "seed"; "label" has class probabilities, float32
+          [count, num_classes].
         """
         seeds = examples["seed"][: self.count]
         others = {name: value[: self.count] for name, value in examples.items() if name != "seed"}
@@ -62,26 +61,26 @@ class Mixing:
         return others | {"image": mixed, "label": label}
 
     def _pairs(self, values: Any) -> tuple[Any, Any]:
-        """The values of the examples and those of their partners."""
+        """Returns the values of the examples, and those of their partners."""
         return values[: self.count], tf.roll(values, -1, axis=0)[: self.count]
 
     def _weights(self, seeds: Any, shape: Any) -> tuple[Any, Any]:
-        """How much of each value is the example's own.
+        """Returns the weight of the example itself in each value.
 
         Returns:
-          float32 [count, h * w * c], or [count, 1] where it is the same for all of an image; and
-          its mean over each image, float32 [count].
+          float32 [count, h * w * c], or [count, 1] if constant within images; and its mean over
+          each image, float32 [count].
         """
         draws = uniform_per_image(salted(seeds, _SALT), 4)
         mixed_up = draws[:, 3] < (0.5 if self.mixup and self.cutmix else float(self.mixup > 0))
-        # A parameter of 0 is that of none of the examples.
+        # A parameter of 0 is used by no example; 1 avoids NaN.
         alphas = [float(each) or 1.0 for each in (self.mixup, self.cutmix)]
         drawn = beta(draws[:, 0], tf.where(mixed_up, *alphas))
         if not self.cutmix:
             return drawn[:, tf.newaxis], drawn
         begin, end = cut_boxes(drawn, draws[:, 1:3], shape[1], shape[2])
         weights = tf.reshape(1.0 - boxes.inside(begin, end, shape), [self.count, -1])
-        # In float64, so that the float32 is the nearest one however the division is made.
+        # In float64, so that devices that divide differently round to the same float32.
         cut = tf.cast(tf.reduce_prod(end - begin, axis=1), tf.float64)
         shares = tf.cast(1.0 - cut / tf.cast(shape[1] * shape[2], tf.float64), tf.float32)
         if not self.mixup:
@@ -91,16 +90,16 @@ class Mixing:
 
 
 def cut_boxes(shares: Any, draws: Any, height: Any, width: Any) -> tuple[Any, Any]:
-    """The boxes of cutmix, each 1 - share of its image, cut off at the edges of the image.
+    """Returns the boxes of cutmix, of area 1 - share before they are cut off at the edges.
 
     Args:
-      shares: float32 [n], what is to be left of each image.
-      draws: float32 [n, 2], from 0 to 1: the middle of the box, down and across.
-      height: of the images, int32 [].
-      width: of the images, int32 [].
+      shares: fraction of each image to keep, float32 [n].
+      draws: random numbers, float32 [n, 2], from 0 to 1: middle of the box, down and across.
+      height: height of the images, int32 [].
+      width: width of the images, int32 [].
 
     Returns:
-      Where the boxes begin and end, int32 [n, 2] each: down and across.
+      Begin and end of the boxes (down, across), int32 [n, 2] each.
     """
     sides = tf.stack([height, width])
     lengths = tf.cast(sides, tf.float32)
@@ -110,19 +109,19 @@ def cut_boxes(shares: Any, draws: Any, height: Any, width: Any) -> tuple[Any, An
 
 
 def beta(draws: Any, alpha: Any) -> Any:
-    """Numbers with the distributions Beta(alpha, alpha).
+    """Transforms uniform numbers to the distributions Beta(alpha, alpha).
 
-    The quantile of a uniform number, found by bisection.  A ratio of gamma variables, the usual
-    way, is 0 / 0 now and then for a small alpha, and needs an op for each seed.
+    Finds quantiles by bisection.  The usual way, a ratio of gamma variables, is sometimes 0 / 0 for
+    a small alpha, and needs a separate op for each seed.
 
     Args:
       draws: float32 [n], uniform from 0 to 1.
       alpha: above 0, float32 [n].
 
     Returns:
-      float32 [n], from 0 to 1, to 2**-25.
+      float32 [n], from 0 to 1, with an error of 2**-25 at most.
     """
-    draws = tf.cast(draws, tf.float64) + 2.0**-25  # the middle of what each float32 stands for
+    draws = tf.cast(draws, tf.float64) + 2.0**-25  # the middle of each float32's interval
     tail = tf.minimum(draws, 1.0 - draws)  # the distribution is symmetric
     alpha = tf.cast(alpha, tf.float64)
 

@@ -1,15 +1,15 @@
 """The 14 operations of RandAugment, on images of 0 to 255.
 
 E. Cubuk, B. Zoph, J. Shlens, Q. Le: "RandAugment", 2019, https://arxiv.org/abs/1909.13719.
-Strengths are on the linear scale of AutoAugment (https://arxiv.org/abs/1805.09501, table 6): a
-strength of 0 changes nothing, and 1, which is magnitude 10, is the end of that table.  Its sign is
-the direction, where an operation has two.
+Strengths are on the linear scale of AutoAugment (https://arxiv.org/abs/1805.09501, table 6): 0
+changes nothing, and 1, which is magnitude 10, is the maximum in the table.  For operations with a
+direction the sign of the strength is the direction.
 
 | operation | at strength s, from -1 to 1 |
 |---|---|
 | identity | nothing |
-| autocontrast | each channel stretched to 0 to 255, whatever s is |
-| equalize | each channel with about as many pixels of each value, whatever s is |
+| autocontrast | each channel stretched to 0 to 255, for any s |
+| equalize | each channel with about as many pixels of each value, for any s |
 | rotate | by 30 s degrees around the centre |
 | shear_x, shear_y | by 0.3 s, with the first row or column fixed |
 | translate_x, translate_y | by 0.45 s of the width or height (150 pixels of 331) |
@@ -18,8 +18,8 @@ the direction, where an operation has two.
 | color, contrast, brightness, sharpness | 1 + 0.9 s times as far from grey, from the mean grey, |
 | | from black, from the smoothed image |
 
-Each takes images, uint8 [n, h, w, c] with 1 or 3 channels, n of 0 too, and strengths, float32 [n];
-and gives uint8 [n, h, w, c].  Pixels that come from outside of an image are 128.
+Each takes images, uint8 [n, h, w, c] with 1 or 3 channels (n may be 0), and strengths, float32 [n];
+and returns uint8 [n, h, w, c].  Pixels from outside of an image are 128.
 """
 
 import math
@@ -35,13 +35,13 @@ _VALUES = 256
 
 
 def identity(images: Any, strengths: Any) -> Any:
-    """The images as they are."""
+    """Returns the images unchanged."""
     del strengths
     return images
 
 
 def autocontrast(images: Any, strengths: Any) -> Any:
-    """Stretches each channel so that its values are 0 to 255; those of one value stay."""
+    """Stretches each channel to the values 0 to 255; a constant channel is unchanged."""
     del strengths
     pixels = tf.cast(images, tf.float32)
     least = tf.reduce_min(pixels, axis=[1, 2], keepdims=True)
@@ -52,15 +52,15 @@ def autocontrast(images: Any, strengths: Any) -> Any:
 
 
 def equalize(images: Any, strengths: Any) -> Any:
-    """Replaces each value by the share of its channel's pixels that are below it.
+    """Equalizes each channel's histogram: a value becomes its rank among the pixels.
 
-    With a step of (pixels - those of the largest value) // 255, it is the number of pixels below
-    plus half a step, over the step; a channel whose step is 0 stays as it is.
+    With step = (pixels - pixels of the largest value) // 255, a value becomes (pixels below it +
+    step / 2) / step; a channel with step 0 is unchanged.
     """
     del strengths
     shape = tf.shape(images)
     planes = shape[0] * shape[3]
-    # All channels of all images have their own part of one table of 256 places each.
+    # One table for all channels of all images, with 256 places each.
     first = tf.reshape(tf.range(planes) * _VALUES, [shape[0], 1, 1, shape[3]])
     places = tf.cast(images, tf.int32) + first
     counts = tf.raw_ops.Bincount(
@@ -78,7 +78,7 @@ def equalize(images: Any, strengths: Any) -> Any:
 
 
 def rotate(images: Any, strengths: Any) -> Any:
-    """Turns around the centre, clockwise for strengths above 0."""
+    """Rotates around the centre, clockwise for strengths above 0."""
     angles = strengths * (30 * math.pi / 180)
     cos, sin = tf.cos(angles), tf.sin(angles)
     middle = (tf.cast(_sides(images), tf.float32) - 1) / 2
@@ -91,26 +91,26 @@ def rotate(images: Any, strengths: Any) -> Any:
 
 
 def shear_x(images: Any, strengths: Any) -> Any:
-    """Moves each row by 0.3 s times its number to the left."""
+    """Moves each row to the left by 0.3 s times its number."""
     one, zero = tf.ones_like(strengths), tf.zeros_like(strengths)
     return _warp(images, [one, 0.3 * strengths, zero], [zero, one, zero])
 
 
 def shear_y(images: Any, strengths: Any) -> Any:
-    """Moves each column by 0.3 s times its number up."""
+    """Moves each column up by 0.3 s times its number."""
     one, zero = tf.ones_like(strengths), tf.zeros_like(strengths)
     return _warp(images, [one, zero, zero], [0.3 * strengths, one, zero])
 
 
 def translate_x(images: Any, strengths: Any) -> Any:
-    """Moves by whole pixels, about 0.45 s of the width, to the left."""
+    """Moves to the left by whole pixels, about 0.45 s of the width."""
     one, zero = tf.ones_like(strengths), tf.zeros_like(strengths)
     pixels = tf.round(0.45 * strengths * tf.cast(_sides(images)[1], tf.float32))
     return _warp(images, [one, zero, pixels], [zero, one, zero])
 
 
 def translate_y(images: Any, strengths: Any) -> Any:
-    """Moves by whole pixels, about 0.45 s of the height, up."""
+    """Moves up by whole pixels, about 0.45 s of the height."""
     one, zero = tf.ones_like(strengths), tf.zeros_like(strengths)
     pixels = tf.round(0.45 * strengths * tf.cast(_sides(images)[0], tf.float32))
     return _warp(images, [one, zero, zero], [zero, one, pixels])
@@ -120,7 +120,7 @@ def solarize(images: Any, strengths: Any) -> Any:
     """Inverts the values that are not below a threshold."""
     thresholds = tf.cast(tf.math.ceil(_VALUES * (1 - tf.abs(strengths))), tf.int32)
     below = tf.range(_VALUES) < thresholds[:, tf.newaxis]
-    # 255 - value is the value with all its bits the other way.
+    # 255 - value is the value with all bits inverted.
     flips = tf.where(below, 0, _VALUES - 1)
     return _by_table(images, tf.bitwise.bitwise_xor(flips, tf.range(_VALUES)))
 
@@ -138,7 +138,7 @@ def color(images: Any, strengths: Any) -> Any:
 
 
 def contrast(images: Any, strengths: Any) -> Any:
-    """Moves values away from the mean grey of the image, or towards it."""
+    """Moves values away from the image's mean grey, or towards it."""
     pixels = tf.cast(images, tf.float32)
     mean = tf.reduce_mean(to_grey(pixels), axis=[1, 2, 3], keepdims=True)
     return _away_from(tf.round(mean), pixels, strengths)
@@ -150,9 +150,9 @@ def brightness(images: Any, strengths: Any) -> Any:
 
 
 def sharpness(images: Any, strengths: Any) -> Any:
-    """Moves values away from the smoothed image, or towards it; the border stays.
+    """Moves values away from the smoothed image, or towards it; the border is unchanged.
 
-    Smooth is the mean of a pixel, five times, and its eight neighbours.
+    A smoothed pixel is the mean of the pixel, with weight 5, and its eight neighbours.
     """
     pixels = tf.cast(images, tf.float32)
     rows = pixels[:, :-2] + pixels[:, 1:-1] + pixels[:, 2:]
@@ -182,19 +182,19 @@ def _per_image(values: Any) -> Any:
 
 
 def rounded(pixels: Any) -> Any:
-    """The nearest values from 0 to 255, uint8 of the same shape as `pixels`, float32."""
+    """Rounds and clips `pixels`, float32, to 0 to 255, uint8 of the same shape."""
     return tf.cast(tf.clip_by_value(tf.round(pixels), 0.0, 255.0), tf.uint8)
 
 
 def _by_table(images: Any, tables: Any) -> Any:
-    """Each value replaced by that of its image's table, int32 [n, 256]."""
+    """Replaces each value by its entry in the image's table, int32 [n, 256]."""
     first = _per_image(tf.range(tf.shape(images)[0]) * _VALUES)
     table = tf.reshape(tf.cast(tables, tf.uint8), [-1])
     return tf.gather(table, tf.cast(images, tf.int32) + first)
 
 
 def _sides(images: Any) -> Any:
-    """Height and width, int32 [2]."""
+    """Returns height and width, int32 [2]."""
     return tf.shape(images)[1:3]
 
 

@@ -1,4 +1,4 @@
-"""RandAugment: some operations, drawn for each image, one after the other."""
+"""RandAugment: applies randomly chosen operations to each image, one after the other."""
 
 import functools
 from collections.abc import Callable
@@ -15,14 +15,13 @@ _SMALLEST_SIDE = 3  # a pixel and its neighbours
 
 
 def randaugment(images: Any, seeds: Any, layers: int, magnitude: float) -> Any:
-    """Applies operations to each image, each as likely as the others in each layer.
+    """Applies `layers` operations to each image, each chosen uniformly from all operations.
 
     Args:
       images: [n, h, w, c] or [h, w, c], uint8 or float32 from 0 to 255, with 1 or 3 channels.
       seeds: int64 [n, 2] or [2].
-      layers: how many operations each image gets.
-      magnitude: from 0 to 10, a tenth of which is the strength of all operations; the direction
-        is drawn.
+      layers: number of operations per image.
+      magnitude: from 0 to 10, ten times the strength of all operations; directions are random.
 
     Returns:
       uint8 of the same shape.
@@ -58,7 +57,7 @@ def randaugment(images: Any, seeds: Any, layers: int, magnitude: float) -> Any:
 
 
 def _to_one(images: Any, chosen: Any, strengths: Any) -> Any:
-    """A batch of one image: only its operation runs."""
+    """Applies its operation to a batch of one image; no other operation runs."""
     ways: list[Callable[[], Any]] = [
         functools.partial(operation, images, strengths) for operation in OPERATIONS.values()
     ]
@@ -66,7 +65,7 @@ def _to_one(images: Any, chosen: Any, strengths: Any) -> Any:
 
 
 def _to_each(images: Any, chosen: Any, strengths: Any) -> Any:
-    """Runs each operation once, on the images of the batch that have drawn the operation."""
+    """Runs each operation once, on those images of the batch that have drawn it."""
     count = tf.shape(images)[0]
     places = tf.dynamic_partition(tf.range(count), chosen, len(OPERATIONS))
     changed = [

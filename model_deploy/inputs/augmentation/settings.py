@@ -1,4 +1,4 @@
-"""Which augmentation there is, how strong it is, and which part of it an image gets by itself."""
+"""`Augmentation`: which augmentation to use, and its strength."""
 
 import dataclasses
 import functools
@@ -14,21 +14,21 @@ from model_deploy.inputs.augmentation.randaugment import LARGEST_MAGNITUDE, rand
 
 @dataclasses.dataclass(frozen=True)
 class Augmentation(Options):
-    """Augmentation for training, on top of what the preprocessing family does; all off by default.
+    """Options for augmentation on top of the preprocessing family's own; all off by default.
 
-    RandAugment changes the image that the family has cut and mirrored, before it is normalized;
-    erasing comes after that, and mixup and cutmix last, between two examples that are complete.
+    RandAugment applies to the image after the family has cropped and mirrored it, before it is
+    normalized; erasing follows normalization; mixup and cutmix come last, on pairs of examples.
 
     Attributes:
-      randaugment_layers: operations of RandAugment for each image, one after the other; 0 is none.
-      randaugment_magnitude: how strong these are, from 0 to 10; see `augmentation.operations`.
-      random_erasing: the probability that a box in the image is set to 0, its mean.
-      mixup: both parameters of the Beta distribution of mixup's shares; 0 is no mixup.
+      randaugment_layers: number of RandAugment's operations per image; 0 is none.
+      randaugment_magnitude: their strength, from 0 to 10; see `augmentation.operations`.
+      random_erasing: probability that a box in the image is set to 0, the mean.
+      mixup: both parameters of the Beta distribution of mixup's weights; 0 is no mixup.
       cutmix: both parameters of the Beta distribution of cutmix's areas; 0 is no cutmix.  With
-        mixup as well, each example has one of the two, with the same probability.
-      crop_padding: how many pixels are on each side of the images of which `cifarnet` and
-        `padded_crop` cut parts out: zeros for the one, mirrored ones for the other; None is what
-        the family has.  With fewer, images are shifted less, which short runs learn more of.
+        mixup as well, each example has one of the two, with equal probability.
+      crop_padding: pixels of padding (`cifarnet`: zeros, `padded_crop`: mirrored) around the
+        images that are cropped; None is the family's default.  Less padding shifts images less,
+        which is better for short runs.
 
     Raises:
       ValueError: as `Options`.
@@ -69,18 +69,18 @@ class Augmentation(Options):
 
     @property
     def mixes(self) -> bool:
-        """Whether two examples become one, so that labels become distributions."""
+        """Whether pairs of examples are mixed, so that labels become class probabilities."""
         return bool(self.mixup or self.cutmix)
 
     def before_normalization(self, seeds: Any) -> Callable[[Any], Any] | None:
-        """A function that a family applies to images before it normalizes them; None for no change.
+        """Returns a function for a family to apply before normalization, or None.
 
         Args:
           seeds: int64 [n, 2], or [2] for a single image.
 
         Returns:
           A function from images [n, h, w, c] or [h, w, c], uint8 or float32 from 0 to 255, to
-          such of the same shape, uint8.
+          images of the same shape, uint8.
         """
         if not self.randaugment_layers:
             return None
@@ -94,10 +94,10 @@ class Augmentation(Options):
         )
 
     def after_normalization(self, images: Any, seeds: Any) -> Any:
-        """Images with a box erased, or as they are.
+        """Erases a random box of each image, if asked for.
 
         Args:
-          images: float32 [n, h, w, c] or [h, w, c], with 0 for their mean.
+          images: float32 [n, h, w, c] or [h, w, c], with mean 0.
           seeds: int64 [n, 2] or [2].
 
         Returns:

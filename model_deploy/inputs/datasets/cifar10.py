@@ -24,8 +24,8 @@ _FILES = {
     "test": ("test_batch.bin",),
 }
 _RECORDS_PER_FILE = 10_000
-_RECORD_BYTES = 1 + 32 * 32 * 3  # the label; then all red, all green, all blue values
-_SUBFOLDER = "cifar-10-batches-bin"  # in which the official archive has its files
+_RECORD_BYTES = 1 + 32 * 32 * 3  # the label, then all red, green and blue values
+_SUBFOLDER = "cifar-10-batches-bin"  # the folder in the official archive
 
 
 @dataset.register_dataset("cifar10")
@@ -35,11 +35,11 @@ def cifar10(
     *,
     skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
-    """50,000 train and 10,000 test images, uint8 [32, 32, 3].
+    """The CIFAR-10 dataset: 50,000 train and 10,000 test images, uint8 [32, 32, 3].
 
     Raises:
       ValueError: if files are missing or truncated.
-      CorruptRecordError: if more records are corrupt than may be skipped.
+      CorruptRecordError: if more records are corrupt than `skip_corrupt_records`.
     """
     splits = tuple(_FILES)
     dataset.check_split("cifar10", split, splits)
@@ -73,20 +73,20 @@ def cifar10(
 
 
 def read_binary(path: str, num_records: int, tolerance: Tolerance) -> tuple[np.ndarray, np.ndarray]:
-    """Images, uint8 [n, 32, 32, 3], and labels, int64 [n], of a binary file.
+    """Reads images, uint8 [n, 32, 32, 3], and labels, int64 [n], from a binary file.
 
     Args:
       path: the file.
-      num_records: how many records it must have.
-      tolerance: how many records with a label that is no class are skipped.
+      num_records: number of records that it must have.
+      tolerance: how many records with an invalid label may be skipped.
 
     Raises:
       ValueError: if the file is missing or has another size.
-      CorruptRecordError: if a label is no class.
+      CorruptRecordError: if more labels are invalid than may be skipped.
     """
     try:
         with file_systems.as_os_errors(), file_systems.open_file(path, "rb") as file:
-            # One byte more than wanted, to see whether there is more, however much.
+            # One byte more than needed, to notice a file that is too long.
             data = file.read(num_records * _RECORD_BYTES + 1)
     except OSError as error:
         raise ValueError(f"file of dataset 'cifar10' must be readable, got {error}") from error

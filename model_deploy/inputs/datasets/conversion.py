@@ -1,7 +1,7 @@
 """Writes a dataset as sharded TFRecords in the format of TF-Slim.
 
-Each shard is written under another name and renamed when it is complete, so a
-conversion that was killed leaves no file that reads as complete.
+Each shard is written under a temporary name and renamed when it is complete, so a conversion that
+is killed leaves no incomplete file that looks complete.
 """
 
 import collections
@@ -25,8 +25,8 @@ from model_deploy.inputs.datasets import preparation
 from model_deploy.inputs.files import slim_files, tfrecords
 from model_deploy.inputs.reading import chunks
 
-_AHEAD = 64  # records that are made before their turn
-_EITHER_HEADER = 47  # for zlib: that of GZIP or of ZLIB, whichever is there
+_AHEAD = 64  # records that are prepared ahead of writing
+_EITHER_HEADER = 47  # `wbits` of zlib: a header of GZIP or ZLIB
 
 
 def convert(
@@ -41,33 +41,32 @@ def convert(
     image_size: int | tuple[int, int] | None = None,
     progress: bool = True,
 ) -> list[str]:
-    """Writes one split; goes on where an earlier call with the same arguments stopped.
+    """Writes one split; continues where an earlier call with the same arguments stopped.
 
-    Images in memory are written as PNG, encoded ones as they are, after a test that
-    they decode; unless `max_side` or `raw` says that they are to be made smaller.
+    Images in memory are written as PNG; encoded images are checked and copied, unless `max_side` or
+    `raw` is given.
 
     Args:
       dataset: the split.
       output_dir: the folder for `<name>_<split>_<shard>-of-<shards>.tfrecord` and `labels.txt`.
       name: by default that of the dataset.
-      num_shards: how many files.
-      max_side: an image with a longer side than so many pixels is reduced to that, by area, in
-        its proportions, and written as JPEG; the others keep their bytes.
-      quality: of those JPEGs, 1 to 100; by default 95.
-      raw: writes images of one size as their bytes, uint8 [height, width, channels], which are
-        not decoded when they are read.  The centre of the image that has the proportions of
-        `image_size` is scaled to it.
-      image_size: side of raw images, or (height, width); by default that of the images, where
-        it is the same for all.
+      num_shards: number of files.
+      max_side: images with a side of more pixels are reduced to so many, by area and in their
+        proportions, and written as JPEG; other images are copied.
+      quality: quality of reduced JPEGs, 1 to 100; by default 95.
+      raw: writes images of one size as raw bytes, uint8 [height, width, channels], which need no
+        decoding.  The largest central part with the proportions of `image_size` is scaled.
+      image_size: side of raw images, or (height, width); by default the images' size, if it is
+        the same for all.
       progress: whether to show a progress bar.
 
     Returns:
       The paths of the shards.
 
     Raises:
-      ValueError: if the number of shards is not from 1 to that of the examples, or the
-        folder has shards of another conversion; for a number out of its range, or
-        a setting without the one that it belongs to.
+      ValueError: if the number of shards is not from 1 to the number of examples, or the folder
+        has shards of another conversion; for a number out of range, or a setting without the one
+        that it requires.
       CorruptRecordError: if an example cannot be read.
       OSError: if the folder cannot be written.
     """
@@ -107,12 +106,12 @@ def uncompress(
     *,
     progress: bool = True,
 ) -> list[str]:
-    """Writes compressed TFRecord files as such that can be read in any order.
+    """Writes compressed TFRecord files uncompressed, so that records can be read in any order.
 
     Args:
       data_dir: the folder of the files, and of `labels.txt` if there is one.
-      split: the files are those that the dataset `tfrecord` would read.
-      output_dir: the folder for files of the same names; those that are there are left alone.
+      split: the split, whose files are found as by the dataset `tfrecord`.
+      output_dir: the folder for files of the same names; existing files are kept.
       progress: whether to show a progress bar.
 
     Returns:
@@ -143,10 +142,10 @@ def uncompress(
 
 
 def _uncompressed(path: str) -> Iterator[bytes]:
-    """The content of a file that GZIP or ZLIB has compressed, in pieces.
+    """Yields the uncompressed content of a GZIP or ZLIB file in pieces.
 
     Raises:
-      ValueError: if it is neither, or not whole.
+      ValueError: if the file is of another kind, or truncated.
     """
     decompressor = zlib.decompressobj(_EITHER_HEADER)
     with file_systems.as_os_errors(), file_systems.open_file(path, "rb") as file:
@@ -176,6 +175,7 @@ def _facts(dataset: dataset_lib.Dataset, num_shards: int) -> dict[str, Any]:
 
 
 def _check_same_conversion(manifest: pathlib.Path, facts: dict[str, Any]) -> None:
+    """Checks the settings in the folder's manifest, or writes them for later calls."""
     if manifest.exists():
         found = json.loads(manifest.read_text(encoding="utf-8"))
         if found != facts:
@@ -194,12 +194,13 @@ def _write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def _write_shard(path: pathlib.Path, made: Iterable[bytes], bar: tqdm) -> None:
+    """Writes a shard under a temporary name, flushes it to disk and renames it."""
     part = path.with_name(f"{path.name}.part")  # matches no pattern of a dataset
     with tf.io.TFRecordWriter(str(part)) as writer:
         for record in made:
             writer.write(record)
             bar.update()
-    # After a power cut, too, the name must not be there without the content.
+    # Even after a power cut the name must not exist without the content.
     with part.open("rb") as file:
         os.fsync(file.fileno())
     part.replace(path)
@@ -208,7 +209,7 @@ def _write_shard(path: pathlib.Path, made: Iterable[bytes], bar: tqdm) -> None:
 def _in_order(
     pool: concurrent.futures.Executor, read: Callable[[int], bytes], indices: Iterable[int]
 ) -> Iterator[bytes]:
-    """What `read` gives, in order: some at the same time, and not many before they are taken."""
+    """Yields the results of `read` in order, computed in parallel and a limited number ahead."""
     waiting: collections.deque[concurrent.futures.Future[bytes]] = collections.deque()
     for index in indices:
         waiting.append(pool.submit(read, index))

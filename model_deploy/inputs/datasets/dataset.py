@@ -1,4 +1,4 @@
-"""What a dataset is, and the table of datasets by name."""
+"""`Dataset`, and the table of datasets by name."""
 
 import dataclasses
 import os
@@ -16,7 +16,7 @@ _BUILDERS: dict[str, Builder] = {}
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """One split of a dataset: its facts, and the source of its examples.
+    """One split of a dataset: its properties, and the source of its examples.
 
     Attributes:
       name: the name under which it is registered.
@@ -24,7 +24,7 @@ class Dataset:
       num_examples: the number of examples in this split, at least 1.
       num_classes: labels are 0 to num_classes - 1.
       class_names: one name per class, in the order of the labels.
-      image_shape: (height, width, channels); None where it varies.
+      image_shape: (height, width, channels); None for a size that varies.
       splits: the names of all splits.
       source: where the images and labels come from.
 
@@ -53,10 +53,10 @@ class Dataset:
 
 
 def register_dataset(name: str) -> Callable[[Builder], Builder]:
-    """Decorator: `get_dataset(name, ...)` calls the decorated function.
+    """Registers the decorated function as the one that `get_dataset(name, ...)` calls.
 
-    The function takes `split` and `data_dir`, and whatever keyword arguments
-    `get_dataset` is to pass through, and returns a `Dataset`.
+    The function takes `split`, `data_dir` and any further keyword arguments of `get_dataset`, and
+    returns a `Dataset`.
 
     Raises:
       ValueError: if the name is taken.
@@ -83,20 +83,20 @@ def register_dataset(name: str) -> Callable[[Builder], Builder]:
 
 
 def dataset_names() -> tuple[str, ...]:
-    """The registered names, sorted."""
+    """Returns the registered names, sorted."""
     return tuple(sorted(_BUILDERS))
 
 
 def get_dataset(
     name: str, split: str, data_dir: str | os.PathLike[str] | None = None, **options: Any
 ) -> Dataset:
-    """The split of a registered dataset.
+    """Returns a split of a registered dataset.
 
     Args:
       name: a registered name, see `dataset_names`.
-      split: for example "train" or "test"; which ones exist depends on the dataset.
-      data_dir: the folder with its files; datasets without files ignore it.
-      **options: passed on, for example `image_size` of "synthetic".
+      split: name of the split, such as "train" or "test"; each dataset has its own.
+      data_dir: the folder with the dataset's files; datasets without files ignore it.
+      **options: options of the dataset, such as `image_size` of "synthetic".
 
     Raises:
       ValueError: for an unknown name or split, and for missing or broken files.
@@ -107,10 +107,10 @@ def get_dataset(
 
 
 def required_folder(name: str, data_dir: str | os.PathLike[str] | None) -> str:
-    """Returns `data_dir` as a path.
+    """Returns `data_dir` as a path, after checking it.
 
     Raises:
-      ValueError: if it is None or no folder.
+      ValueError: if it is None or not a folder.
     """
     if data_dir is None:
         raise ValueError(f"data_dir must name the folder of dataset {name!r}, got None")
@@ -121,7 +121,7 @@ def required_folder(name: str, data_dir: str | os.PathLike[str] | None) -> str:
 
 
 def check_split(name: str, split: str, splits: tuple[str, ...]) -> None:
-    """Checks the split of a dataset, before any file is looked for.
+    """Checks the name of a dataset's split, before any file is read.
 
     Raises:
       ValueError: if `split` is not one of `splits`.

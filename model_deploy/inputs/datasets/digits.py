@@ -1,13 +1,12 @@
 """The embedded dataset: 1,797 handwritten digits that scikit-learn ships.
 
-They are the test part of "Optical Recognition of Handwritten Digits" (E. Alpaydin,
+The images are the test part of "Optical Recognition of Handwritten Digits" (E. Alpaydin,
 C. Kaynak, UCI Machine Learning Repository, 1998): 8 x 8 values from 0 to 16.  Here
 each value becomes a byte (times 255/16, rounded) and each image is enlarged to
 28 x 28, the size of MNIST, by bilinear interpolation between pixel centres.
 
-The split is fixed: the examples are shuffled once by a permutation of NumPy's
-`RandomState(1797)`, whose stream NumPy keeps stable; the first 1,437 are "train", the
-other 360 "test".
+The split is fixed: the examples are shuffled once by a permutation of NumPy's `RandomState(1797)`,
+whose stream NumPy keeps stable; the first 1,437 are "train", the other 360 "test".
 """
 
 import importlib.util
@@ -31,8 +30,8 @@ def digits(
     *,
     skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
-    """1,437 train and 360 test images, uint8 [28, 28, 1], of the digits 0 to 9."""
-    del data_dir, skip_corrupt_records  # scikit-learn carries the images
+    """The embedded digits: 1,437 train and 360 test images, uint8 [28, 28, 1], of 0 to 9."""
+    del data_dir, skip_corrupt_records  # scikit-learn contains the images
     splits = ("train", "test")
     dataset.check_split("digits", split, splits)
     return dataset.Dataset(
@@ -58,12 +57,12 @@ def _read(split: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read_originals() -> tuple[np.ndarray, np.ndarray]:
-    """Images [1797, 8, 8] of values from 0 to 16, and labels [1797]."""
+    """Reads images [1797, 8, 8] with values from 0 to 16, and labels [1797]."""
     found = importlib.util.find_spec("sklearn")
     if found is not None and found.origin is not None:
         path = pathlib.Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
         if path.is_file():
-            # Without scikit-learn itself, which takes a second to import.
+            # The file is read without importing scikit-learn, which takes a second.
             table = np.loadtxt(path, delimiter=",")
             return table[:, :-1].reshape([-1, 8, 8]), table[:, -1].astype(np.int64)
     from sklearn.datasets import load_digits  # noqa: PLC0415
@@ -73,6 +72,6 @@ def _read_originals() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bilinear(old: int, new: int) -> np.ndarray:
-    """The [new, old] matrix that interpolates between the centres of `old` pixels."""
+    """Returns the [new, old] matrix of interpolation between the centres of `old` pixels."""
     centres = np.clip((np.arange(new) + 0.5) * old / new - 0.5, 0, old - 1)
     return np.maximum(0, 1 - np.abs(centres[:, np.newaxis] - np.arange(old)))

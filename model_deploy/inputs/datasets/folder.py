@@ -1,4 +1,4 @@
-"""One's own images: a folder with one sub-folder of JPEG or PNG files per class."""
+"""The dataset `folder`: a folder with one sub-folder of JPEG or PNG files per class."""
 
 import hashlib
 import os
@@ -17,12 +17,12 @@ _SUFFIXES = (".jpg", ".jpeg", ".png")
 
 
 class FileSource:
-    """Images in files of their own.
+    """A source of images in separate files.
 
     Args:
       paths: the files.
-      labels: the label of each.
-      tolerance: how many files that are no image are skipped.
+      labels: the label of each file.
+      tolerance: how many invalid files may be skipped.
     """
 
     def __init__(self, paths: Sequence[str], labels: Sequence[int], tolerance: Tolerance) -> None:
@@ -32,7 +32,7 @@ class FileSource:
         self._labels = np.array(labels, np.int64)
 
     def read(self, index: int) -> tuple[bytes, int]:
-        """The content of a file and its label.
+        """Returns the content of a file and its label.
 
         Raises:
           CorruptRecordError: if the file cannot be read.
@@ -43,19 +43,19 @@ class FileSource:
             raise self.corrupt(index, f"cannot be read: {error}") from error
 
     def tables(self) -> Sequence[np.ndarray]:
-        """The paths, bytes [n], and the labels, int64 [n]."""
+        """Returns the paths, bytes [n], and the labels, int64 [n]."""
         return [np.array([os.fsencode(each) for each in self._paths], object), self._labels]
 
     def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
-        """The content of a file, string []."""
+        """Returns the content of a file, string []."""
         return tf.io.read_file(tf.gather(tables[0], index))
 
     def parse_in_graph(self, tables: Sequence[Any], stored: Any, index: Any) -> tuple[Any, Any]:
-        """The content of a file, string [], and its label, int64 []."""
+        """Returns the content of a file, string [], and its label, int64 []."""
         return stored, tf.gather(tables[1], index)
 
     def corrupt(self, index: int, reason: str) -> CorruptRecordError:
-        """The error that says what is wrong with a file."""
+        """Returns an error that says what is wrong with a file."""
         return CorruptRecordError(self._paths[index], 0, reason)
 
 
@@ -69,22 +69,22 @@ def folder(
     name: str = "folder",
     splits: tuple[str, str] = ("train", "test"),
 ) -> dataset.Dataset:
-    """The images in `<data_dir>/<class>/`, classes in the order of their names.
+    """The dataset of images in `<data_dir>/<class>/`, classes in the order of their names.
 
-    Whether an image is for "train" or "test" depends on a hash of `<class>/<file name>`
-    alone, so no image changes sides when others are added.
+    A hash of `<class>/<file name>` assigns an image to "train" or "test", so that no image changes
+    its split when others are added.
 
     Args:
       split: one of `splits`.
       data_dir: the folder with one sub-folder per class.
-      test_percent: about how many images of 100 are for the test; 0 to 100.
-      skip_corrupt_records: how many files that are no image are skipped, and reported.
-      name: that of the dataset.
+      test_percent: percentage of images in the test split, approximately; 0 to 100.
+      skip_corrupt_records: how many invalid files may be skipped; each is reported.
+      name: name of the dataset.
       splits: names of the training split and of the test split.
 
     Raises:
-      ValueError: for an unknown split or a `test_percent` out of its range; if there are no
-        classes, or no images for the split.
+      ValueError: for an unknown split or a `test_percent` out of range; if there are no classes,
+        or no images in the split.
     """
     dataset.check_split(name, split, splits)
     if not 0 <= test_percent <= 100:

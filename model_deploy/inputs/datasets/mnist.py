@@ -1,9 +1,8 @@
 """MNIST (Y. LeCun, C. Cortes, C. Burges, 1998) and Fashion-MNIST (H. Xiao et al., 2017).
 
-Reads the official files, `train-images-idx3-ubyte` and so on, compressed by gzip or
-not, or TFRecords in the format of TF-Slim, whichever is in the folder.  An IDX file has
-a magic number (0, 0, the type 8 for bytes, the rank), each dimension in 4 bytes,
-big-endian, and the values.
+Reads the official files, `train-images-idx3-ubyte` and so on, compressed by gzip or not, or
+TFRecords in the format of TF-Slim, whichever is in the folder.  An IDX file has a magic number (0,
+0, the type 8 for bytes, the rank), each dimension in 4 bytes, big-endian, and the values.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ from model_deploy.inputs.reading import sources
 
 _SHAPE = (28, 28, 1)
 _PREFIXES = {"train": "train", "test": "t10k"}
-_MAX_EXAMPLES = 10_000_000  # a header that claims more is not believed
+_MAX_EXAMPLES = 10_000_000  # a header with more is taken as corrupt
 _CLASS_NAMES = {
     "mnist": tuple(str(digit) for digit in range(10)),
     "fashion_mnist": (
@@ -40,11 +39,11 @@ def _build(
     *,
     skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
-    """60,000 train and 10,000 test images, uint8 [28, 28, 1].
+    """Builds a dataset with 60,000 train and 10,000 test images, uint8 [28, 28, 1].
 
     Raises:
       ValueError: if files are missing, truncated or of another kind.
-      CorruptRecordError: if more records are corrupt than may be skipped.
+      CorruptRecordError: if more records are corrupt than `skip_corrupt_records`.
     """
     splits = tuple(_PREFIXES)
     dataset.check_split(name, split, splits)
@@ -82,13 +81,13 @@ def _build(
 
 @dataset.register_dataset("mnist")
 def mnist(**arguments: Any) -> dataset.Dataset:
-    """Handwritten digits; for arguments and errors see `_build`."""
+    """The MNIST dataset of handwritten digits; for arguments and errors see `_build`."""
     return _build("mnist", **arguments)
 
 
 @dataset.register_dataset("fashion_mnist")
 def fashion_mnist(**arguments: Any) -> dataset.Dataset:
-    """Pictures of clothes; for arguments and errors see `_build`."""
+    """The Fashion-MNIST dataset of clothes; for arguments and errors see `_build`."""
     return _build("fashion_mnist", **arguments)
 
 
@@ -118,10 +117,10 @@ def _read_split(
 
 
 def read_idx(path: str, shape: tuple[int, ...]) -> np.ndarray:
-    """The records of an IDX file of bytes: uint8 [n, *shape].
+    """Reads the records of an IDX file of bytes: uint8 [n, *shape].
 
     Raises:
-      ValueError: if the file is missing, no such file, or has too much in it.
+      ValueError: if the file is missing, of another format, or too long.
       CorruptRecordError: if the file is truncated.
     """
     record_bytes = int(np.prod(shape, dtype=np.int64))
@@ -131,7 +130,7 @@ def read_idx(path: str, shape: tuple[int, ...]) -> np.ndarray:
             stack.enter_context(file_systems.as_os_errors())
             file: Any = stack.enter_context(file_systems.open_file(path, "rb"))
             if path.endswith(".gz"):
-                # `gzip` asks more of a file than TensorFlow's files can do.
+                # Read first: `gzip` needs methods that TensorFlow's file objects lack.
                 file = stack.enter_context(gzip.open(io.BytesIO(file.read())))
             start = file.read(header.size)
             if len(start) < header.size:

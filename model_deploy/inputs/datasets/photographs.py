@@ -1,4 +1,4 @@
-"""Two datasets of photographs as TF-Slim has them: `flowers` and `imagenet`."""
+"""TF-Slim's two datasets of photographs: `flowers` and `imagenet`."""
 
 import os
 
@@ -8,7 +8,7 @@ from model_deploy.inputs.files import slim_files
 
 _SPLITS = ("train", "validation")
 _FLOWERS = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
-_FLOWER_FOLDER = "flower_photos"  # in which the official archive has its files
+_FLOWER_FOLDER = "flower_photos"  # the folder in the official archive
 
 
 @dataset.register_dataset("flowers")
@@ -18,9 +18,9 @@ def flowers(
     *,
     skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
-    """Photographs of 5 kinds of flowers: TFRecords, or the official archive extracted.
+    """The dataset of 5 kinds of flowers: TFRecords, or the extracted official archive.
 
-    From the archive, about 10 photographs of 100 are for the validation.
+    Of the archive about 10% of the photographs are the validation split.
 
     Raises:
       ValueError: if files are missing.
@@ -55,9 +55,9 @@ def imagenet(
     *,
     skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
-    """ILSVRC 2012 as TFRecords: label 0 is the background, 1 to 1000 are the classes.
+    """The dataset ILSVRC 2012 as TFRecords: label 0 is the background, 1 to 1000 are the classes.
 
-    The names of the classes are those in `labels.txt`, or numbers if there is none.
+    Class names are those in `labels.txt`, or numbers without that file.
 
     Raises:
       ValueError: if files are missing.

@@ -1,6 +1,6 @@
-"""What a conversion makes of each image: its bytes as they are, a smaller JPEG, or raw pixels.
+"""Prepares images for conversion: copies them, writes a smaller JPEG, or writes raw pixels.
 
-What is reduced is reduced by area: each new pixel is the mean of what it covers.
+Images are reduced by area: each new pixel is the mean of the area that it covers.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ _QUALITY = 95
 
 
 class _Original(NamedTuple):
-    """An image of a dataset, uint8 [h, w, c], with its bytes and their format, if it has some."""
+    """An image of a dataset, uint8 [h, w, c], with its encoded bytes and their format, if any."""
 
     image: np.ndarray
     label: int
@@ -30,7 +30,7 @@ class _Original(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """What is written of an image: its bytes, their format, and the shape of the image."""
+    """The bytes written for an image, their format, and the shape of the image."""
 
     contents: bytes
     kind: str
@@ -39,16 +39,16 @@ class _Written(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Preparation:
-    """How the images of a dataset are written.
+    """The settings for writing the images of a dataset.
 
     Attributes:
-      max_side: pixels of the longer side above which an image is reduced; None for no such limit.
-      quality: of the JPEGs that are written for that; None for 95.
-      raw: whether images are cut and scaled to one size and written as their bytes.
-      image_size: that size, a side or (height, width); None for that of the dataset.
+      max_side: largest side in pixels to which images are reduced; None for no limit.
+      quality: quality of reduced JPEGs; None for 95.
+      raw: whether to crop and scale images to one size and write raw bytes.
+      image_size: size of raw images, a side or (height, width); None for the dataset's.
 
     Raises:
-      ValueError: for a number out of its range, or a setting without the one it belongs to.
+      ValueError: for a number out of range, or a setting without the one that it requires.
     """
 
     max_side: int | None = None
@@ -80,10 +80,10 @@ class Preparation:
             raise ValueError(f"image_size must be a side or (height, width), got {sides}")
 
     def size(self, dataset: dataset_lib.Dataset) -> tuple[int, int]:
-        """Height and width of raw images.
+        """Returns height and width of raw images.
 
         Raises:
-          ValueError: if the images of the dataset vary in size, and none is given.
+          ValueError: if the images vary in size and `image_size` is not given.
         """
         if isinstance(self.image_size, tuple):
             return self.image_size[0], self.image_size[-1]
@@ -98,7 +98,7 @@ class Preparation:
         return height, width
 
     def facts(self, dataset: dataset_lib.Dataset) -> dict[str, Any]:
-        """The settings that decide what a conversion of the dataset writes, as JSON has them."""
+        """Returns the settings that determine what is written, as JSON values."""
         if self.raw:
             return {"raw": True, "image_size": list(self.size(dataset))}
         if self.max_side is not None:
@@ -106,7 +106,7 @@ class Preparation:
         return {}
 
     def reader(self, dataset: dataset_lib.Dataset) -> Callable[[int], bytes]:
-        """A function from the number of an example to its record, for any number of threads.
+        """Returns a thread-safe function from the number of an example to its record.
 
         Raises:
           ValueError: as `size`.
@@ -127,9 +127,9 @@ class Preparation:
 
 
 def _originals(dataset: dataset_lib.Dataset, channels: int) -> Callable[[int], _Original]:
-    """A function from the number of an example to it, with so many channels, or 0 for its own.
+    """Returns a function from the number of an example to its image; 0 keeps its channels.
 
-    It raises CorruptRecordError if there is none.
+    It raises CorruptRecordError for an example that cannot be read.
     """
     source = dataset.source
     if isinstance(source, sources.ArraySource):
@@ -151,6 +151,7 @@ def _originals(dataset: dataset_lib.Dataset, channels: int) -> Callable[[int], _
 
 
 def _writer_as_it_is() -> Callable[[_Original], _Written]:
+    """Returns a function that keeps encoded bytes, and encodes other images as PNG."""
     encode = _encoder(tf.io.encode_png)
 
     def write(original: _Original) -> _Written:
@@ -162,6 +163,7 @@ def _writer_as_it_is() -> Callable[[_Original], _Written]:
 
 
 def _reduced_writer(max_side: int, quality: int) -> Callable[[_Original], _Written]:
+    """Returns a function that writes large images as reduced JPEGs, and keeps others."""
     keep, scale = _writer_as_it_is(), _scaler()
     encode = _encoder(lambda image: tf.io.encode_jpeg(image, quality=quality))
 
@@ -178,6 +180,7 @@ def _reduced_writer(max_side: int, quality: int) -> Callable[[_Original], _Writt
 
 
 def _raw_writer(size: tuple[int, int]) -> Callable[[_Original], _Written]:
+    """Returns a function that crops and scales an image to `size` and writes raw bytes."""
     scale = _scaler()
 
     def write(original: _Original) -> _Written:
@@ -190,7 +193,7 @@ def _raw_writer(size: tuple[int, int]) -> Callable[[_Original], _Written]:
 
 
 def _central_part(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """The largest part around the centre that has the proportions of `size`."""
+    """Returns the largest central part with the proportions of `size`."""
     height, width, _ = image.shape
     times = min(height / size[0], width / size[1])
     part = [max(1, round(side * times)) for side in size]
@@ -199,7 +202,7 @@ def _central_part(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 
 
 def _without_alpha(image: np.ndarray) -> np.ndarray:
-    """Grey or colours, [h, w, 1 or 3], as decoders have it that are asked for as many channels."""
+    """Returns grey or colours, [h, w, 1 or 3], without an alpha channel."""
     channels = image.shape[-1]
     return image if channels in raw_images.CHANNELS else image[..., : channels - 1]
 
@@ -214,9 +217,9 @@ def _encoder(encode: Callable[[Any], Any]) -> Callable[[np.ndarray], bytes]:
 
 
 def _scaler() -> Callable[[np.ndarray, Sequence[int]], np.ndarray]:
-    """A function from an image, uint8 [h, w, c], and a size to the image in that size.
+    """Returns a function that scales an image, uint8 [h, w, c], to a size.
 
-    Where a side grows there is no area to take a mean of: the image is then interpolated.
+    Images are reduced by area; if a side grows the image is interpolated.
     """
     with tf.Graph().as_default() as graph:
         image = tf1.placeholder(tf.uint8, [None, None, None])

@@ -2,8 +2,7 @@
 
 The files of a split are `<name>_<split>*.tfrecord` or `<split>-*-of-*`.  Each record is a
 `tf.train.Example` with `image/encoded` (JPEG or PNG; or bytes, see `raw_images`) and
-`image/class/label`.
-A `labels.txt` beside them names the classes, one `label:name` per line.
+`image/class/label`.  A `labels.txt` beside them names the classes, one `label:name` per line.
 """
 
 import contextlib
@@ -24,13 +23,13 @@ from model_deploy.inputs.reading import decoded_files, in_memory, sources
 
 
 class RecordSource(records.RecordFiles):
-    """The examples of TFRecord files, in the order of the files and of their records.
+    """A source of the examples in TFRecord files, in the order of files and records.
 
     Args:
       files: the indexed files.
-      num_classes: labels must be below it.
+      num_classes: labels must be less than this.
       label_offset: subtracted from the labels in the files.
-      tolerance: how many corrupt records are skipped.
+      tolerance: how many corrupt records may be skipped.
 
     Attributes:
       raw_shape: (height, width, channels) of the images if they are raw; None if encoded.
@@ -50,11 +49,11 @@ class RecordSource(records.RecordFiles):
         self._label_offset = label_offset
 
     def read(self, index: int) -> tuple[bytes, int]:
-        """The encoded image and the label of an example.
+        """Returns the encoded image and the label of an example.
 
         Raises:
-          CorruptRecordError: if the record is corrupt, lacks one of the two, or its
-            label is none of the classes.
+          CorruptRecordError: if the record is corrupt, lacks image or label, or has an invalid
+            label.
         """
         file, record = self.place(index)
         try:
@@ -74,6 +73,7 @@ class RecordSource(records.RecordFiles):
         return encoded[0], label
 
     def _check_kind(self, index: int, features: Mapping[str, Any], num_bytes: int) -> None:
+        """Checks that a record is encoded, or raw with the common shape, as the first one is."""
         try:
             shape = (
                 raw_images.checked_shape(features, num_bytes)
@@ -90,8 +90,8 @@ class RecordSource(records.RecordFiles):
             raise self.corrupt(index, f"must be {wanted}, as the first good record, got {found}")
 
     def parse_in_graph(self, tables: Sequence[Any], stored: Any, index: Any) -> tuple[Any, Any]:
-        """The encoded image, string [], and the label, int64 [], of a record."""
-        del tables, index  # the record says it all
+        """Returns the encoded image, string [], and the label, int64 [], of a record."""
+        del tables, index  # the record has everything
         kinds = {
             "image/encoded": tf.io.FixedLenFeature([], tf.string),
             "image/class/label": tf.io.FixedLenFeature([], tf.int64),
@@ -101,19 +101,19 @@ class RecordSource(records.RecordFiles):
         label = features["image/class/label"] - self._label_offset
         if self.raw_shape:
             label = tf.where(raw_images.is_good(features, self.raw_shape), label, -1)
-        # One op that fails for labels out of their range.
+        # One op that fails for labels out of range.
         label = tf.gather(tf.range(self._num_classes, dtype=tf.int64), label)
         return features["image/encoded"], label
 
     def corrupt(self, index: int, reason: str) -> CorruptRecordError:
-        """The error that says what is wrong with an example, and in which file it is."""
+        """Returns an error that says what is wrong with an example, and in which file."""
         file, record = self.place(index)
         return CorruptRecordError(file.path, record, reason)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Found:
-    """The files of a split, and what their records have in common; see `slim_dataset`."""
+    """The files of a split, and the common properties of their records; see `slim_dataset`."""
 
     name: str
     paths: Sequence[str]
@@ -124,11 +124,11 @@ class _Found:
 
     @functools.cached_property
     def records(self) -> RecordSource:
-        """The records; indexes the files.
+        """The source of records; indexes the files at first use.
 
         Raises:
           ValueError: if files are unreadable or hold no record.
-          CorruptRecordError: if more records are corrupt than may be skipped.
+          CorruptRecordError: if more records are corrupt than are tolerated.
         """
         files = tfrecords.index_files(self.paths, self.tolerance)
         records = RecordSource(files, self.num_classes, self.label_offset, self.tolerance)
@@ -139,7 +139,7 @@ class _Found:
         return records
 
     def in_memory(self) -> sources.ArraySource | None:
-        """All images, decoded now or at an earlier start; None where they do not fit."""
+        """Returns all images, decoded now or at an earlier start; None if too large."""
         if None in self.image_shape:
             return None
         kept = self._kept()
@@ -149,7 +149,7 @@ class _Found:
             if shape is None:
                 return None
             arrays = in_memory.decode_all(self.records, len(self.records), shape)
-            # Who reads corrupt records is told so at each start.
+            # Not kept with corrupt records, so that they are reported at each start.
             if kept and not self.tolerance.skipped:
                 kept.write(*arrays)
         return sources.ArraySource(lambda: arrays)
@@ -173,25 +173,25 @@ def slim_dataset(
     keep_in_memory: bool = True,
     skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
-    """A split of a TFRecord dataset in the format of TF-Slim.
+    """Returns a split of a TFRecord dataset in the format of TF-Slim.
 
-    All files are indexed at once, so that truncated ones are found before training.
-    If images have one small size, all are decoded and checked at once, too, and kept in a file
-    for the next start; see `decoded_files`.
+    All files are indexed at once, so that truncated files are found before training.  Images of one
+    small size are also decoded and checked at once, and kept in a file for the next start; see
+    `decoded_files`.
 
     Args:
-      name: files may start with it.
+      name: name of the dataset, with which file names may start.
       split: one of `splits`.
       splits: the names of all splits.
       data_dir: the folder of the files.
-      image_shape: (height, width, channels); None where it varies.
-      class_names: by default from `labels.txt`.
+      image_shape: (height, width, channels); None for a size that varies.
+      class_names: names of the classes; by default from `labels.txt`.
       label_offset: subtracted from the labels in the files.
-      keep_in_memory: whether images of one small size are kept there.
-      skip_corrupt_records: how many corrupt records are skipped, and reported.
+      keep_in_memory: whether to keep decoded images of one small size in memory.
+      skip_corrupt_records: how many corrupt records may be skipped; each is reported.
 
     Raises:
-      ValueError: if files are missing, unreadable or hold no record.
+      ValueError: if files are missing, unreadable or without records.
       CorruptRecordError: if more records are corrupt than may be skipped.
     """
     dataset.check_split(name, split, splits)
@@ -234,19 +234,19 @@ def tfrecord(
     keep_in_memory: bool = True,
     skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
-    """Any TFRecord dataset in the format of TF-Slim.
+    """The dataset in any TFRecord files in the format of TF-Slim.
 
     Args:
       split: files are `<file_prefix>_<split>*.tfrecord` or `<split>-*-of-*`.
       data_dir: the folder of the files.
-      file_prefix: by default any.
-      num_classes: needed if there is no `labels.txt`.
-      image_size: the side of the images if all have the same; small datasets are then
-        decoded once and kept in memory.
-      channels: of the images, 1 or 3.
+      file_prefix: start of the file names; by default any.
+      num_classes: number of classes; required without `labels.txt`.
+      image_size: side of the images if the same for all; small datasets are then decoded once and
+        kept in memory.
+      channels: number of channels, 1 or 3.
       label_offset: subtracted from the labels in the files.
-      keep_in_memory: whether images of one small size are kept there.
-      skip_corrupt_records: how many corrupt records are skipped, and reported.
+      keep_in_memory: whether to keep decoded images of one small size in memory.
+      skip_corrupt_records: how many corrupt records may be skipped; each is reported.
 
     Raises:
       ValueError: see `slim_dataset`; and for `num_classes` or `image_size` below 1.

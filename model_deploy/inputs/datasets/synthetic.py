@@ -1,7 +1,7 @@
-"""Made-up images of any size and number of classes, for tests and benchmarks.
+"""The dataset `synthetic`: generated images of any size, for tests and benchmarks.
 
-Each class has a colour of its own and each image noise around it, so that a network
-can learn them, and the same arguments always make the same images.
+Each class has a colour and each image noise around it, so that a network can learn the classes; the
+same arguments always generate the same images.
 """
 
 import os
@@ -26,7 +26,7 @@ def synthetic(
     num_examples: int = 1024,
     skip_corrupt_records: int = 0,
 ) -> dataset.Dataset:
-    """`num_examples` images, uint8 [image_size, image_size, channels]; splits train and test.
+    """The synthetic dataset: images, uint8 [image_size, image_size, channels]; train and test.
 
     Raises:
       ValueError: if a size or number is below 1.
@@ -54,7 +54,7 @@ def synthetic(
 def _make(
     split: str, num_examples: int, num_classes: int, shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    # The colours come from a generator of their own: the splits must agree on them.
+    # A separate generator for colours, which must be the same in both splits.
     colours = np.random.RandomState(num_classes).randint(32, 192, [num_classes, 1, 1, shape[-1]])
     labels = np.arange(num_examples) % num_classes
     noise = np.random.RandomState(_SPLIT_SEEDS[split]).randint(

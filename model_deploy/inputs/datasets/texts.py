@@ -1,4 +1,4 @@
-"""Texts as numbers: a file of lines `label<TAB>text` becomes arrays of tokens and labels."""
+"""Converts a file of lines `label<TAB>text` to arrays of tokens and labels."""
 
 import os
 import pathlib
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-PADDING, UNKNOWN = 0, 1  # the tokens before those of words
+PADDING, UNKNOWN = 0, 1  # the first two tokens; words follow
 _TEST_EVERY = 5
 
 
 class Texts(NamedTuple):
-    """Some texts, each a row.
+    """Tokenized texts, one per row.
 
     Attributes:
       tokens: int64 [texts, length], padded at the front.
@@ -23,10 +23,10 @@ class Texts(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """A file of texts, read: its two parts, and what the numbers stand for.
+    """A file of texts: training and test texts, and the meaning of tokens and labels.
 
     Attributes:
-      train: the texts to train on; both parts have rows of tokens of the same length.
+      train: the training texts; rows have the same length as those of `test`.
       test: every fifth text of the file.
       words: the token of each word of the training texts, from 2 on.
       class_names: the labels in the file, in the order of their numbers.
@@ -39,25 +39,25 @@ class Corpus(NamedTuple):
 
     @property
     def num_tokens(self) -> int:
-        """How many tokens there are, that of the padding and that of unknown words included."""
+        """Number of tokens, including padding and unknown."""
         return UNKNOWN + 1 + len(self.words)
 
 
 def read_texts(path: str | os.PathLike[str], max_words: int) -> Corpus:
-    """Reads lines `label<TAB>text`; words, in lower case, are what white space divides.
+    """Reads lines `label<TAB>text`; splits texts at white space into words in lower case.
 
-    Words that only the test has are unknown: their token is 1.
+    Words that occur only in test texts are unknown: their token is 1.
 
     Args:
       path: the file, in UTF-8.
-      max_words: how many words of a text are kept, from its start.
+      max_words: maximum number of words per text; later words are dropped.
 
     Returns:
-      The texts of both parts, tokens int64 [texts, length] and labels int64 [texts], in which
-      `length` is the number of words of the longest text, at most `max_words`.
+      The training and test texts: tokens int64 [texts, length] and labels int64 [texts], where
+      `length` is that of the longest text, at most `max_words`.
 
     Raises:
-      ValueError: naming the first line that has no label or no text, or for fewer than 5.
+      ValueError: naming the first line without label or text; for fewer than 5 lines.
       OSError: if the file cannot be read.
     """
     lines = [line.split("\t", 1) for line in pathlib.Path(path).read_text("utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""Extracts archives from sources that are not trusted."""
+"""Extracts archives from untrusted sources."""
 
 import contextlib
 import os
@@ -16,13 +16,13 @@ _MAX_BYTES = 4 * 2**30
 
 
 class _Member(NamedTuple):
-    """Something in an archive.
+    """A file, folder or other member of an archive.
 
     Attributes:
-      name: its path.
-      size: in bytes.
-      kind: "file", "folder", or what else it is.
-      open: opens a file, None if there is nothing in it.
+      name: path in the archive.
+      size: size in bytes.
+      kind: "file", "folder", or a description of another kind.
+      open: function that opens a file; None for an empty one.
     """
 
     name: str
@@ -40,18 +40,18 @@ def extract(
 ) -> None:
     """Extracts a zip or tar archive, compressed or not, into a folder.
 
-    All of it is checked before anything is written: only plain files and folders, all of
-    them inside the target, and not too much.  It is extracted beside the target's files
-    and moved there when it is complete.
+    Before anything is written all members are checked: only plain files and folders, inside of the
+    target, and of limited total size.  They are extracted into a temporary folder in the target and
+    moved into place when all are complete.
 
     Args:
-      archive: its path.
-      target: the folder.
-      max_bytes: how much may come out of it.
-      keep_files: whether files stay that the archive's folders do not have.
+      archive: path of the archive.
+      target: the folder to extract into.
+      max_bytes: maximum total size of the extracted files.
+      keep_files: whether to keep files in existing folders that the archive does not have.
 
     Raises:
-      ValueError: if the archive is broken, or has something else in it.
+      ValueError: if the archive is broken, or a member fails the checks.
     """
     folder = pathlib.Path(target)
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,16 +67,16 @@ def extract(
                 _move(each, folder / each.name, keep_files)
     except (
         *(tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError),
-        RuntimeError,  # of a zip archive with a password, or compressed in an unknown way
+        RuntimeError,  # a zip archive with a password or unknown compression
     ) as error:
         raise ValueError(f"{os.fspath(archive)}: must be a whole archive, got {error}") from error
 
 
 @contextlib.contextmanager
 def _opened(archive: str | os.PathLike[str]) -> Iterator[list[_Member]]:
-    """The members of an archive, while its file is open."""
+    """Yields the members of an archive, while its file is open."""
     with open(archive, "rb") as file:
-        is_zip = file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter of an empty one
+        is_zip = file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter if empty
     if is_zip:
         with zipfile.ZipFile(archive) as zipped:
             yield [_in_zip(zipped, each) for each in zipped.infolist()]
@@ -99,6 +99,7 @@ def _in_zip(zipped: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Member:
 
 
 def _check(members: list[_Member], archive: str, max_bytes: int) -> None:
+    """Checks that members are plain files or folders inside of the target, and not too large."""
     for member in members:
         parts = pathlib.PurePosixPath(member.name).parts
         outside = member.name.startswith(("/", "\\")) or ".." in parts
@@ -129,6 +130,7 @@ def _extract_member(member: _Member, folder: pathlib.Path) -> None:
 
 
 def _move(path: pathlib.Path, place: pathlib.Path, keep_files: bool) -> None:
+    """Moves an extracted file or folder into place, merging folders with `keep_files`."""
     if keep_files and path.is_dir() and place.is_dir():
         for each in path.iterdir():
             _move(each, place / each.name, keep_files)

@@ -1,6 +1,6 @@
-"""CRC-32C, the checksum of TFRecord files, for the few bytes of a record's length.
+"""CRC-32C, the checksum of TFRecord files, here for the record lengths.
 
-The data of records are checked by TensorFlow.  The polynomial is that of G. Castagnoli et al.:
+TensorFlow checks the data of records.  The polynomial is that of G. Castagnoli et al.:
 "Optimization of cyclic redundancy-check codes with 24 and 32 parity bits", 1993.
 """
 
@@ -10,7 +10,7 @@ _MASK_DELTA = 0xA282EAD8
 
 
 def _contribution(byte: int) -> int:
-    """What a last byte of this value contributes to the checksum."""
+    """Returns the table entry of a byte."""
     for _ in range(8):
         byte = (byte >> 1) ^ (_POLYNOMIAL if byte & 1 else 0)
     return byte
@@ -20,7 +20,7 @@ _TABLE = tuple(map(_contribution, range(256)))
 
 
 def crc32c(data: bytes) -> int:
-    """The CRC-32C of some bytes.
+    """Returns the CRC-32C of some bytes.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'
@@ -32,6 +32,6 @@ def crc32c(data: bytes) -> int:
 
 
 def masked_crc32c(data: bytes) -> int:
-    """The CRC-32C as TFRecord files store it: rotated by 15 bits, plus a constant."""
+    """Returns the CRC-32C as TFRecord files store it: rotated by 15 bits, plus a constant."""
     crc = crc32c(data)
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & _ONES

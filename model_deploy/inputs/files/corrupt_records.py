@@ -1,4 +1,4 @@
-"""Records that cannot be read: how they are named, and how many are tolerated."""
+"""Corrupt records: the error that names one, and the count of tolerated ones."""
 
 import threading
 from collections.abc import Callable
@@ -15,8 +15,8 @@ class CorruptRecordError(ValueError):
     """An example that cannot be read.
 
     Attributes:
-      path: the file that it is in.
-      record: its number in the file, from 0.
+      path: the file with the example.
+      record: number of the record in the file, from 0.
     """
 
     def __init__(self, path: str, record: int, reason: str) -> None:
@@ -26,10 +26,10 @@ class CorruptRecordError(ValueError):
 
 
 class Tolerance:
-    """Counts corrupt records, and reports each of them, up to a limit.
+    """Counts and reports corrupt records, and raises beyond a limit.
 
     Attributes:
-      limit: how many different ones are tolerated.
+      limit: how many different corrupt records are tolerated.
 
     Raises:
       ValueError: if the limit is below 0.
@@ -43,26 +43,26 @@ class Tolerance:
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        """What was wrong with each record that was skipped."""
+        """The errors of all skipped records."""
         return tuple(self._skipped.values())
 
     def first_good(
         self, read: Callable[[int], _Example], index: int, num_examples: int, *, replace: bool
     ) -> tuple[_Example, int] | None:
-        """An example and its number; corrupt ones are skipped.
+        """Reads an example, skipping corrupt ones; returns it with its number.
 
         Args:
-          read: reads the example of a number.
-          index: the number of the example.
-          num_examples: how many there are; the first one follows the last one.
-          replace: whether the next good example takes the place of a corrupt one.
+          read: function that reads the example with a number.
+          index: number of the wanted example.
+          num_examples: number of examples; the first follows the last.
+          replace: whether the next good example replaces a corrupt one.
 
         Returns:
-          None where the example is corrupt and is not replaced.
+          The example and its number; None for a corrupt example that is not replaced.
 
         Raises:
-          CorruptRecordError: if one is corrupt, and that is one more than the limit.
-          ValueError: if all are corrupt and would be replaced.
+          CorruptRecordError: if an example is corrupt and the limit is reached.
+          ValueError: if all examples are corrupt and would be replaced.
         """
         for number in range(num_examples if replace else 1):
             place = (index + number) % num_examples
@@ -75,10 +75,10 @@ class Tolerance:
         return None
 
     def skip(self, error: CorruptRecordError) -> None:
-        """Reports the record and lets it be skipped; does so once for each.
+        """Reports a corrupt record, once, and counts it as skipped.
 
         Raises:
-          CorruptRecordError: if that makes more of them than the limit.
+          CorruptRecordError: if the limit is reached.
         """
         with self._lock:
             key = (error.path, error.record)

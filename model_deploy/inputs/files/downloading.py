@@ -1,7 +1,6 @@
 """Downloads official datasets, checks their SHA-256 sums and extracts them.
 
-The work is done by `pooch`: a file gets its name only when it is complete and its sum
-is right, where one is known.
+`pooch` gives a file its name only when it is complete and its sum, if known, is right.
 """
 
 import dataclasses
@@ -24,11 +23,11 @@ _TIMEOUT_SECS = 60
 
 @dataclasses.dataclass(frozen=True)
 class Download:
-    """Where a dataset is.
+    """The location of a dataset's files.
 
     Attributes:
-      sums: URL -> SHA-256 sum, or None if it is not known here and must be given.
-      is_archive: whether what is downloaded is a tar archive.
+      sums: URL -> SHA-256 sum, or None if unknown here, so that the user must give it.
+      is_archive: whether the file is a tar archive.
     """
 
     sums: Mapping[str, str | None]
@@ -62,7 +61,7 @@ DOWNLOADS = {
         is_archive=True,
     ),
     "flowers": Download(
-        # Its sum is not published with it.
+        # No sum is published.
         {f"{_FLOWERS}flower_photos.tgz": None},
         is_archive=True,
     ),
@@ -77,18 +76,18 @@ def download_dataset(
     base_url: str | None = None,
     progress: bool = True,
 ) -> None:
-    """Downloads a dataset into a folder, unless its files are there already.
+    """Downloads a dataset into a folder, unless its files exist already.
 
     Args:
       name: a key of `DOWNLOADS`.
       data_dir: the folder; archives are extracted into it.
-      sha256: the sum of the file, for a dataset of one file; by default the one known here.
-      base_url: fetch the files from there instead, for a mirror.
+      sha256: sum of the file, for a dataset of one file; by default the known one.
+      base_url: URL of a mirror's folder to download from.
       progress: whether to show a progress bar.
 
     Raises:
-      ValueError: for an unknown name, a sum that is missing or no sum, a download that
-        fails, is cut off or has another sum, and an archive that is not safe.
+      ValueError: for an unknown name, a missing or invalid sum, a download that fails, is cut off
+        or has another sum, and an unsafe archive.
       OSError: if the folder cannot be made.
     """
     if name not in DOWNLOADS:
@@ -105,10 +104,10 @@ def download_dataset(
 
 
 def _sums(name: str, sha256: str | None) -> dict[str, str]:
-    """URL -> SHA-256 sum.
+    """Returns URL -> SHA-256 sum.
 
     Raises:
-      ValueError: if one is not known, not a sum, or given for several files.
+      ValueError: if a sum is unknown, invalid, or given for several files.
     """
     known = dict(DOWNLOADS[name].sums)
     if sha256 is not None:
@@ -128,7 +127,7 @@ def _sums(name: str, sha256: str | None) -> dict[str, str]:
 
 
 def _fetch(url: str, sha256: str, folder: pathlib.Path, name: str, progress: bool) -> str:
-    # Imported here: `requests`, which it uses, takes a while.
+    # Imported here: it imports `requests`, which takes a while.
     import pooch  # noqa: PLC0415
     import requests  # noqa: PLC0415
 
@@ -148,12 +147,12 @@ def download_file(
     timeout_secs: float = _TIMEOUT_SECS,
     progress: bool = True,
 ) -> str:
-    """Downloads a file whose sum is not known, and says so; one of the same name is replaced.
+    """Downloads a file without a known sum, and says so; replaces a file of the same name.
 
     Args:
       url: HTTP or HTTPS; the last part of its path is the name of the file.
       folder: where the file goes.
-      timeout_secs: how long the server may be silent.
+      timeout_secs: maximum time without data from the server.
       progress: whether to show a progress bar.
 
     Returns:
@@ -163,7 +162,7 @@ def download_file(
       ValueError: if the URL names no file, or the download fails or is cut off.
       OSError: if the folder cannot be made.
     """
-    # As in `_fetch`.
+    # Imported here as in `_fetch`.
     import pooch  # noqa: PLC0415
     import requests  # noqa: PLC0415
 

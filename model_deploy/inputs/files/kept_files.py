@@ -1,4 +1,4 @@
-"""Files that spare the next run some work: beside the data, or in the user's cache folder."""
+"""Files that save the next run work: beside the data, or in the user's cache folder."""
 
 import contextlib
 import hashlib
@@ -11,14 +11,12 @@ from model_deploy.commands import replaced_file
 
 
 def in_user_cache(kind: str, path: str, name: str) -> str:
-    """Where the file of something at `path`, on any file system, is in the cache folder.
-
-    That is `$XDG_CACHE_HOME`, or else `~/.cache`.
+    """Returns a path in the cache folder (`$XDG_CACHE_HOME` or `~/.cache`) for data at `path`.
 
     Args:
-      kind: a folder for all files of this kind.
-      path: of the data; the same one however it is written.
-      name: what the file's name ends with.
+      kind: sub-folder for all files of this kind.
+      path: path of the data, on any file system; relative paths are made absolute.
+      name: end of the file's name.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     whole = os.path.abspath(path) if file_systems.is_local(path) else path
@@ -26,16 +24,16 @@ def in_user_cache(kind: str, path: str, name: str) -> str:
 
 
 def digest(text: str) -> str:
-    """A short name for a text: 32 hexadecimal digits of its SHA-256."""
+    """Returns a short name for a text: 32 hexadecimal digits of its SHA-256."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def write_first(places: Sequence[str], write: Callable[[Any], object]) -> str | None:
-    """Writes a whole file to the first place that can be written, and returns that; else None.
+    """Writes a file to the first place that is writable; returns its path, or None.
 
     Args:
       places: paths, on any file system; folders are made.
-      write: gets the open binary file.
+      write: function that writes to the open binary file.
     """
     for place in places:
         with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""Images that are stored as their bytes: nothing is decoded when they are read.
+"""Raw images: stored as their bytes, so that reading them needs no decoding.
 
-`image/format` of such a record is "raw", as TF-Slim has it: `image/encoded` has the bytes, row by
-row, and `image/height`, `image/width` and `image/channels` say how many there are.  All images of
-a dataset have one size, that of its first good record.
+As in TF-Slim, `image/format` of a record is then "raw", `image/encoded` has the bytes row by row,
+and `image/height`, `image/width` and `image/channels` have the shape.  All images of a dataset have
+the shape of its first valid record.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,28 +21,28 @@ Shape = tuple[int, int, int]
 
 
 def shape_of(source: Any) -> Shape | None:
-    """(height, width, channels) of all images of a source of raw ones; None for other sources."""
+    """Returns the (height, width, channels) of a source of raw images; None for other sources."""
     shape: Shape | None = getattr(source, "raw_shape", None)
     return shape
 
 
 def is_raw(features: Mapping[str, Any]) -> bool:
     """Whether the features of a `tf.train.Example` are those of a raw image."""
-    # Not by [...], which would add the feature.
+    # `get`, as [...] would add the feature to the message.
     feature = features.get("image/format") or tf.train.Feature()
     values = feature.bytes_list.value
     return len(values) == 1 and values[0].lower() == FORMAT.encode()
 
 
 def checked_shape(features: Mapping[str, Any], num_bytes: int) -> Shape:
-    """(height, width, channels) of a raw image.
+    """Returns the (height, width, channels) of a raw image.
 
     Args:
-      features: those of its `tf.train.Example`.
-      num_bytes: how many bytes it has.
+      features: features of the `tf.train.Example`.
+      num_bytes: number of bytes of the image.
 
     Raises:
-      ValueError: if the features do not say it, or the image has more or fewer bytes.
+      ValueError: if the features lack the shape, or it does not fit the number of bytes.
     """
     sizes = []
     for name in _SIZES:
@@ -65,11 +65,11 @@ def checked_shape(features: Mapping[str, Any], num_bytes: int) -> Shape:
 
 
 def find_shape(files: Sequence[RecordFile], tries: int) -> Shape | None:
-    """The shape of the first good record, or None if that is no raw image.
+    """Returns the shape of the first valid record; None if that is not a raw image.
 
     Args:
-      files: those of a dataset.
-      tries: how many records are read, at most, until a good one is found.
+      files: the files of a dataset.
+      tries: maximum number of records to try.
     """
     places = ((file, record) for file in files for record in range(len(file.offsets)))
     for _, (file, record) in zip(range(tries), places, strict=False):
@@ -79,19 +79,19 @@ def find_shape(files: Sequence[RecordFile], tries: int) -> Shape | None:
             if len(encoded) == 1:
                 return checked_shape(features, len(encoded[0])) if is_raw(features) else None
         except (ValueError, DecodeError):
-            continue  # what is wrong with it is said when it is its turn
+            continue  # a corrupt record is reported later, when it is read
     return None
 
 
 def features_in_graph() -> dict[str, Any]:
-    """What `is_good` needs of a record, for `tf.io.parse_single_example`."""
+    """Returns the features that `is_good` needs, for `tf.io.parse_single_example`."""
     return {"image/format": tf.io.FixedLenFeature([], tf.string)} | {
         name: tf.io.FixedLenFeature([], tf.int64) for name in _SIZES
     }
 
 
 def is_good(features: Mapping[str, Any], shape: Shape) -> Any:
-    """Whether the features of a record are those of a raw image of a shape, bool []."""
+    """Whether the features of a record are those of a raw image of a given shape, bool []."""
     sizes = tf.stack([features[name] for name in _SIZES])
     return tf.reduce_all(tf.equal(sizes, shape)) & tf.equal(
         tf.strings.lower(features["image/format"]), FORMAT
@@ -99,11 +99,11 @@ def is_good(features: Mapping[str, Any], shape: Shape) -> Any:
 
 
 def image_reader(shape: Shape, channels: int) -> Callable[[Any], Any]:
-    """A function from the bytes of an image, string [], to the image, uint8 [h, w, channels].
+    """Returns a function from an image's bytes, string [], to the image, uint8 [h, w, channels].
 
     Args:
-      shape: of the image as it is stored.
-      channels: 1 or 3, or 0 for as many as it has.
+      shape: shape of the stored image.
+      channels: 1 or 3, or 0 to keep the stored number.
     """
     change = {(1, 3): tf.image.grayscale_to_rgb, (3, 1): tf.image.rgb_to_grayscale}
 

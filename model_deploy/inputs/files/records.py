@@ -1,4 +1,4 @@
-"""TFRecord files with random access: reading any record, or neighbours together.
+"""TFRecord files with random access: reads any record, or neighbouring records together.
 
 A record is the length of its data (8 bytes, little-endian), a checksum of the length,
 the data and a checksum of the data: 4 bytes each, CRC-32C, rotated and offset
@@ -24,12 +24,12 @@ _MAX_REQUEST = 2**24
 
 @dataclasses.dataclass(frozen=True)
 class RecordFile:
-    """Where the records of a file are.
+    """The positions of the records in a file.
 
     Attributes:
       path: the file.
-      offsets: where the data of each record begin, int64 [number of records].
-      lengths: how many bytes they are, int64 [number of records].
+      offsets: start of each record's data in the file, int64 [number of records].
+      lengths: number of bytes of each record's data, int64 [number of records].
     """
 
     path: str
@@ -37,7 +37,7 @@ class RecordFile:
     lengths: np.ndarray
 
     def read(self, record: int) -> bytes:
-        """The data of a record.
+        """Returns the data of a record.
 
         Raises:
           CorruptRecordError: if the data cannot be read or do not match their checksum.
@@ -53,13 +53,13 @@ class RecordFile:
 
 
 class RecordFiles:
-    """The records of some files, numbered over all of them.
+    """The records of several files, numbered over all of them.
 
     Args:
       files: the indexed files.
 
     Attributes:
-      is_local: whether all of them are on this machine.
+      is_local: whether all files are on this machine.
     """
 
     def __init__(self, files: Sequence[RecordFile]) -> None:
@@ -71,17 +71,17 @@ class RecordFiles:
         return sum(len(file.offsets) for file in self._files)
 
     def place(self, index: int) -> tuple[RecordFile, int]:
-        """The file of a record, and its number in that file."""
+        """Returns the file of a record, and its number in that file."""
         number = int(np.searchsorted(self._ends, index, side="right"))
         file = self._files[number]
         return file, int(index - self._ends[number] + len(file.offsets))
 
     def tables(self) -> Sequence[np.ndarray]:
-        """Where the records are, as arrays that `read_in_graph` and others look up.
+        """Returns the positions of all records, as arrays for `read_in_graph` and other functions.
 
         Returns:
-          The paths, bytes [files]; and of each record the number of its file, int32 [n], where it
-          begins, int64 [n], and how many bytes it has, int64 [n].
+          The paths, bytes [files]; and for each record the number of its file, int32 [n], its
+          start, int64 [n], and its size in bytes, int64 [n].
         """
         sizes = [len(file.offsets) for file in self._files]
         return [
@@ -92,12 +92,12 @@ class RecordFiles:
         ]
 
     def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
-        """The data of a record, string []; see the function of this name."""
+        """Returns the data of a record, string []; see the function `read_in_graph`."""
         return read_in_graph(tables, index)
 
 
 def read_in_graph(tables: Sequence[Any], index: Any) -> Any:
-    """The data of a record, string [], read by TensorFlow's ops, which check its checksum.
+    """Returns the data of a record, string [], read and verified by TensorFlow's ops.
 
     Args:
       tables: the tensors of `RecordFiles.tables`.
@@ -107,46 +107,46 @@ def read_in_graph(tables: Sequence[Any], index: Any) -> Any:
 
 
 def records_in_graph(tables: Sequence[Any], indices: Any) -> Any:
-    """The data of some records, each read by itself, as a `tf.data.Dataset` of strings [].
+    """Returns the data of records, read one by one, as a `tf.data.Dataset` of strings [].
 
-    For small records half of the work of `read_in_graph` for each.
+    For small records it takes half of the time of calling `read_in_graph` for each.
 
     Args:
       tables: the tensors of `RecordFiles.tables`.
-      indices: int64 [n], their numbers over all files.
+      indices: int64 [n], the numbers of the records over all files.
     """
     places = tf.data.Dataset.from_tensor_slices(_places(tables, indices))
     return places.flat_map(tf.autograph.experimental.do_not_convert(record_at))
 
 
 def record_at(path: Any, begin: Any, size: Any) -> Any:
-    """The data of a record as a `tf.data.Dataset` of one string [].
+    """Returns the data of a record as a `tf.data.Dataset` of one string [].
 
     Args:
       path: string [], the file.
-      begin: int64 [], where the record begins.
-      size: int64 [], how many bytes it has, with what stands around its data.
+      begin: int64 [], the start of the record.
+      size: int64 [], the number of bytes of the record, header and footer included.
     """
-    # As large a buffer as the record: each is a single request.
+    # A buffer of the record's size, so that it is read by one request.
     return _records_from(path, begin, size).take(1)
 
 
 def _places(tables: Sequence[Any], indices: Any) -> tuple[Any, Any, Any]:
-    """Paths, beginnings and sizes of records, [n] each."""
+    """Returns paths, starts and sizes of records, [n] each."""
     paths, files, begins, sizes = tables
     in_files = tf.gather(files, indices)
     return tf.gather(paths, in_files), tf.gather(begins, indices), tf.gather(sizes, indices)
 
 
 def runs_in_graph(tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
-    """Which of some records are neighbours in a file.
+    """Groups records into runs of neighbours in a file.
 
     Args:
       tables: the tensors of `RecordFiles.tables`.
       indices: int64 [n], numbers over all files in ascending order; n is at least 1.
 
     Returns:
-      The first number of each run and how many it has, int64 [runs] each.
+      The first number of each run and the number of records in it, int64 [runs] each.
     """
     files = tf.gather(tables[1], indices)
     follows = tf.equal(indices[1:], indices[:-1] + 1) & tf.equal(files[1:], files[:-1])
@@ -156,12 +156,12 @@ def runs_in_graph(tables: Sequence[Any], indices: Any) -> tuple[Any, Any]:
 
 
 def read_run_in_graph(tables: Sequence[Any], first: Any, count: Any) -> Any:
-    """The data of neighbours in a file, string [count], checked.
+    """Returns the verified data of neighbouring records in a file, string [count].
 
     Args:
       tables: the tensors of `RecordFiles.tables`.
       first: int64 [], the number of the first record over all files.
-      count: int64 [].
+      count: int64 [], the number of records.
     """
     size = tf.reduce_sum(tables[3][first : first + count])
     path, begin, _ = (each[0] for each in _places(tables, first[tf.newaxis]))

@@ -1,4 +1,4 @@
-"""The files of a dataset in the format of TF-Slim: which ones, and what its classes are called."""
+"""Files of datasets in the format of TF-Slim: finds them, and reads the names of classes."""
 
 import glob
 import os
@@ -10,17 +10,17 @@ _SHARD = re.compile(r"[-_](\d+)-of-(\d+)(\.tfrecord)?$")
 
 
 def numbered_classes(num_classes: int) -> tuple[str, ...]:
-    """Names for classes that have none."""
+    """Returns names for unnamed classes: `class_0`, `class_1`, ..."""
     return tuple(f"class_{label}" for label in range(num_classes))
 
 
 def find_shards(folder: str, name: str, split: str) -> list[str]:
-    """The files of a split, sorted by name.
+    """Returns the files of a split, sorted by name.
 
     Raises:
-      ValueError: if there are none, or if their names say that some are missing.
+      ValueError: if there are none, or if some are missing according to the file names.
     """
-    split = glob.escape(split)  # of which `fnmatch` takes the same
+    split = glob.escape(split)  # `fnmatch` has the same syntax
     patterns = [f"{name}_{split}*.tfrecord", f"{split}-*-of-*"]
     paths: set[str] = set()
     for pattern in patterns:
@@ -43,7 +43,7 @@ def find_shards(folder: str, name: str, split: str) -> list[str]:
 
 
 def read_class_names(folder: str) -> tuple[str, ...]:
-    """The names of the classes from `labels.txt`, in the order of the labels.
+    """Reads the names of the classes from `labels.txt`, in the order of the labels.
 
     Raises:
       ValueError: if there is no such file, or it does not name labels 0, 1, 2, ...

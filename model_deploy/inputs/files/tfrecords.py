@@ -1,9 +1,9 @@
-"""Where the records of TFRecord files are: found once, and kept beside each file.
+"""Indexes of TFRecord files: the positions of records are found once, and kept in a file.
 
-The lengths of a file's records, without their data, say where each of them is.  To find them the
-whole file has to be gone through, so they are kept in a file `.<name>.index`, or, if that cannot be
-written, in the user's cache folder.  It is taken for what it says only if it is whole and the file
-of the records has the size and time that it had then.
+The lengths of all records of a file give their positions.  Finding them takes a pass over the whole
+file, so they are kept in a file `.<name>.index` or, if that cannot be written, in the user's cache
+folder.  An index is valid only if it is complete and the size and time of the record file have not
+changed since.
 """
 
 import concurrent.futures
@@ -27,7 +27,7 @@ from model_deploy.inputs.files.records import FOOTER, HEADER, RecordFile
 _MAGIC = b"records1"
 # Magic, size and time of the file, number of records, checksum of their lengths.
 _INDEX_HEADER = struct.Struct("<8sQqQI")
-_SMALL_BYTES = 2**16  # going through a file of this size takes no longer than reading its index
+_SMALL_BYTES = 2**16  # scanning a file of this size is as fast as reading an index
 _THREADS = 32  # that wait for files on other machines
 _SHOWN_AFTER_SECS = 2
 
@@ -35,7 +35,7 @@ _SHOWN_AFTER_SECS = 2
 def index_files(
     paths: Sequence[str], tolerance: Tolerance, *, keep: bool | None = None
 ) -> list[RecordFile]:
-    """The records of some files, of all at the same time; shows how far it is if it takes long.
+    """Finds the records of several files in parallel; shows progress if it takes long.
 
     Args:
       paths: the files.
@@ -61,18 +61,18 @@ def index_files(
 
 
 def index_file(path: str, tolerance: Tolerance, *, keep: bool | None = None) -> RecordFile:
-    """The records of a TFRecord file, from its index if that is there and valid.
+    """Finds the records of a TFRecord file, by its index if that is valid.
 
-    After a header that is truncated or corrupt, nothing in the file can be found any
-    more: if tolerated, the records before it are what the file has.
+    No records can be found after a truncated or corrupt header: if it is tolerated, only the
+    records before it are used.
 
     Args:
       path: the file.
-      tolerance: how many corrupt records are skipped.
-      keep: whether the index is written, if there is none; by default if the file is not small.
+      tolerance: how many corrupt records may be skipped.
+      keep: whether to write a missing index; by default if the file is not small.
 
     Raises:
-      CorruptRecordError: if that is one more than is tolerated.
+      CorruptRecordError: for a corrupt header that is not tolerated.
       ValueError: if the file cannot be read, or is compressed.
     """
     try:
@@ -98,11 +98,11 @@ def _record_file(path: str, lengths: np.ndarray) -> RecordFile:
 
 
 def read_index(path: str, facts: file_systems.FileFacts) -> np.ndarray | None:
-    """The lengths of the records of a file, int64 [records], if there is a valid index of it.
+    """Returns the lengths of a file's records, int64 [records], from a valid index; else None.
 
     Args:
       path: the file with the records.
-      facts: its size and time.
+      facts: present size and time of that file.
     """
     for place in _places(path):
         with contextlib.suppress(OSError):
@@ -113,6 +113,7 @@ def read_index(path: str, facts: file_systems.FileFacts) -> np.ndarray | None:
 
 
 def _lengths_in(content: bytes, facts: file_systems.FileFacts) -> np.ndarray | None:
+    """Parses the content of an index; None if it is invalid or the record file has changed."""
     if len(content) < _INDEX_HEADER.size:
         return None
     magic, size, modified, count, checksum = _INDEX_HEADER.unpack_from(content)
@@ -123,14 +124,14 @@ def _lengths_in(content: bytes, facts: file_systems.FileFacts) -> np.ndarray | N
 
 
 def _places(path: str) -> list[str]:
-    """Where the index of a file may be: beside it, or in the cache."""
+    """Returns the possible paths of a file's index: beside it, or in the cache."""
     folder, name = os.path.split(path)
     beside = os.path.join(folder, f".{name}.index")
     return [beside, kept_files.in_user_cache("records", path, ".index")]
 
 
 def _find_records(path: str, size: int) -> tuple[np.ndarray, str | None]:
-    """The lengths of the records, int64 [records], and what is wrong after them, if anything.
+    """Returns the lengths of the records, int64 [records], and the problem after them or None.
 
     Raises:
       ValueError: if the file is compressed.
@@ -154,7 +155,7 @@ def _find_records(path: str, size: int) -> tuple[np.ndarray, str | None]:
 
 
 class _Slices:
-    """Parts of a file that is not on this machine."""
+    """Allows slicing a file that is not on this machine, as if it were bytes."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -166,6 +167,7 @@ class _Slices:
 
 
 def _walk(data: Any, size: int) -> tuple[list[int], str | None]:
+    """Reads the lengths of all records; stops at a corrupt header and says what is wrong."""
     lengths: list[int] = []
     offset = 0
     while offset < size:
@@ -183,5 +185,5 @@ def _walk(data: Any, size: int) -> tuple[list[int], str | None]:
 
 
 def is_compressed(start: bytes) -> bool:
-    """Whether a file is compressed by GZIP or ZLIB, as its first two bytes say."""
+    """Whether a file is compressed by GZIP or ZLIB, from its first two bytes."""
     return start == b"\x1f\x8b" or (start[:1] == b"x" and int.from_bytes(start, "big") % 31 == 0)

@@ -1,1 +1,1 @@
-"""Which example comes when: epochs, shards of replicas, random numbers of an example."""
+"""The order of examples: epochs, shards of replicas, random numbers per example."""

@@ -1,20 +1,19 @@
-"""Which example comes at which place of training, as a function of (seed, epoch).
+"""The order of training examples, as a function of (seed, epoch).
 
-Training is one endless sequence of *global batches*; each is cut into consecutive
-pieces, one per clone of each replica.  An epoch is as many global batches as fit into
-the dataset.  The examples that are left over rotate: they are consecutive in one
-fixed permutation, and the next epoch leaves out the ones that follow, so every
-example is left out equally often.
+Training is an endless sequence of *global batches*; each is cut into consecutive pieces, one per
+clone of each replica.  An epoch is as many global batches as fit into the dataset.  The remaining
+examples rotate: an epoch leaves out consecutive examples of a fixed permutation, the next epoch
+those that follow them, so every example is left out equally often.
 
-Because nothing but the seed and the number of the epoch goes in, any place can be
-computed without going through the ones before it: that is what makes a resumed run
-see what an uninterrupted run would have seen.
+As the order depends only on the seed and the epoch, any position can be computed directly: so a
+resumed run sees the same examples as an uninterrupted one.
 
-Where files are slow, neighbours are to be read together, in *blocks*.  Then blocks are permuted,
-not examples, and the sequence of blocks is cut into *windows* of some whole steps, inside of which
-examples are mixed.  A window has as many *streams* as the global batch can be divided into, up to
-8: each step takes as many examples of each stream, and a stream has blocks of its own.  So replicas
-that get whole streams read no block twice, and the number of replicas changes nothing in the order.
+For slow files, neighbours should be read together, in *blocks*.  Then blocks are permuted in place
+of examples, and the sequence of blocks is cut into *windows* of several steps, inside of which
+examples are shuffled.  A window consists of *streams*, up to 8, whose number divides the global
+batch size: each step takes equally many examples from each stream, and each stream has its own
+blocks.  So replicas that take whole streams read no block twice, and the order is independent of
+their number.
 """
 
 import dataclasses
@@ -24,11 +23,11 @@ import tensorflow as tf
 
 from model_deploy.checks import check_at_least
 
-# The permutation that the remainder rotates through: no epoch has this number.
+# Number of the permutation through which the remainder rotates; no epoch has it.
 _ROTATION_EPOCH = -1
 _MAX_STREAMS = 8
-_BLOCKS_MIXED = 4  # of each stream, in a window
-# What distinguishes the permutation of blocks from that of examples in the same epoch.
+_BLOCKS_MIXED = 4  # blocks of each stream in a window
+# Distinguishes the permutation of blocks from that of examples in the same epoch.
 _BLOCKS_SALT = -(2**62)
 
 
@@ -37,15 +36,15 @@ class Order:
     """The order of training examples.
 
     Attributes:
-      num_examples: how many there are.
+      num_examples: number of examples in the dataset.
       global_batch_size: examples per step, over all clones and replicas.
       seed: chooses the order; any integer of 64 bits.
-      shuffle: without it, examples come in the order of the dataset.
-      shuffle_block: how many neighbours come in one block; by default each example is on its own.
+      shuffle: whether to shuffle; if not, examples come in the order of the dataset.
+      shuffle_block: number of neighbours per block; by default examples are shuffled singly.
 
     Raises:
-      ValueError: for a global batch that is larger than the dataset, a seed of more than 64
-        bits, and a block below 1.
+      ValueError: for a global batch larger than the dataset, a seed of more than 64 bits, and a
+        block below 1.
     """
 
     num_examples: int
@@ -66,30 +65,30 @@ class Order:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole global batches in the dataset."""
+        """Number of whole global batches in the dataset."""
         return self.num_examples // self.global_batch_size
 
     @property
     def examples_per_epoch(self) -> int:
-        """Examples that one epoch uses: all but the remainder."""
+        """Number of examples in an epoch, without the remainder."""
         return self.steps_per_epoch * self.global_batch_size
 
     @property
     def num_streams(self) -> int:
-        """Streams of blocks that each step takes as many examples of."""
+        """Number of streams of blocks, from each of which a step takes equally many examples."""
         streams = range(1, _MAX_STREAMS + 1)
         return max(each for each in streams if self.global_batch_size % each == 0)
 
     @property
     def steps_per_window(self) -> int:
-        """Steps whose examples are read together and mixed; 1 without blocks."""
+        """Number of steps whose examples are read together and shuffled; 1 without blocks."""
         if self.shuffle_block is None or not self.shuffle:
             return 1
         wanted = _BLOCKS_MIXED * self.shuffle_block * self.num_streams
         return min(self.steps_per_epoch, -(-wanted // self.global_batch_size))
 
     def epoch(self, epoch: Any) -> Any:
-        """The numbers of the examples of an epoch, in order: int64 [examples_per_epoch].
+        """Returns the numbers of the examples of an epoch in order, int64 [examples_per_epoch].
 
         Args:
           epoch: int64 [], from 0.
@@ -111,15 +110,15 @@ class Order:
 
 
 def _mixed_blocks(order: Order, block: int, epoch: Any) -> Any:
-    """Places 0 .. examples_per_epoch - 1 in the order of an epoch with blocks, int64."""
+    """Returns a permutation of 0 .. examples_per_epoch - 1 by blocks, int64."""
     used, batch = order.examples_per_epoch, order.global_batch_size
     places = tf.range(used, dtype=tf.int64)
     ranks = _permutation(-(-used // block), order.seed, epoch + _BLOCKS_SALT)
     keys = tf.gather(ranks, places // block) * block + places % block
     in_blocks = tf.cast(tf.argsort(keys), tf.int64)
     window, stream, steps = order.steps_per_window, order.num_streams, order.steps_per_epoch
-    per_stream = batch // stream  # of each step
-    # The last window has the steps that are left.
+    per_stream = batch // stream  # examples per step
+    # The last window has the remaining steps.
     of_window = places // (window * batch)
     its_steps = tf.minimum(tf.constant(window, tf.int64), steps - of_window * window)
     in_window = places % (window * batch)
@@ -131,15 +130,15 @@ def _mixed_blocks(order: Order, block: int, epoch: Any) -> Any:
 
 
 def _shuffled_within(parts: Any, seed: int, epoch: Any) -> Any:
-    """A permutation that keeps each place within its part; `parts`, int64 [n], are in order."""
+    """Returns a permutation within parts; `parts`, int64 [n], has each place's part, in order."""
     shuffled = _permutation(parts.shape[0], seed, epoch)
     return tf.gather(shuffled, tf.argsort(tf.gather(parts, shuffled), stable=True))
 
 
 def _permutation(size: int, seed: int, epoch: Any) -> Any:
-    """A permutation of 0 .. size - 1, int64 [size].
+    """Returns a permutation of 0 .. size - 1, int64 [size].
 
-    Equal keys keep their order (the sort is stable), so it is well defined.
+    The stable sort makes it well defined even for equal random keys.
     """
     keys = tf.random.stateless_uniform(
         [size],

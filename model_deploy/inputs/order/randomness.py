@@ -1,12 +1,11 @@
-"""Random numbers for augmentation that depend on nothing but a pair of integers.
+"""Random numbers for augmentation that depend only on a pair of integers.
 
-A stateful generator would make the augmentation of an image depend on how many
-were drawn before it, and TensorFlow's stateless ops draw for a whole tensor from one
-seed.  Here each image has its own seed `(seed, position)`, so its augmentation is the
-same in whichever batch, clone, replica or run it is made.
+With a stateful generator the augmentation of an image would depend on earlier images, and
+TensorFlow's stateless ops draw a whole tensor from one seed.  Here each image has its own seed
+`(seed, position)`, so its augmentation is the same in any batch, clone, replica or run.
 
 The numbers are SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
-generators", OOPSLA 2014): the finalizer of a counter that moves by the golden ratio.
+generators", OOPSLA 2014): a hash of a counter with steps of the golden ratio.
 """
 
 from typing import Any
@@ -19,11 +18,11 @@ _SHIFTS = (30, 27, 31)
 
 
 def uniform_per_image(seeds: Any, count: int) -> Any:
-    """`count` independent numbers in [0, 1) for each seed.
+    """Returns `count` independent uniform numbers in [0, 1) for each seed.
 
     Args:
       seeds: int64 [n, 2].
-      count: how many numbers each seed gives.
+      count: number of draws per seed.
 
     Returns:
       float32 [n, count].
@@ -32,17 +31,17 @@ def uniform_per_image(seeds: Any, count: int) -> Any:
     start = _mix(_mix(words[:, 0] + _u64(_GOLDEN)) + words[:, 1])
     counters = tf.cast(tf.range(1, count + 1), tf.uint64) * _u64(_GOLDEN)
     bits = _mix(start[:, tf.newaxis] + counters)
-    # 24 bits are as many as a float32 below 1 holds exactly.
+    # A float32 below 1 holds 24 bits exactly.
     top = tf.bitwise.right_shift(bits, _u64(40))
     return tf.cast(top, tf.float32) * 2.0**-24
 
 
 def salted(seeds: Any, salt: int) -> Any:
-    """Seeds for another purpose: their numbers are independent of those of `seeds`.
+    """Derives seeds for another purpose, with independent random numbers.
 
     Args:
       seeds: int64 [n, 2].
-      salt: a number of its own for each purpose.
+      salt: a number that is different for each purpose.
 
     Returns:
       int64 [n, 2].

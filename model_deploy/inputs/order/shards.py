@@ -1,4 +1,4 @@
-"""Which examples of each step the clones of a replica take."""
+"""`Shard`: which examples of each step a replica's clones take."""
 
 import dataclasses
 from typing import Any
@@ -13,19 +13,20 @@ _ENDLESS = 2**62
 
 @dataclasses.dataclass(frozen=True)
 class Shard:
-    """Which part of each global batch this replica takes.
+    """The part of each global batch that this replica takes.
 
     Attributes:
-      num_shards: the number of replicas that share the dataset.
-      shard_index: the number of this one, from 0.
+      num_shards: number of replicas that share the dataset equally.
+      shard_index: number of this replica, from 0.
       num_clones: clones per replica.
       batch_size: examples per clone.
-      first_clone: for one shard of which this replica takes a part only: its first clone.
-      global_clones: for such a shard the clones of all replicas; None for `num_clones`.
+      first_clone: with `global_clones`, number of this replica's first clone among them.
+      global_clones: clones of all replicas, if replicas have different numbers of clones;
+        `num_shards` is then 1.  None for equal replicas.
 
     Raises:
-      ValueError: for a number below 1, a `shard_index` that is not below `num_shards`, or clones
-        that are not among the `global_clones` of one shard.
+      ValueError: for a number below 1, a `shard_index` that is not less than `num_shards`, or
+        clones that are not among the `global_clones`.
     """
 
     num_shards: int
@@ -60,13 +61,13 @@ class Shard:
 
     @property
     def global_batch_size(self) -> int:
-        """Examples per step over all clones of all replicas."""
+        """Number of examples per step over all clones of all replicas."""
         if self.global_clones is not None:
             return self.global_clones * self.batch_size
         return self.num_shards * self.num_clones * self.batch_size
 
     def offset(self, clone: int) -> int:
-        """Where the clone's examples start in the global batch."""
+        """Returns the start of a clone's examples in the global batch."""
         first = self.first_clone + self.shard_index * self.num_clones
         return (first + clone) * self.batch_size
 
@@ -81,11 +82,10 @@ def example_numbers(
     num_epochs: int | None,
     num_following: int = 0,
 ) -> Any:
-    """A `tf.data.Dataset` of example numbers from step `start` on, a window in each element.
+    """Returns a `tf.data.Dataset` of example numbers from step `start` on, one window per element.
 
-    In a window one step follows the other, and in a step the clones that share the pipeline; then
-    as many as `num_following` of the places behind theirs in the global batch, whose end its
-    beginning follows.
+    A window has the examples step by step, and in a step those of the clones that share the
+    pipeline, followed by the `num_following` next examples of the global batch, cyclically.
     """
     num_steps, window = order.steps_per_epoch, order.steps_per_window
     first_epoch = start // num_steps

@@ -1,4 +1,4 @@
-"""From the numbers of examples to batches of preprocessed images."""
+"""`Batching`: turns numbers of examples into batches of preprocessed images."""
 
 import dataclasses
 import functools
@@ -24,29 +24,29 @@ Example = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Batching:
-    """How examples of a dataset become batches.
+    """The settings with which a dataset's examples become batches.
 
     Attributes:
-      dataset: where they come from.
-      preprocessing: the family, or the name of a family or network.
+      dataset: the dataset.
+      preprocessing: the preprocessing family, or the name of a family or network.
       batch_size: examples per batch.
-      training: whether the family's training behaviour is wanted.
+      training: whether to preprocess for training.
       image_size: side of square images, or (height, width); None for the dataset's own.
-      options: keyword arguments of the family, for example `use_grayscale`.
+      options: keyword arguments of the family, such as `use_grayscale`.
       seed: first half of each image's seed, for training.
-      num_readers: images that are read at the same time; None lets `tf.data` tune it.
-      num_preprocessing_threads: images, or batches of a batched family, that are
-        preprocessed at the same time; None lets `tf.data` tune it.
-      include_index: whether batches also carry "index", the numbers of their examples.
-      in_windows: whether the numbers come in windows of some steps, with neighbours among them
-        that are to be read together.
-      fast_decode: whether a JPEG is reduced while it is decoded, where it is much too large.
-      augmentation: what comes on top of the family's training behaviour.  Where it mixes examples,
-        batches also carry "seed", int64 [n, 2].
+      num_readers: number of parallel reads; None lets `tf.data` tune it.
+      num_preprocessing_threads: number of images, or batches of a batched family, preprocessed in
+        parallel; None lets `tf.data` tune it.
+      include_index: whether batches have "index", the numbers of their examples.
+      in_windows: whether numbers come in windows of several steps, whose neighbours are to be read
+        together.
+      fast_decode: whether to reduce a much too large JPEG while it is decoded.
+      augmentation: augmentation on top of the family's.  If it mixes examples, batches have
+        "seed", int64 [n, 2].
 
     Raises:
-      ValueError: for a number below 1, and without an `image_size` for images that vary in size,
-        and for RandAugment with a family that does not take it.
+      ValueError: for a number below 1, a missing `image_size` for images that vary in size, and
+        RandAugment with a family that does not support it.
     """
 
     dataset: dataset_lib.Dataset
@@ -92,7 +92,7 @@ class Batching:
 
     @property
     def family(self) -> preprocessing_lib.Preprocessing:
-        """The preprocessing family itself."""
+        """The preprocessing family."""
         if isinstance(self.preprocessing, str):
             return preprocessing_lib.get_preprocessing(self.preprocessing)
         return self.preprocessing
@@ -108,12 +108,12 @@ class Batching:
         return self.image_size
 
     def pipeline(self) -> Callable[[Any], Any]:
-        """A function from example numbers to batches, both as a `tf.data.Dataset`.
+        """Returns a function from a `tf.data.Dataset` of example numbers to one of batches.
 
-        What it is given has dicts of "index", the numbers of the examples of one batch or of some,
-        and "position", their places in the training sequence; both int64 [n * batch_size],
-        or less in the last batch of an evaluation.  What it returns has dicts of
-        "image" float32 [n, h, w, c] and "label" int64 [n].
+        Its input has dicts of "index", the numbers of the examples of one or several batches, and
+        "position", their places in the training sequence; both int64 [n * batch_size], or less
+        in the last batch of an evaluation.  Its result has dicts of "image" float32 [n, h, w, c]
+        and "label" int64 [n].
 
         Images in memory enter the graph here, once for all calls of the function.
         """
@@ -138,8 +138,8 @@ class Batching:
             if self.family.batched:
                 if self.training:
                     numbers = numbers.rebatch(self.batch_size, drop_remainder=True)
-                return numbers.map(make, self._calls)
-            return self._batched(numbers.unbatch().map(make, self._calls))
+                return numbers.map(make, self._parallel_calls)
+            return self._batched(numbers.unbatch().map(make, self._parallel_calls))
 
         return batches
 
@@ -148,7 +148,7 @@ class Batching:
 
         def batches(numbers: Any) -> Any:
             examples = read(numbers.unbatch(), self.num_readers or tf.data.AUTOTUNE)
-            return self._batched(examples.map(self._plain(self._finish), self._calls))
+            return self._batched(examples.map(self._plain(self._finish), self._parallel_calls))
 
         return batches
 
@@ -174,30 +174,30 @@ class Batching:
             readers,
             record_tables=tables if isinstance(source, records.RecordFiles) else None,
             in_windows=self.reads_windows,
-            autograph=self._is_users,
+            autograph=self._is_of_user,
         )
 
         def batches(numbers: Any) -> Any:
             examples = reading_chunks.examples(numbers)
             examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
-            return examples.map(finish, self._calls) if finish_batches else examples
+            return examples.map(finish, self._parallel_calls) if finish_batches else examples
 
         return batches
 
     @property
     def _finishes_batches(self) -> bool:
-        """Whether images wait for the rest of their batch: those of one size can."""
+        """Whether images are preprocessed as whole batches, for which they must have one size."""
         return self.family.batched and None not in self.dataset.image_shape
 
     def _chunks_of(self, source: sources.GraphSource) -> tuple[int, int]:
-        """How many chunks are read at the same time, and the examples of each."""
+        """Returns how many chunks are read in parallel, and the number of examples in each."""
         pixels = self.size[0] * self.size[1] * (self.dataset.image_shape[-1] or 3)
         readers = self.num_readers or chunks.default_readers(source.is_local)
         return readers, chunks.chunk_size(pixels * tf.float32.size, self.batch_size)
 
     @functools.cached_property
     def tables(self) -> Sequence[np.ndarray]:
-        """The arrays that enter the graph, of any shapes."""
+        """The arrays to put into the graph, of any shapes."""
         source = self.dataset.source
         if isinstance(source, sources.ArraySource):
             return source.arrays
@@ -205,12 +205,12 @@ class Batching:
 
     @property
     def reads_windows(self) -> bool:
-        """Whether neighbours in a window are read together: those of TFRecords can be."""
+        """Whether neighbours in a window are read together, as TFRecords can be."""
         return self.in_windows and isinstance(self.dataset.source, records.RecordFiles)
 
     @property
     def work(self) -> holding.Work:
-        """The most examples that are being made at the same time."""
+        """The largest number of examples that are in preparation at the same time."""
         source = self.dataset.source
         calls = self.num_preprocessing_threads or chunks.usable_cores()
         in_batches = calls * self.batch_size
@@ -226,7 +226,7 @@ class Batching:
     def _by_ops(
         self, source: sources.GraphSource, tables: Any, number: Example, stored: Any
     ) -> Example:
-        """Decodes an example by TensorFlow's ops alone; reads it, where nobody has done so."""
+        """Decodes an example by TensorFlow's ops alone; reads it first, if not done yet."""
         channels = self.dataset.image_shape[-1] or 0
         index = number["index"]
         if stored is None:
@@ -244,7 +244,7 @@ class Batching:
         }
 
     def _by_python(self, source: sources.EncodedSource) -> Callable[[Any, int | None], Any]:
-        """A function from numbers and the number of parallel calls to decoded examples."""
+        """Returns a function (numbers, parallel calls) to decoded examples, by Python."""
         channels = self.dataset.image_shape[-1] or 0
         shape = (None, None, channels or None) if self._crop else self.dataset.image_shape
         reader = Reader(
@@ -273,12 +273,12 @@ class Batching:
         return examples
 
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function without AutoGraph, unless it calls functions that users have registered."""
-        return function if self._is_users else tf.autograph.experimental.do_not_convert(function)
+        """Excludes a function from AutoGraph, unless it calls functions that users registered."""
+        return function if self._is_of_user else tf.autograph.experimental.do_not_convert(function)
 
     @property
-    def _is_users(self) -> bool:
-        """Whether the family is one that a user has registered."""
+    def _is_of_user(self) -> bool:
+        """Whether a user registered the preprocessing family."""
         family = self.family.train if self.training else self.family.evaluate
         return not str(getattr(family, "__module__", "")).startswith("model_deploy.")
 
@@ -286,12 +286,13 @@ class Batching:
         return examples.batch(self.batch_size, drop_remainder=self.training)
 
     @property
-    def _calls(self) -> int:
+    def _parallel_calls(self) -> int:
+        """How many calls of the preprocessing run in parallel, for `tf.data`."""
         return self.num_preprocessing_threads or tf.data.AUTOTUNE
 
     @property
     def _crop(self) -> Callable[..., Any] | None:
-        """A function that crops an image while it is decoded; None where that is not possible."""
+        """A function that crops an image while decoding it; None if that is not possible."""
         source = self.dataset.source
         if isinstance(source, sources.ArraySource) or raw_images.shape_of(source):
             return None  # there is nothing to decode
@@ -302,10 +303,11 @@ class Batching:
         return crop
 
     def _seeds(self, position: Any) -> Any:
-        """int64 [2], or [n, 2] for n positions."""
+        """Returns the seeds of positions: int64 [2], or [n, 2] for n positions."""
         return tf.stack([tf.zeros_like(position) + self.seed, position], axis=-1)
 
     def _finish(self, example: Example) -> Example:
+        """Preprocesses an example, or a batch of a batched family; keeps only wanted entries."""
         images, seeds = example["image"], self._seeds(example["position"])
         lonely = images.shape.rank == 3 and self.family.batched
         if lonely:
@@ -339,18 +341,18 @@ def batching_of(
     of_images: Mapping[str, Any],
     **settings: Any,
 ) -> Batching | RecordBatching:
-    """How the examples of a dataset, or records of a user's own, become batches.
+    """Returns the batching for a dataset of images, or for a user's own records.
 
     Args:
       dataset: images, or records.
       batch_size: examples per batch.
-      training: whether it is for training.
-      preprocessing: what images need.
-      of_images: fields that `Batching` alone has.
+      training: whether the batches are for training.
+      preprocessing: the preprocessing of images.
+      of_images: fields that only `Batching` has.
       **settings: fields that `Batching` and `RecordBatching` share.
 
     Raises:
-      ValueError: for images without a preprocessing; as the two classes.
+      ValueError: for images without `preprocessing`; as the two classes.
     """
     if isinstance(dataset, RecordDataset):
         return RecordBatching(dataset, batch_size, training, **settings)

@@ -1,4 +1,4 @@
-"""Evaluation batches: every example exactly once."""
+"""`EvalBatches`: evaluation batches with every example exactly once."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,12 +17,12 @@ def _numbered(index: Any) -> dict[str, Any]:
 
 
 class EvalBatches(Iterator[dict[str, Any]]):
-    """Each run of the tensors that `next` gives is the next batch, until the split ends.
+    """Batches of an evaluation: each run of the tensors that `next` returns is the next batch.
 
     Attributes:
       initializer: the op that (re)starts at the first example; also in
         `tf.GraphKeys.TABLE_INITIALIZERS`.
-      num_batches: how many batches there are, the last partial one included.
+      num_batches: number of batches, a last partial one included.
     """
 
     def __init__(self, options: batching.Batching | RecordBatching) -> None:
@@ -39,11 +39,10 @@ class EvalBatches(Iterator[dict[str, Any]]):
         self._element = iterator.get_next()
 
     def __next__(self) -> dict[str, Any]:
-        """Gives "image" float32 [n, h, w, c] and "label" int64 [n].
+        """Returns "image" float32 [n, h, w, c] and "label" int64 [n].
 
-        n is the batch size, or what is left of the split in its last batch.  After that,
-        running them raises `tf.errors.OutOfRangeError`.  Calling `next` again gives the
-        same batch: the graph has one.
+        n is the batch size, or less in the last batch.  Running the tensors after the last batch
+        raises `tf.errors.OutOfRangeError`.  Further calls of `next` return the same batch.
         """
         return {key: tf.identity(value, name=key) for key, value in self._element.items()}
 
@@ -65,21 +64,21 @@ def eval_batches(
     Args:
       dataset: the split to evaluate on, or records of your own.
       preprocessing: a family, or the name of a family or a network; none for your own records.
-      batch_size: examples per batch; the last one has what is left.
+      batch_size: examples per batch; the last batch may have fewer.
       image_size: side of the images, or (height, width); by default the dataset's.
-      num_readers: images read at the same time; by default `tf.data` tunes it.
-      num_preprocessing_threads: calls of the preprocessing at the same time; by default
-        `tf.data` tunes it.
+      num_readers: number of parallel reads; by default `tf.data` tunes it.
+      num_preprocessing_threads: number of parallel calls of the preprocessing; by default `tf.data`
+        tunes it.
       include_index: adds "index", int64 [n], the numbers of the examples.
       preprocessing_options: keyword arguments for the family.
       name: the name scope.
 
     Returns:
-      An iterator whose `next` gives "image" float32 [n, h, w, c] and "label" int64 [n].  Its
+      An iterator whose `next` returns "image" float32 [n, h, w, c] and "label" int64 [n].  Its
       `initializer` is added to `TABLE_INITIALIZERS`.
 
     Raises:
-      ValueError: for numbers out of their range, and examples that cannot be read.
+      ValueError: for numbers out of range, and examples that cannot be read.
     """
     options = batching.batching_of(
         dataset,

@@ -1,4 +1,4 @@
-"""How much an input pipeline holds: a bound by its settings, whatever the size of the dataset."""
+"""The memory that an input pipeline holds at most, computed from its settings."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import tensorflow as tf
 
-# Of a parallel interleave of `tf.data`: those that it goes through, and twice as many beforehand.
+# `tf.data`'s parallel interleave holds the chunks that it reads, and twice as many in advance.
 _CHUNKS_PER_READER = 3
-# One that is made, one that waits, one of which the examples are taken.
+# A window that is made, one that waits, and one whose examples are taken.
 _WINDOWS = 3
 _EPOCHS, _NUMBER_BYTES = 2, 8
 _MB = 1e6
@@ -18,11 +18,11 @@ _HELD = ("model_deploy", "held")
 
 
 class Work(NamedTuple):
-    """The most examples that are on their way from files or arrays into batches at the same time.
+    """The largest numbers of examples in preparation at the same time.
 
     Attributes:
-      examples: how many, in chunks or in batches that are being preprocessed.
-      decoding: how many images are being decoded.
+      examples: number of examples in chunks, or in batches that are being preprocessed.
+      decoding: number of images that are being decoded.
     """
 
     examples: int
@@ -31,15 +31,15 @@ class Work(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Held:
-    """The most memory that a pipeline holds; `str` gives a line for people.
+    """The largest memory that a pipeline holds; `str` describes it in a line.
 
     Attributes:
-      examples: how many examples, those of batches included.
-      example_bytes: of each one of them.
-      decoding: how many images are being decoded besides, each of as many bytes as it has pixels.
-      stored_bytes: of records that were read together, as they are in their files.
-      table_bytes: of what stays as long as the pipeline: images in memory, or where records are;
-        and the order of two epochs.
+      examples: number of examples, batches included.
+      example_bytes: bytes per example.
+      decoding: number of images that are being decoded in addition, whose sizes are unknown.
+      stored_bytes: bytes of encoded records that were read together.
+      table_bytes: bytes that stay for the life of the pipeline: images in memory or positions of
+        records, and the order of two epochs.
     """
 
     examples: int
@@ -50,7 +50,7 @@ class Held:
 
     @property
     def num_bytes(self) -> int:
-        """All but the images that are being decoded, whose size nobody knows beforehand."""
+        """Total bytes, without the images that are being decoded."""
         return self.examples * self.example_bytes + self.stored_bytes + self.table_bytes
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Held:
         return f"inputs hold at most {total:.1f} MB: {', '.join(parts)}{besides}"
 
     def times(self, pipelines: int) -> "Held":
-        """The memory of several such pipelines over the same tables."""
+        """Returns the memory of several such pipelines that share the tables."""
         return dataclasses.replace(
             self,
             examples=pipelines * self.examples,
@@ -73,10 +73,10 @@ class Held:
 
 
 class Holder(Protocol):
-    """A pipeline, or several.
+    """The interface of one or several pipelines.
 
     Attributes:
-      held: what it holds, computed when somebody asks: a dataset may have millions of files.
+      held: the memory, computed on demand, as a dataset may have millions of files.
     """
 
     @property
@@ -84,17 +84,17 @@ class Holder(Protocol):
 
 
 def held_in(graph: tf.Graph) -> list[Held]:
-    """The memory of each training pipeline of a graph, in the order in which they were built."""
+    """Returns the memory of each training pipeline of a graph, in the order of creation."""
     return [holder.held for holder in graph.get_collection(_HELD)]
 
 
 def note(holder: Holder) -> None:
-    """Lets `held_in` of the default graph know of what holds something."""
+    """Notes a pipeline in the default graph, for `held_in`."""
     tf.compat.v1.add_to_collection(_HELD, holder)
 
 
 def in_chunks(readers: int, chunk_size: int) -> int:
-    """How many examples `chunks.Chunks` holds, and one chunk that waits for the rest of a batch."""
+    """Returns how many examples `chunks.Chunks` holds, with a chunk that waits for a full batch."""
     return (_CHUNKS_PER_READER * readers + 1) * chunk_size
 
 
@@ -108,17 +108,17 @@ def held_by(
     num_examples: int,
     window: int = 0,
 ) -> Held:
-    """The most memory that one pipeline holds.
+    """Returns the largest memory that one pipeline holds.
 
     Args:
-      work: what is on its way.
-      batch_spec: of a batch: `tf.TensorSpec`s, each [batch_size, ...], in any structure.
-      batch_size: examples of a batch.
-      num_clones: clones that take from it; a batch of each, and one, is in reserve, and one more
-        is being made.
-      num_examples: those of an epoch, whose numbers are held in their order.
-      tables: the arrays in the graph; with a window the last one has the bytes of each record.
-      window: records of a window, or 0 where records are not read together.
+      work: examples in preparation.
+      batch_spec: `tf.TensorSpec`s of a batch, each [batch_size, ...], in any structure.
+      batch_size: examples per batch.
+      num_clones: number of clones that use the pipeline; num_clones + 1 batches are in reserve,
+        and one is being made.
+      num_examples: number of examples of an epoch, whose order is held.
+      tables: the arrays in the graph; with a window the last has the size of each record.
+      window: number of records per window; 0 if records are not read together.
     """
     batches = 1 + (num_clones + 1) + num_clones
     stored = 0
@@ -135,7 +135,7 @@ def held_by(
 
 
 def _bytes_of(spec: Any) -> int:
-    """The bytes of one example; a side of unknown size, or a string, counts as 1 byte."""
+    """Returns the bytes of one example; an unknown side, and a string, count 1."""
     sides = [side or 1 for side in spec.shape.as_list()[1:]]
     return int(np.prod(sides, dtype=np.int64)) * max(1, spec.dtype.size or 1)
 

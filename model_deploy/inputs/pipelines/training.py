@@ -1,4 +1,4 @@
-"""Training batches for the clones of one replica, with a position that can be restored."""
+"""`TrainBatches`: training batches for the clones of one replica, with a restorable position."""
 
 import dataclasses
 import functools
@@ -20,20 +20,19 @@ from model_deploy.updating import note_replica_counts
 
 
 class TrainBatches(Iterator[dict[str, Any]]):
-    """The batches of one replica: each `next` is the batch of the next clone.
+    """The batches of one replica: each call of `next` returns the batch of the next clone.
 
     Attributes:
       initializer: the op that (re)starts the pipeline at the position; also in
         `tf.GraphKeys.TABLE_INITIALIZERS`.
-      num_batches_per_epoch: steps per epoch.
+      num_batches_per_epoch: number of steps per epoch.
       num_examples_per_epoch: examples per epoch, over all replicas.
-      position: int64 [], the number of steps done, read by `initializer`.
-      held: what its pipelines hold at most.
-      wait_secs: float64 [], how many seconds this step waited for its batches; fetch it
-        together with the train op.
+      position: int64 [], the number of steps made, read by `initializer`.
+      wait_secs: float64 [], the seconds that this step waited for its batches; fetch it together
+        with the train op.
 
     Raises:
-      ValueError: if there is not one of `clone_devices` for each clone.
+      ValueError: if the number of `clone_devices` is not `num_clones`.
     """
 
     def __init__(
@@ -83,11 +82,11 @@ class TrainBatches(Iterator[dict[str, Any]]):
             return tf.compat.v1.data.make_initializable_iterator(batches)
 
         if on_gpus:
-            # Each onto its device, while the step before it runs.
+            # One pipeline per device, to which batches are copied during the previous step.
             iterators = [iterator(clone, 1, each) for clone, each in enumerate(clone_devices or ())]
             takers = iterators
         else:
-            # One pipeline holds as much as eight would, divided by eight.
+            # One pipeline for all clones holds less than one per clone.
             iterators = [iterator(0, shard.num_clones, None)]
             takers = iterators * shard.num_clones
         self._how_much = functools.partial(
@@ -105,16 +104,16 @@ class TrainBatches(Iterator[dict[str, Any]]):
 
     @functools.cached_property
     def held(self) -> holding.Held:
-        """The most memory that the pipelines hold."""
+        """The largest memory that the pipelines hold."""
         return self._how_much()
 
     def __next__(self) -> dict[str, Any]:
-        """Gives a clone its "image" float32 [batch_size, h, w, c] and "label" int64 [batch_size].
+        """Returns a clone's "image" float32 [batch_size, h, w, c] and "label" int64 [batch_size].
 
         With mixup or cutmix, "label" is float32 [batch_size, classes].
 
-        Whichever batch is fetched, the batches of all clones move on by one step, so
-        that they stay disjoint.
+        Fetching any clone's batch advances the batches of all clones by one step, so that they stay
+        disjoint.
 
         Raises:
           ValueError: if every clone has its batch already.
@@ -159,64 +158,63 @@ def train_batches(
 ) -> TrainBatches:
     """Builds the input pipeline of one replica in the default graph.
 
-    Over all clones and replicas, an epoch shows each example at most once, and all but
-    the remainder that fills no global batch, which rotates (see `order.epochs`).  What a
-    step shows depends on the arguments and the position alone, and how a global batch
-    is cut into clones and replicas changes neither its examples nor their augmentation.
+    Over all clones and replicas an epoch has each example at most once, and all examples but a
+    remainder that fills no global batch, which rotates (see `order.epochs`).  The examples of a
+    step depend only on the arguments and the position; how a global batch is divided over clones
+    and replicas changes neither examples nor augmentation.
 
     Args:
       dataset: a training split, or records of your own.
       preprocessing: a family, or the name of a family or a network; none for your own records.
       batch_size: examples per clone per step.
-      num_clones: clones of this replica; `next` is called once for each.
-      num_shards: replicas that share the dataset.
-      shard_index: the number of this replica.
+      num_clones: number of clones of this replica; `next` is called once for each.
+      num_shards: number of replicas that share the dataset.
+      shard_index: number of this replica.
       seed: chooses the order of the examples and their augmentation.
       shuffle: False keeps the order of the dataset.
       image_size: side of the images, or (height, width); by default the dataset's.
-      position: the number of steps done, an integer, tensor or variable that is read
-        when the iterator is initialized: the global step for synchronous training.
-        By default the pipeline counts its steps itself, in an int64 [num_shards]
-        variable that is saved with the others (added to `GLOBAL_VARIABLES`).
-      num_epochs: how many epochs to go on for; by default without end.
-      shuffle_block: neighbours of a file that are read together, for slow storage; see
+      position: the number of steps made: an integer, tensor or variable that is read when the
+        iterator is initialized, such as the global step for synchronous training.  By default
+        the pipeline counts its own steps, in an int64 [num_shards] variable that is saved (added
+        to `GLOBAL_VARIABLES`).
+      num_epochs: number of epochs; by default endless.
+      shuffle_block: number of neighbours in a file to read together, for slow storage; see
         `order.epochs`.
-      fast_decode: reduces JPEGs by 2, 4 or 8 while it decodes them, where the part that is cut out
-        is larger than the image in the batch by as much; see docs/inputs.md.
-      num_readers: reads at the same time; by default as many as there are cores, or more where
-        files are not on this machine.
-      num_preprocessing_threads: calls of the preprocessing at the same time; by default
-        `tf.data` tunes it.
-      clone_devices: one device per clone; batches are prefetched to those that are GPUs.
-      inputs_device: device of the pipeline; by default where it is called.
-      variables_device: device, or device function, of the variable that counts the steps.  It
+      fast_decode: whether to reduce JPEGs by 2, 4 or 8 while decoding, if the crop is larger than
+        the final image by as much; see docs/inputs.md.
+      num_readers: number of parallel reads; by default the number of cores, or more for files on
+        other machines.
+      num_preprocessing_threads: number of parallel calls of the preprocessing; by default `tf.data`
+        tunes it.
+      clone_devices: one device per clone; batches are prefetched to GPUs.
+      inputs_device: device of the pipeline; by default that of the caller.
+      variables_device: device, or device function, of the variable that counts steps, which
         outlives this process on a parameter server.
       include_index: adds "index", int64 [batch_size], the numbers of the examples.
       preprocessing_options: keyword arguments for the family.
-      augmentation: RandAugment, random erasing, mixup and cutmix; by default none of them.
+      augmentation: RandAugment, random erasing, mixup and cutmix; by default none.
       name: the name scope.
-      first_clone: the first one of this replica among the `global_clones`.
-      global_clones: clones over all replicas, where these have unequal numbers of them;
-        `num_shards` is then 1, and `position` the global step.
+      first_clone: number of this replica's first clone among the `global_clones`.
+      global_clones: clones of all replicas, if replicas have different numbers of clones;
+        `num_shards` must then be 1, and `position` the global step.
 
     Returns:
-      An iterator over the batches of the clones: "image" float32 [batch_size, h, w, c] and
-      "label" int64 [batch_size], with mixup or cutmix float32 [batch_size, num_classes], the shares
-      of the classes; or the features of your own records, each with [batch_size] in front of its
-      shape.  Its `initializer` is added to `TABLE_INITIALIZERS`, so
-      `slim.learning.train`, `Supervisor` and monitored sessions run it after a checkpoint was
-      restored; a plain session runs `tf.compat.v1.tables_initializer()` after the variables
-      are there.
+      An iterator over the batches of the clones: "image" float32 [batch_size, h, w, c] and "label"
+      int64 [batch_size], or with mixup or cutmix class probabilities, float32 [batch_size,
+      num_classes]; or the features of your own records, each of shape [batch_size, ...].
+      Its `initializer` is added to `TABLE_INITIALIZERS`, so `slim.learning.train`, `Supervisor` and
+      monitored sessions run it after restoring a checkpoint; in a plain session run
+      `tf.compat.v1.tables_initializer()` after initializing the variables.
 
     Raises:
-      ValueError: for numbers out of their range, a global batch that is larger than the
-        dataset, and examples that cannot be read; for augmentation of records of your own, of
-        images that a family does not give to it, and of pairs in a global batch of one example.
+      ValueError: for numbers out of range, a global batch larger than the dataset, and examples
+        that cannot be read; for augmentation of your own records, augmentation that the family
+        does not support, and mixing in a global batch of one example.
     """
     augmentation = augmentation or Augmentation()
     shard = Shard(num_shards, shard_index, num_clones, batch_size, first_clone, global_clones)
     if global_clones is not None and position is None:
-        # A step that is given up has taken its batch: who counts batches would be one ahead.
+        # A step that is given up has taken its batch, so a count of batches would be one ahead.
         raise ValueError("position must be the global step with global_clones, got None")
     order = Order(dataset.num_examples, shard.global_batch_size, seed, shuffle, shuffle_block)
     check_at_least("num_epochs", num_epochs, 1)
@@ -258,13 +256,14 @@ def train_batches(
 
 
 class _Pipeline(NamedTuple):
-    """How batches of clones are made.
+    """A pipeline that makes the batches of some clones.
 
     Attributes:
-      make: from a `tf.data.Dataset` of numbers to one of clones' batches.
-      options: how the examples are read.
-      work: what is on its way.
-      num_following: how many examples it takes that follow those of the clones in the global batch.
+      make: function from a `tf.data.Dataset` of numbers to one of clones' batches.
+      options: the batching of its examples.
+      work: examples in preparation.
+      num_following: number of further examples that it takes, after those of its clones in the
+        global batch.
     """
 
     make: Callable[[Any], Any]
@@ -276,7 +275,7 @@ class _Pipeline(NamedTuple):
 def _pipeline(
     options: batching.Batching | RecordBatching, shard: Shard, num_clones: int
 ) -> _Pipeline:
-    """The pipeline of some clones, which mixes examples if that is asked for.
+    """Returns the pipeline of some clones, which mixes examples if asked for.
 
     Args:
       options: how examples become batches.
@@ -286,7 +285,7 @@ def _pipeline(
     if isinstance(options, RecordBatching) or not options.augmentation.mixes:
         return _Pipeline(options.pipeline(), options, options.work)
     count = num_clones * shard.batch_size
-    # A whole global batch has all partners in it.
+    # A whole global batch contains all partners.
     num_following = 0 if count == shard.global_batch_size else 1
     pieces_options = dataclasses.replace(options, batch_size=count + num_following)
     pieces = pieces_options.pipeline()
@@ -303,7 +302,7 @@ def _pipeline(
         return mixed if num_clones == 1 else mixed.rebatch(shard.batch_size, drop_remainder=True)
 
     work = pieces_options.work
-    # Pieces that wait, and that are mixed.
+    # Pieces that wait, and pieces that are being mixed.
     mixed = (1 + chunks.usable_cores()) * pieces_options.batch_size
     work = work._replace(examples=work.examples + mixed)
     return _Pipeline(batches, pieces_options, work, num_following)
@@ -312,7 +311,7 @@ def _pipeline(
 def _held(
     pipeline: _Pipeline, order: Order, shard: Shard, num_clones: int, batch_spec: Any
 ) -> holding.Held:
-    """The most memory that the pipelines hold, each for so many clones; see `holding.held_by`."""
+    """Returns the largest memory of all pipelines, each of `num_clones` clones; see `held_by`."""
     per_step = num_clones * shard.batch_size + pipeline.num_following
     one = holding.held_by(
         pipeline.work,
@@ -327,8 +326,7 @@ def _held(
 
 
 def _own_position(num_shards: int) -> Any:
-    # All replicas have the whole vector, so that whichever one saves the checkpoint
-    # saves the positions of all.
+    # All replicas have the whole vector, so that any of them can save all positions.
     position = tf.compat.v1.get_variable(
         "position",
         [num_shards],

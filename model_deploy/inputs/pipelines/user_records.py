@@ -1,4 +1,4 @@
-"""A user's own TFRecords: a function of a record makes the features, whatever they are."""
+"""A user's own TFRecords: a function of the user parses a record into features."""
 
 import dataclasses
 import functools
@@ -22,20 +22,21 @@ class RecordDataset:
 
     Args:
       paths: the files, on any file system.
-      parse_fn: from a record, string [], to a dict of tensors of known shapes; TensorFlow's ops
-        alone, and nothing random.  In training it may take a seed, int64 [2], as well.
-      takes_seed: whether it does.
-      skip_corrupt_records: how many records that cannot be read are skipped, and reported.
+      parse_fn: function from a record, string [], to a dict of tensors of known shapes, by
+        TensorFlow's ops and without randomness; in training with a seed, int64 [2], if
+        `takes_seed`.
+      takes_seed: whether `parse_fn` takes a seed in training.
+      skip_corrupt_records: how many unreadable records may be skipped; each is reported.
 
     Attributes:
-      num_examples: how many records there are.
-      tolerance: what was skipped.
-      files: where the records of each file are.
+      num_examples: number of records.
+      tolerance: the count of skipped records.
+      files: the indexed files.
       records: the records, numbered over all files.
 
     Raises:
       ValueError: if there are no records.
-      CorruptRecordError: if a file is truncated, and that is not tolerated.
+      CorruptRecordError: if a file is truncated and `skip_corrupt_records` does not allow it.
 
     >>> with tf.io.TFRecordWriter("/tmp/numbers.tfrecord") as writer:
     ...     for number in range(5):
@@ -63,14 +64,14 @@ class RecordDataset:
         check_at_least("number of records in paths", self.num_examples, 1)
 
     def read(self, index: int, replace: bool) -> tuple[bytes, int]:
-        """A record and its number: by Python, once TensorFlow could not read it.
+        """Reads a record by Python, after TensorFlow failed to; returns it with its number.
 
         Args:
-          index: its number over all files.
-          replace: whether the next good record takes its place.
+          index: number of the record over all files.
+          replace: whether the next good record replaces a corrupt one.
 
         Raises:
-          CorruptRecordError: if it is corrupt, and one more than is tolerated.
+          CorruptRecordError: if it is corrupt and no more are tolerated.
           ValueError: if all records are corrupt.
         """
 
@@ -84,16 +85,16 @@ class RecordDataset:
 
 @dataclasses.dataclass(frozen=True)
 class RecordBatching:
-    """How records become batches: what `Batching` is for images.
+    """The settings with which records become batches, like `Batching` for images.
 
     Attributes:
       dataset: the records.
       batch_size: examples per batch.
-      training: whether a bad record is replaced, and there is a seed.
+      training: whether to replace corrupt records, and to pass seeds.
       seed: first half of each record's seed.
-      num_readers: reads at the same time; None for as many as cores.
-      include_index: whether batches also carry "index", the numbers of their records.
-      in_windows: as that of `Batching`.
+      num_readers: number of parallel reads; None for the number of cores.
+      include_index: whether batches have "index", the numbers of their records.
+      in_windows: as in `Batching`.
 
     Raises:
       ValueError: for a number below 1.
@@ -113,27 +114,27 @@ class RecordBatching:
 
     @property
     def _chunks(self) -> tuple[int, int]:
-        """How many chunks are read at the same time, and the records of each."""
+        """How many chunks are read in parallel, and the number of records in each."""
         readers = self.num_readers or chunks.default_readers(self.dataset.records.is_local)
         return readers, min(_RECORDS_AT_ONCE, self.batch_size)
 
     @functools.cached_property
     def tables(self) -> Sequence[np.ndarray]:
-        """The arrays that enter the graph, of any shapes."""
+        """The arrays to put into the graph, of any shapes."""
         return self.dataset.records.tables()
 
     @property
     def reads_windows(self) -> bool:
-        """Whether neighbours in a window are read together, as that of `Batching`."""
+        """Whether neighbours in a window are read together, as in `Batching`."""
         return self.in_windows
 
     @property
     def work(self) -> holding.Work:
-        """The most records that are being made into examples at the same time."""
+        """The largest number of records that are in preparation at the same time."""
         return holding.Work(holding.in_chunks(*self._chunks), 0)
 
     def pipeline(self) -> Callable[[Any], Any]:
-        """A function from record numbers to batches of features; see `Batching.pipeline`."""
+        """Returns a function from record numbers to batches; see `Batching.pipeline`."""
         tables = chunks.in_graph(self.tables)
 
         def parse(record: Any, number: dict[str, Any]) -> dict[str, Any]:
@@ -145,7 +146,7 @@ class RecordBatching:
         @tf.autograph.experimental.do_not_convert
         def stored(number: dict[str, Any]) -> Any:
             together = number["stored"]
-            # Empty ones, too, are of a run with an error, or so they look: nobody knows which.
+            # An empty string marks a run with an error, but may also be a valid record: read again.
             return tf.cond(
                 tf.equal(together, ""),
                 lambda: records.read_in_graph(tables, number["index"]),

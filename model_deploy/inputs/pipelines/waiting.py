@@ -1,4 +1,4 @@
-"""How long a step waits for its data."""
+"""Measures how long a step waits for its data."""
 
 import math
 from collections.abc import Sequence
@@ -10,15 +10,15 @@ from model_deploy import internals
 
 
 def timed(iterators: Sequence[Any]) -> tuple[list[dict[str, Any]], Any]:
-    """The next elements of the iterators, and the time until all of them were there.
+    """Gets the next elements of iterators, and the time until all of them have arrived.
 
     Args:
-      iterators: give dicts of tensors of any shapes.  One that is there several times gives its
-        elements in that order.
+      iterators: iterators over dicts of tensors of any shapes.  An iterator that is listed several
+        times gives consecutive elements.
 
     Returns:
-      `(elements, wait_secs)`: one element for each of them, and the seconds, a float64 []; NaN
-      where ops are deterministic.
+      `(elements, wait_secs)`: one element for each iterator, and the seconds, a float64 []; NaN if
+      ops are deterministic.
     """
     with tf.device("CPU:0"):
         start = _now()
@@ -37,8 +37,8 @@ def timed(iterators: Sequence[Any]) -> tuple[list[dict[str, Any]], Any]:
 
 
 def _now() -> Any:
-    """Seconds by TensorFlow's clock, a float64 []; it has none where ops are deterministic."""
-    # One op in both cases: seeds that nobody gives follow from the number of ops before.
+    """Returns the time in seconds, a float64 []; NaN if ops are deterministic, without a clock."""
+    # One op in either case, as default seeds depend on the number of ops in the graph.
     return (
         tf.constant(math.nan, tf.float64) if internals.ops_are_deterministic() else tf.timestamp()
     )

@@ -1,7 +1,7 @@
 """Preprocessing families, looked up by their own name or by the name of a network.
 
-Each family has a module. Besides the functions that take seeds it has the steps that they are made
-of, which take random numbers from wherever they come.
+Each family has a module with the functions that take seeds, and their steps, which take random
+numbers as arguments.
 """
 
 from model_deploy.inputs.preprocessing import (

@@ -1,10 +1,9 @@
-"""The `cifarnet` family: shifted, mirrored, brighter or darker, then standardized.
+"""The `cifarnet` family: shift, mirror, brightness, contrast; then standardized.
 
-After A. Krizhevsky's cuda-convnet.  Whole batches of small images are augmented at
-once: one gather shifts and mirrors them, and one multiplication and addition does
-brightness, contrast and standardization together, because each of the three is affine
-in the pixels of a channel, with coefficients that follow from the means and
-variances of the channels.
+After A. Krizhevsky's cuda-convnet.  Whole batches are augmented at once: one gather shifts and
+mirrors all images; one multiplication and addition does brightness, contrast and standardization,
+which are affine in the pixels of a channel, with coefficients computed from the channels' means and
+variances.
 """
 
 from collections.abc import Callable
@@ -21,10 +20,10 @@ _CONTRAST = (0.2, 1.8)
 
 
 def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False) -> Any:
-    """uint8 [n, h, w, c] to float32 [n, height, width, c], each image standardized.
+    """Crops and standardizes: uint8 [n, h, w, c] to float32 [n, height, width, c].
 
-    Cut or zero-padded around the centre; then minus the mean of the image, divided by
-    its standard deviation or 1/sqrt(number of values), whichever is larger.
+    Images are cropped or zero-padded around the centre; then the image's mean is subtracted, and
+    the result divided by the larger of its standard deviation and 1/sqrt(number of values).
     """
     part = images.central_part(batch, height, width, use_grayscale=use_grayscale)
     return tf.image.per_image_standardization(part)
@@ -43,16 +42,16 @@ def train(
     extra_augment: Callable[[Any], Any] | None = None,
     padding: int = PADDING,
 ) -> Any:
-    """Augments: shift by up to `padding` pixels, mirror, brightness, contrast; then standardizes.
+    """Shifts by up to `padding` pixels, mirrors, changes brightness and contrast; standardizes.
 
     Args:
       batch: uint8 [n, h, w, c].
-      height: at most that of the padded images.
-      width: at most that of the padded images.
+      height: height of the result, at most that of the padded images.
+      width: width of the result, at most that of the padded images.
       seeds: int64 [n, 2].
-      use_grayscale: turns colours into one grey channel first.
-      extra_augment: what is done to the images before they are normalized; see `Preprocessing`.
-      padding: how many zeros are on each side of an image.
+      use_grayscale: whether to convert colours to one grey channel.
+      extra_augment: applied to the images before they are normalized; see `Preprocessing`.
+      padding: number of zeros on each side of an image.
 
     Returns:
       float32 [n, height, width, c].
@@ -75,17 +74,16 @@ def shift_and_mirror(
     *,
     reflect: bool = False,
 ) -> Any:
-    """Cuts a random part out of the padded images, mirrored half of the time.
+    """Crops a random part of the padded images, mirrored half of the time.
 
     Args:
-      batch: uint8 or float32 [n, h, w, c], padded on each side in thought: padding them would
-        take as long as the one gather that does all of it.
-      height: of the part.
-      width: of the part.
-      draws: float32 [n, 3], from 0 to 1: where the part is, down and across, and
-        whether it is mirrored.
-      padding: how many pixels on each side.
-      reflect: whether they are the image's own, mirrored at its edge, and not zeros.
+      batch: uint8 or float32 [n, h, w, c].  The images are not really padded, which would take as
+        long as the one gather that does everything.
+      height: height of the part.
+      width: width of the part.
+      draws: random numbers, float32 [n, 3], from 0 to 1: position down and across, mirroring.
+      padding: number of pixels of padding on each side.
+      reflect: whether the padding is the image mirrored at its edge; zeros if not.
 
     Returns:
       [n, height, width, c] of the same type.
@@ -106,8 +104,8 @@ def shift_and_mirror(
             for each, limit in zip((rows, columns), size, strict=True)
         )
     columns = tf.where(draws[:, 2:3] < 0.5, columns, columns[:, ::-1])
-    # All pixels in a row, behind a zero that stands for the padding; a place outside of
-    # its image is so far below zero that adding the other axis leaves it there.
+    # All pixels in one row, after a zero for the padding; a place outside of the image is so far
+    # below zero that it stays there when the other axis is added.
     images_before = tf.range(shape[0])[:, tf.newaxis] * shape[1]
     first = _or_far_below(rows, size[0], (images_before + rows) * shape[2] + 1)
     columns = _or_far_below(columns, size[1], columns)
@@ -117,13 +115,13 @@ def shift_and_mirror(
 
 
 def _window(draws: Any, size: Any, wanted: int, padding: int, name: str) -> Any:
-    """Neighbouring places from a random start on, int32 [n, wanted]; some are in the padding."""
+    """Returns neighbouring places from a random start, int32 [n, wanted], some in the padding."""
     padded = size + 2 * padding
     if isinstance(padded, int) and wanted > padded:
         raise ValueError(
             f"{name} must be at most {padded}, that of the padded images, got {wanted}"
         )
-    # In graphs where the size is known only when they run, too.
+    # Also for a size that is known only when the graph runs.
     rule = f"{name} must be at most that of the padded images, got {wanted}"
     with tf.control_dependencies([tf.debugging.assert_less_equal(wanted, padded, rule)]):
         fits = tf.cast(padded - wanted + 1, tf.float32)
@@ -132,12 +130,12 @@ def _window(draws: Any, size: Any, wanted: int, padding: int, name: str) -> Any:
 
 
 def _or_far_below(places: Any, size: Any, offsets: Any) -> Any:
-    """The offsets, far below zero where the places are outside of an image."""
+    """Returns the offsets, far below zero for places outside of an image."""
     return tf.where((places >= 0) & (places < size), offsets, tf.int32.min // 2)
 
 
 def _reflected(places: Any, size: Any, padding: int) -> Any:
-    """The places in an image whose pixels stand for those outside of it; the edge is there once."""
+    """Reflects places outside of an image at its edge, without repeating the edge."""
     if isinstance(size, int) and padding >= size:
         raise ValueError(f"padding must be less than the {size} pixels of an image, got {padding}")
     rule = f"padding (crop_padding) must be less than the pixels of an image, got {padding}"
@@ -147,18 +145,18 @@ def _reflected(places: Any, size: Any, padding: int) -> Any:
 
 
 def distort(batch: Any, draws: Any, *, use_grayscale: bool = False) -> Any:
-    """Other brightness and contrast, then each image standardized.
+    """Changes brightness and contrast, then standardizes each image.
 
     Args:
       batch: uint8 or float32 [n, h, w, c].
-      draws: float32 [n, 2], from 0 to 1: the brightness and the contrast.
-      use_grayscale: turns colours into one grey channel first.
+      draws: random numbers, float32 [n, 2], from 0 to 1: brightness and contrast.
+      use_grayscale: whether to convert colours to one grey channel.
 
     Returns:
       float32 [n, h, w, c].
     """
-    # Standardized images do not depend on where zero is.  With zero in the middle, the
-    # sums of squares that follow lose less to rounding.
+    # Shifting all values does not change standardized images; with zero in the middle of the
+    # values, sums of squares lose less to rounding.
     if batch.dtype == tf.uint8:
         centred = tf.bitcast(tf.bitwise.bitwise_xor(batch, tf.constant(128, tf.uint8)), tf.int8)
         batch = tf.cast(centred, tf.float32)
@@ -179,7 +177,7 @@ def distort_and_standardize(batch: Any, brightness: Any, contrast: Any) -> Any:
     and the variance f^2 mean(v) + variance(m), where v are the channels' variances.
 
     Args:
-      batch: float32 [n, h, w, c], with zero about in the middle of its values.
+      batch: float32 [n, h, w, c], with values around zero.
       brightness: float32 [n].
       contrast: float32 [n].
 
@@ -189,7 +187,7 @@ def distort_and_standardize(batch: Any, brightness: Any, contrast: Any) -> Any:
     shape = tf.shape(batch)
     pixels = tf.reshape(batch, [shape[0], shape[1] * shape[2], shape[3]])
     num_pixels = tf.cast(shape[1] * shape[2], tf.float32)
-    # Products of matrices: two times as fast as tf.nn.moments.
+    # Matrix products: twice as fast as tf.nn.moments.
     means = tf.matmul(tf.ones_like(pixels[:, :, :1]), pixels, transpose_a=True) / num_pixels
     squares = tf.linalg.diag_part(tf.matmul(pixels, pixels, transpose_a=True)) / num_pixels
     variances = tf.maximum(squares[:, tf.newaxis] - tf.square(means), 0.0)
@@ -200,8 +198,7 @@ def distort_and_standardize(batch: Any, brightness: Any, contrast: Any) -> Any:
     scale = 1.0 / tf.maximum(tf.sqrt(variance), tf.math.rsqrt(num_values))
     gain = contrast * scale
     offset = (means + brightness - image_mean) * scale - means * gain
-    # Whole rows of pixels at once: over three channels alone, the multiplication and
-    # the addition would take five times as long.
+    # Over whole rows of pixels: broadcasting over three channels would take five times as long.
     offset = tf.tile(offset, [1, 1, shape[2]])
     rows = tf.reshape(batch, [shape[0], shape[1], shape[2] * shape[3]])
     return tf.reshape(rows * gain + offset, shape)

@@ -1,4 +1,4 @@
-"""What a preprocessing family is, and the tables of families and of network names."""
+"""`Preprocessing` families, and the tables of families by name and by network."""
 
 import dataclasses
 from collections.abc import Callable
@@ -10,26 +10,26 @@ _FAMILY_OF_NETWORK: dict[str, str] = {}
 
 @dataclasses.dataclass(frozen=True)
 class Preprocessing:
-    """How images become the input of a network.
+    """A preprocessing family: how images become the input of a network.
 
     Attributes:
       name: the name of the family.
-      train: `train(images, height, width, seeds, **options)`, which may augment at
-        random, as a function of the seeds alone; the shapes are those of `batched`.
-      evaluate: `evaluate(images, height, width, **options)`, nothing random.
-      batched: whether `images` are whole batches of images of one size, uint8
-        [n, h, w, c] with seeds int64 [n, 2], or single images, uint8 [h, w, c] with
-        a seed int64 [2].  The result is float32 of the same rank.
-      crop_encoded: for families that cut a part out first: `crop_encoded(contents,
-        seed, channels)` decodes that part, uint8 [h, w, c], of a string [].
-        `train` is then called with `crop_image=False`.  For `fast_decode` it takes a keyword
-        `smallest`, (height, width), to which it may reduce that part.
-      takes_extra_augment: whether `train` takes a keyword `extra_augment`: None, or a function
-        that it applies to the images when they are cut and mirrored, and not yet normalized.  That
-        takes images of its rank with 1 or 3 channels, uint8 or float32 from 0 to 255, and gives
-        such of the same shape, uint8.
-      takes_padding: whether `train` takes a keyword `padding`, the pixels on each side of an image
-        of which it cuts a part out.
+      train: `train(images, height, width, seeds, **options)`; random augmentation must depend only
+        on the seeds.  For shapes see `batched`.
+      evaluate: `evaluate(images, height, width, **options)`, without randomness.
+      batched: whether `images` are whole batches of images of one size, uint8 [n, h, w, c] with
+        seeds int64 [n, 2]; if not, single images, uint8 [h, w, c] with a seed int64 [2].  The
+        result is float32 of the same rank.
+      crop_encoded: for families that crop first: `crop_encoded(contents, seed, channels)` decodes
+        only the crop, uint8 [h, w, c], of a string []; `train` is then called with
+        `crop_image=False`.  For `fast_decode` it takes a keyword `smallest`, (height, width), to
+        which it may reduce the crop.
+      takes_extra_augment: whether `train` takes a keyword `extra_augment`: None, or a function to
+        apply to images after cropping and mirroring, before normalization.  It takes images of
+        the family's rank with 1 or 3 channels, uint8 or float32 from 0 to 255, and returns uint8
+        of the same shape.
+      takes_padding: whether `train` takes a keyword `padding`, the pixels of padding on each side
+        of the images that it crops.
     """
 
     name: str
@@ -51,13 +51,13 @@ def register_preprocessing(
     takes_extra_augment: bool = False,
     takes_padding: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator of the function that preprocesses for training.
+    """Registers a family, whose function `train` is decorated.
 
     Args:
       name: the new family's name.
-      evaluate: the function that preprocesses for evaluation; see `Preprocessing` for its
-        arguments and their shapes, and those of the decorated function.
-      networks: names of networks that use it.
+      evaluate: function that preprocesses for evaluation; see `Preprocessing` for the arguments and
+        shapes of both functions.
+      networks: names of networks that use the family.
       batched: see `Preprocessing`.
       crop_encoded: see `Preprocessing`.
       takes_extra_augment: see `Preprocessing`.
@@ -91,14 +91,14 @@ def register_preprocessing(
 
 
 def preprocessing_names() -> tuple[str, ...]:
-    """The names that `get_preprocessing` knows, of families and of networks, sorted."""
+    """Returns the names that `get_preprocessing` knows, of families and networks, sorted."""
     return tuple(sorted({*_FAMILIES, *_FAMILY_OF_NETWORK}))
 
 
 def get_preprocessing(name: str) -> Preprocessing:
-    """The family with this name, or the one that the network with this name uses.
+    """Returns the family with this name, or the family of the network with this name.
 
-    Networks called `<family>/<name>` use the family.
+    A network named `<family>/<name>` uses the family `<family>`.
 
     Raises:
       ValueError: if there is neither.

@@ -1,4 +1,4 @@
-"""Steps that several preprocessing families share."""
+"""Preprocessing steps that several families share."""
 
 from typing import Any
 
@@ -8,21 +8,21 @@ _GREY_WEIGHTS = (0.2989, 0.5870, 0.1140)
 
 
 def to_grey(images: Any) -> Any:
-    """One grey channel (ITU-R BT.601 weights): float32 [..., 3] or [..., 1] to [..., 1]."""
+    """Converts colours to one grey channel (ITU-R BT.601), float32 [..., 3 or 1] to [..., 1]."""
     if images.shape.as_list()[-1] == 1:
         return images
     return tf.reduce_sum(images * tf.constant(_GREY_WEIGHTS), axis=-1, keepdims=True)
 
 
 def mirror(image: Any, draw: Any) -> Any:
-    """The image [h, w, c] if `draw`, float32 [] from 0 to 1, is below a half, else mirrored."""
+    """Mirrors the image [h, w, c] unless `draw`, float32 [] from 0 to 1, is less than a half."""
     return tf.cond(draw < 0.5, lambda: image, lambda: image[:, ::-1])
 
 
 def central_part(batch: Any, height: int, width: int, *, use_grayscale: bool = False) -> Any:
-    """Cut or zero-padded around the centre: [n, h, w, c] to float32 [n, height, width, c].
+    """Crops or pads around the centre: [n, h, w, c] to float32 [n, height, width, c].
 
-    Values stay as they are.  `use_grayscale` turns colours into one grey channel first.
+    Values are not scaled.  `use_grayscale` converts colours to one grey channel.
     """
     channels = batch.shape.as_list()[-1]
     batch = tf.cast(batch, tf.float32)

@@ -1,6 +1,6 @@
-"""The `inception` family: a random part, stretched, mirrored, in other colours; -1 to 1.
+"""The `inception` family: random crop, stretched, mirrored, colours changed; values -1 to 1.
 
-C. Szegedy et al.: "Going deeper with convolutions", 2014, section 6 (the random part);
+C. Szegedy et al.: "Going deeper with convolutions", 2014, section 6 (the random crop);
 A. Howard: "Some improvements on deep convolutional neural network based image
 classification", 2013 (the colours).
 """
@@ -22,7 +22,7 @@ COLOUR_ORDERS = (
     ("contrast", "hue", "brightness", "saturation"),
     ("hue", "saturation", "contrast", "brightness"),
 )
-# name -> (operation, smallest and largest argument)
+# name -> (operation, smallest argument, largest argument)
 _COLOURS: dict[str, tuple[Callable[..., Any], float, float]] = {
     "brightness": (tf.image.adjust_brightness, -32 / 255, 32 / 255),
     "saturation": (tf.image.adjust_saturation, 0.5, 1.5),
@@ -48,15 +48,15 @@ def evaluate(
     central_fraction: float = CENTRAL_FRACTION,
     use_grayscale: bool = False,
 ) -> Any:
-    """[h, w, c] to float32 [height, width, c], from -1 to 1: the centre, stretched.
+    """Crops the centre and stretches it: [h, w, c] to float32 [height, width, c], -1 to 1.
 
     Args:
       image: uint8, or float32 from 0 to 1.
-      height: of the result; None keeps the size, as does a width of None.
-      width: of the result.
-      crop_image: whether to cut the edges away first.
-      central_fraction: how much of each side is then left.
-      use_grayscale: turns colours into one grey channel first.
+      height: height of the result; None (also for the width) keeps the size.
+      width: width of the result.
+      crop_image: whether to crop the centre first.
+      central_fraction: fraction of each side in the crop.
+      use_grayscale: whether to convert colours to one grey channel.
     """
     image = tf.image.convert_image_dtype(image, tf.float32)
     if use_grayscale:
@@ -71,17 +71,17 @@ def evaluate(
 def crop_encoded(
     contents: Any, seed: Any, channels: int, smallest: tuple[int, int] | None = None
 ) -> Any:
-    """The random part of an encoded image; of a JPEG, nothing else is decoded.
+    """Decodes the random crop of an image; of a JPEG nothing else is decoded.
 
     Args:
       contents: string [], JPEG or PNG.
       seed: int64 [2].
-      channels: 1 or 3, or 0 for as many as the image has.
-      smallest: height and width that the part of a JPEG may be reduced to while it is decoded, by
-        2, 4 or 8; by default it keeps its size.
+      channels: 1 or 3, or 0 to keep the image's.
+      smallest: height and width to which the crop of a JPEG may be reduced while it is decoded, by
+        2, 4 or 8; by default it is not reduced.
 
     Returns:
-      uint8 [h, w, channels]: what `train` would cut out of the decoded image.
+      uint8 [h, w, channels], the same crop that `train` makes of a decoded image.
     """
 
     def crop_jpeg() -> Any:
@@ -99,13 +99,13 @@ def crop_encoded(
 
 
 def decode_reduced(contents: Any, window: Any, channels: int, smallest: tuple[int, int]) -> Any:
-    """A part of a JPEG, reduced by as much as leaves it no smaller than `smallest`.
+    """Decodes a crop of a JPEG, reduced as far as it stays no smaller than `smallest`.
 
     Args:
       contents: string [].
-      window: top, left, height and width, int32 [4], which are rounded to reduced pixels.
-      channels: 1 or 3, or 0 for as many as the image has.
-      smallest: height and width.
+      window: top, left, height and width, int32 [4], rounded to reduced pixels.
+      channels: 1 or 3, or 0 to keep the image's.
+      smallest: minimum height and width.
 
     Returns:
       uint8 [h, w, channels].
@@ -137,18 +137,18 @@ def train(
     use_grayscale: bool = False,
     extra_augment: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A random part, stretched, mirrored half of the time, in other colours.
+    """Crops at random, stretches, mirrors half of the time, and changes colours.
 
     Args:
       image: uint8 [h, w, c], or float32 from 0 to 1.
-      height: of the result.
-      width: of the result.
+      height: height of the result.
+      width: width of the result.
       seed: int64 [2].
-      fast_mode: bilinear scaling, brightness and saturation only; otherwise one of four
-        ways to scale and one of four orders of brightness, saturation, hue, contrast.
-      crop_image: whether to cut out a random part.
-      use_grayscale: turns colours into one grey channel at the end.
-      extra_augment: what is done to the image before its colours are changed; see `Preprocessing`.
+      fast_mode: bilinear scaling, brightness and saturation only; if not, one of four ways to
+        scale and one of four orders of brightness, saturation, hue, contrast.
+      crop_image: whether to crop at random.
+      use_grayscale: whether to convert colours to one grey channel, at the end.
+      extra_augment: applied to the image before its colours are changed; see `Preprocessing`.
 
     Returns:
       float32 [height, width, c], from -1 to 1.
@@ -165,7 +165,7 @@ def train(
 
 
 def random_part(shape: Any, seed: Any) -> tuple[Any, Any]:
-    """Begin and size, int32 [3] each, of 5-100% of an image of about its proportions."""
+    """Returns begin and size, int32 [3] each, of a random crop with 5-100% of the area."""
     begin, size, _ = tf.image.stateless_sample_distorted_bounding_box(
         shape,
         bounding_boxes=tf.constant([[[0.0, 0.0, 1.0, 1.0]]]),
@@ -180,7 +180,7 @@ def random_part(shape: Any, seed: Any) -> tuple[Any, Any]:
 
 
 def cut_random_part(image: Any, seed: Any) -> Any:
-    """The `random_part` of an image [h, w, c] of any type, for a seed int64 [2]."""
+    """Crops the `random_part` of an image [h, w, c] of any dtype, for a seed int64 [2]."""
     channels = image.shape.as_list()[-1]
     image = tf.slice(image, *random_part(tf.shape(image), seed))
     image.set_shape([None, None, channels])
@@ -188,14 +188,14 @@ def cut_random_part(image: Any, seed: Any) -> Any:
 
 
 def stretch(image: Any, height: int, width: int, draw: Any, fast_mode: bool) -> Any:
-    """Scales without regard to proportions.
+    """Scales an image without keeping its proportions.
 
     Args:
       image: float32 [h, w, c].
-      height: of the result.
-      width: of the result.
-      draw: float32 [], from 0 to 1: which of four ways to scale.
-      fast_mode: bilinear always.
+      height: height of the result.
+      width: width of the result.
+      draw: random number, float32 [], from 0 to 1: which of four ways to scale.
+      fast_mode: always scale bilinearly.
 
     Returns:
       float32 [height, width, c].
@@ -207,24 +207,24 @@ def stretch(image: Any, height: int, width: int, draw: Any, fast_mode: bool) -> 
 
 
 def centred(image: Any) -> Any:
-    """Values from 0 to 1 as ones from -1 to 1; any shape."""
+    """Maps values from 0 to 1 to -1 to 1; any shape."""
     return (image - 0.5) * 2
 
 
 def _resize(image: Any, height: int, width: int, method: str) -> Any:
-    # The operations of TensorFlow 1, which sample at the corners of pixels.
+    # As in TensorFlow 1, whose ops sample at the corners of pixels.
     channels = image.shape.as_list()[-1]
     image = tf.compat.v1.image.resize(image[tf.newaxis], [height, width], method)[0]
     return tf.ensure_shape(image, [height, width, channels])
 
 
 def distort_colours(image: Any, draws: Any, fast_mode: bool) -> Any:
-    """Other colours: of grey images only brightness and contrast.
+    """Changes the colours; of grey images only brightness and contrast.
 
     Args:
       image: float32 [h, w, c], from 0 to 1.
-      draws: float32 [5], from 0 to 1: how much to change brightness, saturation, hue and
-        contrast, and which of four orders to do it in.
+      draws: random numbers, float32 [5], from 0 to 1: changes of brightness, saturation, hue and
+        contrast, and which of four orders to use.
       fast_mode: brightness and saturation only, always in this order.
 
     Returns:
@@ -240,7 +240,7 @@ def distort_colours(image: Any, draws: Any, fast_mode: bool) -> Any:
 
 
 def distort_in_order(image: Any, draws: Any, order: tuple[str, ...]) -> Any:
-    """Changes what `order` names, one after the other.
+    """Applies the changes that `order` names, one after the other.
 
     Args:
       image: float32 [h, w, c], from 0 to 1.
@@ -258,5 +258,5 @@ def distort_in_order(image: Any, draws: Any, order: tuple[str, ...]) -> Any:
 
 
 def choose(draw: Any, ways: Sequence[Callable[[], Any]]) -> Any:
-    """The tensor of one of the ways, each as likely as the others; `draw` is a float32 scalar."""
+    """Calls one of the ways, chosen uniformly by `draw`, a float32 scalar; returns its tensor."""
     return tf.switch_case(tf.cast(draw * len(ways), tf.int32), ways)

@@ -1,7 +1,7 @@
-"""The `keras` family: a random part, stretched, mirrored; 0 to 255 as in files.
+"""The `keras` family: random crop, stretched, mirrored; values 0 to 255.
 
-The networks of `keras.applications` do the rest of their preprocessing themselves, each its own,
-so that it is the same in training, evaluation and whatever is exported.
+The networks of `keras.applications` contain the rest of their preprocessing, so that it is the same
+in training, evaluation and exported models.
 """
 
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from model_deploy.inputs.preprocessing import families, images, inception
 def evaluate(
     image: Any, height: int | None, width: int | None, *, use_grayscale: bool = False
 ) -> Any:
-    """[h, w, c] to float32 [height, width, c], 0 to 255: the whole image, stretched.
+    """Stretches the whole image: [h, w, c] to float32 [height, width, c], 0 to 255.
 
     Args:
       image: uint8, or float32 from 0 to 1.
-      height: of the result; None keeps the size, as does a width of None.
-      width: of the result.
-      use_grayscale: turns colours into one grey channel first.
+      height: height of the result; None (also for the width) keeps the size.
+      width: width of the result.
+      use_grayscale: whether to convert colours to one grey channel.
     """
     image = tf.image.convert_image_dtype(image, tf.float32)
     if use_grayscale:
@@ -45,16 +45,16 @@ def train(
     use_grayscale: bool = False,
     extra_augment: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """A random part, stretched, mirrored half of the time.
+    """Crops at random, stretches, and mirrors half of the time.
 
     Args:
       image: uint8 [h, w, c], or float32 from 0 to 1.
-      height: of the result.
-      width: of the result.
+      height: height of the result.
+      width: width of the result.
       seed: int64 [2].
-      crop_image: whether to cut out a random part.
-      use_grayscale: turns colours into one grey channel at the end.
-      extra_augment: what is done to the image when it is mirrored; see `Preprocessing`.
+      crop_image: whether to crop at random.
+      use_grayscale: whether to convert colours to one grey channel, at the end.
+      extra_augment: applied to the image after mirroring; see `Preprocessing`.
 
     Returns:
       float32 [height, width, c], 0 to 255.

@@ -1,4 +1,4 @@
-"""The `lenet` family: around the centre, values from -1 to 1, nothing random."""
+"""The `lenet` family: cropped around the centre, values -1 to 1, without randomness."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +9,9 @@ from model_deploy.inputs.preprocessing import families, images
 
 
 def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False) -> Any:
-    """uint8 [n, h, w, c] to float32 [n, height, width, c], (value - 128) / 128.
+    """Crops or pads around the centre: uint8 [n, h, w, c] to float32 [n, height, width, c].
 
-    Cut or padded around the centre; padded places are zeros before the scaling.
+    Values become (value - 128) / 128; the padding is 0 before that.
     """
     return _scaled(images.central_part(batch, height, width, use_grayscale=use_grayscale))
 
@@ -26,15 +26,15 @@ def train(
     use_grayscale: bool = False,
     extra_augment: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """The same as `evaluate`, float32 [n, height, width, c]: it has no augmentation of its own.
+    """Like `evaluate`, float32 [n, height, width, c]: the family has no augmentation of its own.
 
     Args:
       batch: uint8 [n, h, w, c].
-      height: of the result.
-      width: of the result.
+      height: height of the result.
+      width: width of the result.
       seeds: int64 [n, 2], not used.
-      use_grayscale: turns colours into one grey channel first.
-      extra_augment: what is done to the images before they are normalized; see `Preprocessing`.
+      use_grayscale: whether to convert colours to one grey channel.
+      extra_augment: applied to the images before they are normalized; see `Preprocessing`.
     """
     del seeds
     part = images.central_part(batch, height, width, use_grayscale=use_grayscale)

@@ -1,11 +1,11 @@
-"""The `padded_crop` family: shifted and mirrored, then standardized; colours stay as they are.
+"""The `padded_crop` family: shift and mirror, then standardized; no change of colours.
 
-What residual networks on CIFAR-10 are trained with: K. He, X. Zhang, S. Ren, J. Sun, "Deep residual
-learning for image recognition", 2015, section 4.2, https://arxiv.org/abs/1512.03385.  They subtract
-the mean image of the dataset, and pad with zeros, that mean; here each image is standardized by
-itself, which needs no dataset, and a black border would change its mean and its contrast.  So the
-padding is the image's own pixels, mirrored at its edge, as in D. Page, "How to train your ResNet"
-(2018), https://myrtle.ai/learn/how-to-train-your-resnet/.
+For residual networks on CIFAR-10, as in K. He, X. Zhang, S. Ren, J. Sun, "Deep residual learning
+for image recognition", 2015, section 4.2, https://arxiv.org/abs/1512.03385.  The paper subtracts
+the dataset's mean image and pads with zeros, the mean.  Here each image is standardized by itself,
+which needs no dataset, but a black border would change mean and contrast.  So the padding is the
+image mirrored at its edge, as in D. Page, "How to train your ResNet" (2018),
+https://myrtle.ai/learn/how-to-train-your-resnet/.
 """
 
 from collections.abc import Callable
@@ -30,16 +30,16 @@ def train(
     extra_augment: Callable[[Any], Any] | None = None,
     padding: int = cifarnet.PADDING,
 ) -> Any:
-    """Augments: shift by up to `padding` pixels, mirror; then standardizes.
+    """Shifts by up to `padding` pixels and mirrors, then standardizes.
 
     Args:
       batch: uint8 [n, h, w, c].
-      height: at most that of the padded images.
-      width: at most that of the padded images.
+      height: height of the result, at most that of the padded images.
+      width: width of the result, at most that of the padded images.
       seeds: int64 [n, 2].
-      use_grayscale: turns colours into one grey channel first.
-      extra_augment: what is done to the images before they are normalized; see `Preprocessing`.
-      padding: how many mirrored pixels are on each side of an image; 4 in the paper.
+      use_grayscale: whether to convert colours to one grey channel.
+      extra_augment: applied to the images before they are normalized; see `Preprocessing`.
+      padding: number of mirrored pixels on each side of an image; 4 in the paper.
 
     Returns:
       float32 [n, height, width, c].

@@ -1,4 +1,4 @@
-"""The `vgg` family: scaled by the smaller side, cut, mirrored, minus the mean colour.
+"""The `vgg` family: scaled by the smaller side, cropped, mirrored, mean colour subtracted.
 
 K. Simonyan, A. Zisserman: "Very deep convolutional networks for large-scale image
 recognition", 2014, section 3.1.
@@ -27,17 +27,17 @@ def evaluate(
     resize_side_min: int = 256,
     use_grayscale: bool = False,
 ) -> Any:
-    """uint8 [h, w, 3] to float32 [height, width, 3], the centre of the scaled image.
+    """Crops the centre of the scaled image: uint8 [h, w, 3] to float32 [height, width, 3].
 
     Args:
       image: scaled so that its smaller side becomes `resize_side_min`.
-      height: of the part to cut.
-      width: of the part to cut.
-      resize_side_min: the smaller side.
-      use_grayscale: not possible.
+      height: height of the crop.
+      width: width of the crop.
+      resize_side_min: length of the smaller side.
+      use_grayscale: must be False.
 
     Raises:
-      ValueError: for grey images, and a part that is larger than the scaled image.
+      ValueError: for grey images, and a crop larger than the scaled image.
     """
     _check(image, height, width, resize_side_min, use_grayscale)
     scaled = _scale_smaller_side(image, resize_side_min)
@@ -47,12 +47,12 @@ def evaluate(
 
 @families.register_preprocessing("vgg", evaluate, networks=_NETWORKS, takes_extra_augment=True)
 def train(image: Any, height: int, width: int, seed: Any, **options: Any) -> Any:
-    """A random part of the randomly scaled image, mirrored half of the time.
+    """Scales at random, crops at random, and mirrors half of the time.
 
     Args:
       image: uint8 [h, w, 3].
-      height: of the part to cut.
-      width: of the part to cut.
+      height: height of the crop.
+      width: width of the crop.
       seed: int64 [2].
       **options: keyword arguments of `augment`.
 
@@ -77,25 +77,25 @@ def augment(
     use_grayscale: bool = False,
     extra_augment: Callable[[Any], Any] | None = None,
 ) -> Any:
-    """`train` with random numbers in place of a seed.
+    """Does as `train`, with random numbers in place of a seed.
 
     Args:
       image: uint8 or float32 [h, w, 3], 0 to 255.
-      height: of the part to cut.
-      width: of the part to cut.
-      draws: float32 [4], from 0 to 1: the smaller side, where the part is, down and across, and
-        whether it is mirrored.
-      resize_side_min: the smallest smaller side.
-      resize_side_max: the largest smaller side.
-      use_grayscale: not possible.
-      extra_augment: what is done to the part before the mean is subtracted; see `Preprocessing`.
+      height: height of the crop.
+      width: width of the crop.
+      draws: random numbers, float32 [4], from 0 to 1: smaller side, position down and across,
+        mirroring.
+      resize_side_min: minimum length of the smaller side.
+      resize_side_max: maximum length of the smaller side.
+      use_grayscale: must be False.
+      extra_augment: applied to the crop before the mean is subtracted; see `Preprocessing`.
 
     Returns:
       float32 [height, width, 3].
 
     Raises:
-      ValueError: for grey images, a range of sides that is empty, and a part that is
-        larger than the smallest scaled image.
+      ValueError: for grey images, an empty range of sides, and a crop larger than the smallest
+        scaled image.
     """
     _check(image, height, width, resize_side_min, use_grayscale)
     if resize_side_max < resize_side_min:
@@ -127,7 +127,7 @@ def _check(image: Any, height: int, width: int, resize_side_min: int, use_graysc
 
 
 def _scale_smaller_side(image: Any, side: Any) -> Any:
-    """Scales [h, w, 3], keeping its proportions, so that the smaller side becomes `side`."""
+    """Scales [h, w, 3] proportionally so that the smaller side becomes `side`."""
     sizes = tf.cast(tf.shape(image)[:2], tf.float32)
     new_sizes = tf.round(sizes * (tf.cast(side, tf.float32) / tf.reduce_min(sizes)))
     return tf.compat.v1.image.resize_bilinear(

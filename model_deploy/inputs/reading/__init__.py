@@ -1,1 +1,1 @@
-"""From stored examples to images: sources, decoders, chunks that are read at the same time."""
+"""From stored examples to images: sources, decoders, chunks of parallel reads."""

@@ -1,9 +1,8 @@
-"""Chunks of examples that TensorFlow's ops read, so that an error costs no more than a chunk.
+"""Chunks of examples that TensorFlow's ops read, so that an error affects one chunk only.
 
-A `tf.data` pipeline can drop what fails, but not say what it was or put something in its place. So
-each chunk of a few consecutive examples is read twice if need be: all at once by ops, and if
-anything in it fails, once more by Python, which names corrupt records, counts them and replaces
-them. No good chunk meets Python.
+A `tf.data` pipeline can drop an element that fails, but not report or replace it.  So each chunk of
+a few consecutive examples is read by ops, and if an example fails, again by Python, which names,
+counts and replaces corrupt records.  Chunks without errors do not use Python.
 """
 
 import dataclasses
@@ -18,21 +17,21 @@ from model_deploy.inputs.files import records
 
 _MAX_BYTES = 2**22
 _REMOTE_READERS = 16
-_MAX_EXAMPLES = 64  # from some 30 on, the start of a chunk takes no time
+_MAX_EXAMPLES = 64  # beyond some 30 the cost of starting a chunk is negligible
 
 
 def chunk_size(example_bytes: int, batch_size: int) -> int:
-    """How many examples a chunk has: no more than a batch, and about 4 MiB."""
+    """Returns the number of examples in a chunk: at most a batch, and about 4 MiB."""
     return max(1, min(_MAX_EXAMPLES, batch_size, _MAX_BYTES // max(1, example_bytes)))
 
 
 def default_readers(is_local: bool) -> int:
-    """How many reads there are at the same time: more where they wait for another machine."""
+    """Returns the default number of parallel reads: more for files on other machines."""
     return usable_cores() if is_local else max(_REMOTE_READERS, usable_cores())
 
 
 def _with_threads(examples: Any, readers: int) -> Any:
-    """The `tf.data.Dataset` with a thread for each reader, where those of the session are fewer."""
+    """Gives a `tf.data.Dataset` a thread per reader, if the session has fewer threads."""
     if readers <= usable_cores():
         return examples
     options = tf.data.Options()
@@ -41,7 +40,7 @@ def _with_threads(examples: Any, readers: int) -> Any:
 
 
 def usable_cores() -> int:
-    """How many cores this process may run on."""
+    """Returns the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on every system
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -49,18 +48,18 @@ def usable_cores() -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Chunks:
-    """How examples are read in chunks.
+    """Reads examples in chunks.
 
     Attributes:
-      read: from a number of an example, a dict of tensors [], to the example, by ops alone.
-      read_again: from a `tf.data.Dataset` of such numbers to one of examples, by whatever way.
-      size: examples to a chunk.
-      readers: chunks that are read at the same time.
-      record_tables: the tensors of `RecordFiles.tables` where examples are records, which `read`
-        then gets as a second argument; None where `read` finds what is stored.
-      in_windows: whether the records of a window are read together: `read` gets none, and finds
-        them in the dict, as "stored"; see `read_windows`.
-      autograph: whether AutoGraph goes through these functions, for what users wrote.
+      read: function from an example's number, a dict of tensors [], to the example, by ops alone.
+      read_again: function from a `tf.data.Dataset` of numbers to one of examples, in any way.
+      size: number of examples per chunk.
+      readers: number of chunks read in parallel.
+      record_tables: the tensors of `RecordFiles.tables`, if the records are read here and passed to
+        `read` as a second argument; None if `read` itself reads.
+      in_windows: whether the records of a window are read together and passed to `read` in the
+        dict, as "stored"; see `read_windows`.
+      autograph: whether to apply AutoGraph to the functions, for users' code.
     """
 
     read: Callable[..., Any]
@@ -72,19 +71,19 @@ class Chunks:
     autograph: bool = False
 
     def examples(self, numbers: Any) -> Any:
-        """Examples in the order of their numbers.
+        """Returns examples in the order of their numbers.
 
         Args:
           numbers: a `tf.data.Dataset` of dicts of tensors [n], any n, "index" among them.
 
         Returns:
-          A `tf.data.Dataset` of examples, `size` of them or less in each element.
+          A `tf.data.Dataset` of examples, up to `size` in each element.
         """
 
         def chunk(part: Any) -> Any:
             each = tf.data.Dataset.from_tensor_slices(part)
             count = tf.shape(tf.nest.flatten(part)[0], out_type=tf.int64)[0]
-            # A chunk with an error lacks an example, and so is no whole batch.
+            # A chunk with an error lacks an example, so it is dropped as an incomplete batch.
             good = self._read(part, each).batch(count, drop_remainder=True).ignore_errors()
             return good.concatenate(self.read_again(each).batch(count)).take(1)
 
@@ -102,21 +101,22 @@ class Chunks:
     def _read(self, part: Any, each: Any) -> Any:
         if self.record_tables is None or self.in_windows:
             return each.map(self.read)
-        # Not within `read`, where each would need an iterator of its own.
+        # Outside of `read`, where each record would need its own iterator.
         stored = records.records_in_graph(self.record_tables, part["index"])
         return tf.data.Dataset.zip((each, stored)).map(self.read)
 
 
 def read_windows(tables: Sequence[Any], numbers: Any, readers: int) -> Any:
-    """What is stored of the examples of each window, neighbours by a single request.
+    """Reads the stored examples of each window, neighbours by a single request.
 
     Args:
       tables: the tensors of `RecordFiles.tables`.
       numbers: a `tf.data.Dataset` of windows: dicts of tensors [n], "index" among them.
-      readers: requests at the same time.
+      readers: number of parallel requests.
 
     Returns:
-      The windows with "stored", string [n], in addition: empty for all of a run that has an error.
+      The windows with an additional entry "stored", string [n]: '' for all records of a run of
+      neighbours in which one has an error.
     """
 
     read = tf.autograph.experimental.do_not_convert(
@@ -144,11 +144,11 @@ def read_windows(tables: Sequence[Any], numbers: Any, readers: int) -> Any:
 
 
 def in_graph(arrays: Sequence[np.ndarray]) -> list[Any]:
-    """Tensors of arrays, which may hold bytes.
+    """Returns tensors of arrays, which may hold bytes.
 
-    The arrays enter the graph through a function that runs when the iterator is
-    initialized, not as constants: a graph with CIFAR-10 in it would be 150 MB, in
-    every checkpoint's copy of it too.
+    The arrays are not constants, but come from a function that runs when the iterator is
+    initialized: a graph that contains CIFAR-10 would have 150 MB, also in each copy in a
+    checkpoint.
     """
     tensors = []
     for array in arrays:

@@ -1,4 +1,4 @@
-"""Decoded images of a dataset, kept in a file from one start to the next."""
+"""`DecodedFile`: decoded images of a dataset, kept in a file from one start to the next."""
 
 import contextlib
 import io
@@ -15,9 +15,9 @@ import numpy as np
 from model_deploy import file_systems
 from model_deploy.inputs.files import kept_files
 
-SMALL_BYTES = 2**23  # of images: to decode these takes no longer than to look for a file
+SMALL_BYTES = 2**23  # images with fewer bytes are decoded as fast as a file is found
 _VERSION = 1
-# What reading raises where a file is no archive of arrays, or lacks one, or is cut off.
+# Errors of reading a file that is not an archive of arrays, lacks an array, or is truncated.
 _DAMAGED = (
     *(OSError, ValueError, KeyError, TypeError, AttributeError, EOFError),
     *(zlib.error, zipfile.BadZipFile),
@@ -25,14 +25,14 @@ _DAMAGED = (
 
 
 class DecodedFile:
-    """Images and labels of some files, in a file beside them or in the cache folder.
+    """A file with the decoded images and labels of some files, beside them or in the cache.
 
-    It counts only if it is whole and the files have the sizes and times that they had when they
-    were decoded.  What goes wrong with it costs time, and is no error.
+    It is valid only if it is complete and the sizes and times of the source files have not changed.
+    Problems with it are not errors: the images are decoded again.
 
     Args:
-      paths: the files; must be readable.
-      **settings: what else the images and labels depend on, as JSON has it.
+      paths: the source files; must be readable.
+      **settings: further settings that images and labels depend on, as JSON values.
 
     Raises:
       OSError: if there is no such file.
@@ -46,9 +46,9 @@ class DecodedFile:
         self._key = json.dumps([_VERSION, names, settings], sort_keys=True)
 
     def read(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Images, uint8 [n, height, width, channels], and labels, int64 [n]; None without any.
+        """Reads images, uint8 [n, height, width, channels], and labels, int64 [n]; None if invalid.
 
-        Says in a line why a file that is there is not taken.
+        Prints a line that says why an existing file is not used.
         """
         for place in self._places():
             if not file_systems.is_file(place):
@@ -63,14 +63,14 @@ class DecodedFile:
         return None
 
     def _arrays_in(self, place: str) -> tuple[np.ndarray, np.ndarray] | None:
-        """The images and labels in a kept file; None where other files were decoded into it."""
+        """Returns images and labels in a kept file; None if it is of other source files."""
         with contextlib.ExitStack() as stack:
-            # Not left to `np.load`, which leaves a damaged file open.
+            # Opened here, as `np.load` leaves a damaged file open.
             if file_systems.is_local(place):
                 source = stack.enter_context(file_systems.open_file(place, "rb"))
             else:
                 source = io.BytesIO(file_systems.read_bytes(place))
-            # Without pickles: reading those runs whatever code is in them.
+            # Without pickles, as loading them can run any code.
             arrays = stack.enter_context(np.load(source, allow_pickle=False))
             if not np.array_equal(arrays["facts"], self._facts):
                 return None
@@ -80,7 +80,7 @@ class DecodedFile:
         return images, labels.astype(np.int64)
 
     def write(self, images: np.ndarray, labels: np.ndarray) -> str | None:
-        """Keeps them; returns where, or None for few bytes or where nothing can be written."""
+        """Writes images and labels; returns the path, or None if small or not writable."""
         if images.nbytes < SMALL_BYTES:
             return None
 
@@ -90,7 +90,7 @@ class DecodedFile:
         return kept_files.write_first(self._places(), save)
 
     def _places(self) -> list[str]:
-        """Where the kept file may be; the first place moves with the images."""
+        """Returns the possible paths; the first is beside the images, and moves with them."""
         name = f".{kept_files.digest(self._key)}.decoded.npz"
         beside = os.path.join(self._folder, name)
         return [beside, kept_files.in_user_cache("decoded", self._folder, name)]

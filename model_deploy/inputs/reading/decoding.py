@@ -1,8 +1,8 @@
 """Decodes JPEG and PNG images from Python, with errors that can be caught.
 
-In a `tf.data` pipeline an image that does not decode stops the run with an error that
-does not say which image it was.  A decoder runs TensorFlow's decoder in a small session of
-its own, for whoever read the image and knows its file.
+In a `tf.data` pipeline an image that does not decode ends the run with an error that does not name
+the image.  A `Decoder` runs TensorFlow's decoder in a small session, for callers that know the
+file.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,12 +18,11 @@ tf1 = tf.compat.v1
 
 
 def whole_image(channels: int, raw_shape: raw_images.Shape | None = None) -> Callable[[Any], Any]:
-    """A function from an image as it is stored, string [], to uint8 [h, w, channels].
+    """Returns a function from a stored image, string [], to uint8 [h, w, channels].
 
     Args:
-      channels: 1 or 3, or 0 for as many as the image has.
-      raw_shape: (height, width, channels) of images that are stored as their bytes; None for ones
-        that are encoded.
+      channels: 1 or 3, or 0 to keep the image's.
+      raw_shape: (height, width, channels) of raw images; None for encoded images.
     """
     if raw_shape is not None:
         return raw_images.image_reader(raw_shape, channels)
@@ -34,9 +33,9 @@ class Decoder:
     """Decodes one image at a time, in any number of threads.
 
     Args:
-      channels: 1 or 3, or 0 for as many as the image has.
-      crop: decodes only a part, `crop(contents, seed, channels)`, of a string [] and with a seed
-        int64 [2]: uint8 [h, w, channels]; see `Preprocessing.crop_encoded`.
+      channels: 1 or 3, or 0 to keep the image's.
+      crop: decodes only a part: `crop(contents, seed, channels)`, of a string [] and a seed int64
+        [2], returns uint8 [h, w, channels]; see `Preprocessing.crop_encoded`.
       raw_shape: see `whole_image`.
     """
 
@@ -56,14 +55,14 @@ class Decoder:
             self._run = session(graph).make_callable(image, [contents, seed])
 
     def __call__(self, contents: bytes, seed: np.ndarray | None = None) -> np.ndarray:
-        """The image, uint8 [h, w, channels].
+        """Decodes an image, uint8 [h, w, channels].
 
         Args:
           contents: JPEG or PNG, or the bytes of a raw image.
           seed: int64 [2], for a decoder that crops; by default zeros.
 
         Raises:
-          ValueError: if it does not decode.
+          ValueError: if the image does not decode.
         """
         try:
             return self._run(contents, np.zeros([2], np.int64) if seed is None else seed)
@@ -81,14 +80,14 @@ def read_image(
     """Reads and decodes an example: its image, uint8 [h, w, channels], and its label.
 
     Args:
-      source: where it is.
-      index: its number.
-      decode: a decoder of the kind of `Decoder`.
-      shape: what the image must have; None where any size will do.
+      source: the source of the example.
+      index: number of the example.
+      decode: a `Decoder` or similar function.
+      shape: required shape of the image; None for any size.
       seed: int64 [2], for a decoder that crops.
 
     Raises:
-      CorruptRecordError: if that fails, or the image has another shape.
+      CorruptRecordError: if reading or decoding fails, or the image has another shape.
     """
     contents, label = source.read(index)
     try:
@@ -105,15 +104,15 @@ def decode_many(
     shape: tuple[int, int, int],
     raw_shape: raw_images.Shape | None = None,
 ) -> np.ndarray:
-    """Decodes images that must all have the same shape, in one go: uint8 [n, *shape].
+    """Decodes images of the same shape at once: uint8 [n, *shape].
 
     Args:
-      contents: the images as they are stored.
+      contents: the stored images.
       shape: (height, width, channels).
       raw_shape: see `whole_image`.
 
     Raises:
-      ValueError: if one does not decode or has another shape; it does not say which.
+      ValueError: if an image, which is not named, does not decode or has another shape.
     """
     with tf.Graph().as_default() as graph:
         encoded = tf1.placeholder(tf.string, [None])
@@ -131,9 +130,9 @@ def decode_many(
 
 
 def session(graph: Any) -> Any:
-    """A session whose ops run in the threads that call it, without a GPU."""
-    # A negative number runs everything in the calling thread: the thread pool, which
-    # all sessions share, may be full of pipelines that wait for this very decoder.
+    """Returns a session whose ops run in the calling thread, without a GPU."""
+    # A negative number runs everything in the calling thread: the thread pool, which all sessions
+    # share, may be full of pipelines that wait for this decoder.
     config = tf1.ConfigProto(inter_op_parallelism_threads=-1, device_count={"GPU": 0})
     return tf1.Session(graph=graph, config=config)
 

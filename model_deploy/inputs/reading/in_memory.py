@@ -18,7 +18,7 @@ _DECODED_AT_ONCE = 512
 def fits(
     num_examples: int, shape: tuple[int | None, int | None, int | None]
 ) -> tuple[int, int, int] | None:
-    """The shape, if it is the same for all images and they take no more than 1 GiB; or None."""
+    """Returns the shape if it is the same for all images and they take at most 1 GiB, else None."""
     height, width, channels = shape
     if height is None or width is None or channels is None:
         return None
@@ -29,11 +29,11 @@ def fits(
 def decode_all(
     source: EncodedSource, num_examples: int, shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Images and labels of all examples but those that are corrupt and tolerated.
+    """Decodes images and labels of all examples, without corrupt ones that are tolerated.
 
     Args:
-      source: where the examples are.
-      num_examples: how many there are.
+      source: the source of the examples.
+      num_examples: number of examples.
       shape: (height, width, channels) of each image.
 
     Returns:
@@ -57,6 +57,7 @@ def decode_all(
 def _decode_some(
     source: EncodedSource, indices: Sequence[int], shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Decodes examples at once; one by one if any of them is corrupt."""
     try:
         encoded, labels = zip(*[source.read(index) for index in indices], strict=True)
         return decoding.decode_many(encoded, shape, raw_images.shape_of(source)), np.array(
@@ -69,7 +70,7 @@ def _decode_some(
 def _decode_one_by_one(
     source: EncodedSource, indices: Sequence[int], shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Slower, but knows which of the records are corrupt."""
+    """Decodes more slowly, but knows which records are corrupt."""
     decode = decoding.Decoder(shape[-1], raw_shape=raw_images.shape_of(source))
     images, labels = [], []
     for index in indices:

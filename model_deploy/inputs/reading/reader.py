@@ -1,4 +1,4 @@
-"""Reads encoded images inside a pipeline, and skips or replaces corrupt ones."""
+"""`Reader`: reads encoded images inside of a pipeline, and skips or replaces corrupt ones."""
 
 import dataclasses
 from collections.abc import Callable
@@ -16,12 +16,12 @@ class Reader:
     """Reads examples by number.
 
     Attributes:
-      source: where they are.
-      num_examples: how many there are.
-      shape: what each image must have; None where any size will do.
+      source: the source of the examples.
+      num_examples: number of examples.
+      shape: required shape of each image; None for any size.
       decode: decodes an image, see `decoding.Decoder`.
-      replace: whether the next good example takes the place of a corrupt one that is
-        tolerated, which keeps every batch of a training where it is.
+      replace: whether the next good example replaces a tolerated corrupt one, so that later batches
+        of a training are not changed.
     """
 
     source: EncodedSource
@@ -34,12 +34,12 @@ class Reader:
         """Reads one example when the graph runs.
 
         Args:
-          index: int64 [], its number.
+          index: int64 [], number of the example.
           seed: int64 [2], for a decoder that crops.
 
         Returns:
-          `(image, label, index, found)`: uint8 [h, w, c], int64 [], the number of the
-          example that was read in the end, int64 [], and whether there is one, bool [].
+          `(image, label, index, found)`: uint8 [h, w, c], int64 [], the number of the example that
+          was read, int64 [], and whether one was read, bool [].
         """
         outputs = tf.numpy_function(
             self.read, [index, seed], [tf.uint8, tf.int64, tf.int64, tf.bool]
@@ -49,14 +49,14 @@ class Reader:
         return tuple(outputs)
 
     def read(self, index: np.int64, seed: np.ndarray) -> tuple[Any, ...]:
-        """Reads one example, by Python: the values of `in_graph`, as NumPy has them.
+        """Reads one example by Python; returns the values of `in_graph` as NumPy's.
 
         Args:
           index: the number of the example.
           seed: int64 [2], for a decoder that crops.
 
         Raises:
-          CorruptRecordError: if a record is corrupt, and one more than is tolerated.
+          CorruptRecordError: if a record is corrupt and no more are tolerated.
           ValueError: if all records are corrupt.
         """
         found = self.source.tolerance.first_good(

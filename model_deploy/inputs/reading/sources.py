@@ -1,4 +1,4 @@
-"""Where examples come from: arrays in memory, or encoded images read by number."""
+"""Sources of examples: arrays in memory, or encoded images read by number."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -10,10 +10,10 @@ from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolera
 
 
 class ArraySource:
-    """Images of one size, all in memory, read once when they are first needed.
+    """A source of images of one size, all in memory, read at first use.
 
     Args:
-      read: returns `(images, labels)`: uint8 [n, height, width, channels] and
+      read: function that returns `(images, labels)`: uint8 [n, height, width, channels] and
         integers [n].
     """
 
@@ -25,7 +25,7 @@ class ArraySource:
         """Images uint8 [n, height, width, channels] and labels int64 [n].
 
         Raises:
-          ValueError: if the arrays have another rank, type or number than that.
+          ValueError: if the arrays have another rank, dtype or length.
         """
         images, labels = self._read()
         if images.ndim != 4 or images.dtype != np.uint8:
@@ -43,42 +43,42 @@ class ArraySource:
 
 @runtime_checkable
 class EncodedSource(Protocol):
-    """JPEG or PNG images that are read and decoded one by one, by several threads.
+    """A source of JPEG or PNG images that are read and decoded one by one, in several threads.
 
     Attributes:
-      tolerance: how many corrupt ones are skipped.
+      tolerance: how many corrupt images may be skipped.
     """
 
     tolerance: Tolerance
 
     def read(self, index: int) -> tuple[bytes, int]:
-        """The encoded image and the label of an example.
+        """Returns the encoded image and the label of an example.
 
         Raises:
-          CorruptRecordError: if there is none.
+          CorruptRecordError: if the example cannot be read.
         """
 
     def corrupt(self, index: int, reason: str) -> CorruptRecordError:
-        """The error that says what is wrong with an example, and in which file it is."""
+        """Returns an error that says what is wrong with an example, and in which file."""
 
 
 @runtime_checkable
 class GraphSource(EncodedSource, Protocol):
-    """An `EncodedSource` whose examples TensorFlow's ops can read, too, without any Python.
+    """An `EncodedSource` whose examples TensorFlow's ops can read as well, without Python.
 
-    What the ops cannot read is read once more by `read`, which knows what to say about it.
+    Examples that the ops fail to read are read again by `read`, whose errors name them.
 
     Attributes:
-      is_local: whether the files are on this machine; the others are waited for, many at a time.
+      is_local: whether the files are on this machine; other files are read many at a time.
     """
 
     is_local: bool
 
     def tables(self) -> Sequence[np.ndarray]:
-        """The arrays that the ops look examples up in; they enter the graph once for all clones."""
+        """Returns the arrays in which the ops look up examples, shared by all clones."""
 
     def read_in_graph(self, tables: Sequence[Any], index: Any) -> Any:
-        """The stored bytes of an example, string [].
+        """Returns the stored bytes of an example, string [].
 
         Args:
           tables: the tensors of `tables`.
@@ -86,7 +86,7 @@ class GraphSource(EncodedSource, Protocol):
         """
 
     def parse_in_graph(self, tables: Sequence[Any], stored: Any, index: Any) -> tuple[Any, Any]:
-        """The encoded image, string [], and the label, int64 [], of what `read_in_graph` gives."""
+        """Returns the encoded image, string [], and the label, int64 [], of `stored`."""
 
 
 Source = ArraySource | EncodedSource

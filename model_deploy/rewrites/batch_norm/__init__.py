@@ -1,4 +1,4 @@
-"""Batch norms that take mean and variance over all clones, as one would on the whole batch."""
+"""Batch norms with mean and variance over all clones, as one clone on the whole batch has them."""
 
 from model_deploy.rewrites.batch_norm.norms import BatchNorms
 

@@ -1,4 +1,4 @@
-"""TensorFlow's fused batch norms, with mean and variance of all clones."""
+"""Synchronizes TensorFlow's fused batch norms: mean and variance over all clones."""
 
 from typing import Any
 
@@ -9,16 +9,16 @@ from model_deploy.rewrites.batch_norm.lookup import norm_of_gradient
 from model_deploy.rewrites.batch_norm.parts import PartNorms, count_per_mean
 
 TYPES = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-# The types of gradients that are registered below.
+# Names of the gradient functions that are registered below.
 _NORMALIZATION = "ModelDeployNormalization"
 _FIRST_ALONE = "ModelDeployFirstAlone"
 
 
 def normalize(part: PartNorms, new: NewOp) -> Any:
-    """The op that takes the place of a fused batch norm in training.
+    """Replaces a fused batch norm in training by a synchronized one; returns the new op.
 
-    Its outputs are those of one on the whole batch: the normalized values, the moving or new mean
-    and variance, the latter with the count - 1 as divisor, and what its gradient would need.
+    It has the outputs of a fused batch norm on the whole batch: the normalized values, the moving
+    or new mean and (unbiased) variance, and the outputs that TensorFlow's gradient would use.
     """
     x, scale, offset, old_mean, old_variance = new.inputs
     settings = {"epsilon": new.attrs["epsilon"].f, "data_format": _data_format(new)}
@@ -47,7 +47,7 @@ def normalize(part: PartNorms, new: NewOp) -> Any:
 
 
 def is_in_training(new: NewOp) -> bool:
-    """Whether an op is a fused batch norm that takes the moments of its batch."""
+    """Whether an op is a fused batch norm with `is_training`."""
     return new.type in TYPES and bool(new.attrs["is_training"].b)
 
 
@@ -58,7 +58,7 @@ def _data_format(new: NewOp) -> str:
 def _local_moments(
     x: Any, scale: Any, offset: Any, settings: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
-    """Count, mean and sum of squares of a clone, by the kernel, the fastest way to them."""
+    """Returns this clone's count, mean and sum of squared deviations, by the fast fused kernel."""
     of_clone = tf.raw_ops.FusedBatchNormV3(
         x=x, scale=scale, offset=offset, mean=[], variance=[], is_training=True, **settings
     )
@@ -68,23 +68,24 @@ def _local_moments(
 
 
 def _moved(old: Any, new: Any, share: float) -> Any:
+    """Moves `old` towards `new` by the fraction `share`."""
     return new if share == 1 else old + share * (new - old)
 
 
 @tf.RegisterGradient(_FIRST_ALONE)
 def _gradient_of_first(op: Any, gradient: Any, *others: Any) -> list[Any]:
-    """The gradient of the normalized values alone, as the fused op has it."""
+    """Passes on the gradient of the first output alone, the normalized values."""
     del op
     return [gradient, *(None for _ in others)]
 
 
 @tf.RegisterGradient(_NORMALIZATION)
 def _gradient_of_normalization(op: Any, gradient: Any, *others: Any) -> list[Any]:
-    """Gradients of x, scale and offset; of the latter two the part of this clone.
+    """Gradients of x, scale and offset; for scale and offset this clone's term of the sum.
 
-    With s = scale / sqrt(variance + epsilon), and z for the normalized x, that of x is
-    s (gradient - (sum(gradient) + z sum(gradient z)) / count), the sums being those of all clones.
-    The subtracted term is itself a normalization of x.
+    With s = scale / sqrt(variance + epsilon) and the normalized values z, the gradient of x is
+    s (gradient - (sum(gradient) + z sum(gradient z)) / count), with sums over all clones.
+    The subtracted term is itself a normalization of x, computed by the same kernel.
     """
     del others
     x, scale, _, mean, variance = op.inputs
@@ -110,7 +111,7 @@ def _gradient_of_normalization(op: Any, gradient: Any, *others: Any) -> list[Any
 def _with_given_moments(
     op: Any, gradient: Any, data_format: str, settings: dict[str, Any]
 ) -> tuple[Any, Any, Any]:
-    """Gradients of x, scale and offset if mean and variance did not depend on x."""
+    """Returns the gradients of x, scale and offset for constant mean and variance."""
     x, scale, _, mean, variance = op.inputs
     rank = len(data_format)
     back = None

@@ -1,4 +1,4 @@
-"""Which batch norm a gradient is taken of, and by whom."""
+"""Finds the synchronized batch norm that a gradient belongs to, and checks who computes it."""
 
 import contextlib
 import contextvars
@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.rewrites.batch_norm.parts import PartNorms
 
-# The graph's one dict of parts and places of norms, by the name of the norm's mean.
+# The graph's one dict: name of a norm's mean tensor -> (part, place of the norm in the part).
 # Not a string: it does not go into checkpoints.
 _NORMS = ("model_deploy", "batch_norms")
 
@@ -18,7 +18,7 @@ _computing = contextvars.ContextVar("gradients of clones are computed", default=
 
 @contextlib.contextmanager
 def computing_gradients() -> Iterator[None]:
-    """Lets gradients of synchronized batch norms be taken; who does so has to join them."""
+    """Allows gradients of synchronized batch norms; the caller must join their sums afterwards."""
     token = _computing.set(True)
     try:
         yield
@@ -27,7 +27,7 @@ def computing_gradients() -> Iterator[None]:
 
 
 def note_norms(part: PartNorms) -> None:
-    """Notes the batch norms of a part in the graph, for their gradients."""
+    """Notes the batch norms of a part in the graph, for their gradient functions."""
     if not part.norms:
         return
     if not tf.get_collection(_NORMS):
@@ -37,10 +37,10 @@ def note_norms(part: PartNorms) -> None:
 
 
 def norm_of_gradient(mean: Any) -> tuple[PartNorms, int, Any]:
-    """The norm that has this mean: its part, its place there, its count.
+    """Returns, for a norm's mean tensor, the norm's part, its place in the part, and its count.
 
     Raises:
-      ValueError: if not `deploy` or `optimize_clones` takes the gradient.
+      ValueError: if the gradient is not computed by `deploy` or `optimize_clones`.
     """
     known: list[Mapping[str, tuple[PartNorms, int]]] = mean.graph.get_collection(_NORMS)
     if not _computing.get() or not known or mean.name not in known[0]:

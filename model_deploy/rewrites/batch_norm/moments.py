@@ -1,4 +1,4 @@
-"""Mean and variance over all clones, for batch norms that are made of single ops."""
+"""Mean and variance over all clones, for batch norms that are composed of single ops."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,17 +8,17 @@ import tensorflow.compat.v1 as tf
 from model_deploy.rewrites.batch_norm.lookup import norm_of_gradient
 from model_deploy.rewrites.batch_norm.parts import PartNorms, count_per_mean
 
-_MOMENTS = "ModelDeployMoments"  # the type of gradient that is registered below
+_MOMENTS = "ModelDeployMoments"  # name of the gradient function below
 
 
 def take_moments(part: PartNorms, x: Any, axes: Sequence[int], keep_dims: bool) -> tuple[Any, Any]:
-    """Mean and variance of the whole batch, as `tf.nn.moments` has them.
+    """Returns mean and variance of the whole batch, like `tf.nn.moments`.
 
     Args:
-      part: gets the norm.
-      x: values of any shape, of a type of floats.
+      part: the part of the clone, to which the norm is added.
+      x: values of any shape, of a float dtype.
       axes: the axes to reduce.
-      keep_dims: whether these stay, as 1.
+      keep_dims: whether reduced axes stay, with size 1.
 
     Returns:
       Mean and variance, of the type of `x`.
@@ -42,9 +42,9 @@ def take_moments(part: PartNorms, x: Any, axes: Sequence[int], keep_dims: bool) 
 
 @tf.RegisterGradient(_MOMENTS)
 def _gradient_of_moments(op: Any, of_mean: Any, of_variance: Any, _: Any) -> list[Any]:
-    """That of the values x: (that of the mean + 2 (x - mean) that of the variance) / count.
+    """Gradient of the values x: (gradient of mean + 2 (x - mean) gradient of variance) / count.
 
-    Of mean and variance it takes the sums over all clones.
+    The gradients of mean and variance are summed over all clones first.
     """
     mean, _, x = op.inputs
     part, place, count = norm_of_gradient(mean)

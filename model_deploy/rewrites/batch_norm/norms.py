@@ -1,4 +1,4 @@
-"""`BatchNorms`: makes the batch norms of clones, and joins their sums over all clones."""
+"""`BatchNorms`: synchronizes the batch norms of clones, and joins their sums over all clones."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from model_deploy.rewrites.batch_norm.parts import Norm, PartNorms
 
 
 class BatchNorms(Feature):
-    """The batch norms of a deployment with `sync_batch_norm` and several clones.
+    """Synchronizes batch norms, with `sync_batch_norm` and several clones.
 
     Args:
       config: the deployment.
@@ -38,7 +38,7 @@ class BatchNorms(Feature):
         """Synchronizes the batch norms that the part builds.
 
         Raises:
-          ValueError: for one that cannot be synchronized, naming it.
+          ValueError: naming a batch norm that cannot be synchronized.
         """
         own = PartNorms()
         self._parts.append(own)
@@ -72,7 +72,7 @@ class BatchNorms(Feature):
     def around_gradients(
         self, clones: Sequence[Clone], losses: Any, compute: ComputeGradients
     ) -> ComputeGradients:
-        """Lets gradients of synchronized batch norms be taken, which `join` will join."""
+        """Allows gradients of synchronized batch norms, whose sums `join` joins."""
 
         def computed(clone: Clone, terms: Sequence[Any]) -> Any:
             with computing_gradients():
@@ -91,16 +91,16 @@ class BatchNorms(Feature):
         }
 
     def join(self, collectives: Collectives | None = None) -> None:
-        """Gives all that is summed the sum over the clones, as far as that was not done before.
+        """Replaces each clone's own value by the sum over clones, where not done before.
 
-        Parts of clones run one after the other, and so do collective ops: those of a part come
-        before those of the next one, gradients after the sums of the forward pass.
+        Collective ops follow the order in which parts of clones run: part after part, and in each
+        part first the sums of the forward pass, then those of gradients.
 
         Args:
           collectives: the collective ops of the step, with all-reduce.
 
         Raises:
-          ValueError: if the clones have other batch norms, or other gradients of them.
+          ValueError: if the batch norms, or their gradients, differ between clones.
         """
         if not any(part.norms for part in self._parts):
             return
@@ -120,7 +120,7 @@ class BatchNorms(Feature):
                 ops = [of_part[key] for of_part in gradients]
                 if key[1] == 0:
                     self._join_ops(ops, collectives)
-                else:  # of what counts once, after all parts
+                else:  # gradients of losses that count once, after all parts
                     later.append(ops)
         for ops in later:
             self._join_ops(ops, collectives)
@@ -133,7 +133,7 @@ class BatchNorms(Feature):
                 self._join_ops(list(ops), collectives)
 
     def _join_ops(self, ops: list[Any], collectives: Collectives | None) -> None:
-        """Lets ops that hand on the clones' values hand on the sum."""
+        """Connects the consumers of the clones' own values to the sum over clones."""
         first = ops[0]
         if first.name in self._joined:
             return
@@ -157,7 +157,7 @@ class BatchNorms(Feature):
 
 
 def _is_moment_of_batch(new: NewOp) -> bool:
-    """Whether an op is the variance in `tf.nn.moments`, over the first axis of several."""
+    """Whether an op is the variance in `tf.nn.moments` over the batch axis and others."""
     if new.type != "Mean" or not new.name.endswith("/variance"):
         return False
     axes = tf.get_static_value(new.inputs[1])
@@ -167,6 +167,7 @@ def _is_moment_of_batch(new: NewOp) -> bool:
 
 
 def _check_alike(norms: list[Norm | None]) -> None:
+    """Checks that the clones' norms at one place have the same number of channels."""
     found = [None if norm is None else norm.channels for norm in norms]
     if len(set(found)) > 1:
         names = [norm.name if norm else "none" for norm in norms]
@@ -177,6 +178,7 @@ def _check_alike(norms: list[Norm | None]) -> None:
 
 
 def _check_gradients(gradients: list[dict[tuple[int, int], Any]], part: PartNorms) -> None:
+    """Checks that all clones have the same gradients of norms."""
     for keys in gradients[1:]:
         if other := set(keys) ^ set(gradients[0]):
             place, _ = min(other)

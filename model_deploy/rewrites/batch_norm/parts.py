@@ -1,7 +1,8 @@
-"""The sums that batch norms of one clone, or of one part of it, take over all clones.
+"""Batch norms of one clone, or part of a clone, and the sums that they take over all clones.
 
-While a clone is built the others are not there.  So a sum over clones is first the clone's own
-value, handed on by an op that gets the sum once all are built; see `norms.BatchNorms.join`.
+While a clone is built the other clones do not exist yet.  So a stand-in op stands for each sum
+over clones: at first it passes on the clone's own value.  When all clones are built
+`norms.BatchNorms.join` makes the sum its input.
 """
 
 import dataclasses
@@ -11,21 +12,21 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 
-# Its gradient is an error: what has one is the normalization as a whole.
+# Error of the stand-in op's gradient: only the normalization as a whole has one.
 _MESSAGE = "with sync_batch_norm a batch norm has no gradient of its gradient"
 
 
 @dataclasses.dataclass
 class Norm:
-    """A batch norm of a clone.
+    """A synchronized batch norm of a clone.
 
     Attributes:
-      name: of its op, or of the scope of its ops.
-      channels: how many means it has; None if that is known only when the graph runs.
-      sums: the ops that hand on the values which are summed over clones to get the moments.
-      mean: of the whole batch; it tells norms apart.  Of shape [channels], or of the rank of the
-        values with 1 for what is reduced.
-      count: over how many values, a scalar of the mean's type.
+      name: name of its op, or of the scope of its ops.
+      channels: number of means; None if known only when the graph runs.
+      sums: the stand-in ops of the sums from which mean and variance are computed.
+      mean: mean over the whole batch, by whose name norms are found; of shape [channels], or of the
+        rank of the values with size 1 for reduced axes.
+      count: number of values per mean, a scalar of the mean's dtype.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Norm:
     count: Any = None
 
     def copy(self, twins: Any) -> "Norm":
-        """The norm of a copied clone."""
+        """Returns the same norm of a copied clone."""
         sums = [twins.op(op) for op in self.sums]
         mean, count = twins.tensor(self.mean), twins.tensor(self.count)
         return Norm(mean.op.name, self.channels, sums, mean, count)
@@ -43,13 +44,13 @@ class Norm:
 
 @dataclasses.dataclass
 class PartNorms:
-    """The batch norms of a clone, or of one part of it.
+    """The synchronized batch norms of a clone, or of one part of it.
 
     Attributes:
-      norms: in the order in which they were made.
-      gradients: places in `norms`, each with the op that hands on what is summed for a gradient.
-      counterparts: which op stands for which one of the first clone, in a copy.
-      unknown: names of moments that nobody can tell to be those of a batch norm.
+      norms: the norms in the order in which they were made.
+      gradients: (place in `norms`, stand-in op of a sum for the norm's gradient) pairs.
+      counterparts: for a copied clone the `Twins` that map the first clone's ops to its own.
+      unknown: names of moments that may or may not belong to a batch norm.
     """
 
     norms: list[Norm] = dataclasses.field(default_factory=list)
@@ -58,22 +59,22 @@ class PartNorms:
     unknown: list[str] = dataclasses.field(default_factory=list)
 
     def whole_batch(self, name: str, count: Any, mean: Any, squares: Any) -> tuple[Any, Any, Any]:
-        """Adds a norm: its moments over all clones, from those of this one.
+        """Adds a norm: computes its moments over all clones from those of this clone.
 
-        Of the squares each clone takes the distance from its own mean, and what is missing by
-        that is a square, too: nothing cancels.
+        Each clone's squared deviations are from its own mean; the correction to the common mean is
+        a square as well.  So only positive terms are added, and no digits cancel.
 
         Args:
-          name: of the norm.
-          count: of the values of this clone that make one mean, a scalar of the type of `mean`.
-          mean: of these, of float32 or float64; not a number where there are none.
-          squares: sum of the squares of their distances from the mean, of its shape.
+          name: name of the norm.
+          count: number of this clone's values per mean, a scalar of the dtype of `mean`.
+          mean: mean of these values, float32 or float64 of any shape; NaN if there are none.
+          squares: sum of their squared deviations from `mean`, of the same shape.
 
         Returns:
           Count, mean and variance (with the count as divisor), of the same shapes.
 
         Raises:
-          ValueError: in a loop, a condition or another function.
+          ValueError: inside of a loop, a condition or another function.
         """
         if internals.in_old_control_flow(mean.op) or tf.get_default_graph().building_function:
             raise ValueError(
@@ -97,25 +98,26 @@ class PartNorms:
         return norm.count, norm.mean, variance
 
     def sum_for_gradient(self, place: int, value: Any) -> Any:
-        """The sum over clones of a vector that the gradient of norm number `place` needs."""
+        """Returns the sum over clones of a vector, for the gradient of norm number `place`."""
         ops: list[Any] = []
         total = self._sum(ops, value)
         self.gradients.append((place, ops[0]))
         return total
 
     def _sum(self, ops: list[Any], value: Any) -> Any:
+        """Makes the stand-in op of a sum over clones of `value`, and adds it to `ops`."""
         total = tf.raw_ops.PreventGradient(input=value, message=_MESSAGE, name="sum_over_clones")
         ops.append(total.op)
         return total
 
     def all_gradients(self, first: "PartNorms") -> list[tuple[int, int, Any]]:
-        """The sums for gradients, those of copied gradients as well.
+        """Returns the stand-in ops for gradients, including those in copied gradients.
 
         Args:
-          first: the part that this may be a copy of.
+          first: the part that this part may be a copy of.
 
         Returns:
-          For each the place of its norm, how many there were before for that norm, and its op.
+          For each op (place of its norm, number of earlier ops of this norm, op).
         """
         own = list(self.gradients)
         found = []
@@ -123,7 +125,7 @@ class PartNorms:
             for place, op in first.gradients:
                 if op.name in self.counterparts.ops:
                     found.append((place, self.counterparts.op(op)))
-                elif own:  # computed, though those before were copied
+                elif own:  # this gradient was computed, not copied
                     found.append(own.pop(0))
         rounds: dict[int, int] = {}
         numbered = []
@@ -138,11 +140,12 @@ def _vector(values: Any) -> Any:
 
 
 def _shaped_as(vector: Any, values: Any) -> Any:
+    """Reshapes a vector to the shape of `values`."""
     return vector if values.shape.rank == 1 else tf.reshape(vector, tf.shape(values))
 
 
 def count_per_mean(values: Any, means: Any) -> Any:
-    """How many of `values` make one of `means`, which are of any shapes: a scalar of their type."""
+    """Returns how many `values` make one of `means`, of any shapes: a scalar of their dtype."""
     known = [each.shape.num_elements() for each in (values, means)]
     if all(known):
         return tf.constant(known[0] // known[1], means.dtype)

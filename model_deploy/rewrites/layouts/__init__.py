@@ -1,4 +1,4 @@
-"""Models that compute with the channels in front, however they are written."""
+"""Models that compute with channels first, whatever layout `model_fn` uses."""
 
 from model_deploy.rewrites.layouts.feature import Layout
 from model_deploy.rewrites.layouts.making import computing_in_layout

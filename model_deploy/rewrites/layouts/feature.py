@@ -11,7 +11,7 @@ from model_deploy.rewrites.layouts.report import describe_layout
 
 
 class Layout(Feature):
-    """Each part is built with the channels of its images in front."""
+    """Builds each part with channels first."""
 
     @classmethod
     def is_wanted(cls, config: DeploymentConfig) -> bool:

@@ -1,4 +1,4 @@
-"""`computing_in_layout`: convolutions, and the ops between them, with the channels in front."""
+"""`computing_in_layout`: makes convolutions, and the ops between them, with channels first."""
 
 import contextlib
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ from model_deploy.rewrites.making import Form, Rewrite
 
 @contextlib.contextmanager
 def computing_in_layout(data_format: str) -> Iterator[None]:
-    """Makes the ops of a `with` block with channels first, if that is asked for.
+    """Makes the ops of a `with` block with channels first, if `data_format` is `NCHW`.
 
-    Such are convolutions, pools and fused batch norms of images [batch, height, width, channels]
-    and videos; and what follows them of elementwise arithmetic, biases, padding, concatenation,
-    reductions.  Variables have the shapes that they have, and so does every tensor that `model_fn`
-    sees.  What a `tf.GradientTape` records stays as it is.
+    These are convolutions, pools and fused batch norms of images [batch, height, width, channels]
+    and videos, and between them elementwise ops, biases, padding, concatenation and reductions.
+    Variables, and the tensors that `model_fn` sees, keep their shapes.  Ops that a
+    `tf.GradientTape` records are not changed.
 
     Args:
-      data_format: of `settings.DATA_FORMATS`; with another one than `NCHW` all stays as it is.
+      data_format: one of `settings.DATA_FORMATS`; with any but `NCHW` nothing is changed.
     """
     if data_format != "NCHW":
         yield
@@ -33,12 +33,12 @@ def computing_in_layout(data_format: str) -> Iterator[None]:
 
 
 class _ChannelsFirst(Rewrite):
-    """Makes ops with channels first that were about to be made with channels last."""
+    """Makes ops with channels first in place of ops with channels last."""
 
     name = "channels_first"
 
     def __init__(self) -> None:
-        # By the reference of a tensor with channels last: the one that it is a transposition of.
+        # Reference of a transposed tensor, channels last -> the tensor with channels first.
         self._first: dict[Any, Any] = {}
 
     def form_of(self, new: NewOp) -> Form | None:

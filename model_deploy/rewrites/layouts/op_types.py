@@ -1,4 +1,4 @@
-"""Which types of ops compute with the channels in front, and what changes in each for that."""
+"""Which types of ops compute with channels first, and what changes in each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,25 +21,25 @@ _LISTS = ("strides", "dilations", "ksize")
 
 
 def form_of(new: NewOp) -> Form | None:
-    """How an op that is about to be made is made with channels first; None if it is not."""
+    """Returns how to make an op with a `data_format` with channels first; None for other ops."""
     if new.type in _WITH_LAYOUT:
         return _with_layout(new, _WITH_LAYOUT[new.type])
     return None
 
 
 def has_layout(op_type: str) -> bool:
-    """Whether ops of a type say with `data_format` where the channels are."""
+    """Whether ops of a type have a `data_format` for images."""
     return op_type in _WITH_LAYOUT
 
 
 def form_between(new: NewOp) -> Form | None:
-    """How an op between such ops is made: with channels first if the images that it takes are."""
+    """Returns the form of an op that can follow one with channels first; None for other ops."""
     make_form = _BETWEEN.get(new.type)
     return make_form(new) if make_form is not None else None
 
 
 def _with_layout(new: NewOp, place: int) -> Form | None:
-    """An op that has a `data_format`."""
+    """Returns the form of an op with a `data_format`, whose images are input number `place`."""
     first = FIRST.get(new.attrs["data_format"].s)
     if first is None:
         return None
@@ -51,12 +51,12 @@ def _with_layout(new: NewOp, place: int) -> Form | None:
         pairs = list(new.attrs["explicit_paddings"].list.i)
         sides = permuted(list(zip(pairs[::2], pairs[1::2], strict=True)))
         attrs["explicit_paddings"] = _integers([number for pair in sides for number in pair])
-    # What has a gradient's shape has it as its first input.
+    # A `Backprop` op gets the shape of its result as the first input.
     sizes = {0: _in_order_of_first(len(first))} if "BackpropInput" in new.type else {}
     return Form([place], attrs, sizes, 1, len(first))
 
 
-# By type: which input are the images.
+# Type of op -> number of the input that has the images.
 _WITH_LAYOUT = {
     "AvgPool": 0,
     "AvgPool3D": 0,
@@ -81,7 +81,7 @@ def _bias(new: NewOp) -> Form | None:
 
 
 def _elementwise(new: NewOp) -> Form | None:
-    """One that takes images, and else scalars or a number per channel."""
+    """Returns the form of an op on images and scalars or vectors with one number per channel."""
     ranks = [each.shape.rank for each in new.inputs]
     if None in ranks or max(ranks) not in RANKS or any(1 < r < max(ranks) for r in ranks):
         return None
@@ -131,7 +131,7 @@ def _padding(new: NewOp) -> Form | None:
 
 
 def _in_order_of_first(rank: int) -> Callable[[Any], Any]:
-    """What brings a tensor with something for each axis in that order; it stays a known one."""
+    """Returns a function that reorders a tensor with one row per axis; a constant stays one."""
 
     def reorder(per_axis: Any) -> Any:
         known = tf.get_static_value(per_axis)

@@ -1,4 +1,4 @@
-"""Which ops compute with the channels in front, in words."""
+"""Describes which ops compute with channels first."""
 
 from collections.abc import Collection
 from typing import Any
@@ -8,14 +8,14 @@ from model_deploy.rewrites.layouts.op_types import has_layout
 
 
 def describe_layout(ops: Collection[Any], data_format: str) -> str:
-    """Counts the ops of images that have their channels first, and the transpositions for that.
+    """Counts the ops of images with channels first, and the transpositions that this takes.
 
     Args:
-      ops: those of a step.
-      data_format: of `settings.DATA_FORMATS`.
+      ops: the ops of a step.
+      data_format: one of `settings.DATA_FORMATS`.
 
     Returns:
-      One line; '' where the layout is left to TensorFlow or to the model.
+      One line; '' if `data_format` is not `NCHW`.
     """
     if data_format != "NCHW":
         return ""

@@ -1,4 +1,4 @@
-"""`computing_in`: convolutions, matrix products and the ops between them are made in 16 bits."""
+"""`computing_in`: makes convolutions, matrix products and the ops between them in 16 bits."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -18,26 +18,26 @@ from model_deploy.rewrites.precision.op_types import (
     lacks_float16_on_cpus,
 )
 
-# A value of these is one of a variable or constant, whatever it is made of.
+# Types of ops whose output is the value of a variable or a constant.
 _PARAMETERS = ("Const", "ReadVariableOp")
-# What these make of such values is another one.
+# Types of ops whose output still counts as a parameter if all of their inputs do.
 _SAME_VALUES = ("Cast", "ConcatV2", "ExpandDims", "Identity", "Pack", "Reshape", "Squeeze")
 
 
 @contextlib.contextmanager
 def computing_in(precision: str, device: str = "") -> Iterator[None]:
-    """Makes the ops of a `with` block in a precision, as far as that is good for them.
+    """Makes the ops of a `with` block in a precision, where that does not hurt accuracy or speed.
 
-    In 16 bits are convolutions and matrix products; and what lies behind them of the types in
-    `BETWEEN`, unless it also takes a value of 32 bits that is neither variable nor constant (the
-    target of a loss, say).  What a `tf.GradientTape` records stays as it is.  The types follow
-    Micikevicius et al., https://arxiv.org/abs/1710.03740, sections 3.1 and 3.3: variables,
+    16 bits are used for convolutions and matrix products, and for ops of the types in `BETWEEN`
+    that follow them, unless another input is a float32 value that is neither variable nor constant
+    (the target of a loss, say).  Ops that a `tf.GradientTape` records are not changed.  As in
+    sections 3.1 and 3.3 of Micikevicius et al., https://arxiv.org/abs/1710.03740, variables,
     reductions, norms and losses are float32.
 
     Args:
       precision: one of `PRECISIONS`.
-      device: where the ops will run; one that does not name a GPU is taken for a CPU, on which
-        some ops are too slow in float16.
+      device: where the ops will run; a device that names no GPU counts as a CPU, on which some
+        ops are too slow in float16.
     """
     if precision == "float32":
         yield
@@ -48,11 +48,11 @@ def computing_in(precision: str, device: str = "") -> Iterator[None]:
 
 
 class _Casting(Rewrite):
-    """Makes ops in 16 bits that were about to be made in 32.
+    """Makes ops in 16 bits in place of ops in float32.
 
     Args:
       dtype: `tf.bfloat16` or `tf.float16`.
-      on_gpu: whether for a GPU.
+      on_gpu: whether the ops will run on a GPU.
     """
 
     def __init__(self, dtype: Any, on_gpu: bool) -> None:
@@ -99,7 +99,7 @@ class _Casting(Rewrite):
         return source.op.inputs[0] if self._is_brought_back(source) else None
 
     def _has_16_bits(self, tensor: Any) -> bool:
-        """Whether the values of a tensor of 32 bits were computed in 16."""
+        """Whether the values of a float32 tensor were computed in 16 bits."""
         return self._is_brought_back(_source(tensor))
 
     def _is_brought_back(self, tensor: Any) -> bool:
@@ -110,16 +110,16 @@ class _Casting(Rewrite):
 
 
 def _has_own_gradient(op: Any) -> bool:
-    """Whether a gradient was set for an op, as for one of `tf.custom_gradient`."""
+    """Whether an op has its own gradient function, as of `tf.custom_gradient`."""
     return "_gradient_op_type" in op.node_def.attr
 
 
 def _source(tensor: Any, stop: Callable[[Any], bool] = lambda op: False) -> Any:
-    """The tensor that an output of `IdentityN` is, behind as many of these ops as there are.
+    """Follows an output of `IdentityN` ops back to the tensor that they pass on.
 
     Args:
       tensor: of any shape.
-      stop: whether to go no further back than an op.
+      stop: returns whether to go no further back than an op.
     """
     while tensor.op.type == "IdentityN" and not stop(tensor.op):
         tensor = tensor.op.inputs[tensor.value_index]
@@ -127,7 +127,7 @@ def _source(tensor: Any, stop: Callable[[Any], bool] = lambda op: False) -> Any:
 
 
 def _places_of_type(new: NewOp) -> list[int]:
-    """Places of the inputs that are of type `T`; one argument may be several inputs."""
+    """Returns the places of the inputs of type `T`; one argument may be several inputs."""
     places: list[int] = []
     start = 0
     for argument in new.op_def.input_arg:
@@ -139,7 +139,7 @@ def _places_of_type(new: NewOp) -> list[int]:
 
 
 def _is_parameter(tensor: Any) -> bool:
-    """Whether a tensor of any shape is a variable's value or a constant, or made of such alone."""
+    """Whether a tensor, of any shape, is a variable's value or a constant, perhaps reshaped."""
     op = tensor.op
     if op.type in _PARAMETERS:
         return True

@@ -11,7 +11,7 @@ from model_deploy.rewrites.precision.report import describe_types
 
 
 class Precision(Feature):
-    """Each part is built with its convolutions and products in 16 bits."""
+    """Builds each part with convolutions and matrix products in 16 bits."""
 
     @classmethod
     def is_wanted(cls, config: DeploymentConfig) -> bool:

@@ -1,30 +1,30 @@
-"""The gradient of a filter in bfloat16 as matrix products.
+"""The gradient of a convolution's filter in bfloat16, computed by matrix products.
 
-TensorFlow's kernel for CPUs takes some 25 ns for each weight, however few positions there are that
-it adds up over; where these are few it takes longer than in float32.  The filter of 3 x 3 x 512 x
-512 over 8 images of 5 x 5: 52 ms by the kernel, 21 by products.
+TensorFlow's CPU kernel takes some 25 ns per weight, however few output positions there are: for few
+positions it is slower than in float32.  For a filter of 3 x 3 x 512 x 512 and 8 images of 5 x 5 it
+takes 52 ms, matrix products 21.
 """
 
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-# Above, the kernel is faster for filters that are larger than 1 x 1.
+# With more output positions the kernel is faster, for filters larger than 1 x 1.
 _MOST_POSITIONS = 100
 
 
 def as_products(op: Any, images: Any, filters: Any, gradient: Any) -> Any:
-    """The gradient of the filter of a `Conv2D`, where products are faster.
+    """Computes the gradient of the filter of a `Conv2D` by matrix products, where that is faster.
 
     Args:
       op: the convolution.
       images: [batch, height, width, channels].
       filters: [rows, columns, channels, outputs].
-      gradient: of what the convolution gives, [batch, rows of positions, columns, outputs].
+      gradient: gradient of the convolution's output, [batch, output rows, columns, outputs].
 
     Returns:
-      The gradient, of the shape of `filters`; None where the kernel is faster, or products cannot
-      take its place: for other orders of axes, dilations, groups, or sizes that are not known.
+      The gradient, of the shape of `filters`; None where the kernel is faster, and for channels
+      first, dilations, groups or unknown sizes.
     """
     rows, columns, channels, outputs = filters.shape.as_list()
     sizes = [*images.shape.as_list()[1:], *gradient.shape.as_list()[1:3]]
@@ -58,7 +58,7 @@ def _paddings(
     positions: tuple[int, int],
     strides: list[int],
 ) -> list[list[int]]:
-    """Zeros before and after the rows, and the columns, of the images."""
+    """Returns the numbers of zeros before and after the rows, and the columns, of the images."""
     padding = op.get_attr("padding")
     if padding == b"EXPLICIT":
         _, _, *given, _, _ = op.get_attr("explicit_paddings")

@@ -1,9 +1,9 @@
-"""Gradients of ops in 16 bits that are computed otherwise than TensorFlow does, in 32 for the most.
+"""Gradients of ops in 16 bits that are not TensorFlow's own; most are computed in float32.
 
-TensorFlow's kernels for CPUs add up the gradient of a bias in bfloat16: that of 6,272 numbers from
-0 to 1 comes out 84% too small.  A matrix product adds up in 32 bits and is as fast.  The gradient
-of the input of a depthwise convolution takes 9 times as long in bfloat16 as in float32; that of the
-filter of a convolution 700 times as long in float16.
+TensorFlow's CPU kernel sums the gradient of a bias in bfloat16: over 6,272 numbers from 0 to 1 the
+sum is 84% too small.  A matrix product sums in 32 bits and is as fast.  The input gradient of a
+depthwise convolution takes 9 times as long in bfloat16 as in float32; the filter gradient of a
+convolution takes 700 times as long in float16.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ _SETTINGS = ("strides", "padding", "explicit_paddings", "data_format", "dilation
 
 
 def overrides(dtype: Any) -> dict[str, str]:
-    """Names of the gradients for `tf.Graph.gradient_override_map`, by type of op.
+    """Returns names of gradient functions for `tf.Graph.gradient_override_map`, by type of op.
 
     Args:
-      dtype: `tf.bfloat16` or `tf.float16`, what the ops compute in.
+      dtype: the dtype in which the ops compute, `tf.bfloat16` or `tf.float16`.
     """
     if dtype == tf.float16:
         return {**_REGISTERED, "BiasAdd": _OF_BIAS}
@@ -32,7 +32,7 @@ def _settings(op: Any) -> dict[str, Any]:
     return {name: op.get_attr(name) for name in _SETTINGS if name in op.node_def.attr}
 
 
-# By type of op: the ops that compute the gradients of its images and of its filters.
+# Type of convolution -> the ops that compute the gradients of its images and of its filters.
 _GRADIENT_OPS = {
     "Conv2D": (tf.raw_ops.Conv2DBackpropInput, tf.raw_ops.Conv2DBackpropFilter),
     "Conv3D": (tf.raw_ops.Conv3DBackpropInputV2, tf.raw_ops.Conv3DBackpropFilterV2),
@@ -41,7 +41,7 @@ _GRADIENT_OPS = {
         tf.raw_ops.DepthwiseConv2dNativeBackpropFilter,
     ),
 }
-# By type of op: that of which it computes the gradient of the images.
+# Type of transposed convolution -> the op, and its type, whose image gradient it computes.
 _TRANSPOSED = {
     "Conv2DBackpropInput": (tf.raw_ops.Conv2D, "Conv2D"),
     "Conv3DBackpropInputV2": (tf.raw_ops.Conv3D, "Conv3D"),
@@ -71,7 +71,7 @@ def _transposed(op: Any, images: Any, filters: Any, gradient: Any) -> tuple[Any,
     return forward(input=gradient, filter=filters, **_settings(op)), of_filters
 
 
-# By type of op: its gradients, and the places of its images and its filters among its inputs.
+# Type of op -> function that computes its gradients, places of images and filters in its inputs.
 _GRADIENTS: dict[str, tuple[Callable[..., tuple[Any, Any]], int, int]] = {
     "DepthwiseConv2dNative": (_convolution, 0, 1),
     "Conv2D": (_convolution, 0, 1),
@@ -82,7 +82,7 @@ _GRADIENTS: dict[str, tuple[Callable[..., tuple[Any, Any]], int, int]] = {
 
 
 def _register(kind: str) -> str:
-    """Registers the gradient of a type of op; returns its name."""
+    """Registers the gradient function of a type of op; returns its name."""
     compute, images_at, filters_at = _GRADIENTS[kind]
 
     def gradient_of(op: Any, gradient: Any) -> list[Any]:
@@ -106,7 +106,7 @@ _OF_BIAS = "model_deploy/BiasAddIn16Bits"
 
 @tf.RegisterGradient(_BY_PRODUCTS)
 def _gradient_by_products(op: Any, gradient: Any) -> list[Any]:
-    """The gradient of a convolution; on a CPU the filter's by products, where these are faster."""
+    """Gradient of a convolution; on a CPU the filter's by matrix products, if faster."""
     images, filters = op.inputs
     of_filters = None
     if "GPU" not in op.device.upper():
@@ -118,7 +118,7 @@ def _gradient_by_products(op: Any, gradient: Any) -> list[Any]:
 
 @tf.RegisterGradient(_OF_BIAS)
 def _gradient_of_bias(op: Any, gradient: Any) -> list[Any]:
-    """The gradient of `BiasAdd`; on a CPU a product with ones, which adds up in 32 bits."""
+    """Gradient of `BiasAdd`; on a CPU by a product with ones, which sums in 32 bits."""
     data_format = op.get_attr("data_format")
     if "GPU" in op.device.upper():
         return [gradient, tf.raw_ops.BiasAddGrad(out_backprop=gradient, data_format=data_format)]

@@ -4,7 +4,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.internals import NewOp
 
-# They multiply and add up in 32 bits what comes in 16, and take most of the time.
+# Types that take most of the time; they sum products of 16-bit values in 32 bits.
 COMPUTE = frozenset(
     """
     BatchMatMul BatchMatMulV2 Conv2D Conv2DBackpropInput Conv3D Conv3DBackpropInputV2
@@ -12,9 +12,9 @@ COMPUTE = frozenset(
     """.split()  # noqa: SIM905 - not one a line
 )
 
-# What lies between these.  All else, such as softmax, exponentials, norms, sums and means, needs
-# more digits or a larger range than 16 bits have.  So does the mean of a pool: TensorFlow's kernel
-# for CPUs adds up in bfloat16, and 49 numbers already come out 2% off.
+# Types that may follow those in 16 bits.  All others, such as softmax, exponentials, sums and
+# means, need more digits or a larger range than 16 bits have.  So does `AvgPool`: TensorFlow's CPU
+# kernel sums in bfloat16, and the mean of 49 numbers is already 2% off.
 BETWEEN = frozenset(
     """
     Add AddV2 BatchToSpaceND BiasAdd ConcatV2 DepthToSpace ExpandDims
@@ -24,24 +24,23 @@ BETWEEN = frozenset(
     """.split()  # noqa: SIM905 - not one a line
 )
 
-# TensorFlow fuses a convolution with these, and that kernel for CPUs takes 1,000 times as long in
+# TensorFlow fuses these into a convolution; the fused CPU kernel takes 1,000 times as long in
 # float16 as in float32.
 SLOW_IN_FLOAT16 = frozenset(["BiasAdd"])
 
-# Channels of a batch norm come in groups of this many; with a remainder TensorFlow's kernel for
-# CPUs takes 3 times as long in 16 bits as in float32, and that of its gradient 4 to 9 times.
+# TensorFlow's CPU kernel of batch norm works on groups of so many channels; with a remainder it
+# takes 3 times as long in 16 bits as in float32, and its gradient 4 to 9 times.
 _CHANNELS_AT_ONCE = 16
-# A convolution adds up as many products for each number that it gives as its filter has positions,
-# times the channels that it takes.  With fewer than these casts cost more than they bring.
+# A convolution sums (filter rows x columns x input channels) products per output value; with fewer
+# than this the casts cost more than 16 bits save.
 _LEAST_PRODUCTS = 64
 
 
 def is_slow_on_cpus(new: NewOp) -> bool:
-    """Whether an op whose inputs are in float32 is better left so on CPUs.
+    """Whether an op with float32 inputs is slower in 16 bits on CPUs, casts included.
 
-    Such are batch norms of channels that make no whole groups; and convolutions that are little
-    work: depthwise ones, those of 1 x 1 that take few channels or give no whole groups, and larger
-    ones for which both is so.  Casts before and behind take what they gain.
+    These are batch norms whose channels have a remainder, and convolutions with little work:
+    depthwise; 1 x 1 with few input channels or a remainder; larger ones with both.
     """
     shape = new.inputs[1].shape if len(new.inputs) > 1 else tf.TensorShape(None)
     if new.type == "DepthwiseConv2dNative":
@@ -57,9 +56,9 @@ def is_slow_on_cpus(new: NewOp) -> bool:
 
 
 def lacks_float16_on_cpus(new: NewOp) -> bool:
-    """Whether an op has a kernel in float16 on few CPUs only: one of images with channels first.
+    """Whether an op has a float16 kernel only on few CPUs: ops of images with channels first.
 
-    TensorFlow's own kernels take channels last; those of oneDNN need a CPU with AVX512-FP16.
+    TensorFlow's own kernels need channels last; oneDNN's need a CPU with AVX512-FP16.
     """
     return "data_format" in new.attrs and new.attrs["data_format"].s.startswith(b"NC")
 

@@ -1,4 +1,4 @@
-"""Which ops compute in which type, in words."""
+"""Describes which ops compute in which dtype."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,10 +12,10 @@ _NAMED = 6
 
 
 def describe_types(ops: Iterable[Any], precision: str) -> str:
-    """Counts, by type, the ops that compute in 16 bits, and others of these types that do not.
+    """Counts by type the ops that compute in 16 bits, and ops of these types in float32.
 
     Args:
-      ops: those of a step.
+      ops: the ops of a step.
       precision: one of `PRECISIONS`.
 
     Returns:
@@ -29,12 +29,12 @@ def describe_types(ops: Iterable[Any], precision: str) -> str:
             name = tf.as_dtype(op.outputs[0].dtype).base_dtype.name
             if name in found:
                 found[name][op.type] += 1
-    inside, beside = (_most(found[name]) for name in (precision, "float32"))
+    inside, beside = (_most_frequent(found[name]) for name in (precision, "float32"))
     return f"precision {precision}: {inside}; in float32: {beside}"
 
 
-def _most(counts: Counter[str]) -> str:
-    """The most frequent types, and how many ops of others there are."""
+def _most_frequent(counts: Counter[str]) -> str:
+    """Returns the most frequent types in words, and how many ops of other types there are."""
     named = counts.most_common(_NAMED)
     words = [f"{count} {name}" for name, count in named]
     others = counts.total() - sum(count for _, count in named)

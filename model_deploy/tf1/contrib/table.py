@@ -62,6 +62,11 @@ def _module(name: str) -> Callable[[], Any]:
     return functools.partial(importlib.import_module, name)
 
 
+def _member(module: str, name: str) -> Callable[[], Any]:
+    return lambda: getattr(importlib.import_module(module), name)
+
+
+_SUMMARIES = "tensorflow.python.ops.summary_ops_v2"
 _PARTS = {
     "slim": _Part(("tf_slim",), "tf_slim", {"nets": _module("tf_slim.nets")}),
     "layers": _Part(
@@ -136,7 +141,7 @@ _PARTS = {
         },
     ),
     "losses": _Part(("tf_slim.losses", "tf_slim.losses.loss_ops"), "tf_slim.losses"),
-    "opt": _Part((_own("opt"),)),
+    "opt": _Part((_own("opt"), _own("scipy_optimizer"), _own("weight_decay"))),
     "crf": _Part((_own("crf"),)),
     "image": _Part((_own("image"),)),
     "nn": _Part((_own("nn"),)),
@@ -166,7 +171,18 @@ _PARTS = {
     "autograph": _Part(("tensorflow.compat.v1.autograph",)),
     "cluster_resolver": _Part(("tensorflow.compat.v1.distribute.cluster_resolver",)),
     "feature_column": _Part(("tensorflow.compat.v1.feature_column",)),
-    "summary": _Part(("tensorflow.compat.v1.summary",)),
+    "keras": _Part((legacy_keras.KERAS,)),
+    # Not those of `tf.summary`: what is written goes to the writer around it, at each step.
+    "summary": _Part(
+        (_SUMMARIES,),
+        extras={
+            "all_summary_ops": _member(_SUMMARIES, "all_v2_summary_ops"),
+            "graph": _member(_SUMMARIES, "graph_v1"),
+            "should_record_summaries": _member(
+                _SUMMARIES, "_legacy_contrib_should_record_summaries"
+            ),
+        },
+    ),
 }
 # The other parts of TensorFlow 1.15.  Programs import them and may never use them: what they had
 # is an error where it is used.

@@ -1,1 +1,1 @@
-"""The other processes of a cluster: joining them, waiting for them, noticing that one is lost."""
+"""The other processes of a cluster: joining them, waiting for them, detecting lost ones."""

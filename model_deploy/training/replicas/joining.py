@@ -1,4 +1,4 @@
-"""How a training process takes its place in a cluster."""
+"""Finds a training process's place in a cluster, and starts its server."""
 
 import dataclasses
 import os
@@ -17,15 +17,15 @@ _START_TIMEOUT = 300.0
 
 
 class Place(NamedTuple):
-    """Where a process stands among those that train together, for `train`.
+    """The place of a process among those that train together, for `train`.
 
     Attributes:
-      master: address of the TensorFlow server to use; '' for a session in this process, or
-        while the server of a worker is not started.
-      session_config: a `tf.ConfigProto`; None for that of `train`.
-      cluster: the cluster whose worker it is; None on its own.
+      master: address of the TensorFlow server to use; '' for a session in this process, or while
+        a worker's server is not started yet.
+      session_config: a `tf.ConfigProto`; None for the default of `train`.
+      cluster: the cluster in which the process is a worker; None for a single process.
       start_timeout: seconds to wait for other tasks of the cluster at the start.
-      watch: watches the steps in place of a `StallWatch`, of an elastic run; None without.
+      watch: in an elastic run, watches the steps in place of a `StallWatch`; else None.
     """
 
     master: str = ""
@@ -39,13 +39,20 @@ class Place(NamedTuple):
         """Whether the process initializes the variables and writes the files."""
         return self.cluster is None or self.cluster.is_chief
 
+    @property
+    def is_evaluator(self) -> bool:
+        """Whether the process is to evaluate the checkpoints that the cluster saves."""
+        return self.cluster is not None and self.cluster.is_evaluator
+
     def deployment(self, config: DeploymentConfig) -> DeploymentConfig:
-        """The deployment with the replicas and parameter servers of the cluster.
+        """Returns the deployment with the replicas and parameter servers of the cluster.
+
+        An evaluator is outside of the cluster, and so has the deployment as it is.
 
         Raises:
-          ValueError: if the cluster does not go with the deployment.
+          ValueError: if the cluster does not fit the deployment.
         """
-        if self.cluster is None:
+        if self.cluster is None or self.is_evaluator:
             return config
         return dataclasses.replace(
             config,
@@ -65,16 +72,17 @@ def join_cluster(
 ) -> Place:
     """Finds the place of this process; a parameter server serves until the run has ended.
 
-    Prints one line that says where the description of the cluster came from.  A worker goes on
-    and builds its model for `place.deployment(config)`; `train(..., place=place)` starts its
-    server.  Without a description of a cluster the process trains by itself.
+    Prints one line that says where the description of the cluster came from.  A worker then builds
+    its model for `place.deployment(config)`; `train(..., place=place)` starts its server.  An
+    evaluator (`place.is_evaluator`) takes its checkpoints from a `CheckpointWatch`.  Without a
+    description of a cluster the process trains alone.
 
     A parameter server, and under SLURM a worker that shares its machine's GPUs with others, sets
     `CUDA_VISIBLE_DEVICES` in the environment; see `cluster.own_gpus`.
 
     Args:
       environ: the environment variables, `os.environ`: `TF_CONFIG`, or those of SLURM.
-      options: the settings; by default those of the environment alone.
+      options: the cluster options; by default only the environment counts.
       task: value of `--task`, used where `options.task_id` is None.
       master: address of a server that was started elsewhere; with one there is no cluster.
       num_ps_tasks: how many of SLURM's tasks are parameter servers.
@@ -91,36 +99,36 @@ def join_cluster(
     )
     gpus_to_see = None if cluster is None else cluster_lib.own_gpus(environ, cluster)
     if gpus_to_see is not None:
-        # CUDA reads it when somebody first asks for a GPU.
+        # CUDA reads the variable at the first use of a GPU.
         os.environ["CUDA_VISIBLE_DEVICES"] = gpus_to_see
         note += f"; CUDA_VISIBLE_DEVICES={gpus_to_see}"
     if cluster is not None or master:
         print(note, flush=True)
     if cluster is not None and cluster.job_name == "ps":
-        # In an elastic run worker 0 may be lost before it is seen here, and others go on.
+        # In an elastic run worker 0 may be lost before this server sees it, and others train on.
         serve(cluster, options.start_timeout, waits_for_chief=not environ.get(WORLD_FILE))
         raise SystemExit(0)
     return Place(master, None, cluster, options.start_timeout)
 
 
 def join(config: DeploymentConfig, cluster: Cluster | None, master: str = "") -> Place:
-    """Starts the server of a worker, if it is one of a cluster.
+    """Starts a worker's server, if there is a cluster; returns the worker's place.
 
-    Server and session get the same `tf.ConfigProto`.  With parameter servers it sets
-    `GRPC_FAIL_FAST` in the environment, unless it is set.
+    Server and session get the same `tf.ConfigProto`.  With parameter servers `GRPC_FAIL_FAST` is
+    set in the environment, if it is not set already.
 
     Args:
       config: the deployment.
-      cluster: the cluster and this process's task, a worker; None on its own.
+      cluster: the cluster and this process's task, a worker; None for a single process.
       master: address of a server that was started elsewhere.
 
     Raises:
-      OSError: if the port is taken, or the name of the host is not known.
+      OSError: if the port is taken, or the host's name is unknown.
     """
     proto = session_config(config, cluster)
     if cluster is not None and cluster.ps_hosts:
-        # Without it a step, or the end of a session, may wait in TensorFlow for a lost
-        # parameter server, where no signal and no `stall_timeout` reaches it.
+        # Otherwise a step, or the closing of a session, may wait in TensorFlow for a lost parameter
+        # server, where neither signals nor `stall_timeout` have an effect.
         os.environ.setdefault("GRPC_FAIL_FAST", "true")
     if cluster is None:
         return Place(master, proto)
@@ -130,12 +138,12 @@ def join(config: DeploymentConfig, cluster: Cluster | None, master: str = "") ->
 def session_config(
     config: DeploymentConfig, cluster: Cluster | None = None, base: Any = None
 ) -> Any:
-    """What the sessions of a deployment need, and the server of a worker, if it has one.
+    """Returns the options that sessions of a deployment, and a worker's server, need.
 
     Args:
       config: the deployment.
-      cluster: the cluster and this process's task, a worker; None on its own.
-      base: a `tf.ConfigProto` to start from, which is not changed; soft placement if not given.
+      cluster: the cluster and this process's task, a worker; None for a single process.
+      base: a `tf.ConfigProto` to copy and extend; by default one with soft placement.
 
     Returns:
       A `tf.ConfigProto`.
@@ -147,16 +155,18 @@ def session_config(
 
 
 def started(place: Place, config: DeploymentConfig | None) -> Place:
-    """The place with the server of its worker; as it is where there is nothing to start.
+    """Returns the place after starting the worker's server, if one is to be started.
 
     Args:
-      place: what `join_cluster` or `join` gave.
+      place: the result of `join_cluster` or `join`.
       config: the deployment; None for a model that `deploy` did not make.
 
     Raises:
-      ValueError: if there is a server to start and no deployment.
+      ValueError: if there is a server to start and no deployment; for an evaluator.
       OSError: as `join`.
     """
+    if place.is_evaluator:
+        raise ValueError("place must be that of a worker to train, got that of the evaluator")
     if place.session_config is not None or (place.cluster is not None and place.master):
         return place
     if config is None:
@@ -175,10 +185,10 @@ def serve(cluster: Cluster, start_timeout: float, *, waits_for_chief: bool = Tru
     Args:
       cluster: the cluster and this process's task, a ps.
       start_timeout: seconds to wait for the chief.
-      waits_for_chief: whether it waits for the chief at all.
+      waits_for_chief: whether to wait for the chief at the start.
 
     Raises:
-      OSError: if the port is taken, or the name of the host is not known.
+      OSError: if the port is taken, or the host's name is unknown.
       TimeoutError: if the chief did not start in time.
     """
     proto = cluster_lib.session_config(cluster)

@@ -1,4 +1,4 @@
-"""`Replicas`: the other processes of a cluster, as the loop of one worker sees them."""
+"""`Replicas`: the other processes of a cluster, from the view of one worker's training loop."""
 
 import contextlib
 import signal
@@ -22,43 +22,43 @@ from model_deploy.training.replicas.shared_variables import (
 from model_deploy.training.replicas.stalls import REPORT_SECS, StallWatch
 from model_deploy.training.stopping import StopSignals
 
-# Seconds that a worker that is gone has to come back at the end of a run.
+# Seconds that a lost worker has to come back at the end of a run.
 _GRACE_SECS = 2.0
-# Seconds without a step after which an all-reduce worker that is gone is noticed.
+# Seconds without a step after which a lost worker is noticed, with all-reduce.
 _NOTICE_SECS = 2.0
 
 
 class StepWatch(Protocol):
-    """A watch of the steps in place of a `StallWatch`, which may end the waiting for others.
+    """The interface of objects that watch steps, in place of a `StallWatch`, and may end them.
 
     Attributes:
-      error: why no step can be made any more, or None.
+      error: why no more steps can be made, or None.
     """
 
     error: OSError | None
 
     def in_step(self, running: bool) -> None:
-        """A step begins, or has ended; raises an error where none is to begin."""
+        """Is told that a step begins or has ended; raises if no step may begin."""
 
     def heed(self, is_stopped: Callable[[], bool]) -> None:
-        """From now on a step that waits for somebody who is gone ends when the run is stopped."""
+        """Sets a function: once it returns True, steps that lack a worker are given up."""
 
 
 class Replicas:
-    """Waits for other processes, shares the last steps with them, and leaves in order.
+    """Waits for other processes, divides the last steps among them, and ends the run in order.
 
     Adds ops to the default graph.
 
     Args:
       cluster: the cluster and this process's task, a worker.
       model: what `deploy` returned.
-      start_timeout: seconds to wait for tasks that are needed in order to start.
+      start_timeout: seconds to wait for the tasks that are required at the start.
       stall_timeout: seconds without a step after which a missing task is an error.
-      watch: watches the steps; None for a `StallWatch`.
+      watch: watches the steps; by default a `StallWatch`.
 
     Attributes:
       cluster: as given.
-      shared: the variables on parameter servers; None without.
+      shared: the variables on parameter servers; None without parameter servers.
       repeats_steps: whether a step that TensorFlow has refused may be made again.
 
     Raises:
@@ -85,7 +85,7 @@ class Replicas:
         self._end_ops = cluster_lib.build_end_ops(cluster, "" if fence is None else fence.container)
         self.shared: SharedVariables | None = None
         if cluster.ps:
-            if not cluster.is_chief or fence is not None:  # others may be the chief later
+            if not cluster.is_chief or fence is not None:  # another worker may become the chief
                 check_are_shared(tf.global_variables(), cluster.own)
             self.shared = (
                 SharedVariables(cluster.ps[0].device)
@@ -97,13 +97,13 @@ class Replicas:
         self.repeats_steps = repeats_steps(fence)
 
     def heed(self, signals: StopSignals) -> None:
-        """From now on a signal ends waiting, too."""
+        """Lets signals end waiting as well."""
         self._signals = signals
         if self._own_watch is not None:
             self._own_watch.heed(lambda: self._received is not None)
 
     def exit_if_stopped(self) -> None:
-        """Raises `SystemExit` with the code of a signal that was received, or the watch's error."""
+        """Raises `SystemExit` for a received signal, or the watch's error."""
         if self._received is not None:
             raise SystemExit(128 + self._received)
         if self._own_watch is not None and self._own_watch.error is not None:
@@ -123,29 +123,29 @@ class Replicas:
 
     @property
     def shares_steps(self) -> bool:
-        """Whether other workers make steps of their own on the same variables."""
+        """Whether other workers make independent steps on the same variables."""
         return not self._is_synchronous and len(self.cluster.workers) > 1
 
     @property
     def _others(self) -> list[Task]:
-        """All whose absence may hold up a step."""
+        """The other tasks on which a step depends."""
         workers = self.cluster.workers if self._is_synchronous else ()
         return [task for task in (*self.cluster.ps, *workers) if task != self.cluster.own]
 
     def wait_to_start(self) -> None:
-        """Waits for the tasks that must be there.
+        """Waits for the tasks that are required at the start.
 
         Raises:
-          TimeoutError: naming those that did not come in time.
+          TimeoutError: naming tasks that did not start in time.
           SystemExit: after a signal.
         """
         self._wait_for(cluster_lib.tasks_needed(self.cluster), self._start_timeout)
 
     def waiting_for_chief(self) -> Callable[[], None]:
-        """A function to call again and again while the chief has not set the variables.
+        """Returns a function to call repeatedly while the chief has not set the variables.
 
-        It says so every few seconds, raises `TimeoutError` after `start_timeout`, and
-        `SystemExit` after a signal.
+        The function prints a line every few seconds, raises `TimeoutError` after `start_timeout`,
+        and `SystemExit` after a signal.
         """
         started = reported = time.monotonic()
         chief = names_of(self.cluster.workers[:1])
@@ -166,10 +166,10 @@ class Replicas:
         return wait
 
     def watch(self, session: Any) -> contextlib.AbstractContextManager[StepWatch | StallWatch]:
-        """Watches the steps of a session."""
+        """Returns a context manager that watches the steps of a session."""
         if self._own_watch is not None:
             return contextlib.nullcontext(self._own_watch)
-        if self.shared is None:  # nobody can come back, and TensorFlow may never notice
+        if self.shared is None:  # no worker can come back, and TensorFlow may never notice a loss
             return self._stall_watch(session, _NOTICE_SECS, _lost_by_all_reduce)
 
         def describe(names: str) -> OSError:
@@ -215,11 +215,11 @@ class Replicas:
         )
 
     def last_shared_step(self, max_steps: int) -> int:
-        """The step from which on no replica starts another one while others go on.
+        """Returns the last step up to which replicas make independent steps.
 
-        Each asynchronous replica, or clone of one, starts a step only if the one that it
-        made before was number max_steps - n at most, with n of them in all.  When that
-        number is passed, each of the n may be in one more step, which makes max_steps.
+        With n asynchronous replicas (or clones), each starts a step only if its previous step had
+        at most the number max_steps - n.  When that number is passed, each of the n may still be
+        in a step, which makes max_steps at most.
         """
         return max_steps - self._num_updaters + 1
 
@@ -230,7 +230,7 @@ class Replicas:
             cluster_lib.signal_done(session, self._end_ops, self.cluster)
 
     def wait_for_others(self, session: Any) -> None:
-        """The chief: waits until no other worker makes steps."""
+        """Waits, on the chief, until no other worker makes steps."""
         if self._end_ops is not None:
             missing = cluster_lib.wait_for_workers(
                 session,
@@ -243,25 +243,25 @@ class Replicas:
                 say(f"the run ends without {names_of(missing)}")
 
     def end_servers(self, session: Any) -> None:
-        """The chief, when all is saved: ends the parameter servers."""
+        """Ends the parameter servers, on the chief, when everything is saved."""
         if self._end_ops is not None:
             cluster_lib.end_servers(session, self._end_ops, self.cluster)
 
     def recover(self, error: tf.errors.OpError, step: int, *, made_steps: bool = True) -> None:
-        """Says what is lost, and waits for it to come back.
+        """Reports the lost tasks, and waits until they are back.
 
         Args:
-          error: what has ended the steps.
-          step: the last one that was made.
-          made_steps: whether the session has come to steps: of one that was cut short nobody knows
-            what of it others count already.
+          error: the error that ended the session.
+          step: number of the last step.
+          made_steps: whether the session has begun to make steps: it is unknown whether others
+            have counted a step that was cut short.
 
         Raises:
-          ConnectionError: naming who is gone, with all-reduce, where nobody can go on, and in an
-            elastic run, where that takes another world.
-          TimeoutError: naming who did not come back in `stall_timeout` seconds.
+          ConnectionError: naming the lost tasks, with all-reduce, where no worker can continue
+            alone, and in elastic runs, where a new world is needed.
+          TimeoutError: naming tasks that did not come back in `stall_timeout` seconds.
           SystemExit: after a signal.
-          tf.errors.OpError: the error itself, if it tells of nothing that is lost.
+          tf.errors.OpError: the error itself, if it is not about a lost task.
         """
         missing = unreachable([task for task in self.cluster.tasks if task != self.cluster.own])
         names = names_of(missing) or "a task that was started again"
@@ -290,5 +290,5 @@ def _lost_by_all_reduce(names: str) -> OSError:
 
 
 def say(text: str) -> None:
-    """Prints a line at once, on the standard error as the progress."""
+    """Prints a line to stderr at once, like the progress."""
     print(text, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Variables on parameter servers, which are there before and after this process."""
+"""Variables on parameter servers, which exist before and after this process."""
 
 import time
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy.cluster import Task, run_unless_refused
 from model_deploy.parameter_servers import Fence
 
-# Seconds that the update of a chief that is gone has to end: it is on its way to the servers.
+# Seconds to wait for an update by a lost chief, which may still be arriving at the servers.
 _UPDATE_SECS = 2.0
 _POLL_SECS = 0.1
 
@@ -17,15 +17,15 @@ _POLL_SECS = 0.1
 class SharedVariables:
     """A flag on ps 0 that says whether the chief has given all variables their values.
 
-    Without it a worker could begin between the restoring of one variable and the next, when
-    each has some value.  Adds ops to the default graph, and reads `GLOBAL_VARIABLES`.
+    Without it a worker could begin while the chief restores variables that have old values.  Adds
+    ops to the default graph, and reads `GLOBAL_VARIABLES`.
 
     Args:
-      device: where the flag is, a device of a parameter server.
+      device: device of the flag, on a parameter server.
 
     Attributes:
-      goes_back: whether the chief may have to restore a checkpoint of this run at any time, so
-        that there must be one.
+      goes_back: whether the chief may have to restore a checkpoint at any time, so that one must
+        exist from the start.
     """
 
     goes_back = False
@@ -55,11 +55,11 @@ class SharedVariables:
 class VariablesOfWorld(SharedVariables):
     """The shared variables of one world of an elastic run.
 
-    The chief claims the variables for its world.  They have their values unless an update was cut
+    The chief claims the variables for its world, and keeps their values unless an update was cut
     short: then it restores the newest checkpoint.
 
     Args:
-      fence: that of the default graph.
+      fence: the fence of the default graph.
       is_chief: whether this process is the chief of the world.
     """
 
@@ -69,10 +69,10 @@ class VariablesOfWorld(SharedVariables):
         self._fence = fence
         self._is_chief = is_chief
         self._missing = tf.report_uninitialized_variables(tf.global_variables())
-        self._missing.mark_used()  # others than the chief do not ask
+        self._missing.mark_used()  # silences a warning in workers, which do not use it
 
     def are_set(self, session: Any) -> bool:
-        """Whether all variables have the values of the run, in this world.
+        """Whether all variables have the values of the run; on the chief, claims them first.
 
         Raises:
           tf.errors.CancelledError: in the chief of a world that is over.
@@ -103,14 +103,14 @@ class VariablesOfWorld(SharedVariables):
 
 
 def check_are_shared(variables: Iterable[Any], own: Task) -> None:
-    """Checks, in a worker that is not the chief, that the chief can set its variables.
+    """Checks, in a worker that is not the chief, that no variable is on the worker itself.
 
     Args:
-      variables: those of its graph.
+      variables: the variables of the worker's graph.
       own: the worker.
 
     Raises:
-      ValueError: naming the first variable that is on the worker itself: it would wait for ever.
+      ValueError: naming a variable on the worker: it would wait forever for the chief to set it.
     """
     own_device = tf.DeviceSpec.from_string(own.device)
     for variable in variables:

@@ -1,4 +1,4 @@
-"""`StallWatch`: says for whom a step waits, and ends one that waits for too long."""
+"""`StallWatch`: reports which tasks a step waits for, and ends a step that waits for too long."""
 
 import faulthandler
 import math
@@ -10,14 +10,14 @@ from typing import Any
 
 from model_deploy.cluster import Task, close_session, names_of, unreachable
 
-# Seconds without a step after which a missing task is named, and between such lines.
+# Seconds without a step after which missing tasks are reported, and between two reports.
 REPORT_SECS = 5.0
-# Seconds that a step with a task missing may have taken when it is asked to stop.
+# Seconds after which a step that lacks a task is ended when the run is to stop.
 _STOP_SECS = 5.0
 
 
 def thread_stacks() -> str:
-    """What every Python thread is doing, those that wait in TensorFlow included, as tracebacks."""
+    """Returns tracebacks of all Python threads, also of those that wait in TensorFlow."""
     with tempfile.TemporaryFile("w+") as file:
         faulthandler.dump_traceback(file, all_threads=True)
         file.seek(0)
@@ -25,24 +25,23 @@ def thread_stacks() -> str:
 
 
 class StallWatch:
-    """In a `with` block, a thread that watches the steps made in a session.
+    """Watches the steps of a session in a thread, inside of a `with` block.
 
-    While no step is made it names the tasks that cannot be reached; after
-    `timeout` seconds it closes the session, which ends the step.  A task that is slow, or
-    stopped, but there, is waited for.  After `stacks_after` seconds it says so, and prints once
-    for the step what all Python threads are doing.
+    While a step takes long it reports unreachable tasks; after `timeout` seconds it closes the
+    session, which ends the step.  It waits for a task that is slow or stopped but reachable.  After
+    `stacks_after` seconds it prints, once per step, what all Python threads are doing.
 
     Args:
-      session: that of the steps.
-      tasks: the tasks that steps need.
-      timeout: seconds without a step, with a task missing, after which it ends.
-      describe: makes the error, of the names of the missing tasks.
-      report: called with a line.
-      stop: whether the run is asked to stop; a step that a missing task holds up ends then.
+      session: the session that makes the steps.
+      tasks: the tasks that steps depend on.
+      timeout: seconds after which a step that lacks a task is ended.
+      describe: returns the error for the names of the missing tasks.
+      report: called with each line to print.
+      stop: returns whether the run is to stop; a step that lacks a task is then ended.
       stacks_after: seconds without a step after which the stacks of all threads are printed.
 
     Attributes:
-      error: why it has closed the session, or None.
+      error: why the session was closed, or None.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class StallWatch:
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def in_step(self, running: bool) -> None:
-        """A step begins, or has ended; what happens between steps is not watched."""
+        """Is told that a step begins or has ended; only steps are watched."""
         self._began = time.monotonic() if running else None
 
     def __enter__(self) -> "StallWatch":
@@ -108,7 +107,7 @@ class StallWatch:
             self._report(f"waiting for {names_of(missing)}")
 
     def _show_stacks(self, began: float, now: float) -> None:
-        """Says who is missing, if anyone is, and what the threads of this process are doing."""
+        """Reports missing tasks, if any, and the stacks of this process's threads."""
         missing = unreachable(self._tasks)
         whom = "all tasks can be reached" if self._tasks else "there is no other task"
         if missing:

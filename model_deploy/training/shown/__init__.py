@@ -1,1 +1,1 @@
-"""What people see of a run: progress, `metrics.jsonl`, `training.png`, TensorBoard."""
+"""What a run displays: progress, `metrics.jsonl`, `training.png`, TensorBoard."""

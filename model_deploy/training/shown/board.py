@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a run, besides the summaries of the graph: numbers, flags, pictures."""
+"""TensorBoard events of a run, besides the graph's summaries: numbers, options, pictures."""
 
 import math
 import re
@@ -22,17 +22,17 @@ _TAGS = {
     "staleness_max": "throughput/staleness_max",
 }
 _OTHER_CLONES = re.compile(r"clone_[1-9]\d*(_\d+)?/")
-# Field 3 of the plugin's message, `session_start_info`, as a message of known length.
+# Protocol buffer key of field 3 of the plugin's message, `session_start_info`.
 _START_INFO_KEY = b"\x1a"
 
 
 class Board:
-    """The events of a run; the file is made when there is something to write.
+    """The TensorBoard events of a run; the file is made when the first event is written.
 
     Args:
       train_dir: folder of the events.
-      unit: what is counted in place of images.
-      suffix: of the name of the file.
+      unit: name of the examples, in place of images.
+      suffix: suffix of the file name.
     """
 
     def __init__(self, train_dir: str, unit: str = "images", suffix: str | None = None) -> None:
@@ -49,7 +49,7 @@ class Board:
         return self._open
 
     def add_log(self, entry: Mapping[str, Any]) -> None:
-        """Writes the numbers of a line of the log, under tags that group them."""
+        """Writes the numbers of a log entry, under grouped tags."""
         known = {tag: entry[key] for key, tag in _TAGS.items() if key in entry}
         self._add_scalars(
             entry["step"],
@@ -61,11 +61,11 @@ class Board:
         self._add_scalars(step, {f"evaluation/{name}": each for name, each in found.items()})
 
     def add_summary(self, summary: bytes, step: int) -> None:
-        """Writes what a summary op has given."""
+        """Writes the result of a summary op."""
         self._events.add_summary(summary, step)
 
     def add_graph(self, graph: Any) -> None:
-        """Writes the graph without the clones after the first, which look like it."""
+        """Writes the graph without the clones after the first, which look alike."""
         self._events.add_event(
             tf.Event(
                 wall_time=time.time(),
@@ -79,10 +79,10 @@ class Board:
         self._add(step, tf.Summary.Value(tag=tag, image=image))
 
     def add_settings(self, settings: Mapping[str, Any]) -> None:
-        """Writes the settings of a run: as a text, and for TensorBoard's table of runs (HParams).
+        """Writes the options of a run, as text and for TensorBoard's table of runs (HParams).
 
         Args:
-          settings: numbers, strings, True and False by name; None is left out of the table.
+          settings: numbers, strings and bools by name; None is left out of the table.
         """
         rows = "\n".join(f"| {name} | {value} |" for name, value in settings.items())
         table = f"| option | value |\n|---|---|\n{rows}"
@@ -92,13 +92,13 @@ class Board:
             tf.Summary.Value(tag="options", tensor=text, metadata=_metadata("text")),
             tf.Summary.Value(
                 tag="_hparams_/session_start_info",
-                tensor=tf.make_tensor_proto([0.0]),  # stands for no value: all is in the metadata
+                tensor=tf.make_tensor_proto([0.0]),  # a dummy value: the content is in the metadata
                 metadata=_metadata("hparams", _start_info(settings)),
             ),
         )
 
     def close(self) -> None:
-        """Writes out what is still in memory."""
+        """Writes remaining events and closes the file."""
         if self._open is not None:
             self._open.close()
 
@@ -114,10 +114,9 @@ class Board:
 
 
 def graph_of_one_clone(graph: Any) -> Any:
-    """A `GraphDef` without what only the clones after the first have, and without its functions.
+    """Returns a `GraphDef` without functions and without the ops of clones after the first.
 
-    It is there to be looked at: what took something from the ops that are left out has fewer
-    inputs.
+    For display only: ops that used the removed ones lack inputs.
     """
     nodes = [node for node in graph.node if not _OTHER_CLONES.match(node.name)]
     names = {node.name for node in nodes}
@@ -138,10 +137,10 @@ def _metadata(plugin: str, content: bytes = b"") -> Any:
 
 
 def _start_info(settings: Mapping[str, Any]) -> bytes:
-    """The message with which TensorBoard's HParams plugin learns the settings of a run.
+    """Returns the message that tells TensorBoard's HParams plugin the options of a run.
 
-    Its field 1 is a map from names to values as in `google.protobuf.Struct`, so that the package
-    tensorboard, which defines the message, is not needed.
+    Its field 1 is encoded like `google.protobuf.Struct`, so the package tensorboard, which defines
+    the message, is not needed.
     """
     kinds = (bool, int, float, str)
     values = {name: each for name, each in settings.items() if isinstance(each, kinds)}
@@ -152,7 +151,7 @@ def _start_info(settings: Mapping[str, Any]) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """An integer of at least 0 as protocol buffers write it: 7 bits a byte, the lowest first."""
+    """Encodes an integer of at least 0 as a protocol-buffer varint."""
     found = bytearray()
     while number > 127:
         found.append(number & 127 | 128)

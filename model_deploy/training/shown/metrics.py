@@ -11,10 +11,10 @@ from model_deploy.runs import METRICS_FILE
 
 
 class MetricsLog:
-    """Appends to `metrics.jsonl` in a folder; what was there before stays.
+    """Appends to `metrics.jsonl` in a folder.
 
-    A run that was killed and goes on from its checkpoint writes some steps again:
-    of several lines for a step, the last one counts.
+    A run that is resumed after being killed writes some steps again: of several lines for a step
+    the last one counts.
     """
 
     def __init__(self, train_dir: str) -> None:
@@ -22,7 +22,7 @@ class MetricsLog:
         self._file: Any = None
 
     def add(self, values: Mapping[str, Any]) -> None:
-        """Writes one object; numbers that are not finite, which JSON lacks, are null."""
+        """Writes one JSON object; NaN and infinity, which JSON lacks, become null."""
         if self._file is None:
             broken = self._ends_within_a_line()
             self._file = file_systems.open_file(self._path, "ab")

@@ -1,4 +1,4 @@
-"""`training.png`: loss, learning rate, rate and accuracy of a run over its steps."""
+"""`training.png`: loss, learning rate, throughput and accuracy of a run over its steps."""
 
 import os
 
@@ -16,20 +16,20 @@ _PANELS = (
 
 
 def plot_training(train_dir: str | os.PathLike[str], unit: str = "images") -> str | None:
-    """Draws `training.png` from `metrics.jsonl`, both in `train_dir`, in one move.
+    """Draws `training.png` from `metrics.jsonl`, both in `train_dir`; replaces it as a whole.
 
     Args:
       train_dir: the folder.
-      unit: what the model is trained on, for the labels of the axes.
+      unit: name of the examples, for the labels of the axes.
 
     Returns:
-      The path, or None if there is nothing to draw yet.
+      The path; None if there is nothing to draw yet.
     """
     run = Run(os.fspath(train_dir), metrics=read_metrics(train_dir))
     panels = [(key, label, points) for key, label in _PANELS if (points := run.points(key))]
     if not panels:
         return None
-    # Only here, since it takes half a second; no window and no state of pyplot.
+    # Imported here, as it takes half a second; not pyplot, which would keep state and windows.
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=(7.0, 2.2 * len(panels)), layout="constrained")

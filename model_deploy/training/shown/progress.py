@@ -1,4 +1,4 @@
-"""What a person sees of a run: a bar on a terminal or in a notebook, plain lines elsewhere."""
+"""`Progress`: a progress bar on a terminal or in a notebook, plain lines elsewhere."""
 
 import datetime
 import math
@@ -14,17 +14,16 @@ from model_deploy.training.steps.report import StepReport
 
 
 class Progress:
-    """Shows loss, learning rate, rates and waiting for data; use it in a `with` block.
+    """Shows loss, learning rate, throughput and time waiting for data; use it in a `with` block.
 
     Args:
-      first_step: number of steps done before this run.
-      max_steps: number of steps after which the run ends; None for no end.
-      images_per_step: images in a step, over all clones.
-      unit: what is counted in place of images.
-      shares_steps: whether others update the same variables: then the steps made here and
-        the staleness of the gradients are shown, too.
-      stream: where to write; a bar if it is a terminal or the output of a notebook's cell, else
-        one line per update.
+      first_step: number of steps made before this session.
+      max_steps: number of the last step; None for no end.
+      images_per_step: images per step, over all clones.
+      unit: name of the examples, in place of images.
+      shares_steps: whether other workers update the same variables: then the number of this
+        process's steps and the staleness of gradients are shown, too.
+      stream: where to write; a bar on a terminal or in the output of a notebook's cell, else lines.
 
     Attributes:
       max_steps: as given.
@@ -53,7 +52,7 @@ class Progress:
         self._local_steps = 0
         self._bar: Any = None
         if _redraws(self._stream):
-            # Some terminals say that they are 0 wide, where tqdm would show nothing.
+            # Some terminals report a width of 0, for which tqdm would show nothing.
             width = shutil.get_terminal_size().columns
             self._bar = tqdm(
                 total=max_steps, initial=first_step, unit="step", ncols=width, file=self._stream
@@ -67,11 +66,11 @@ class Progress:
             self._bar.close()
 
     def leave_out(self, secs: float) -> None:
-        """Leaves time that was spent on something else than training out of the rates."""
+        """Excludes time spent on something other than training from the rates."""
         self._times = [each + secs for each in self._times]
 
     def add(self, report: StepReport) -> None:
-        """Counts a step; called after each of them."""
+        """Counts a step; called after each step."""
         made_at = time.perf_counter() if math.isnan(report.made_at) else report.made_at
         self._times.append(made_at)
         self._waited += report.wait_secs
@@ -79,17 +78,15 @@ class Progress:
         self._local_steps += 1
 
     def show(self, report: StepReport) -> dict[str, Any]:
-        """Shows the state after a step, with rates since the last call, and returns it.
+        """Shows the state after a step, with rates since the previous call, and returns it.
 
         Returns:
-          `step`, `loss`, `learning_rate`, `images_per_sec`, whatever the unit, with its
-          spread (1.4826 times the median distance from the median over the steps, a
-          robust standard deviation), `secs_per_batch`, `waiting` (share of the time),
-          `secs_left`, and `time` (UTC).  What is not known is NaN.  Where steps are shared
-          also `local_step`, the steps made here, and `staleness_median` and
-          `staleness_max`, in updates that others made between the start of a step and its
-          own update.  Where losses are scaled also `loss_scale` and `left_out`, the number of
-          updates that were left out so far.
+          `step`, `loss`, `learning_rate`, `images_per_sec` (for any unit) with its spread (1.4826
+          times the median absolute deviation over steps, a robust standard deviation),
+          `secs_per_batch`, `waiting` (fraction of the time), `secs_left`, and `time` (UTC); unknown
+          values are NaN.  If steps are shared also `local_step`, the number of this process's
+          steps, and `staleness_median` and `staleness_max`, in updates by others during a step.
+          With loss scaling also `loss_scale` and `left_out`, the number of skipped updates so far.
         """
         entry = {"step": report.step, "loss": report.loss, "learning_rate": report.learning_rate}
         entry |= self._rates(report.step)
@@ -103,13 +100,13 @@ class Progress:
             entry |= {"loss_scale": report.loss_scale, "left_out": report.num_left_out}
         self._stale = []
         if self._bar is not None:
-            self._bar.set_postfix_str(", ".join(_facts(entry, self.unit)), refresh=False)
+            self._bar.set_postfix_str(", ".join(_words(entry, self.unit)), refresh=False)
             self._bar.update(report.step - self._shown)
         else:
             of = f"/{self.max_steps}" if self.max_steps is not None else ""
             left = entry["secs_left"]
             ends = [] if math.isnan(left) else [f"{datetime.timedelta(seconds=round(left))} left"]
-            self.line("  ".join([f"step {report.step}{of}", *_facts(entry, self.unit), *ends]))
+            self.line("  ".join([f"step {report.step}{of}", *_words(entry, self.unit), *ends]))
         self._shown = report.step
         return entry | {"time": datetime.datetime.now(datetime.timezone.utc).isoformat()}
 
@@ -139,12 +136,12 @@ class Progress:
 
 
 def _redraws(stream: TextIO) -> bool:
-    """Whether a line can be drawn again: on a terminal, and below the cell of a notebook."""
+    """Whether a line can be redrawn: on a terminal, and in the output of a notebook's cell."""
     kernel = sys.modules.get("ipykernel.iostream")
     return stream.isatty() or (kernel is not None and isinstance(stream, kernel.OutStream))
 
 
-def _facts(entry: dict[str, Any], unit: str) -> list[str]:
+def _words(entry: dict[str, Any], unit: str) -> list[str]:
     facts = [f"loss {entry['loss']:.4f}"]
     if not math.isnan(entry["learning_rate"]):
         facts.append(f"rate {entry['learning_rate']:.4g}")

@@ -1,1 +1,1 @@
-"""The steps of a run: what a step reports, who makes it, and the checks of its numbers."""
+"""The steps of a run: who makes them, what they report, and checks of their numbers."""

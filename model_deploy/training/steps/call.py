@@ -1,4 +1,4 @@
-"""The call that makes a step: in TensorFlow's threads or in the calling one."""
+"""`StepCall`: makes a step in TensorFlow's threads or the calling thread, whichever is faster."""
 
 import statistics
 import time
@@ -7,26 +7,25 @@ from typing import Any
 
 from model_deploy import internals
 
-# Steps in each way before one is chosen, of which the first ones are not timed.
+# Number of steps to try in each way before choosing; the first of them are not timed.
 _TRIALS = 30
 _UNTIMED = 10
-# Seconds: in longer steps the hand-over between threads is not felt.
+# Seconds: longer steps do not gain from avoiding the hand-over between threads.
 _SHORT_SECS = 0.002
 
 
 class StepCall:
-    """Fetches a tensor again and again, in the faster one of two ways.
+    """Fetches a tensor repeatedly, in the faster of two ways.
 
-    TensorFlow hands a step to the threads of its pool, and its end back.  Each hand-over takes
-    some 10 us, a good part of a short step.  A short step is faster in the calling thread, see
-    `internals.inline_callable`, where ops do not run side by side, though each still uses all
-    threads.  So short steps of a session in this process are timed in both ways; what they
-    compute is the same.
+    TensorFlow hands a step to its thread pool and back.  Each hand-over takes some 10 us, a good
+    part of a short step.  In the calling thread (see `internals.inline_callable`) ops run one after
+    the other, though each may still use all threads.  So short steps of a session in this process
+    are timed in both ways, which compute the same.
 
     Args:
-      session: where to run.
-      fetch: a tensor of any shape; a call gives its value, a NumPy array of that shape.
-      clock: gives the time in seconds.
+      session: the session.
+      fetch: a tensor of any shape; a call returns its value, a NumPy array.
+      clock: returns the time in seconds.
     """
 
     def __init__(
@@ -46,6 +45,7 @@ class StepCall:
         return self._try()
 
     def _try(self) -> Any:
+        """Makes a step in the way that is being timed."""
         began = self._clock()
         value = self._ways[-1]()
         self._times[-1].append(self._clock() - began)
@@ -54,7 +54,7 @@ class StepCall:
         return value
 
     def _choose(self) -> None:
-        """Takes the faster way, unless the other one is still to be tried."""
+        """Chooses the faster way, or begins to time the second one."""
         secs = [statistics.median(times[_UNTIMED:]) for times in self._times]
         if len(secs) == 1 and secs[0] <= _SHORT_SECS:
             self._ways.append(internals.inline_callable(self._session, self._fetch))

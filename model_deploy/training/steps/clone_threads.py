@@ -1,4 +1,4 @@
-"""Steps of asynchronous clones: one thread for each, none waits for another."""
+"""`CloneThreads`: steps of asynchronous clones, with one thread per clone."""
 
 import queue
 import threading
@@ -19,32 +19,32 @@ from model_deploy.training.steps.runner import HookCalls
 
 
 class _Made(NamedTuple):
-    """A thread has made a step."""
+    """A message of a thread: a step was made."""
 
     values: Any
     at: float
 
 
 class _Ended(NamedTuple):
-    """A thread makes no more steps."""
+    """A message of a thread: it makes no more steps."""
 
     error: Exception | None
 
 
 class CloneThreads:
-    """Runs the clones and gives their reports one by one, as a `StepRunner` does.
+    """Runs clones in threads and returns their reports one by one, like a `StepRunner`.
 
-    The steps of the reports are numbered in the order in which they arrive.  What hooks
-    fetch is fetched beside the steps, not in one of them.
+    Steps are numbered in the order in which their reports arrive.  Fetches of hooks run separately,
+    not as part of a step.
 
     Args:
-      session: where to run.
-      reports: what `clone_report_ops` returned, a float64 vector for each clone.
+      session: the session.
+      reports: the result of `clone_report_ops`, a float64 vector for each clone.
       hooks: see `HookCalls`.
-      first_step: number of steps done before.
-      max_steps: number of steps after which no clone starts another one; None for no end.
-      counts_shared: whether others count, too: then a clone starts no step after one of its
-        own with a number of `max_steps` or more, and otherwise all make `max_steps` in all.
+      first_step: number of steps made before this session.
+      max_steps: number of steps after which no clone starts another step; None for no end.
+      counts_shared: whether other workers' steps count as well: then a clone starts no step after
+        one of its own with the number `max_steps` or more; else all clones together make them.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class CloneThreads:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether a hook has asked for the end of the run."""
+        """Whether a hook has asked to stop."""
         return self._calls.stop_requested
 
     def run(self, step: int) -> StepReport:
-        """The report of the next step that a clone has made.
+        """Returns the report of the next step that a clone has made.
 
         Raises:
-          NonFiniteLoss: if its loss is not finite.
+          NonFiniteLoss: if the step's loss is not finite.
           tf.errors.OutOfRangeError: when the inputs of all clones have ended.
         """
         while isinstance(found := self._done.get(), _Ended):
@@ -94,7 +94,7 @@ class CloneThreads:
             if not self._running:
                 raise tf.errors.OutOfRangeError(None, None, "the inputs of all clones have ended")
         report = checked_report(found.values)
-        # Hooks and checkpoints want numbers that rise, whichever clone comes first.
+        # Hooks and checkpoints need rising numbers, whatever the order of the clones.
         self._step = max(self._step + 1, report.step if self._counts_shared else 0)
         report = report._replace(step=self._step, made_at=found.at)
         if self._calls.choose(self._step):
@@ -114,6 +114,7 @@ class CloneThreads:
             thread.join()
 
     def _run_clone(self, run: Any) -> None:
+        """Makes steps of one clone in its thread, and queues their reports."""
         error: Exception | None = None
         step = self._first_step
         try:
@@ -129,7 +130,7 @@ class CloneThreads:
         self._done.put(_Ended(error))
 
     def _take(self, step: int) -> bool:
-        """Whether a clone may start one after `step`; counts it, so that they end in time."""
+        """Whether a clone may start a step after `step`; counts the step if so."""
         if self._stopping.is_set():
             return False
         if self._shared_last is not None:
@@ -141,7 +142,7 @@ class CloneThreads:
             return self._left >= 0
 
     def _give_back(self) -> None:
-        """Lets another clone make a step that was counted and has found no input."""
+        """Uncounts a step that found no input, so that another clone may make it."""
         if self._left is not None:
             with self._lock:
                 self._left += 1

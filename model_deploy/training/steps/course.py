@@ -1,4 +1,4 @@
-"""The course of a run in one session: its steps, one stretch after another."""
+"""`Course`: the progress of a run in one session, one stretch of steps after another."""
 
 import contextlib
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from model_deploy.training.stopping import StopSignals
 
 
 class Stretch(NamedTuple):
-    """Steps that are made in the same way.
+    """A range of steps that are made in the same way.
 
     Attributes:
-      last_step: number of the last one; infinity where nothing but an event ends them.
-      is_shared: whether others make steps on their own meanwhile.
+      last_step: number of the last step; infinity for no limit.
+      is_shared: whether other workers make independent steps meanwhile.
     """
 
     last_step: float
@@ -26,18 +26,17 @@ class Stretch(NamedTuple):
 
 
 class Course:
-    """Makes steps, and knows how far the run has come.
+    """Makes steps, and keeps track of the last one.
 
     Args:
       session: a session that is ready.
-      signals: end the run after a step.
-      made: called with the number of the step done before, and of each when it was made.
-      repeats: whether a step that TensorFlow has refused may be made again, of which a part may
-        have been run.
+      signals: signals that end the run after a step.
+      made: called with the global step, at the start and after each step.
+      repeats: whether to repeat a step that TensorFlow has refused, of which a part may have run.
 
     Attributes:
       session: as given.
-      done: what is known of the last step.
+      done: the report of the last step.
       is_stopped: whether a signal or a hook has ended the run.
     """
 
@@ -63,10 +62,10 @@ class Course:
         last_step: float,
         log: Callable[[StepReport], None],
     ) -> None:
-        """Makes the steps of a stretch, until its last one, the end of the inputs or a stop.
+        """Makes steps up to `last_step`, the end of the inputs, or a stop.
 
         Args:
-          runner: makes a step; closed at the end.
+          runner: makes the steps; closed at the end.
           last_step: number of the last step.
           log: called after each step.
         """
@@ -77,16 +76,16 @@ class Course:
                 log(self.done)
                 if self._signals.received is not None:
                     break
-        if isinstance(runner, CloneThreads):  # clones may have been in a step
+        if isinstance(runner, CloneThreads):  # its clones may have made further steps
             self.look_again()
         self.is_stopped = self._signals.received is not None or runner.stop_requested
 
     def look_again(self) -> None:
-        """Reads the number of the last step, where others may have made some."""
+        """Reads the global step, after others may have made steps."""
         self.done = self.done._replace(step=global_step(self.session))
 
     def _next(self, runner: StepRunner | CloneThreads) -> StepReport:
-        """Gives the report of one more step, or the last one where TensorFlow has refused."""
+        """Makes a step; returns its report, or the previous one if TensorFlow refused the step."""
         try:
             return runner.run(self.done.step + 1)
         except tf.errors.AbortedError as error:
@@ -96,5 +95,5 @@ class Course:
 
 
 def global_step(session: Any) -> int:
-    """The number of steps done, read in the session; asks again where TensorFlow refuses."""
+    """Returns the global step, read in the session; tries again if TensorFlow refuses."""
     return int(run_unless_refused(lambda: session.run(tf.train.get_global_step())))

@@ -7,23 +7,23 @@ import tensorflow.compat.v1 as tf
 from model_deploy import graph_walk, internals
 
 _FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
-# Ops that give the memory of their input under another shape.
+# Types of ops whose output shares the memory of their input.
 _VIEWS = {"ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient"}
 
 
 class NumericChecks:
-    """Looks at all float values that a step computes.
+    """Checks all float values that a step computes.
 
-    What is inside of functions and of TensorFlow 1's loops and conditions shows where
-    it comes out.  Constants are left out: an infinite one is meant.  So are reads of reference
-    variables, which share the variable's memory: they could show what the update makes of it.
+    Values inside of functions and of TensorFlow 1's loops and conditions are checked where they
+    come out.  Not checked are constants, where infinity is intended, and reads of reference
+    variables, which share the variable's memory and may already show the update.
 
     Args:
       train_op: the tensor that makes a step.
 
     Attributes:
-      first_bad: int64 [], number of the first op, in the order in which they were
-        made, whose value is not finite; -1 if all are.
+      first_bad: an int64 scalar, number of the first op, in the order of creation, with a value
+        that is not finite; -1 if all are finite.
     """
 
     def __init__(self, train_op: Any) -> None:
@@ -49,5 +49,5 @@ class NumericChecks:
         self.first_bad = tf.where(tf.reduce_all(all_finite), tf.constant(-1, tf.int64), first)
 
     def name(self, number: int) -> str:
-        """The name of an op by its number."""
+        """Returns the name of an op by its number."""
         return self._names[number]

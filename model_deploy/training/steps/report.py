@@ -1,4 +1,4 @@
-"""One step of training: what it reports, and how hooks take part in it."""
+"""The report of a step: its numbers, fetched as one tensor."""
 
 import math
 from typing import Any, NamedTuple
@@ -11,23 +11,22 @@ from model_deploy.parts import parts_by_clone
 
 
 class StepReport(NamedTuple):
-    """The numbers that every step reports.
+    """The numbers that each step reports.
 
     Attributes:
       step: number of the step, counted from 1.
       loss: the total loss, before the update.
-      learning_rate: that of the update; NaN where `train` was not given any.
-      wait_secs: seconds of waiting for data; NaN where `train` was not given any.
-      first_bad: number of the first op whose value is not finite, see `NumericChecks`; -1
-        if there is none or nobody looked.
-      staleness: how many updates others made between the start of the step and its own
-        update; 0 where nobody else updates.
+      learning_rate: the learning rate of the update; NaN if `train` was given none.
+      wait_secs: seconds of waiting for data; NaN if `train` was given none.
+      first_bad: number of the first op with a value that is not finite, see `NumericChecks`; -1
+        if there is none, and without checks.
+      staleness: how many updates others made between the start of the step and its own update.
       clone_losses: the losses of each clone's own `model_fn`.
-      loss_scale: what losses are multiplied by in the next step; NaN where they are not.
-      num_left_out: how many updates were left out so far, as their gradients were not finite.
-      was_left_out: whether that of this step was.
-      made_at: when the step was made, by `time.perf_counter`, where it is reported later, while
-        others are made; else NaN.
+      loss_scale: the loss scale of the next step; NaN without loss scaling.
+      num_left_out: number of updates skipped so far because of gradients that were not finite.
+      was_left_out: whether this step's update was skipped.
+      made_at: when the step was made, by `time.perf_counter`, if it is reported later, while other
+        steps are made; else NaN.
     """
 
     step: int
@@ -46,9 +45,9 @@ class StepReport(NamedTuple):
 def report_op(
     model: DeployedModel, learning_rate: Any, wait_secs: Any, first_bad: Any = None
 ) -> Any:
-    """An op that makes a step and gives its report, float64 [9 + clones].
+    """Returns an op that makes a step and returns its report, float64 [9 + clones].
 
-    One small tensor is fetched in each step, as a fetch costs more than the ops here.
+    The report is one small tensor, as each fetch costs more than the ops that pack it.
 
     Args:
       model: what `deploy` returned, with an optimizer.
@@ -59,7 +58,7 @@ def report_op(
     clone_losses = _clone_losses(model)
     global_step = tf.train.get_global_step()
     with tf.device(model.train_op.device):
-        # Outside of the control dependency: what is constant is computed only once.
+        # Outside of the control dependency: TensorFlow then computes constants only once.
         known = _numbers(learning_rate, wait_secs, -1 if first_bad is None else first_bad)
         each_loss = _numbers(*clone_losses)
         staleness = 0 if model.staleness is None else model.staleness
@@ -72,7 +71,7 @@ def report_op(
 
 
 def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -> list[Any]:
-    """For each asynchronous clone an op that makes a step of it and gives its report.
+    """Returns for each asynchronous clone an op that makes and reports a step.
 
     Args:
       model: what `deploy` returned, with an optimizer, for asynchronous clones.
@@ -80,7 +79,7 @@ def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -
       wait_secs: seconds, a list of float scalar tensors, one for each clone, or None.
 
     Returns:
-      float64 [10] for each clone, as `report_op` gives it for a model of one clone.
+      float64 [10] for each clone, as `report_op` returns for a model with one clone.
     """
     reports = []
     clones = [model.clones[group[0]] for group in parts_by_clone(model.clones)]
@@ -97,12 +96,12 @@ def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -
 
 
 def _scale_state(model: DeployedModel) -> tuple[Any, Any, Any]:
-    """See `LossScale.state`; numbers where losses are not scaled."""
+    """Returns `LossScale.state`, or constants without loss scaling."""
     return (math.nan, 0, 0) if model.loss_scale is None else model.loss_scale.state()
 
 
 def _clone_losses(model: DeployedModel) -> list[Any]:
-    """The sum of each clone's losses, the mean over its parts; None for a clone without."""
+    """Returns each clone's sum of losses, averaged over parts; None for one without loss."""
     losses = collect_members(tf.GraphKeys.LOSSES, model.clones).clones
     found = []
     for group in parts_by_clone(model.clones):
@@ -117,7 +116,7 @@ def _numbers(*values: Any) -> list[Any]:
 
 
 def read_report(values: Any) -> StepReport:
-    """The report in the array that `report_op` gives, float64 [9 + clones]."""
+    """Parses an array that `report_op` returned, float64 [9 + clones]."""
     step, loss, learning_rate, wait_secs, first_bad, staleness, *others = values.tolist()
     scale, num_left_out, was_left_out, *losses = others
     return StepReport(
@@ -148,7 +147,7 @@ class NonFiniteLoss(FloatingPointError):  # noqa: N818 - reads better where it i
     """The loss of a step is NaN or infinite; the variables are lost.
 
     Attributes:
-      report: that of the step.
+      report: the report of the step.
     """
 
     def __init__(self, report: StepReport) -> None:
@@ -157,14 +156,14 @@ class NonFiniteLoss(FloatingPointError):  # noqa: N818 - reads better where it i
 
 
 def checked_report(values: Any) -> StepReport:
-    """The report in the array that `report_op` gives, if the loss is finite.
+    """Parses an array that `report_op` returned, and checks that the loss is finite.
 
     Args:
-      values: what `report_op` gives, float64 [9 + clones].
+      values: an array that `report_op` returned, float64 [9 + clones].
 
     Raises:
-      NonFiniteLoss: if the loss or another number that was looked at is not finite, and the
-        variables were updated.
+      NonFiniteLoss: if the loss or another checked value is not finite, and the variables were
+        updated.
     """
     report = read_report(values)
     is_bad = not math.isfinite(report.loss) or report.first_bad >= 0
@@ -174,7 +173,7 @@ def checked_report(values: Any) -> StepReport:
 
 
 def describe_loss(report: StepReport) -> str:
-    """One line that names the step, the clones and the learning rate of a bad loss."""
+    """Returns one line that names step, clones and learning rate of a bad loss."""
     bad = [i for i, loss in enumerate(report.clone_losses) if not math.isfinite(loss)]
     where = ""
     if len(report.clone_losses) > 1:

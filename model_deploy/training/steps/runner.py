@@ -1,4 +1,4 @@
-"""Makes steps, with the hooks that take part in them."""
+"""`StepRunner`: makes steps, and lets hooks take part in them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,15 +11,14 @@ from model_deploy.training.steps.report import StepContext, StepReport, checked_
 
 
 class HookCalls:
-    """Which hooks take part in a step, and what they want of it.
+    """Calls the hooks that take part in a step, and collects what they want to fetch.
 
     Args:
-      hooks: session run hooks.  One with a method `due(step)` is asked before each
-        step, counted as in `StepReport`, and takes part only where it answers True;
-        others take part in every step.
+      hooks: session run hooks.  A hook with a method `due(step)` takes part only in steps for which
+        it returns True; steps are numbered as in `StepReport`.
 
     Attributes:
-      stop_requested: whether a hook has asked for the end of the run.
+      stop_requested: whether a hook has asked to stop.
     """
 
     def __init__(self, hooks: Sequence[Any]) -> None:
@@ -31,12 +30,12 @@ class HookCalls:
         self.stop_requested = False
 
     def choose(self, step: int) -> bool:
-        """Finds the hooks of the next step; False if there are none."""
+        """Selects the hooks of the next step; returns whether there are any."""
         self._hooks = self._always + [hook for hook in self._asked if hook.due(step)]
         return bool(self._hooks)
 
     def before(self, context: StepContext) -> dict[str, Any]:
-        """Calls `before_run`; returns what the hooks want to be fetched: tensors of any shapes."""
+        """Calls `before_run`; returns what hooks want to fetch: tensors of any shapes."""
         self._hooks.sort(key=lambda hook: self._order[id(hook)])
         nothing = tf.train.SessionRunArgs(None)
         self._requests = [hook.before_run(context) or nothing for hook in self._hooks]
@@ -44,7 +43,7 @@ class HookCalls:
         return {key: each for key, each in fetches.items() if each is not None}
 
     def feeds_and_options(self) -> tuple[dict[Any, Any], Any]:
-        """What the hooks want to be fed, and their `tf.RunOptions`."""
+        """Returns what hooks want to feed, and their `tf.RunOptions`."""
         feeds: dict[Any, Any] = {}
         options = tf.RunOptions()
         for request in self._requests:
@@ -54,7 +53,7 @@ class HookCalls:
         return feeds, options
 
     def after(self, context: StepContext, values: dict[str, Any], metadata: Any) -> None:
-        """Calls `after_run` with what was fetched, the values of the tensors of `before`."""
+        """Calls `after_run` with the values of the tensors that `before` returned."""
         for i, (hook, request) in enumerate(zip(self._hooks, self._requests, strict=True)):
             result = values.get(str(i))
             hook.after_run(context, tf.train.SessionRunValues(result, request.options, metadata))
@@ -62,13 +61,13 @@ class HookCalls:
 
 
 class StepRunner:
-    """Makes steps.  Callables are made once, which halves the cost of a small step.
+    """Makes steps by callables that are made once, which halves the cost of a small step.
 
     Args:
-      session: where to run.
-      report: what `report_op` returned, a float64 vector.
+      session: the session.
+      report: the result of `report_op`, a float64 vector.
       hooks: see `HookCalls`.
-      in_step: called with True before each step in the session and False after it.
+      in_step: called with True before each step and with False after it.
     """
 
     def __init__(
@@ -88,14 +87,14 @@ class StepRunner:
 
     @property
     def stop_requested(self) -> bool:
-        """Whether a hook has asked for the end of the run."""
+        """Whether a hook has asked to stop."""
         return self._calls.stop_requested
 
     def run(self, step: int) -> StepReport:
-        """Makes step number `step`, or, where others count too, one that comes later.
+        """Makes step number `step`, or a later one if others make steps as well.
 
         Raises:
-          NonFiniteLoss: if the loss is not finite; hooks do not see such a step.
+          NonFiniteLoss: if the loss is not finite; hooks are not told of such a step.
         """
         if not self._calls.choose(step):
             self._in_step(True)
@@ -113,14 +112,14 @@ class StepRunner:
         return context.report
 
     def _call(self, call: Callable[[], Any]) -> Any:
-        """Makes a step; the first one may wait where closing the session does not end the step."""
+        """Makes a step; the first may wait in a place where closing the session does not end it."""
         if self._is_first:
             self._is_first = False
             return run_until_closed(self._session, call)
         return call()
 
     def close(self) -> None:
-        """Nothing is left to be done."""
+        """Does nothing; `CloneThreads` needs it."""
 
     def _fetch(self, fetches: dict[str, Any], metadata: Any) -> Any:
         feeds, options = self._calls.feeds_and_options()

@@ -90,3 +90,22 @@ def test_refusals(make, message):
     """What cannot be is told with its shape."""
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_warp():
+    """Each pixel comes from where the flow says, or from the nearest edge; halves are means."""
+    picture = np.arange(12, dtype=np.float32).reshape([1, 3, 4, 1])
+    flow = np.zeros([1, 3, 4, 2], np.float32)
+    flow[0, 1, 1] = [1, -2]
+    flow[0, 2, 2] = [0.5, 0.5]
+    flow[0, 0, 0] = [9, -9]
+    expected = picture.copy()
+    expected[0, 1, 1, 0] = picture[0, 0, 3, 0]
+    expected[0, 2, 2, 0] = picture[0, 1:3, 1:3, 0].mean()
+    expected[0, 0, 0, 0] = picture[0, 0, 3, 0]
+    given = tf.constant(flow)
+    warped = image.dense_image_warp(tf.constant(picture), given)
+    with tf.Session() as session:
+        found, slope = session.run([warped, tf.gradients(warped, given)[0]])
+    np.testing.assert_allclose(found, expected)
+    np.testing.assert_allclose(slope[0, 2, 2], [-4, -1])  # a row is 4 more, a column 1

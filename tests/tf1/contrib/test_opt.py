@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from model_deploy.tf1 import contrib
 from model_deploy.tf1.contrib.written import opt
 
 
@@ -110,3 +111,58 @@ def test_clipping():
     assert (none, name) == (None, "c")
     with tf.Session() as session:
         np.testing.assert_allclose(session.run([first, last]), [[0.6], [0.8]])
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_decay_is_no_part_of_the_gradient(use_resource):
+    """Variables shrink by the share, then go by the gradient that they had before; of a table the
+    rows in that gradient shrink, once each.
+    """
+    with tf.variable_scope("", use_resource=use_resource):
+        start = tf.constant_initializer(4.0)
+        dense, table = (tf.get_variable(name, [3, 1], initializer=start) for name in "dt")
+    loss = tf.reduce_sum(tf.square(dense)) + tf.reduce_sum(tf.gather(table, [1, 1]))
+    optimizer = contrib.opt.MomentumWOptimizer(0.5, learning_rate=0.25, momentum=0.0)
+    both = optimizer.minimize(loss)
+    kind = contrib.opt.extend_with_decoupled_weight_decay(tf.train.GradientDescentOptimizer)
+    one = kind(0.5, 0.25).minimize(loss, decay_var_list=[table])
+    with _session() as session:
+        session.run(both)  # 4 - 2 - 0.25 * 8, and 4 - 2 - 0.25 * 2
+        found = session.run([dense, table])
+        np.testing.assert_array_equal(np.squeeze(found), [[0, 0, 0], [4, 1.5, 4]])
+        session.run(one)
+        found = session.run([dense, table])
+        np.testing.assert_array_equal(np.squeeze(found), [[0, 0, 0], [4, 0.25, 4]])
+    adam = contrib.opt.AdamWOptimizer(0.5, learning_rate=0.25)
+    variable = tf.get_variable("a", [], initializer=start)
+    train = adam.minimize(tf.square(variable))
+    with _session() as session:
+        session.run(train)
+        assert session.run(variable) == pytest.approx(4 - 2 - 0.25)
+
+
+def test_scipy_finds_minima():
+    """Within bounds, under constraints, and with what is fed; callbacks see each loss."""
+    x = tf.get_variable("x", [2], initializer=tf.zeros_initializer())
+    y = tf.get_variable("y", [], tf.float64, initializer=tf.zeros_initializer())
+    goal = tf.placeholder(tf.float32, [2])
+    loss = tf.reduce_sum(tf.square(x - goal)) + tf.cast(tf.square(y - 1), tf.float32)
+    scipy = contrib.opt.ScipyOptimizerInterface
+    free = scipy(loss, var_to_bounds={x: (-np.inf, [2.0, 9.0])}, options={"maxiter": 50})
+    bound = scipy(
+        loss, [x], equalities=[x[0] + x[1] - 1], inequalities=[x[1] - x[0]], method="SLSQP"
+    )
+    losses, steps = [], []
+    with _session() as session:
+        free.minimize(session, {goal: [3.0, 4.0]}, [loss], steps.append, losses.append)
+        found = session.run([x, y])
+        np.testing.assert_allclose(np.hstack(found), [2, 4, 1], atol=1e-4)
+        assert losses[0] == 26
+        assert steps[-1].shape == (3,)
+        with session.as_default():
+            bound.minimize(feed_dict={goal: [3.0, 1.0]})
+        np.testing.assert_allclose(session.run(x), [0.5, 0.5], atol=1e-4)
+    with pytest.raises(ValueError, match="such as SLSQP, got 'L-BFGS-B'"):
+        scipy(loss, equalities=[y])
+    with pytest.raises(ValueError, match="without jac, which is set here"):
+        scipy(loss, jac=True)

@@ -168,6 +168,36 @@ def matrices_to_flat_transforms(transform_matrices: Any) -> Any:
     return entries[:, :8] / entries[:, 8:]
 
 
+def dense_image_warp(image: Any, flow: Any, name: str = "dense_image_warp") -> Any:
+    """Takes each pixel from where a flow says, between pixels by bilinear interpolation.
+
+    Args:
+      image: float [n, h, w, c], `h` and `w` at least 2.
+      flow: float [n, h, w, 2]: by how many pixels what is at a place has come down, and right.
+      name: of the ops.
+
+    Returns:
+      Float [n, h, w, c]: at (row, column) what is at (row, column) - flow in the image, or at the
+      nearest edge.
+    """
+    with tf.name_scope(name):
+        image, flow = tf.convert_to_tensor(image), tf.convert_to_tensor(flow)
+        size = tf.shape(image)[1:3]
+        rows, columns = tf.meshgrid(tf.range(size[0]), tf.range(size[1]), indexing="ij")
+        places = tf.cast(tf.stack([rows, columns], -1), flow.dtype) - flow
+        first = tf.clip_by_value(tf.floor(places), 0.0, tf.cast(size - 2, flow.dtype))
+        share = tf.cast(tf.clip_by_value(places - first, 0.0, 1.0), image.dtype)
+        down, right = share[..., :1], share[..., 1:]
+        corner = tf.cast(first, tf.int32)
+
+        def at(below: int, beside: int) -> Any:
+            return tf.gather_nd(image, corner + tf.constant([below, beside]), batch_dims=1)
+
+        upper = at(0, 0) + right * (at(0, 1) - at(0, 0))
+        lower = at(1, 0) + right * (at(1, 1) - at(1, 0))
+        return upper + down * (lower - upper)
+
+
 def _as_batch(transforms: Any) -> Any:
     transforms = tf.convert_to_tensor(transforms, tf.float32)
     if transforms.shape.ndims not in (1, 2):
