@@ -96,7 +96,7 @@ WITHOUT_TENSORS = _table(
         tape_records tf_variable
         watching_layers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
-    keras_layers: is_of_layer KerasLayers seeing_layers
+    keras_layers: KerasLayers seeing_layers
     launch: ElasticLauncher ElasticServersLauncher JoiningLauncher LaunchOptions Launcher
         ReservedPorts
     parameter_servers: Fence SharedReads note_fence noted_fence repeats_steps
@@ -111,7 +111,7 @@ WITHOUT_TENSORS = _table(
     processes: JOB_NAMES check_address check_task_id visible_gpus
     settings: AGGREGATE_ON ArithmeticSettings CloneSettings DATA_FORMATS DYNAMIC ElasticSettings
         GpuSettings PRECISIONS PS_STRATEGIES WIRE_PRECISIONS WaySettings check_loss_scale
-    updating: assignments_to check_updates_wait gate_op note_gate note_replica_counts ops_after
+    updating: check_updates_wait gate_op note_gate note_replica_counts ops_after
         replica_counts split_functions with_functions
     ways: Way way_for
     runs: METRICS_FILE Run differing_options draw_runs find_runs read_metrics runs_table

@@ -61,9 +61,7 @@ def test_every_layer_trains_as_in_one_clone(group, division):
 def test_a_layer_with_a_table_is_called_for_each_clone():
     """It trains as in one clone where clones are called; copies refuse the table by its name."""
     golden = every_layer.golden("tables", 0)
-    with pytest.raises(
-        ValueError, match=r"tables from outside, got clone_0/.*HashTableV2"
-    ):
+    with pytest.raises(ValueError, match=r"tables from outside, got clone_0/.*HashTableV2"):
         harness.Replica(LogicalDevices(num_clones=2, copy_clones=True), golden)
     run = harness.Replica(LogicalDevices(num_clones=2, copy_clones=False), golden, _slowly)
     harness.assert_same(run(), _one_clone("tables", 0), _TOLERANCE, _TOLERANCE)
