@@ -50,10 +50,12 @@ def test_every_loss_by_name(library):
     """Each name of a loss of Keras gives the mean over the batch of the loss of that name."""
     shares = np.array([[0.1, 0.8, 0.1], [0.8, 0.1, 0.1]], np.float32)
     predictions = tf.constant([[0.2, 0.5, 0.3], [0.3, 0.3, 0.4]])
-    takes_classes = ("sparse_categorical_crossentropy", "categorical_generalized_cross_entropy")
     values = {}
-    for name in sorted({*functions_of(library.losses)} - {"ctc"}):
-        labels = tf.constant([1, 0] if name in (*takes_classes, "circle") else shares)
+    # The last one is a name that `keras.losses.get` does not know.
+    left_out = {"ctc", "categorical_generalized_cross_entropy"}
+    for name in sorted({*functions_of(library.losses)} - left_out):
+        takes_classes = name in ("sparse_categorical_crossentropy", "circle")
+        labels = tf.constant([1, 0] if takes_classes else shares)
         expected = getattr(library.losses, name)(labels, predictions)
         values[name] = get_loss(name, library)(labels, predictions), tf.reduce_mean(expected)
     with tf.Session(config=cpu_config()) as session:
@@ -200,7 +202,9 @@ def test_metrics():
             {"loss": "ctc"}, "loss must work in a graph, .*CTC.*got <function ctc", id="ctc"
         ),
         pytest.param(
-            {"loss": keras.losses.CTC()}, "loss must work in a graph, .*got .*CTC", id="CTC"
+            {"loss": keras.losses.CTC()},
+            "loss must work in a graph, .*got .*<function ctc",
+            id="CTC",
         ),
         pytest.param(
             {"loss": ["mse"]}, r"loss must be one Keras loss, .*, got \['mse'\]", id="two"
