@@ -42,7 +42,7 @@ def cpu_config(num_devices: int = 4) -> tf.ConfigProto:
     return devices.session_config(num_devices)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True)
 class Golden:
     """A tiny model.
 

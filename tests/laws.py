@@ -227,22 +227,19 @@ def _product(generator):
     return f"{way}-{'+'.join(chosen)}-{name}-{kind}", (way, wanted, name, kind)
 
 
-def check(way, wanted, model, kind):
+def check(way, wanted, name, kind):
     """Trains what is wanted in a way, and compares losses and all values with one clone's.
 
     That one has the whole batch in each step, or where updates take turns what each had.
     """
-    expected = _expected(way, wanted, model, kind)
-    runs = _run(way, wanted, model)
+    expected = _expected(way, wanted, name, kind)
+    runs = _run(way, wanted, MODELS[name])
     losses = np.mean([run.losses for run in runs], axis=0)
     if way == "each replica":
         losses = _interleaved(runs)
     np.testing.assert_allclose(losses, expected.losses, rtol=wanted.losses)
     for run in runs:
-        found, values = (
-            _comparable(run.values, way, model),
-            _comparable(expected.values, way, model),
-        )
+        found, values = _comparable(run.values, way, name), _comparable(expected.values, way, name)
         harness.assert_close(found, values, wanted.tolerance)
 
 
@@ -268,24 +265,25 @@ def _run(way, feature, model):
     return [harness.Replica(config, model, make, **options)(target)]
 
 
-def _expected(way, wanted, model, kind):
+def _expected(way, wanted, name, kind):
     """The run of one clone, or of clones that nothing else is asked of, where each normalizes."""
     settings = wanted.settings
     if way in IN_TURN:
         num_clones = "in turn"
-    elif model.batch_law or "sync_batch_norm" in settings:
+    elif MODELS[name].batch_law or "sync_batch_norm" in settings:
         num_clones = 1
     else:
         parts = settings.get("accumulate_steps", 1)
         num_clones = 2 * parts * WAYS[way].get("num_replicas", 1)
     of_one = tuple((key, settings[key]) for key in wanted.of_one)
-    return _one(num_clones, model, _optimizer(wanted), of_one, kind)
+    return _one(num_clones, name, _optimizer(wanted), of_one, kind)
 
 
 @functools.cache
-def _one(num_clones, model, make, of_one, kind):
+def _one(num_clones, name, make, of_one, kind):
     """The run that many are compared with; once for each kind of variables."""
     del kind
+    model = MODELS[name]
     if num_clones == "in turn":
         one = harness.one_in_turn(model, make, **dict(of_one))
     else:
@@ -299,8 +297,8 @@ def _interleaved(runs):
     return [next(losses[index]) for index in harness.TURNS]
 
 
-def _comparable(values, way, model):
+def _comparable(values, way, name):
     """Values without the state of the loss scale, and without what is a mean over clones."""
-    is_mean = not model.batch_law and way in MEANS
+    is_mean = not MODELS[name].batch_law and way in MEANS
     left_out = ("loss_scale/", "moving_") if is_mean else ("loss_scale/",)
     return {key: values[key] for key in values if not any(word in key for word in left_out)}

@@ -103,7 +103,7 @@ WITHOUT_TENSORS = _table(
         tape_records tf_variable
         watching_layers watching_optimizers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
-    keras_layers: is_of_layer KerasLayers seeing_layers
+    keras_layers: KerasLayers seeing_layers
     horovod: Adasum Average BroadcastGlobalVariablesHook Compression Sum
         broadcast_global_variables ccl_built cross_rank cross_size cuda_built ddl_built gloo_built
         gloo_enabled init is_homogeneous is_initialized local_rank local_size mpi_built mpi_enabled
@@ -122,7 +122,7 @@ WITHOUT_TENSORS = _table(
     processes: JOB_NAMES check_address check_task_id visible_gpus
     settings: AGGREGATE_ON ArithmeticSettings CloneSettings DATA_FORMATS DYNAMIC ElasticSettings
         GpuSettings PRECISIONS PS_STRATEGIES WIRE_PRECISIONS WaySettings check_loss_scale
-    updating: assignments_to check_updates_wait gate_op note_gate note_replica_counts ops_after
+    updating: check_updates_wait gate_op note_gate note_replica_counts ops_after
         replica_counts split_functions with_functions
     ways: Way way_for
     runs: METRICS_FILE Run differing_options draw_runs find_runs read_metrics runs_table

@@ -53,7 +53,7 @@ def _is_quick(way, feature, name, kind):
 )
 def test_training_ends_where_that_of_one_clone_ends(way, feature, name, variable_kind):
     """Losses, weights, slots and averages are those of one clone."""
-    laws.check(way, laws.FEATURES[feature], laws.MODELS[name], variable_kind)
+    laws.check(way, laws.FEATURES[feature], name, variable_kind)
 
 
 _PRODUCTS = laws.products(60, seed=1)
@@ -69,8 +69,7 @@ _PRODUCTS = laws.products(60, seed=1)
 def test_random_products(product, variable_kind):
     """Several features at once, in any way to train: all equal one clone."""
     del variable_kind
-    way, wanted, name, kind = _PRODUCTS[product]
-    laws.check(way, wanted, laws.MODELS[name], kind)
+    laws.check(*_PRODUCTS[product])
 
 
 def test_every_two_meet():

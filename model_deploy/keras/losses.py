@@ -35,7 +35,7 @@ def get_loss(loss: Any, keras: Any) -> Callable[..., Any]:
       scalar.
 
     Raises:
-      ValueError: for an unknown name, or several losses.
+      ValueError: for an unknown name, several losses, or one that works eagerly only.
     """
     if isinstance(loss, Mapping | list | tuple) or not (isinstance(loss, str) or callable(loss)):
         raise ValueError(
@@ -51,6 +51,11 @@ def get_loss(loss: Any, keras: Any) -> Callable[..., Any]:
         # The class that belongs to a function, as it accepts weights of examples.
         words = getattr(found, "__name__", "").split("_")
         loss = getattr(keras.losses, "".join(map(str.capitalize, words)), lambda: found)()
+    if _works_eagerly_only(loss):
+        raise ValueError(
+            "loss must work in a graph, where Keras' CTC compares tensors as objects, got "
+            f"{loss!r}; call tf.nn.ctc_loss in a function of labels and predictions"
+        )
     library = library_of(loss)
     if library is None or not isinstance(loss, library.losses.Loss):
         loss = _loss_of_function(loss, keras)
@@ -130,6 +135,11 @@ def _value(metric: Any, labels: Any, predictions: Any, weights: Any) -> Any:
     state = metric.stateless_reset_state()
     state = metric.stateless_update_state(state, labels, predictions, sample_weight=weights)
     return tf.convert_to_tensor(metric.stateless_result(state))
+
+
+def _works_eagerly_only(loss: Any) -> bool:
+    name = getattr(loss, "__name__", type(loss).__name__)
+    return name in ("ctc", "CTC") and loss.__module__.startswith("keras.")
 
 
 def _loss_of_function(function: Callable[..., Any], keras: Any) -> Any:

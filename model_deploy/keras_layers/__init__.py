@@ -1,8 +1,8 @@
 """Keras layers in `model_fn`: variables, updates, losses and seeds are those of a clone."""
 
-from model_deploy.keras_layers.assignments import is_of_layer, update_after
+from model_deploy.keras_layers.assignments import update_after
 from model_deploy.keras_layers.feature import KerasLayers
 from model_deploy.keras_layers.layers import seeing_layers
 from model_deploy.keras_layers.variables import using_own_variables
 
-__all__ = ["KerasLayers", "is_of_layer", "seeing_layers", "update_after", "using_own_variables"]
+__all__ = ["KerasLayers", "seeing_layers", "update_after", "using_own_variables"]

@@ -99,6 +99,11 @@ class Assignments:
             return self._rows[-1]
         return None
 
+    def changed_and_trained(self) -> list[str]:
+        """The names of the trainable variables that layers have assigned to."""
+        changed = {id(change.handle) for change in self._changes.values()}
+        return [each.op.name for each in tf.trainable_variables() if id(_handle(each)) in changed]
+
     def add_update_ops(self) -> None:
         """Adds the update ops to `tf.GraphKeys.UPDATE_OPS`, for the clone whose scope is open."""
         with tf.name_scope(_SCOPE):
@@ -156,14 +161,10 @@ def update_after(ops: Sequence[Any], loss: Any) -> Sequence[Any]:
     Returns:
       `ops`.
     """
-    for op in filter(is_of_layer, ops):
-        internals.add_control_inputs(op.inputs[1].op, [loss.op])
+    for op in ops:
+        if isinstance(op, tf.Operation) and f"/{_SCOPE}/" in f"/{op.name}":
+            internals.add_control_inputs(op.inputs[1].op, [loss.op])
     return ops
-
-
-def is_of_layer(op: Any) -> bool:
-    """Whether an update op is of what a layer has assigned while it was called."""
-    return isinstance(op, tf.Operation) and f"/{_SCOPE}/" in f"/{op.name}"
 
 
 @contextlib.contextmanager
@@ -177,7 +178,7 @@ def _of_nothing() -> Iterator[None]:
 def _value_after(change: _Assigned) -> Any:
     """The value of a variable after an assignment, with the gradient of the variable if trained."""
     combine = _COMBINED_BY[ASSIGNMENTS[change.op_type]]
-    is_trained = any(change.handle is each for each in _trained_handles())
+    is_trained = any(change.handle is _handle(each) for each in tf.trainable_variables())
     if combine is None and not is_trained:
         return change.operand
     before = tf.raw_ops.ReadVariableOp(resource=change.handle, dtype=change.operand.dtype)
@@ -186,9 +187,9 @@ def _value_after(change: _Assigned) -> Any:
     return tf.stop_gradient(value) + (before - tf.stop_gradient(before)) if is_trained else value
 
 
-def _trained_handles() -> list[Any]:
-    """Handles of the graph's trainable resource variables, scalars."""
-    return [getattr(each, "handle", None) for each in tf.trainable_variables()]
+def _handle(variable: Any) -> Any:
+    """The handle of a resource variable, a scalar; None of a reference variable."""
+    return getattr(variable, "handle", None)
 
 
 def _update_op(change: _Assigned) -> Any:

@@ -1,5 +1,6 @@
 """Keras layers that clones in a graph cannot train: each is an error that names it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -65,3 +66,21 @@ def check_graph(variable: Any, name: str) -> None:
         f"{variable.name} of {name!r} made in {where}; make it in model_fn, or before, within "
         "`with graph.as_default(), tf.device(config.variables_device())`"
     )
+
+
+def check_assigned(trained: Sequence[str], config: DeploymentConfig) -> None:
+    """Checks what layers assign to, beside the update of several replicas that the chief makes.
+
+    Args:
+      trained: the names of the trained variables that layers assign to.
+      config: the deployment.
+
+    Raises:
+      ValueError: if each replica would assign to a variable that the chief updates.
+    """
+    if trained and config.num_aggregated is not None:
+        raise ValueError(
+            "a layer must not assign to a variable that is trained with replicas_to_aggregate, "
+            f"got {trained[0]} assigned; train replicas by all-reduce, or asynchronously, or "
+            "without this layer"
+        )

@@ -119,6 +119,7 @@ class _LayersOfClone:
             self._assignments.add_update_ops()
             for layer in self._layers.values():
                 _apply_settings(layer)
+        checks.check_assigned(self._assignments.changed_and_trained(), self._config)
 
     def _is_for_shapes(self) -> bool:
         """Whether layers are called for their shapes alone.

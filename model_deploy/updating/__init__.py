@@ -1,12 +1,7 @@
 """Changes of variables in a step: which ops make them, on which condition, which ops come after."""
 
 from model_deploy.updating.after_update import ops_after
-from model_deploy.updating.applying import (
-    apply_changes,
-    assignments_to,
-    split_functions,
-    with_functions,
-)
+from model_deploy.updating.applying import apply_changes, split_functions, with_functions
 from model_deploy.updating.changes import (
     Change,
     ChangeOfParts,
@@ -26,7 +21,6 @@ __all__ = [
     "LossScale",
     "PartUpdates",
     "apply_changes",
-    "assignments_to",
     "changes_by_parts",
     "check_updates_wait",
     "gate_op",

@@ -37,21 +37,11 @@ def apply_changes(
       The ops that make the changes.
     """
     update_ops = condition.hold_back(update_ops)
-    first = assignments_to([variable for _, variable in gradients], update_ops)
+    first = _assignments_to([variable for _, variable in gradients], update_ops)
     with condition.passed(), tf.control_dependencies(first):
         applied = [optimizer.apply_gradients(gradients, global_step=global_step)]
         applied += [change.make() for change in changes]
     return [*applied, *update_ops]
-
-
-def assignments_to(variables: Iterable[Any], ops: Iterable[Any]) -> list[Any]:
-    """Returns those of some ops and tensors that assign to one of the resource variables."""
-    handles = {id(variable.handle) for variable in variables if hasattr(variable, "handle")}
-    return [
-        op
-        for op in ops
-        if isinstance(op, tf.Operation) and is_assignment(op.type) and id(op.inputs[0]) in handles
-    ]
 
 
 def with_functions(updates: Sequence[Any], functions: Iterable[Callable[[], Any]]) -> list[Any]:
@@ -66,3 +56,13 @@ def split_functions(
     update_ops = list(update_ops)
     ops = [op for op in update_ops if not callable(op)]
     return ops, [op for op in update_ops if callable(op)]
+
+
+def _assignments_to(variables: Iterable[Any], ops: Iterable[Any]) -> list[Any]:
+    """The ops, of some ops and tensors, that assign to one of the resource variables."""
+    handles = {id(variable.handle) for variable in variables if hasattr(variable, "handle")}
+    return [
+        op
+        for op in ops
+        if isinstance(op, tf.Operation) and is_assignment(op.type) and id(op.inputs[0]) in handles
+    ]

@@ -6,14 +6,11 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.clones import collect_members
 from model_deploy.gradients import GradientAndVariable, scale_gradient, values_of
-from model_deploy.keras_layers import is_of_layer
 from model_deploy.parameter_servers import StepCounter, SynchronousOptimizer, pack_gradients
 from model_deploy.updating import (
     Change,
     Condition,
-    assignments_to,
     changes_by_parts,
     check_updates_wait,
     gate_op,
@@ -31,8 +28,7 @@ class Synchronous(Way):
 
         Raises:
           ValueError: with `global_parts`, naming an op by which a replica changes a variable
-            itself, or that changes a variable otherwise than by floats; if a layer assigns to
-            a variable that is trained, as each replica would do so beside the chief's update.
+            itself, or that changes a variable otherwise than by floats.
         """
         gradients = training.gradients(training.clones, training.losses)
         computed = [training.total_loss, *values_of(gradients)]
@@ -40,7 +36,6 @@ class Synchronous(Way):
             self.config, self._weighed(gradients), after=training.total_loss, rows_go=False
         )
         counter = StepCounter(is_remote=self.config.num_ps_tasks > 0, others_update=False)
-        self._check_assignments(training, moved)
         if self.config.global_parts is None:
             update_ops, changes = [*training.ops_of_nobody(), *training.ops_of_parts()[0]], []
         else:
@@ -72,17 +67,6 @@ class Synchronous(Way):
         return Update(
             train_op, gradients, computed=computed, staleness=staleness, global_step=global_step
         )
-
-    @staticmethod
-    def _check_assignments(training: Training, gradients: list[GradientAndVariable]) -> None:
-        ops = collect_members(tf.GraphKeys.UPDATE_OPS, training.clones).clones[0]
-        ops = [op for op in ops if is_of_layer(op)]
-        for op in assignments_to([variable for _, variable in gradients], ops):
-            raise ValueError(
-                "a layer must not assign to a variable that is trained with "
-                f"replicas_to_aggregate, got {op.inputs[0].op.name} assigned; train replicas by "
-                "all-reduce, or asynchronously, or without this layer"
-            )
 
     @property
     def _has_parts(self) -> bool:

@@ -8,7 +8,9 @@ import tf_keras
 
 from model_deploy import DeploymentConfig
 from model_deploy.keras import deploy_model
+from model_deploy.keras.losses import get_loss
 from tests.goldens import LogicalDevices, cpu_config
+from tests.keras_layers.every_layer import functions_of
 
 # Of two clones: predictions are twice the features.
 FEATURES = np.array([[[1.0], [2.0]], [[3.0], [4.0]]], np.float32)
@@ -40,6 +42,25 @@ def run(model, *fetches):
         if model.train_op is not None:
             session.run(model.train_op)
         return before, session.run(fetches)
+
+
+@pytest.mark.one_mode
+@pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras", "tf_keras"])
+def test_every_loss_by_name(library):
+    """Each name of a loss of Keras gives the mean over the batch of the loss of that name."""
+    shares = np.array([[0.1, 0.8, 0.1], [0.8, 0.1, 0.1]], np.float32)
+    predictions = tf.constant([[0.2, 0.5, 0.3], [0.3, 0.3, 0.4]])
+    values = {}
+    # The last one is a name that `keras.losses.get` does not know.
+    left_out = {"ctc", "categorical_generalized_cross_entropy"}
+    for name in sorted({*functions_of(library.losses)} - left_out):
+        takes_classes = name in ("sparse_categorical_crossentropy", "circle")
+        labels = tf.constant([1, 0] if takes_classes else shares)
+        expected = getattr(library.losses, name)(labels, predictions)
+        values[name] = get_loss(name, library)(labels, predictions), tf.reduce_mean(expected)
+    with tf.Session(config=cpu_config()) as session:
+        for name, (found, expected) in session.run(values).items():
+            np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=name)
 
 
 @pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras", "tf_keras"])
@@ -176,6 +197,14 @@ def test_metrics():
         ),
         pytest.param(
             {"loss": "msee"}, "loss must be the name of a loss of Keras, got 'ms", id="loss"
+        ),
+        pytest.param(
+            {"loss": "ctc"}, "loss must work in a graph, .*CTC.*got <function ctc", id="ctc"
+        ),
+        pytest.param(
+            {"loss": keras.losses.CTC()},
+            "loss must work in a graph, .*got .*<function ctc",
+            id="CTC",
         ),
         pytest.param(
             {"loss": ["mse"]}, r"loss must be one Keras loss, .*, got \['mse'\]", id="two"

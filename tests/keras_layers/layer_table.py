@@ -1,10 +1,11 @@
-"""Every layer of Keras 3 and tf-keras, by the inputs that it takes.
+"""Every layer, activation and loss of Keras 3 and tf-keras, by the inputs that it takes.
 
-A row gives the settings of a layer, or a function of `keras.layers` that makes it.  A layer that
-one of the two libraries does not have is left out there.
+A row gives the settings of a layer, or a function of `keras.layers` that makes it.
 """
 
 from typing import Any
+
+from tests.keras_layers import small_models
 
 # Layers that take [batch, 6]; gradients reach what is before them.
 _VECTORS: dict[str, Any] = {
@@ -29,6 +30,10 @@ _VECTORS: dict[str, Any] = {
     "Identity": {},
     "Rescaling": {"scale": 0.5, "offset": 1.0},
     "Normalization": {"mean": 0.2, "variance": 0.7},
+    "MelSpectrogram": {
+        **{"fft_length": 4, "sequence_stride": 2, "num_mel_bins": 2, "sampling_rate": 40},
+        **{"min_freq": 1, "max_freq": 20, "power_to_db": False},
+    },
     "SpectralNormalization": lambda layers: layers.SpectralNormalization(layers.Dense(4)),
 }
 _PAIRS = {
@@ -126,16 +131,19 @@ _WORDS: dict[str, Any] = {
     "ReversibleEmbedding": {"input_dim": 11, "output_dim": 3},
     "CategoryEncoding": {"num_tokens": 11, "output_mode": "count"},
     "Hashing": {"num_bins": 5},
-    "IntegerLookup": {"vocabulary": [3, 1, 4, 5, 9]},
 }
+# Of the same, with a table of TensorFlow, which copies of a clone refuse.
+_TABLES: dict[str, Any] = {"IntegerLookup": {"vocabulary": [3, 1, 4, 5, 9]}}
 # Of the examples themselves, as no gradient passes, [batch, 8, 8, 3].
 _PREPARATION: dict[str, Any] = {
     "Discretization": {"bin_boundaries": [-0.5, 0.0, 0.5]},
-    "Solarization": {"value_range": (-1, 1)},
-    "Equalization": {"value_range": (-1, 1)},
     "AutoContrast": {"value_range": (-1, 1)},
+    "ContrastLimitedAdaptiveHistogramEqualization": {"value_range": (-1, 1)},
 }
-_NORMS: dict[str, Any] = {"BatchNormalization": {"momentum": 0.9}}
+_NORMS: dict[str, Any] = {
+    "BatchNormalization": {"momentum": 0.9},
+    "after another": lambda layers: layers.BatchNormalization(momentum=0.8, scale=False),
+}
 # Draw random numbers, of colours between 0 and 1, [batch, 6, 6, 3].
 _RATE, _FACTOR, _COLOURS = {"rate": 0.3}, {"factor": 0.2}, {"value_range": (0, 1)}
 _RANDOM: dict[str, Any] = {
@@ -165,27 +173,66 @@ _RANDOM: dict[str, Any] = {
     "RandomSaturation": {**_FACTOR, **_COLOURS},
     "RandomSharpness": {**_FACTOR, **_COLOURS},
     "RandomShear": {"x_factor": 0.2, "y_factor": 0.2},
-    "RandAugment": _COLOURS,
-    "AugMix": _COLOURS,
+    "Solarization": {"threshold_factor": 0.5, **_COLOURS},
+    "MixUp": {},
+    "CutMix": {},
+    "RandomHeight": lambda layers: _resized(layers, layers.RandomHeight(0.2)),
+    "RandomWidth": lambda layers: _resized(layers, layers.RandomWidth(0.2)),
 }
-KINDS = {
-    "vectors": (_VECTORS, (6,)),
+KINDS: dict[str, Any] = {
+    "vectors": (_VECTORS | small_models.OF_VECTORS, (6,)),
     "pairs": (_PAIRS, (6,)),
     "sequences": (_SEQUENCES, (5, 4)),
     "loops": (_LOOPS, (5, 4)),
     "masked": (_MASKED, (5, 4)),
     "attention": (_ATTENTION, (5, 4)),
-    "images": (_IMAGES, (6, 6, 3)),
+    "images": (_IMAGES | small_models.OF_IMAGES, (6, 6, 3)),
     "volumes": (_VOLUMES, (4, 4, 4, 2)),
-    "words": (_WORDS, (4,)),
+    "words": (_WORDS | small_models.OF_WORDS, (4,)),
+    "tables": (_TABLES, (4,)),
     "films": (_FILMS, (2, 3, 3, 3, 2)),
     "preparation": (_PREPARATION, (8, 8, 3)),
     "norms": (_NORMS, (4, 4, 3)),
     "random": (_RANDOM, (6, 6, 3)),
 }
+# Those of one graph; activations are those of the libraries' lists, and losses come with them.
+GROUPS = {
+    "vectors": ("vectors", "pairs", "activations", "words"),
+    "sequences": ("sequences", "loops", "masked", "attention", "films"),
+    "images": ("images", "volumes", "preparation"),
+    "tables": ("tables",),
+    "norms": ("norms",),
+    "random": ("random",),
+}
+ONLY_KERAS_3 = ("LoRA",)
+# Settings of activations that have no defaults.
+ACTIVATIONS = {"threshold": {"threshold": 0.1, "default_value": 0.2}}
+# What a loss takes, shares or numbers of classes, and its settings.
+LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
+    **{
+        name: ("shares", {})
+        for name in (
+            *("BinaryCrossentropy", "BinaryFocalCrossentropy", "CategoricalCrossentropy"),
+            *("CategoricalFocalCrossentropy", "CategoricalHinge", "CosineSimilarity", "Hinge"),
+            *("Huber", "KLDivergence", "LogCosh", "MeanAbsoluteError", "MeanSquaredError"),
+            *("MeanAbsolutePercentageError", "MeanSquaredLogarithmicError", "Poisson"),
+            "SquaredHinge",
+        )
+    },
+    "Dice": ("shares", {"axis": 1}),
+    "Tversky": ("shares", {"axis": 1}),
+    "SparseCategoricalCrossentropy": ("classes", {}),
+    "CategoricalGeneralizedCrossEntropy": ("classes", {}),
+}
+# Why a loss has no row.
+LOSSES_LEFT_OUT = {
+    "Circle": "compares the examples of a batch with each other",
+    "CTC": "compares tensors by `!=`, which in a graph asks whether they are the same object",
+}
 _OWN = "is for layers of one's own"
 _CELL = "is called by `RNN`, whose rows have it"
 _OTHER = "runs another framework"
+_DRAWS = "draws which of the random layers it calls, which have rows"
 # Why a class of layers has no row.
 LEFT_OUT = {
     "Layer": _OWN,
@@ -198,7 +245,10 @@ LEFT_OUT = {
     "FlaxLayer": _OTHER,
     "JaxLayer": _OTHER,
     "TorchModuleWrapper": _OTHER,
+    "RandAugment": _DRAWS,
+    "AugMix": _DRAWS,
     "TFSMLayer": "is a SavedModel",
+    "Equalization": "makes one histogram of all images of a batch",
     "DenseFeatures": "takes feature columns",
     "Pipeline": "is a list of layers",
     "SpatialDropout3D": "is `SpatialDropout2D` with one more dimension",
@@ -207,3 +257,8 @@ LEFT_OUT = {
     "TextVectorization": "takes strings",
     "HashedCrossing": "takes strings",
 }
+
+
+def _resized(layers: Any, layer: Any) -> Any:
+    """A layer whose images have any size, and then one size."""
+    return lambda x: layers.Resizing(4, 4)(layer(x, training=True))

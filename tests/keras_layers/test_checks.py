@@ -160,3 +160,12 @@ def test_keras_comes_when_the_program_imports_it():
     """Clones import no Keras; one that `model_fn` imports first is seen all the same."""
     done = _program(_IMPORTS)
     assert done.stdout.split() == ["4", "2"], done.stderr
+
+
+@BOTH
+def test_an_assignment_to_what_the_chief_updates(library):
+    """A layer that assigns to its trained kernel is refused where the chief updates for all."""
+    config = {"num_ps_tasks": 1, "num_replicas": 2, "replicas_to_aggregate": 2}
+    layer = library.layers.SpectralNormalization(library.layers.Dense(2))
+    with pytest.raises(ValueError, match=r"must not assign to a variable .*, got .*/kernel ass"):
+        _build(lambda x: layer(x, training=True), **config)
