@@ -74,6 +74,8 @@ _OWNERS = {
     "pywrap_xla_ops": [pywrap_xla_ops],
     "gradients_util": [gradients_util],
     "SessionManager": [tf.train.SessionManager],
+    "session.BaseSession": [tf.Session],
+    "session.BaseSession._Callable": [tf.Session._Callable],
     "Estimator": [estimator.Estimator],
     "RunConfig": [estimator.RunConfig],
     "_TrainingExecutor": [estimator_training()._TrainingExecutor],
