@@ -1,7 +1,6 @@
 """Every layer, activation and loss of Keras trains in each division of a batch as in one clone."""
 
 import functools
-import itertools
 import types
 
 import pytest
@@ -48,11 +47,8 @@ def test_every_layer_and_loss_is_in_the_table(library):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("group", "division"),
-    # Loops take long to build, and compute in 16 bits by the products that other layers have.
-    [cell for cell in itertools.product(_TRAINED, _DIVISIONS) if cell != ("sequences", "bfloat16")],
-)
+@pytest.mark.parametrize("division", _DIVISIONS)
+@pytest.mark.parametrize("group", _TRAINED)
 def test_every_layer_trains_as_in_one_clone(group, division):
     """Losses, weights and states of all layers of a group are those of one clone."""
     turn, settings = _DIVISIONS[division]
