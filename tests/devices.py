@@ -4,6 +4,7 @@ One GPU is cut into four logical ones: kernels, copies between devices and memor
 speed are not.  Several GPUs are used as they are.
 """
 
+import functools
 import os
 import subprocess
 
@@ -61,6 +62,24 @@ def need(number):
     """Skips a test that needs more devices than there are, each for itself."""
     if on_gpus() and count() < number:
         pytest.skip(f"needs {number} GPUs, got {count()}")
+
+
+@functools.cache
+def _has_channels_first():
+    """Whether TensorFlow has kernels for images with channels first where the clones are."""
+    with tf1.Graph().as_default(), tf1.Session(config=session_config(4)) as session:
+        images = tf1.placeholder_with_default(tf.zeros([1, 3, 4, 4]), None)
+        try:
+            session.run(tf.nn.max_pool2d(images, 2, 2, "SAME", data_format="NCHW"))
+        except tf.errors.InvalidArgumentError:
+            return False
+    return True
+
+
+def need_channels_first():
+    """Skips a test of images with channels first where TensorFlow cannot compute with them."""
+    if not on_gpus() and not _has_channels_first():
+        pytest.skip("TensorFlow has no channels first on this CPU: oneDNN is off without AVX-512")
 
 
 def session_config(num_devices):
