@@ -78,7 +78,10 @@ def test_what_is_called_gone_is_gone(name):
     with pytest.raises((GoneError, ImportError)) as caught:
         # Of what is there in part, a name that is not.
         _find(f"{name}.no_such_name")
-    assert f"is gone since TensorFlow {release}: " in str(caught.value)
+    message = str(caught.value)
+    # Python itself names a package that is now on its own, where it is not installed.
+    is_missing = message == f"No module named {name.rpartition('.')[2]!r}"
+    assert is_missing or f"is gone since TensorFlow {release}: " in message
     assert tuple(map(int, release.split("."))) <= tuple(map(int, tf.__version__.split(".")[:2]))
 
 
