@@ -16,18 +16,15 @@ is first used.
 """
 
 import importlib
-import importlib.abc
-import importlib.machinery
 import importlib.util
 import sys
 import types
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from model_deploy.importing import lazy_imports, with_moved_names
+from model_deploy.importing import FinderBy, lazy_imports, with_moved_names
 
 # The tf-slim module that imports scikit-learn, for one of its losses.
 _USES_SKLEARN = "tf_slim.losses.metric_learning"
@@ -54,49 +51,26 @@ def _give_views(module: types.ModuleType) -> None:
             setattr(module, name, view)
 
 
-class _ViewingLoader(importlib.abc.Loader):
+def _is_slim(name: str) -> bool:
+    return name.partition(".")[0] == "tf_slim"
+
+
+def _run_with_views(loader: Any, module: types.ModuleType) -> None:
     """Runs a module by its own loader, then gives it views."""
-
-    def __init__(self, loader: importlib.abc.Loader) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        if module.__name__ == _USES_SKLEARN:
-            self._exec_before_sklearn(module)
-        else:
-            self._loader.exec_module(module)
-        _give_views(module)
-
-    def _exec_before_sklearn(self, module: Any) -> None:
-        """Runs a module without scikit-learn, which its loss then imports when built."""
-        with lazy_imports.refusing("sklearn"):
-            self._loader.exec_module(module)
-        if not module.HAS_SKLEARN and importlib.util.find_spec("sklearn") is not None:
-            module.metrics = lazy_imports.Later("sklearn.metrics")
-            module.HAS_SKLEARN = True
-
-    def __getattr__(self, name: str) -> object:  # get_source, get_data, ...
-        return getattr(self._loader, name)
+    if module.__name__ == _USES_SKLEARN:
+        _run_before_sklearn(loader, module)
+    else:
+        loader.exec_module(module)
+    _give_views(module)
 
 
-class _SlimFinder(importlib.abc.MetaPathFinder):
-    """Finds `tf_slim` and `tf_slim.*` as Python does, and loads them by `_ViewingLoader`."""
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,
-        target: types.ModuleType | None = None,
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname.partition(".")[0] != "tf_slim":
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _ViewingLoader(spec.loader)
-        return spec
+def _run_before_sklearn(loader: Any, module: Any) -> None:
+    """Runs a module without scikit-learn, which its loss then imports when built."""
+    with lazy_imports.refusing("sklearn"):
+        loader.exec_module(module)
+    if not module.HAS_SKLEARN and importlib.util.find_spec("sklearn") is not None:
+        module.metrics = lazy_imports.Later("sklearn.metrics")
+        module.HAS_SKLEARN = True
 
 
 def _install() -> None:
@@ -104,10 +78,9 @@ def _install() -> None:
     # tf-slim calls deprecated functions in most layers; its users cannot change that.
     deprecated = r"`(layer\.apply|tf\.layers\.\w+)` is deprecated"
     warnings.filterwarnings("ignore", deprecated, UserWarning)
-    if not any(isinstance(finder, _SlimFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _SlimFinder())
+    FinderBy(_is_slim, _run_with_views).install()
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == "tf_slim":
+        if _is_slim(name):
             _give_views(module)
 
 

@@ -118,7 +118,7 @@ WITHOUT_TENSORS = _table(
     tf1: contrib dataset_factory preprocessing_factory
     rewrites: BatchNorms Compilation Layout Precision computing_in computing_in_layout
         describe_compilation
-    importing: lazy_imports with_moved_names
+    importing: FinderBy LoaderBy finding_by lazy_imports with_moved_names
     processes: JOB_NAMES check_address check_task_id visible_gpus
     settings: AGGREGATE_ON ArithmeticSettings CloneSettings DATA_FORMATS DYNAMIC ElasticSettings
         GpuSettings PRECISIONS PS_STRATEGIES WIRE_PRECISIONS WaySettings check_loss_scale

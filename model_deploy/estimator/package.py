@@ -10,16 +10,14 @@ Keras 3 has no graph mode, and not what the package calls of Keras 2.
 import builtins
 import functools
 import importlib
-import importlib.abc
-import importlib.machinery
 import importlib.util
-import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from model_deploy import internals
 from model_deploy.config import DeploymentConfig
+from model_deploy.importing import FinderBy
 
 PACKAGE = "tensorflow_estimator"
 _INSTALL = "pip install 'model_deploy[estimator]'"
@@ -37,7 +35,7 @@ def load() -> types.ModuleType:
             f"tf.estimator is gone since TensorFlow 2.16: {_INSTALL} brings the package of it",
             name=PACKAGE,
         )
-    _install()
+    FinderBy(_is_of_package, _run).install()
     return importlib.import_module(f"{PACKAGE}._api.v1.estimator")
 
 
@@ -203,41 +201,11 @@ def _import(
     return builtins.__import__(name, globals, locals, fromlist or (), level)
 
 
-class _Loader(importlib.abc.Loader):
+def _run(loader: Any, module: types.ModuleType) -> None:
     """Runs a module as its own loader does, with an `import` of its own."""
-
-    def __init__(self, loader: importlib.abc.Loader) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        module.__dict__["__builtins__"] = {**vars(builtins), "__import__": _import}
-        self._loader.exec_module(module)
-
-    def __getattr__(self, name: str) -> object:  # get_source, get_data, ...
-        return getattr(self._loader, name)
+    module.__dict__["__builtins__"] = {**vars(builtins), "__import__": _import}
+    loader.exec_module(module)
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the package's modules where Python does, for `_Loader`."""
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,
-        target: types.ModuleType | None = None,
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname.partition(".")[0] != PACKAGE:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
-        return spec
-
-
-def _install() -> None:
-    """Puts the hook in place, once."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+def _is_of_package(name: str) -> bool:
+    return name.partition(".")[0] == PACKAGE

@@ -1,9 +1,13 @@
-"""Import hooks: delayed imports of packages, and TensorFlow modules with TensorFlow 1's names."""
+"""Import hooks: their parts, delayed imports, and TensorFlow modules with TensorFlow 1's names."""
 
 from model_deploy.importing import lazy_imports
+from model_deploy.importing.lazy_imports import FinderBy, LoaderBy, finding_by
 from model_deploy.importing.tf1_names import with_moved_names
 
 __all__ = [
+    "FinderBy",
+    "LoaderBy",
+    "finding_by",
     "lazy_imports",
     "with_moved_names",
 ]

@@ -11,10 +11,12 @@ its 400,000 objects, none of which is garbage.  So it is off during the import, 
 objects from then on.
 
 Importing `model_deploy` installs the import hook.  It does nothing if TensorFlow or Keras is
-imported already, or the environment variable `TF_USE_LEGACY_KERAS` asks for tf-keras.
+imported already, or the environment variable `TF_USE_LEGACY_KERAS` asks for tf-keras.  It is made
+of `FinderBy` and `LoaderBy`, as the other import hooks of this project are.
 """
 
 import contextlib
+import dataclasses
 import gc
 import importlib
 import importlib.abc
@@ -23,7 +25,10 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+Run: TypeAlias = Callable[[Any, types.ModuleType], None]
 
 # Packages that TensorFlow tries to import, and works without.
 _NOT_USED = ("keras", "scipy", "h5py")
@@ -35,12 +40,8 @@ def refusing(*packages: str) -> Iterator[None]:
 
     Packages imported before stay usable, and `importlib.util.find_spec` finds the refused ones.
     """
-    finder = _RefusingFinder(packages)
-    sys.meta_path.insert(0, finder)
-    try:
+    with finding_by(_RefusingFinder(packages)):
         yield
-    finally:
-        sys.meta_path.remove(finder)
 
 
 @contextlib.contextmanager
@@ -92,36 +93,78 @@ class _RefusingFinder(importlib.abc.MetaPathFinder):
         return spec
 
 
-class _FasterLoader(importlib.abc.Loader):
-    """Loads TensorFlow by its own loader, without unused packages and garbage collection."""
+class LoaderBy(importlib.abc.Loader):
+    """Loads a module by a function, and is the module's own loader in everything else.
 
-    def __init__(self, loader: importlib.abc.Loader) -> None:
-        self._loader = loader
+    Args:
+      loader: the module's own loader.
+      run: runs the module; takes `loader` and the module.
+    """
+
+    def __init__(self, loader: Any, run: Run) -> None:
+        self._loader, self._run = loader, run
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        return self._loader.create_module(spec)
+        module: types.ModuleType | None = self._loader.create_module(spec)
+        return module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        # The module keeps TensorFlow's own loader as its `__loader__`.
-        module.__loader__ = self._loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        with refusing(*_NOT_USED), keeping_all():
-            self._loader.exec_module(module)
+        self._run(self._loader, module)
+
+    def __getattr__(self, name: str) -> Any:  # get_source, get_data, ...
+        return getattr(self._loader, name)
 
 
-class _TensorFlowFinder(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow as Python does, and loads it by `_FasterLoader`."""
+@dataclasses.dataclass(frozen=True)
+class FinderBy(importlib.abc.MetaPathFinder):
+    """Finds modules as Python does, and loads them by a function.
+
+    Attributes:
+      wants: whether a module is loaded so; takes its full name.
+      run: see `LoaderBy`.
+    """
+
+    wants: Callable[[str], bool]
+    run: Run
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != "tensorflow" or _keras_is_wanted():
+        if not self.wants(fullname):
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _FasterLoader(spec.loader)
+            spec.loader = LoaderBy(spec.loader, self.run)
         return spec
+
+    def install(self) -> None:
+        """Puts the finder before all others, once."""
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+
+@contextlib.contextmanager
+def finding_by(finder: importlib.abc.MetaPathFinder) -> Iterator[None]:
+    """Puts a finder before all others in a `with` block."""
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+def _load_faster(loader: importlib.abc.Loader, module: types.ModuleType) -> None:
+    """Loads TensorFlow by its own loader, without unused packages and garbage collection."""
+    # The module keeps TensorFlow's own loader as its `__loader__`.
+    module.__loader__ = loader
+    if module.__spec__ is not None:
+        module.__spec__.loader = loader
+    with refusing(*_NOT_USED), keeping_all():
+        loader.exec_module(module)
+
+
+def _is_tensorflow(name: str) -> bool:
+    return name == "tensorflow" and not _keras_is_wanted()
 
 
 def _keras_is_wanted() -> bool:
@@ -132,10 +175,4 @@ def _keras_is_wanted() -> bool:
     return "keras" in sys.modules or os.environ.get("TF_USE_LEGACY_KERAS") in ("true", "True", "1")
 
 
-def _install() -> None:
-    """Installs the import hook, once."""
-    if not any(isinstance(finder, _TensorFlowFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _TensorFlowFinder())
-
-
-_install()
+FinderBy(_is_tensorflow, _load_faster).install()

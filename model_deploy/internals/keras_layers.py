@@ -3,8 +3,7 @@
 import contextlib
 import contextvars
 import functools
-import importlib.abc
-import importlib.machinery
+import importlib
 import inspect
 import sys
 import types
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.importing import FinderBy, finding_by
 from model_deploy.internals.ops import makes_old_control_flow
 from model_deploy.internals.replacing import Replace, Replacements
 
@@ -346,43 +346,14 @@ def _seeing_imports() -> Iterator[None]:
     if all(name in sys.modules for name in _NAMES):
         yield
         return
-    finder = _Finder()
-    sys.meta_path.insert(0, finder)
-    try:
+    with finding_by(FinderBy(_NAMES.__contains__, _run_and_watch)):
         yield
-    finally:
-        sys.meta_path.remove(finder)
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds Keras as Python does, and loads it by `_Loader`."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in _NAMES:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
-        return spec
-
-
-class _Loader(importlib.abc.Loader):
+def _run_and_watch(loader: Any, module: types.ModuleType) -> None:
     """Runs a module by its own loader, then replaces its layers' watched methods."""
-
-    def __init__(self, loader: importlib.abc.Loader) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        self._loader.exec_module(module)
-        _replacements.add(functools.partial(_replace_in, module.__name__))
-
-    def __getattr__(self, name: str) -> object:  # get_source, get_data, ...
-        return getattr(self._loader, name)
+    loader.exec_module(module)
+    _replacements.add(functools.partial(_replace_in, module.__name__))
 
 
 def uses_weight_decay(optimizer: Any, variable: Any) -> bool:

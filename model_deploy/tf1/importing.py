@@ -1,6 +1,7 @@
 """What `import` gives to the modules of an old program, and to them alone."""
 
 import builtins
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -11,6 +12,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from model_deploy.importing import LoaderBy
 from model_deploy.tf1 import dropped, names
 from model_deploy.tf1.old_module import GoneError
 from model_deploy.tf1.old_source import BUILTINS, compiled
@@ -184,31 +186,18 @@ class _Finder(importlib.abc.MetaPathFinder):
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None and self._program.holds(spec.origin):
-                    spec.loader = _Loader(self._program, spec.loader)
+                    spec.loader = LoaderBy(spec.loader, functools.partial(_run, self._program))
                 return spec
         return None
 
 
-class _Loader(importlib.abc.Loader):
+def _run(program: OldProgram, loader: Any, module: types.ModuleType) -> None:
     """Prepares a module and runs it as its own loader does."""
-
-    def __init__(self, program: OldProgram, loader: Any) -> None:
-        self._program = program
-        self._loader = loader
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        module: types.ModuleType | None = self._loader.create_module(spec)
-        return module
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        self._program.prepare(module)
-        path = module.__spec__.origin if module.__spec__ else None
-        if path is None or not path.endswith(".py"):
-            self._loader.exec_module(module)
-            return
-        with tokenize.open(path) as file:
-            code = compiled(file.read(), path)
-        exec(code, module.__dict__)
-
-    def __getattr__(self, name: str) -> Any:  # get_source, get_data, ...
-        return getattr(self._loader, name)
+    program.prepare(module)
+    path = module.__spec__.origin if module.__spec__ else None
+    if path is None or not path.endswith(".py"):
+        loader.exec_module(module)
+        return
+    with tokenize.open(path) as file:
+        code = compiled(file.read(), path)
+    exec(code, module.__dict__)
