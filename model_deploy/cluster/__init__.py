@@ -18,7 +18,7 @@ from model_deploy.cluster.network import connection_error, names_of, unreachable
 from model_deploy.cluster.options import ClusterOptions
 from model_deploy.cluster.own_gpus import own_gpus
 from model_deploy.cluster.refusals import is_refusal, run_unless_refused
-from model_deploy.cluster.server import session_config, start_server
+from model_deploy.cluster.server import give_up_lost_servers, session_config, start_server
 from model_deploy.cluster.sources import (
     Resolved,
     cluster_from_flags,
@@ -57,6 +57,7 @@ __all__ = [
     "connection_error",
     "end_process",
     "end_servers",
+    "give_up_lost_servers",
     "is_refusal",
     "names_of",
     "own_gpus",

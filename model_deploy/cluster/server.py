@@ -1,6 +1,7 @@
 """The TensorFlow server of a task, and the session configuration that belongs to it."""
 
 import copy
+import os
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -84,6 +85,20 @@ def start_server(cluster: Cluster, config: Any) -> Any:
     server.start()
     _keep_freed_memory()
     return server
+
+
+def give_up_lost_servers(cluster: Cluster) -> None:
+    """Lets the steps of this process end when they need a parameter server that is lost.
+
+    Sets `GRPC_FAIL_FAST` in the environment, if there are parameter servers and it is not set.
+    Otherwise a step, or the closing of a session, may wait in TensorFlow, where neither signals nor
+    `stall_timeout` have an effect.
+
+    Args:
+      cluster: the cluster and this process's task, a worker whose server is not started yet.
+    """
+    if cluster.ps_hosts:
+        os.environ.setdefault("GRPC_FAIL_FAST", "true")
 
 
 def _keep_freed_memory() -> None:

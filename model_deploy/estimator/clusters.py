@@ -6,7 +6,6 @@ servers; the chief's is that of worker 0.
 """
 
 import dataclasses
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -77,9 +76,7 @@ def join(estimator: Any) -> None:
     cluster = cluster_of(config)
     if cluster is None:
         return
-    if cluster.ps_hosts:
-        # Else a step may wait in TensorFlow for a parameter server that is lost.
-        os.environ.setdefault("GRPC_FAIL_FAST", "true")
+    cluster_lib.give_up_lost_servers(cluster)
     proto = config.session_config or tf.ConfigProto(allow_soft_placement=True)
     state.session_config = cluster_lib.session_config(cluster, proto)
     if config.device_fn is None:

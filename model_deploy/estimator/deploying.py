@@ -13,7 +13,7 @@ from model_deploy.clones import collect_members
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel, deploy
 from model_deploy.estimator.batches import Batches
-from model_deploy.estimator.recording import NotDeployableError, Recorder, check_calls
+from model_deploy.estimator.recording import NotDeployableError, Recorder, check_calls, op_of
 from model_deploy.estimator.updates import RecordedUpdate
 from model_deploy.hooks import session_hooks
 from model_deploy.op_types import is_assignment
@@ -157,7 +157,7 @@ def _check_counting(is_counted: bool, train_op: Any, config: DeploymentConfig) -
 def _countings(train_op: Any) -> list[Any]:
     """The ops of a `train_op` that change the global step."""
     step = tf.train.get_global_step().op.name
-    needed = graph_walk.ancestors([_op_of(train_op)], control_inputs=True)
+    needed = graph_walk.ancestors([op_of(train_op)], control_inputs=True)
     return [op for op in needed if is_assignment(op.type) and op.inputs[0].op.name == step]
 
 
@@ -194,7 +194,3 @@ def _scaffold(scaffold: Any, model: DeployedModel) -> Any:
         ),
         copy_from_scaffold=scaffold,
     )
-
-
-def _op_of(thing: Any) -> Any:
-    return thing if isinstance(thing, tf.Operation) else thing.op

@@ -101,9 +101,9 @@ class Recorder:
         """Notes gradients of variables."""
         variables = variables if isinstance(variables, list | tuple) else [variables]
         by_variable = {
-            _op_of(variable).name: gradient
+            op_of(variable).name: gradient
             for variable, gradient in zip(variables, gradients, strict=True)
-            if gradient is not None and _op_of(variable) is not None
+            if gradient is not None and op_of(variable) is not None
         }
         self._gradients.append(Gradients(losses, by_variable))
 
@@ -170,7 +170,7 @@ def check_calls(calls: Sequence[Call], train_op: Any) -> None:
     """
     if not calls:
         raise NotDeployableError("it calls no optimizer of tf.train")
-    needed = graph_walk.ancestors([_op_of(train_op)], control_inputs=True)
+    needed = graph_walk.ancestors([op_of(train_op)], control_inputs=True)
     if any(call.done not in needed for call in calls):
         raise NotDeployableError(
             "its train_op does not need the call of an optimizer that it makes"
@@ -247,6 +247,6 @@ def _ends(pairs: Sequence[Any], made: dict[Any, Gradients]) -> list[Any]:
     return found
 
 
-def _op_of(thing: Any) -> Any:
+def op_of(thing: Any) -> Any:
     """The op of a tensor or variable, or an op itself; None for what has none."""
     return thing if isinstance(thing, tf.Operation) else getattr(thing, "op", None)

@@ -126,12 +126,9 @@ def join(config: DeploymentConfig, cluster: Cluster | None, master: str = "") ->
       OSError: if the port is taken, or the host's name is unknown.
     """
     proto = session_config(config, cluster)
-    if cluster is not None and cluster.ps_hosts:
-        # Otherwise a step, or the closing of a session, may wait in TensorFlow for a lost parameter
-        # server, where neither signals nor `stall_timeout` have an effect.
-        os.environ.setdefault("GRPC_FAIL_FAST", "true")
     if cluster is None:
         return Place(master, proto)
+    cluster_lib.give_up_lost_servers(cluster)
     return Place(cluster_lib.start_server(cluster, proto).target, proto, cluster)
 
 
