@@ -129,12 +129,10 @@ print("done")
 def test_task_that_outlives_the_chief(tmp_path):
     """What goes on after the chief, with nobody to work with, is ended after the grace."""
     launch = Launch(
-        tmp_path, 'if task["type"] != "chief": signal.pause()', num_ps=1, grace_secs=0.1
+        tmp_path, 'if task["type"] != "chief": signal.pause()', num_ps=1, grace_secs=1.0
     )
     assert launch.status == 0
-    # A busy machine may take longer than the grace to end them by SIGTERM.
-    lines = [line for line in launch.of("launch") if "killing it" not in line]
-    assert lines == ["launch| the chief has ended: ending ps 0, worker 1"]
+    assert launch.of("launch") == ["launch| the chief has ended: ending ps 0, worker 1"]
 
 
 @pytest.mark.parametrize("restarts", [0, 1])
