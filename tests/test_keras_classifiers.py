@@ -47,6 +47,7 @@ def test_from_training_to_fine_tuning(tmp_path, capsys):
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-5)
 
     scopes = ["--checkpoint_exclude_scopes=logits", "--trainable_scopes=logits"]
+    scopes.append("--num_clones=1")
     assert train(tmp_path / "tuned", f"--checkpoint_path={weights}", *scopes) == 0
     assert "from " in capsys.readouterr().out
     start, tuned = values(tmp_path / "run"), values(tmp_path / "tuned")

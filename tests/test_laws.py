@@ -56,22 +56,6 @@ def test_training_ends_where_that_of_one_clone_ends(way, feature, name, variable
     laws.check(way, laws.FEATURES[feature], name, variable_kind)
 
 
-_PRODUCTS = laws.products(60, seed=1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("product", "variable_kind"),
-    [(product, cell[-1]) for product, cell in _PRODUCTS.items()],
-    ids=list(_PRODUCTS),
-    indirect=["variable_kind"],
-)
-def test_random_products(product, variable_kind):
-    """Several features at once, in any way to train: all equal one clone."""
-    del variable_kind
-    laws.check(*_PRODUCTS[product])
-
-
 def test_every_two_meet():
     """The cells have every way, feature, model and kind with every other that it can be had with.
 

@@ -97,7 +97,7 @@ OVERRIDES = {
     "cifar10_cifarnet.yaml": (32, ["--global_batch_size=2", "--num_clones=1"]),
     "flowers_inception_v3.yaml": (128, ["--global_batch_size=2", "--num_clones=1"]),
     "flowers_mobilenet_v2.yaml": (64, ["--global_batch_size=2", "--num_clones=1"]),
-    "imagenet_resnet_v1_50.yaml": (64, ["--batch_size=2", "--num_clones=2", "--labels_offset=0"]),
+    "imagenet_resnet_v1_50.yaml": (64, ["--batch_size=2", "--num_clones=1", "--labels_offset=0"]),
 }
 
 

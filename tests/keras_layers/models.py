@@ -120,13 +120,7 @@ def recurrent(library):
     return library.Sequential(
         [
             layers.Embedding(11, 4, embeddings_initializer=formula),
-            layers.GRU(
-                3,
-                kernel_initializer=formula,
-                recurrent_initializer=formula,
-                reset_after=False,
-                activation="tanh",
-            ),
+            layers.SimpleRNN(3, kernel_initializer=formula, recurrent_initializer=formula),
             layers.Dense(NUM_CLASSES, kernel_initializer=formula),
         ]
     )
