@@ -81,7 +81,7 @@ def main(unused_argv):
         exporters=tf.estimator.FinalExporter("digits", serving_input_fn),
     )
     result = tf.estimator.train_and_evaluate(classifier, train_spec, eval_spec)
-    if result[0] is not None:  # of a process that is not one of a cluster
+    if result and result[0]:  # not in a cluster, where each task does its part
         print("test accuracy at step %d: %.4f" % (result[0]["global_step"], result[0]["accuracy"]))
 
 

@@ -84,7 +84,7 @@ def main(unused_argv):
             make_input_fn(500, 2, False), steps=None, start_delay_secs=0, throttle_secs=1
         ),
     )
-    if result[0] is not None:  # of a process that is not one of a cluster
+    if result and result[0]:  # not in a cluster, where each task does its part
         print("test accuracy at step %d: %.4f" % (result[0]["global_step"], result[0]["accuracy"]))
 
 

@@ -138,6 +138,7 @@ _LATER = {
         (
             "EstimatorState",
             "change_tf_config",
+            "old_head",
             "read_tf_config",
             "replace_tasks",
             "replace_training",

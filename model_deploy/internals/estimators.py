@@ -1,6 +1,8 @@
 """The names of `tensorflow_estimator` 2.15 that are not public; it was the last release."""
 
+import copy
 import functools
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -41,14 +43,20 @@ class EstimatorState:
         self._estimator._device_fn = device_fn
 
     def take_strategy(self) -> Any:
-        """Its `train_distribute`; from then on it trains as without one."""
+        """Its `train_distribute`; from then on it trains as without one.
+
+        So says its `config`, too, a copy: hooks that stop early ask there for strategies.
+        """
         found = self._estimator._train_distribution
         self._estimator._train_distribution = None
+        self._estimator._config = copy.copy(self._estimator._config)
+        self._estimator._config._train_distribute = None
         return found
 
     def set_strategy(self, strategy: Any) -> None:
         """Sets its `train_distribute`."""
         self._estimator._train_distribution = strategy
+        self._estimator._config._train_distribute = strategy
 
 
 def replace_training(
@@ -128,3 +136,22 @@ def read_tf_config(run_config: Any, settings: _Settings) -> None:
     run_config._init_distributed_setting_from_environment_var(settings)
     run_config._maybe_overwrite_session_config_for_distributed_training()
     run_config._distribute_coordinator_mode = None
+
+
+def old_head(kind: str, *args: Any, **settings: Any) -> Any:
+    """A head that takes optimizers of `tf.train`, which the public classes of heads refuse.
+
+    Calls functions of `tensorflow_estimator.python.estimator.canned.head`.
+
+    Args:
+      kind: "binary", "multi class" or "regression".
+      *args: as for `tf.estimator.BinaryClassHead`, `MultiClassHead` or `RegressionHead`.
+      **settings: the same by name.
+    """
+    heads = importlib.import_module("tensorflow_estimator.python.estimator.canned.head")
+    makers = {
+        "binary": heads._binary_logistic_head_with_sigmoid_cross_entropy_loss,
+        "multi class": heads._multi_class_head_with_softmax_cross_entropy_loss,
+        "regression": heads._regression_head,
+    }
+    return makers[kind](*args, **settings)

@@ -112,7 +112,7 @@ _PARTS = {
     "decision_trees": "use the package ydf, or sklearn.ensemble",
     "deprecated": "use tf.summary",
     "factorization": "use sklearn.cluster, sklearn.mixture or sklearn.decomposition",
-    "feature_column": "use tf.feature_column",
+    "feature_column": "use tf.feature_column, and tf.contrib.feature_column.sequence_input_layer",
     "ffmpeg": "use tf.audio.decode_wav",
     "gan": "use nets.dcgan, and two deployments that share variables as examples/dcgan.py does",
     "graph_editor": "use tf.graph_util.import_graph_def; tf.recompute_grad to save memory",

@@ -1,20 +1,45 @@
-"""Trains by `train_and_evaluate` as a task of a cluster; each worker takes its share of batches."""
+"""Trains by `train_and_evaluate` as a task of a cluster; each worker takes its share of batches.
+
+    python -m tests.estimator.cluster_program FOLDER [WAY] [STEPS]
+"""
 
 import sys
+import time
+
+import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, estimator
 from tests import modes
 from tests.estimator import models
 
 STEPS = 6
+# Settings of two replicas of one clone each.
+WAYS = {
+    "synchronous": {"num_replicas": 2, "num_ps_tasks": 1, "replicas_to_aggregate": 2},
+    "asynchronous": {"num_replicas": 2, "num_ps_tasks": 1},
+    "all-reduce": {"num_replicas": 2, "all_reduce": True},
+}
 
 
-def main(folder):
-    """Synchronous replicas of one clone each; the step is that of both batches together."""
+class Slowly(tf.train.SessionRunHook):
+    """Steps that can be seen, and take a while."""
+
+    def before_run(self, run_context):
+        """Asks for the step."""
+        del run_context
+        return tf.train.SessionRunArgs(tf.train.get_global_step())
+
+    def after_run(self, run_context, run_values):
+        """Shows the step."""
+        del run_context
+        print(f"step {run_values.results}/", flush=True)
+        time.sleep(0.05)
+
+
+def main(folder, way="synchronous", steps=STEPS):
+    """Trains to the last step."""
     modes.enter()
-    config = DeploymentConfig(
-        clone_on_cpu=True, num_replicas=2, num_ps_tasks=1, replicas_to_aggregate=2
-    )
+    config = DeploymentConfig(clone_on_cpu=True, **WAYS[way])
     run_config = models.run_config(
         train_distribute=config, experimental_max_worker_delay_secs=0, save_checkpoints_steps=3
     )
@@ -27,13 +52,14 @@ def main(folder):
     def input_fn():
         return models.input_fn(4)().shard(2, number)
 
+    hooks = [Slowly()] if int(steps) > STEPS else []
     estimator.train_and_evaluate(
         trained,
-        estimator.TrainSpec(input_fn, max_steps=STEPS),
+        estimator.TrainSpec(input_fn, max_steps=int(steps), hooks=hooks),
         estimator.EvalSpec(models.input_fn(4), steps=1),
     )
     print(f"{run_config.task_type} {run_config.task_id} has ended")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

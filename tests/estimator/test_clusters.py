@@ -1,7 +1,9 @@
 """Estimator on workers and a parameter server, launched on this machine."""
 
+import random
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -9,29 +11,49 @@ import tensorflow.compat.v1 as tf
 
 from tests.estimator import cluster_program, models
 from tests.estimator.test_deploying import check_equal, train
-from tests.processes.harness import LAUNCH, Processes
+from tests.processes.harness import Processes
 
 pytestmark = [pytest.mark.slow, pytest.mark.one_mode]
+PROGRAM = [sys.executable, str(Path(cluster_program.__file__))]
 
 
-def test_synchronous_workers_train_as_one(tmp_path):
-    """Two workers and a ps end, all of them, where one process ends on batches of both."""
-    program = Path(cluster_program.__file__)
+@pytest.mark.parametrize(
+    ("way", "flags", "tasks"),
+    [
+        ("synchronous", ["--num_ps=1"], ["chief 0", "ps 0", "worker 0"]),
+        ("all-reduce", [], ["chief 0", "worker 0"]),
+    ],
+)
+def test_synchronous_workers_train_as_one(way, flags, tasks, tmp_path):
+    """Two workers end, and a ps, where one process ends on batches of both."""
     with Processes(tmp_path) as processes:
-        launch = processes.start(
-            "launch",
-            [
-                *(*LAUNCH, "--num_workers=2", "--num_ps=1", f"--log_dir={tmp_path}", "--"),
-                *(sys.executable, str(program), str(tmp_path / "run")),
-            ],
-            guarded=False,
-        )
+        program = [*PROGRAM, str(tmp_path / "run"), way]
+        launch = processes.launch(["--num_workers=2", *flags], program)
         assert launch.wait() == 0, launch.log
         assert processes.living() == []
-    ended = re.findall(r"(\w+ \d) has ended", launch.log)
-    assert sorted(ended) == ["chief 0", "ps 0", "worker 0"]
+    assert sorted(re.findall(r"(\w+ \d) has ended", launch.log)) == tasks
     model_fn = models.model_fn_of(models.STYLES["clipped"])
     expected = train(model_fn, tmp_path / "plain", steps=cluster_program.STEPS, dense=True)
     reader = tf.train.load_checkpoint(str(tmp_path / "run"))
     found = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
     check_equal(found, expected)
+
+
+@pytest.mark.parametrize("way", ["asynchronous", "synchronous"])
+def test_tasks_are_killed_at_random(way, tmp_path):
+    """Whichever task is killed, the run ends at its last step, and leaves no process behind."""
+    steps = 120
+    generator = random.Random(way)
+    with Processes(tmp_path) as processes:
+        flags = ["--num_workers=2", "--num_ps=1", "--max_restarts=3"]
+        launch = processes.launch(flags, [*PROGRAM, str(tmp_path / "run"), way, str(steps)])
+        for victim in generator.sample(["worker 0", "worker 1", "ps 0"], 3):
+            launch.wait_for_line(r"^worker 0\| step \d+/")
+            time.sleep(generator.uniform(0.0, 1.0))
+            launch.signal_task(victim)
+            launch.wait_for_line(rf"^launch\| {victim} was ended by SIGKILL")
+        assert launch.wait() == 0, launch.log
+        assert processes.living() == []
+    processes.assert_no_orphan()
+    last = tf.train.latest_checkpoint(str(tmp_path / "run"))
+    assert int(last.rpartition("-")[2]) in (steps, steps + 1)  # of two asynchronous workers

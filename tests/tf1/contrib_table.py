@@ -18,6 +18,7 @@ _PACKAGES = {
     "tf_keras": "tf-keras",
     "tensorflow": "TensorFlow",
     "tensorboard": "TensorBoard",
+    "model_deploy": "`model_deploy.estimator`",
 }
 _WRITTEN = "model_deploy.tf1.contrib."
 

@@ -66,6 +66,21 @@ def _member(module: str, name: str) -> Callable[[], Any]:
     return lambda: getattr(importlib.import_module(module), name)
 
 
+def _estimators() -> dict[str, Callable[[], Any]]:
+    """What became `tf.estimator.experimental`."""
+    experimental = (
+        *("InMemoryEvaluatorHook", "make_early_stopping_hook", "make_stop_at_checkpoint_step_hook"),
+        *("stop_if_higher_hook", "stop_if_lower_hook"),
+        *("stop_if_no_decrease_hook", "stop_if_no_increase_hook"),
+    )
+    return {name: functools.partial(_of_experimental, name) for name in experimental}
+
+
+def _of_experimental(name: str) -> Any:
+    return getattr(importlib.import_module(_ESTIMATOR).experimental, name)
+
+
+_ESTIMATOR = "model_deploy.estimator"
 _SUMMARIES = "tensorflow.python.ops.summary_ops_v2"
 _PARTS = {
     "slim": _Part(("tf_slim",), "tf_slim", {"nets": _module("tf_slim.nets")}),
@@ -170,7 +185,8 @@ _PARTS = {
     "tpu": _Part(("tensorflow.compat.v1.tpu",)),
     "autograph": _Part(("tensorflow.compat.v1.autograph",)),
     "cluster_resolver": _Part(("tensorflow.compat.v1.distribute.cluster_resolver",)),
-    "feature_column": _Part(("tensorflow.compat.v1.feature_column",)),
+    "estimator": _Part((_own("estimator"), _ESTIMATOR), extras=_estimators()),
+    "feature_column": _Part((_own("feature_column"), "tensorflow.compat.v1.feature_column")),
     "keras": _Part((legacy_keras.KERAS,)),
     # Not those of `tf.summary`: what is written goes to the writer around it, at each step.
     "summary": _Part(
