@@ -267,9 +267,15 @@ def _start_from(original: Any, made: Any) -> Any:
     """Makes the initializer of the copy `made` assign the original's value; returns `made`.
 
     An initial value would be computed on the copy's device, which must not read the original there.
+    It is no assignment of the layer that is being called, if any: no rule applies here.
     """
     graph = tf.get_default_graph()
-    with tf.init_scope(), tf.device(None), graph.colocate_with(None, ignore_existing=True):
+    with (
+        internals.making_ops_without_rules(),
+        tf.init_scope(),
+        tf.device(None),
+        graph.colocate_with(None, ignore_existing=True),
+    ):
         value = original.read_value()
         with tf.device(made.device):
             internals.set_initializer(made, tf.assign(made, value).op)

@@ -1,7 +1,7 @@
 """What a `model_fn` asks of its optimizers, noted in place of being done."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -56,11 +56,15 @@ class Call(NamedTuple):
 class Recorder:
     """Notes the calls of optimizers in one call of a `model_fn`, see `OptimizerWatcher`.
 
+    Args:
+      averages: whether averages of variables are made, which are those of the first clone.
+
     Attributes:
       calls: the calls, in their order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, averages: bool) -> None:
+        self._averages = averages
         self.calls: list[Call] = []
         self._gradients: list[Gradients] = []
         self._scope = tf.get_default_graph().get_name_scope()
@@ -106,6 +110,17 @@ class Recorder:
             if gradient is not None and op_of(variable) is not None
         }
         self._gradients.append(Gradients(losses, by_variable))
+
+    def apply_averages(self, apply: Callable[[], Any]) -> Any:
+        """Makes averages of variables, or nothing, for a clone whose variables have none.
+
+        Where each clone has its own variables the averages are of no clone.
+        """
+        if not self._averages:
+            return tf.no_op(name="averages")
+        with tf.variable_scope(tf.get_variable_scope(), auxiliary_name_scope=False) as scope:
+            scope.set_custom_getter(None)
+            return apply()
 
     def _note(
         self,

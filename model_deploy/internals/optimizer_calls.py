@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from tensorflow.python.ops import gradients_util
+from tensorflow.python.training import moving_averages
 from tensorflow.python.training import optimizer as optimizer_lib
 
 from model_deploy.internals.replacing import Replace, Replacements
@@ -24,6 +25,9 @@ class OptimizerWatcher(Protocol):
     def found_gradients(self, losses: Any, variables: Any, gradients: Sequence[Any]) -> None:
         """Is told what `tf.gradients` has got and what it returns."""
 
+    def apply_averages(self, apply: Callable[[], Any]) -> Any:
+        """In place of `ExponentialMovingAverage.apply`, which `apply` calls; returns its op."""
+
 
 _watcher: contextvars.ContextVar[OptimizerWatcher | None] = contextvars.ContextVar(
     "watcher of optimizers", default=None
@@ -34,7 +38,8 @@ def watching_optimizers(watcher: OptimizerWatcher) -> contextlib.AbstractContext
     """A `with` block in which `watcher` is called in place of optimizers of `tf.train`.
 
     Overrides `Optimizer.minimize`, `Optimizer.apply_gradients` and that of each class below it, and
-    `gradients_util._GradientsHelper`, which all functions that compute gradients call.
+    `gradients_util._GradientsHelper`, which all functions that compute gradients call; and
+    `ExponentialMovingAverage.apply`.
     """
     return _replacements.in_place(_watcher, watcher)
 
@@ -50,6 +55,7 @@ def computes_gradients_itself(optimizer: Any) -> bool:
 
 def _replace_all(replace: Replace) -> None:
     replace(gradients_util, "_GradientsHelper", _telling)
+    replace(moving_averages.ExponentialMovingAverage, "apply", _averaging)
     replace(optimizer_lib.Optimizer, "minimize", functools.partial(_instead, "minimize"))
     for kind in {optimizer_lib.Optimizer, *_below(optimizer_lib.Optimizer)}:
         if "apply_gradients" in vars(kind):
@@ -90,6 +96,16 @@ def _telling(original: Callable[..., Any]) -> Callable[..., Any]:
         return found
 
     return gradients
+
+
+def _averaging(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def apply(averages: Any, *args: Any, **kwargs: Any) -> Any:
+        call = functools.partial(original, averages, *args, **kwargs)
+        watcher = _watcher.get()
+        return call() if watcher is None else watcher.apply_averages(call)
+
+    return apply
 
 
 _replacements = Replacements(_replace_all)

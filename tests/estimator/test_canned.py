@@ -75,12 +75,15 @@ def _quiet():
         yield
 
 
-@pytest.mark.parametrize("make", [_dnn, _linear, _combined])
-def test_clones_train_as_one(make, tmp_path):
+@pytest.mark.parametrize(
+    ("make", "settings"),
+    [(_dnn, {}), (_linear, {}), (_combined, {}), (_combined, {"all_reduce": True})],
+)
+def test_clones_train_as_one(make, settings, tmp_path):
     """Canned estimators on two clones, by `train_distribute`, end where they end by themselves."""
     plain = make(model_dir=str(tmp_path / "plain"), config=models.run_config())
     plain.train(input_fn(8), steps=4)
-    config = DeploymentConfig(num_clones=2, clone_on_cpu=True)
+    config = DeploymentConfig(num_clones=2, clone_on_cpu=True, **settings)
     clones = make(
         model_dir=str(tmp_path / "clones"), config=models.run_config(train_distribute=config)
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import DeploymentConfig, estimator
+from model_deploy import DeploymentConfig, estimator, slim
 from tests.estimator import models
 
 _CLONES = {"num_clones": 2, "clone_on_cpu": True}
@@ -52,6 +52,41 @@ def test_all_ways_train_as_estimator_does(batch_size, settings, tmp_path):
     expected = train(model_fn, tmp_path / "plain")
     config = DeploymentConfig(**{**_CLONES, **settings})
     check_equal(train(model_fn, tmp_path / "found", batch_size, config=config), expected)
+
+
+@pytest.mark.one_mode
+def test_averages_by_all_reduce(tmp_path):
+    """Averages that `model_fn` makes are those of one clone where each has its own variables."""
+    model_fn = models.model_fn_of(models.STYLES["averaged"])
+    config = DeploymentConfig(**_CLONES, all_reduce=True)
+    found = train(model_fn, tmp_path / "found", 4, config=config)
+    check_equal(found, train(model_fn, tmp_path / "plain"))
+    assert "rows/ExponentialMovingAverage" in found
+
+
+@pytest.mark.one_mode
+@pytest.mark.parametrize("settings", [{}, {"all_reduce": True}], ids=str)
+def test_norms_in_common(settings, tmp_path):
+    """With `sync_batch_norm` a step is that of one clone that normalizes the whole batch."""
+
+    def model_fn(features, labels, mode):
+        x = slim.batch_norm(features["x"], decay=0.9, is_training=mode == "train", scope="norm")
+        y = tf.squeeze(slim.fully_connected(x, 1, None, weights_initializer=start), 1)
+        loss = tf.losses.mean_squared_error(labels, y)
+        with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+            step = tf.train.get_global_step()
+            train_op = tf.train.MomentumOptimizer(0.1, 0.9).minimize(loss, step)
+        return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    def values(name, batch_size, config=None):
+        made = model_fn if config is None else estimator.deployed(model_fn, config)
+        trained = estimator.Estimator(made, str(tmp_path / name), models.run_config())
+        trained.train(models.input_fn(batch_size), steps=4)
+        return models.values_of(trained)
+
+    start = tf.constant_initializer(0.1)
+    config = DeploymentConfig(**_CLONES, sync_batch_norm=True, **settings)
+    check_equal(values("found", 4, config), values("plain", 8))
 
 
 @pytest.mark.one_mode
