@@ -20,6 +20,7 @@ from model_deploy.horovod.reductions import (
     Compression,
     Compressor,
     Reduction,
+    Sum,
     adasum,
     check_compression,
     reduction_of,
@@ -91,7 +92,8 @@ def allreduce(
 
     Returns:
       A tensor of that shape, or `IndexedSlices` with the rows of all; those of integers are
-      divided without a remainder.
+      divided without a remainder.  The gradient of a tensor of floats, but for Adasum, is what the
+      same reduction makes of all processes' gradients of it.
 
     Raises:
       ValueError: before `init`, and as `reduction_of`, `adasum` and `carrier`.
@@ -107,21 +109,36 @@ def allreduce(
         return scaled(result, factor)
     tensor = tf.convert_to_tensor(tensor)
     name = _label(name, tensor, tensor.shape)
-    collectives = group(f"allreduce {name}", device_dense)
-    sent = tf.cast(scaled(tensor, prescale_factor), carrier(tensor.dtype, name))
+
+    def reduce(own: Any, its_name: str) -> Any:
+        collectives = group(f"allreduce {its_name}", device_dense)
+        sent = tf.cast(scaled(own, prescale_factor), carrier(own.dtype, its_name))
+        total = _reduced_dense(collectives, sent, its_name, how, wire_dtype)
+        total.set_shape(tensor.shape)
+        return scaled(tf.cast(total, own.dtype), postscale_factor)
+
+    if not tensor.dtype.is_floating or how is Adasum:
+        return reduce(tensor, name)
+
+    @tf.custom_gradient
+    def with_gradient(own: Any) -> Any:
+        return reduce(own, name), lambda gradient: reduce(gradient, f"gradient of {name}")
+
+    return with_gradient(tensor)
+
+
+def _reduced_dense(
+    collectives: Collectives, sent: Any, name: str, how: Reduction, wire_dtype: tf.DType
+) -> Any:
     if how is Adasum:
-        total = _adasum(collectives, sent, name)
-    else:
-        known = tensor.shape.is_fully_defined()  # else it travels as it is
-        flat, wire_dtype = tf.reshape(sent, [-1]), wire_dtype if known else tf.float32
-        [total] = sum_narrow(collectives, [flat], name, 1.0, wire_dtype)
-        total = tf.reshape(total, tf.shape(tensor))
-        if how is Average:
-            total = (
-                total / collectives.size if total.dtype.is_floating else total // collectives.size
-            )
-    total.set_shape(tensor.shape)
-    return scaled(tf.cast(total, tensor.dtype), postscale_factor)
+        return _adasum(collectives, sent, name)
+    known = sent.shape.is_fully_defined()  # else it travels as it is
+    flat, wire_dtype = tf.reshape(sent, [-1]), wire_dtype if known else tf.float32
+    [total] = sum_narrow(collectives, [flat], name, 1.0, wire_dtype)
+    total = tf.reshape(total, tf.shape(sent))
+    if how is Sum:
+        return total
+    return total / collectives.size if total.dtype.is_floating else total // collectives.size
 
 
 def scaled(tensor: Any, factor: float) -> Any:

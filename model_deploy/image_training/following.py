@@ -38,6 +38,8 @@ def follow(options: TrainOptions, networks: Networks) -> float | None:
       TimeoutError: if no run is in the train_dir within `start_timeout`.
       OSError: if the results cannot be written.
     """
+    if options.all_reduce:
+        print("all_reduce is ignored: it is for workers, and this is the evaluator", flush=True)
     wait_for_run(options.train_dir, options.start_timeout)
     own = options_of_evaluator(options)
     split = split_of(own).split

@@ -156,3 +156,17 @@ def test_a_session_without_the_server_is_refused():
         pytest.raises(tf.errors.InvalidArgumentError, match="/job:worker/task:1"),
     ):
         session.run(total)
+
+
+@pytest.mark.parametrize(("op", "share"), [(hvd.Sum, 1.0), (hvd.Average, 1 / SIZE)])
+def test_gradient_of_allreduce(op, share):
+    """The gradient of what all get is what the same reduction makes of all gradients of it."""
+
+    def build(rank):
+        own = tf.constant(FLOATS[rank])
+        reduced = hvd.allreduce(own, op=op)
+        return [], tf.gradients((rank + 1.0) * reduced, own)
+
+    factors = sum(range(1, SIZE + 1)) * share
+    for _, [gradient] in run_job(SIZE, build):
+        np.testing.assert_allclose(gradient, np.full([2, 3], factors), rtol=1e-6)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.one_mode
 # The turn, in which a layer is of one library or the other, and settings.
 _DIVISIONS = {
     "called by all-reduce": (0, {"num_clones": 2, "all_reduce": True}),
-    "in parts": (1, {"accumulate_steps": 2}),
+    "copied in parts": (1, {"copy_clones": True, "accumulate_steps": 2}),
     "copied": (1, {"num_clones": 2, "copy_clones": True}),
 }
 _TOLERANCE = 1e-5  # sums of some thousand terms in another order
@@ -69,7 +69,7 @@ def test_every_layer_trains_in_16_bits(group):
     """Losses, weights and states are as near to those of one clone in 32 bits as rounding lets
     them be.
     """
-    config = LogicalDevices(num_clones=2, precision="bfloat16", copy_clones=False)
+    config = LogicalDevices(num_clones=2, precision="bfloat16", copy_clones=True)
     run = harness.Replica(config, every_layer.golden(group, 0), _slowly)()
     one, share = _one_clone(group, 0), roundings.bound(run.graph, "bfloat16")
     np.testing.assert_allclose(run.losses, one.losses, rtol=share)

@@ -83,10 +83,13 @@ def test_a_folder_without_a_run(tmp_path, monkeypatch, capsys):
     """It waits for a chief for as long as a parameter server does, and leaves nothing."""
     monkeypatch.setenv("TF_CONFIG", TF_CONFIG)
     command = ["train", *FLAGS, f"--train_dir={tmp_path}/run", "--start_timeout=0.01"]
-    assert script.main(command) == 1
+    assert script.main([*command, "--all_reduce"]) == 1
     path = tmp_path / "run" / "options.yaml"
     printed = capsys.readouterr()
-    assert printed.out.splitlines()[-1] == f"waiting for the chief to write {path}"
+    assert printed.out.splitlines()[-2:] == [
+        "all_reduce is ignored: it is for workers, and this is the evaluator",
+        f"waiting for the chief to write {path}",
+    ]
     assert printed.err == (
         f"error: start_timeout must be long enough for the chief to write {path}, got 0.01 s; the "
         "evaluator and the chief need one train_dir\n"
