@@ -63,10 +63,10 @@ def some_of_cifar10(tmp_path):
         pytest.skip(f"needs CIFAR-10 as TFRecords in {CIFAR10}")
     folder = tmp_path / "cifar10"
     folder.mkdir()
-    name = "cifar10_train.tfrecord"
-    with tf.io.TFRecordWriter(str(folder / name)) as writer:
-        for record in itertools.islice(tf.io.tf_record_iterator(str(CIFAR10 / name)), 320):
-            writer.write(record)
+    for name in ("cifar10_train.tfrecord", "cifar10_test.tfrecord"):
+        with tf.io.TFRecordWriter(str(folder / name)) as writer:
+            for record in itertools.islice(tf.io.tf_record_iterator(str(CIFAR10 / name)), 320):
+                writer.write(record)
     return folder
 
 
