@@ -44,14 +44,6 @@ _GONE: dict[str, tuple[str, str]] = {
     ),
     "tensorflow.contrib.estimator": ("2.0", _ESTIMATOR),
     "tensorflow.contrib.seq2seq": ("2.0", "use tf.nn.dynamic_rnn and tf.while_loop"),
-    **dict.fromkeys(
-        (
-            "tensorflow.contrib.seq2seq.BahdanauMonotonicAttention",
-            "tensorflow.contrib.seq2seq.LuongMonotonicAttention",
-            "tensorflow.contrib.seq2seq.monotonic_attention",
-        ),
-        ("2.0", "use tf.contrib.seq2seq.BahdanauAttention or LuongAttention"),
-    ),
     "tensorflow.contrib.legacy_seq2seq": ("2.0", "use tf.nn.static_rnn"),
     "tensorflow.contrib.data": ("2.0", f"{_TF_DATA} and tf.data.experimental"),
     "tensorflow.contrib.lookup": ("2.0", "use tf.lookup"),

@@ -174,6 +174,32 @@ def test_ugrnn_cell():
 
 
 @pytest.mark.one_mode
+@pytest.mark.parametrize("projected", [None, 4])
+def test_nas_cell(projected):
+    """Eight products with the inputs and with the output meet in pairs, as in the paper's figure."""
+    memory = _STATE[0] * 0.5
+    output = np.ones([len(memory), projected or _UNITS], np.float32) * 0.3
+    state = cells.LSTMStateTuple(tf.constant(memory), tf.constant(output))
+    cell = rnn.NASCell(_UNITS, projected, use_bias=True)
+    (found, new), values = _run(cell(tf.constant(_INPUTS[0]), state))
+    i = np.split(_INPUTS[0] @ values["nas_cell/kernel"], 8, 1)
+    h = output @ values["nas_cell/recurrent_kernel"] + values["nas_cell/bias"]
+    h = np.split(h, 8, 1)
+    gate = [_sigmoid(i[k] + h[k]) for k in range(8)]
+    left = np.tanh(gate[0] * np.maximum(i[1] + h[1], 0))
+    right = np.tanh(gate[2] + np.maximum(i[3] * h[3], 0))
+    cell_state = np.tanh(left + memory) * right
+    third = np.tanh(np.tanh(i[4] + h[4]) * gate[5])
+    fourth = _sigmoid(np.tanh(i[6] + h[6]) + gate[7])
+    expected = np.tanh(cell_state * np.tanh(third + fourth))
+    if projected:
+        expected = expected @ values["nas_cell/projection_weights"]
+    np.testing.assert_allclose(new.c, cell_state, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(new.h, found)
+
+
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("make", "inputs", "names"),
     [

@@ -133,6 +133,38 @@ def _with_penalty(sequence, penalty):
 
 
 @pytest.mark.one_mode
+def test_coverage_penalty():
+    """The score of a beam that was at its end has the logarithms of the weights it has given to
+    each step of the memory, up to 1, and the same beam without the penalty has not.
+    """
+    memory = np.random.RandomState(3).normal(size=[1, 4, _TOKENS]).astype(np.float32)
+    lengths, beams, weight = np.array([3]), 2, 0.1
+    mechanism = seq2seq.LuongAttention(
+        _TOKENS, seq2seq.tile_batch(memory, beams), seq2seq.tile_batch(lengths, beams)
+    )
+    cell = seq2seq.AttentionWrapper(
+        Echo(), mechanism, cell_input_fn=lambda inputs, seen: inputs, output_attention=False
+    )
+    decoder = seq2seq.BeamSearchDecoder(
+        *(cell, _SCORES, [1], _END, cell.zero_state(beams, tf.float32), beams),
+        output_layer=layers.Dense(_TOKENS, use_bias=False),
+        coverage_penalty_weight=weight,
+    )
+    outputs, state, _ = seq2seq.dynamic_decode(decoder, maximum_iterations=20)
+    last = outputs.beam_search_decoder_output.scores
+    found, (_, log_probs, _, steps, seen) = run([last, state._replace(cell_state=())])
+    number = found.shape[1]
+    was_at_its_end = steps[0] < number
+    assert was_at_its_end.any()
+    assert seen.shape == (1, beams, 4)
+    np.testing.assert_allclose(seen.sum(2), steps, rtol=1e-5)
+    np.testing.assert_array_equal(seen[..., 3], 0)  # behind the end, which is no penalty
+    penalty = weight * np.log(np.minimum(seen[0, :, :3], 1)).sum(1)
+    expected = log_probs[0] + np.where(was_at_its_end, penalty, 0)
+    np.testing.assert_allclose(found[0, -1], expected, rtol=1e-4)
+
+
+@pytest.mark.one_mode
 def test_gather_tree():
     """Beams are followed back by their parents; what is behind an end token is the end token."""
     tokens = [[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]]]
@@ -176,6 +208,79 @@ def test_attention(kind):
     expected = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
     np.testing.assert_allclose(found, expected, rtol=1e-4)
     assert len(variables) == {"luong": 1, "scaled": 2, "bahdanau": 3, "normalized": 5}[kind]
+
+
+_PROBABILITIES = np.random.RandomState(6).uniform(size=[2, 5]).astype(np.float32)
+_BEFORE = np.random.RandomState(7).dirichlet(np.ones(5), size=2).astype(np.float32)
+
+
+def _chosen(probabilities, before):
+    """The weights, by a loop over where one was and where one goes to."""
+    found = np.zeros_like(before)
+    for row, (p, was) in enumerate(zip(probabilities, before, strict=True)):
+        for start in range(len(p)):
+            left = was[start]
+            for step in range(start, len(p)):
+                found[row, step] += left * p[step]
+                left *= 1 - p[step]
+    return found
+
+
+@pytest.mark.one_mode
+@pytest.mark.parametrize("mode", ["recursive", "parallel", "hard"])
+def test_monotonic_attention(mode):
+    """Each step is chosen with its probability, or left for the next, from the last one on."""
+    probabilities, before = _PROBABILITIES, _BEFORE
+    if mode == "hard":
+        probabilities, before = np.round(probabilities), np.eye(5, dtype=np.float32)[[1, 3]]
+    found = run(seq2seq.monotonic_attention(probabilities, before, mode))
+    np.testing.assert_allclose(found, _chosen(probabilities, before), rtol=1e-5, atol=1e-7)
+    with pytest.raises(ValueError, match="mode must be one of recursive, .* got 'soft'"):
+        seq2seq.monotonic_attention(probabilities, before, "soft")
+
+
+@pytest.mark.one_mode
+@pytest.mark.parametrize("mode", ["parallel", "hard"])
+@pytest.mark.parametrize("kind", ["luong", "bahdanau"])
+def test_mechanisms_that_never_look_back(kind, mode):
+    """The sigmoid of a score and its bias is the probability, 0 behind the end of the memory."""
+    memory = np.random.RandomState(3).normal(size=[2, 4, 3]).astype(np.float32)
+    query = np.random.RandomState(4).normal(size=[2, 5]).astype(np.float32)
+    options = {"score_bias_init": 0.5, "mode": mode}
+    if kind == "luong":
+        mechanism = seq2seq.LuongMonotonicAttention(5, memory, [4, 2], scale=True, **options)
+    else:
+        mechanism = seq2seq.BahdanauMonotonicAttention(5, memory, [4, 2], True, **options)
+    start = mechanism.initial_state(2, tf.float32)
+    weights, _ = mechanism(tf.constant(query), start)
+    variables = {each.op.name: each for each in tf.trainable_variables()}
+    found, values = run([weights, variables])
+    keys = memory @ values["memory_layer/kernel"]
+    scope = f"{kind}_monotonic_attention"
+    if kind == "luong":
+        scores = np.einsum("bk,btk->bt", query, keys)
+    else:
+        summed = keys + (query @ values[f"{scope}/query_layer/kernel"])[:, None]
+        vector = values[f"{scope}/attention_v"]
+        scores = (np.tanh(summed) * vector / np.sqrt(5 * (vector**2).sum())).sum(2)
+    assert values[f"{scope}/attention_score_bias"] == 0.5
+    scores = scores + 0.5
+    chosen = (scores > 0).astype(np.float32) if mode == "hard" else 1 / (1 + np.exp(-scores))
+    chosen[1, 2:] = 0
+    first = np.eye(4, dtype=np.float32)[[0, 0]]
+    np.testing.assert_allclose(found, _chosen(chosen, first), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.one_mode
+def test_noise_before_the_sigmoid():
+    """Noise of a seed moves scores by as many deviations as it says."""
+    memory, query = tf.zeros([1, 200, 3]), tf.zeros([1, 3])
+    mechanism = seq2seq.LuongMonotonicAttention(
+        3, memory, sigmoid_noise=2.0, sigmoid_noise_seed=1, mode="hard"
+    )
+    chosen = run(mechanism(query, mechanism.initial_state(1, tf.float32))[0])
+    assert chosen.sum() == 1  # by noise alone one of the first steps
+    assert chosen[0, :12].sum() == 1
 
 
 def test_attention_wrapper():
@@ -253,7 +358,7 @@ def test_sampling_helpers():
             lambda: seq2seq.BeamSearchDecoder(
                 None, _SCORES, [1], 0, None, 2, coverage_penalty_weight=0.5
             ),
-            "coverage_penalty_weight must be 0 here, got 0.5",
+            "coverage_penalty_weight must be 0 for a cell that is no AttentionWrapper .* got 0.5",
         ),
         (
             lambda: seq2seq.LuongAttention(3, tf.zeros([1, 2, 3]))(tf.zeros([1, 2]), None),

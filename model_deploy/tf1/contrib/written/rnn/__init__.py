@@ -5,6 +5,7 @@ from model_deploy.tf1.contrib.written.rnn.cells import (
     GRUBlockCellV2,
     LayerNormBasicLSTMCell,
     LSTMBlockCell,
+    NASCell,
     UGRNNCell,
 )
 from model_deploy.tf1.contrib.written.rnn.convolutions import (
@@ -47,6 +48,7 @@ __all__ = [
     "LSTMBlockCell",
     "LSTMBlockFusedCell",
     "LayerNormBasicLSTMCell",
+    "NASCell",
     "OutputProjectionWrapper",
     "TimeReversedFusedRNN",
     "UGRNNCell",

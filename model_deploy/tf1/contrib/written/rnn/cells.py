@@ -235,3 +235,71 @@ class UGRNNCell(cells.RNNCell):
 def clip_of(cell_clip: float | None) -> float | None:
     """The clip of a cell, None where it is less than 0."""
     return None if cell_clip is None or cell_clip < 0 else cell_clip
+
+
+class NASCell(cells.RNNCell):
+    """The cell that a search has found (B. Zoph and Q. V. Le, https://arxiv.org/abs/1611.01578).
+
+    Figure 8 of the paper: eight pairs of a product with the inputs and one with the output before.
+
+    Args:
+      num_units: size of the cell's state.
+      num_proj: size of the output, to which it is projected; None is `num_units`.
+      use_bias: whether products with the output before have a bias.
+      reuse: whether variables are those that are there.
+      name: of the cell.
+    """
+
+    def __init__(
+        self,
+        num_units: int,
+        num_proj: int | None = None,
+        use_bias: bool = False,
+        reuse: Any = None,
+        name: str = "nas_cell",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(_reuse=reuse, name=name, **kwargs)
+        self._num_units, self._num_proj, self._use_bias = num_units, num_proj, use_bias
+
+    @property
+    def state_size(self) -> Any:
+        """An `LSTMStateTuple` of sizes."""
+        return cells.LSTMStateTuple(self._num_units, self.output_size)
+
+    @property
+    def output_size(self) -> int:
+        """The size of the output."""
+        return self._num_proj or self._num_units
+
+    def build(self, inputs_shape: Any) -> None:
+        """Makes the variables for inputs [batch, depth]."""
+        depth, width = tf.TensorShape(inputs_shape).as_list()[-1], 8 * self._num_units
+        self._kernel = self.add_weight("kernel", [depth, width])
+        self._recurrent_kernel = self.add_weight("recurrent_kernel", [self.output_size, width])
+        self._bias = None
+        if self._use_bias:
+            self._bias = self.add_weight("bias", [width], initializer=tf.zeros_initializer())
+        self._projection = None
+        if self._num_proj is not None:
+            sizes = [self._num_units, self._num_proj]
+            self._projection = self.add_weight("projection_weights", sizes)
+        self.built = True
+
+    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+        """Output [batch, output size] and state after inputs [batch, depth]."""
+        memory, output = state
+        before = tf.matmul(output, self._recurrent_kernel)
+        if self._bias is not None:
+            before = tf.nn.bias_add(before, self._bias)
+        i = tf.split(tf.matmul(inputs, self._kernel), 8, 1)
+        h = tf.split(before, 8, 1)
+        first = tf.tanh(tf.sigmoid(i[0] + h[0]) * tf.nn.relu(i[1] + h[1]))
+        second = tf.tanh(tf.sigmoid(i[2] + h[2]) + tf.nn.relu(i[3] * h[3]))
+        third = tf.tanh(tf.tanh(i[4] + h[4]) * tf.sigmoid(i[5] + h[5]))
+        fourth = tf.sigmoid(tf.tanh(i[6] + h[6]) + tf.sigmoid(i[7] + h[7]))
+        memory = tf.tanh(first + memory) * second
+        output = tf.tanh(memory * tf.tanh(third + fourth))
+        if self._projection is not None:
+            output = tf.matmul(output, self._projection)
+        return output, cells.LSTMStateTuple(memory, output)

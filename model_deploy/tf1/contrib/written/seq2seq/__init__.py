@@ -33,11 +33,17 @@ from model_deploy.tf1.contrib.written.seq2seq.helpers import (
     TrainingHelper,
 )
 from model_deploy.tf1.contrib.written.seq2seq.loss import sequence_loss
+from model_deploy.tf1.contrib.written.seq2seq.monotonic import (
+    BahdanauMonotonicAttention,
+    LuongMonotonicAttention,
+    monotonic_attention,
+)
 
 __all__ = [
     "AttentionWrapper",
     "AttentionWrapperState",
     "BahdanauAttention",
+    "BahdanauMonotonicAttention",
     "BasicDecoder",
     "BasicDecoderOutput",
     "BeamSearchDecoder",
@@ -50,6 +56,7 @@ __all__ = [
     "Helper",
     "InferenceHelper",
     "LuongAttention",
+    "LuongMonotonicAttention",
     "SampleEmbeddingHelper",
     "ScheduledEmbeddingTrainingHelper",
     "ScheduledOutputTrainingHelper",
@@ -58,6 +65,7 @@ __all__ = [
     "gather_tree",
     "gather_tree_from_array",
     "hardmax",
+    "monotonic_attention",
     "sequence_loss",
     "tile_batch",
 ]

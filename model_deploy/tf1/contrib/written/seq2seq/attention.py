@@ -80,13 +80,21 @@ class AttentionMechanism(abc.ABC):
 
     def __call__(self, query: Any, state: Any) -> tuple[Any, Any]:
         """The weights for a query float [batch, depth], float [batch, steps]; the next state."""
-        del state
         scores = self._scores(query)
         if self._mask is not None:
             refused = tf.cast(self._mask_value, scores.dtype)
             scores = tf.where(self._mask, scores, tf.fill(tf.shape(scores), refused))
-        weights = self._probability_fn(scores)
+        weights = self._weights(scores, state)
         return weights, weights
+
+    def _weights(self, scores: Any, state: Any) -> Any:
+        """The weights of scores, both float [batch, steps], after those of the step before."""
+        del state
+        return self._probability_fn(scores)
+
+    def _shifted(self, scores: Any) -> Any:
+        """What becomes of the scores, float [batch, steps], in the scope of their variables."""
+        return scores
 
     @abc.abstractmethod
     def _scores(self, query: Any) -> Any:
@@ -106,6 +114,8 @@ class LuongAttention(AttentionMechanism):
       dtype: see there.
       name: see there.
     """
+
+    _SCOPE = "luong_attention"
 
     def __init__(
         self,
@@ -129,11 +139,11 @@ class LuongAttention(AttentionMechanism):
                 f"num_units must be the depth of the queries, {query.shape.as_list()[-1]}, got "
                 f"{self._num_units}"
             )
-        with tf.variable_scope(None, "luong_attention", [query]):
+        with tf.variable_scope(None, self._SCOPE, [query]):
             scores = tf.squeeze(tf.matmul(query[:, tf.newaxis], self.keys, transpose_b=True), [1])
-            if not self._scale:
-                return scores
-            return scores * tf.get_variable("attention_g", [], self.dtype, tf.ones_initializer())
+            if self._scale:
+                scores *= tf.get_variable("attention_g", [], self.dtype, tf.ones_initializer())
+            return self._shifted(scores)
 
 
 class BahdanauAttention(AttentionMechanism):
@@ -150,6 +160,8 @@ class BahdanauAttention(AttentionMechanism):
       dtype: see there.
       name: see there.
     """
+
+    _SCOPE = "bahdanau_attention"
 
     def __init__(
         self,
@@ -171,7 +183,7 @@ class BahdanauAttention(AttentionMechanism):
         )
 
     def _scores(self, query: Any) -> Any:
-        with tf.variable_scope(None, "bahdanau_attention", [query]):
+        with tf.variable_scope(None, self._SCOPE, [query]):
             summed = self.keys + self.query_layer(query)[:, tf.newaxis]
             weights = tf.get_variable("attention_v", [self._num_units], self.dtype)
             if self._normalize:
@@ -185,7 +197,7 @@ class BahdanauAttention(AttentionMechanism):
                     "attention_b", [self._num_units], self.dtype, tf.zeros_initializer()
                 )
                 weights = norm * weights * tf.rsqrt(tf.reduce_sum(tf.square(weights)))
-            return tf.reduce_sum(weights * tf.tanh(summed), [2])
+            return self._shifted(tf.reduce_sum(weights * tf.tanh(summed), [2]))
 
 
 def hardmax(logits: Any, name: str | None = None) -> Any:

@@ -17,7 +17,8 @@ class BeamSearchDecoderState(NamedTuple):
       log_probs: of the beams, float [batch, beams].
       finished: which beams are at their end, bool [batch, beams].
       lengths: int64 [batch, beams], the end token included.
-      accumulated_attention_probs: (), as no coverage is penalized.
+      accumulated_attention_probs: the sums of the weights of all steps so far, float
+        [batch, beams, steps of the memory]; () where no coverage is penalized.
     """
 
     cell_state: Any
@@ -48,6 +49,7 @@ class BeamSearchDecoder(Decoder):
     The score of a beam is the log of its probability, over `((5 + length) / 6) **
     length_penalty_weight` (https://arxiv.org/abs/1609.08144, equation 14).  As in TensorFlow 1, the
     end token does not count in the length at the step that takes it, and counts from the next on.
+    To the score of a beam at its end comes the coverage penalty of the same equation.
 
     Args:
       cell: an `RNNCell`; the memory of an `AttentionWrapper` goes through `tile_batch`.
@@ -58,12 +60,14 @@ class BeamSearchDecoder(Decoder):
       beam_width: the number of beams.
       output_layer: a layer that outputs go through, or None.
       length_penalty_weight: 0 compares probabilities as they are.
-      coverage_penalty_weight: 0; others are not done.
+      coverage_penalty_weight: how much steps of the memory count that a beam has looked at too
+        little, all its weights for them together less than 1; needs an `AttentionWrapper`.
       reorder_tensor_arrays: whether a `TensorArray` in the final state, such as the history of an
         `AttentionWrapper`, comes as a tensor in the order of the beams.
 
     Raises:
-      ValueError: for tokens of other dimensions, or a `coverage_penalty_weight`.
+      ValueError: for tokens of other dimensions, or a `coverage_penalty_weight` where the state
+        is not that of an `AttentionWrapper` with one mechanism.
     """
 
     def __init__(
@@ -79,10 +83,13 @@ class BeamSearchDecoder(Decoder):
         coverage_penalty_weight: float = 0.0,
         reorder_tensor_arrays: bool = True,
     ) -> None:
-        if coverage_penalty_weight:
+        weights = getattr(initial_state, "alignments", None)
+        if coverage_penalty_weight and (weights is None or isinstance(weights, list | tuple)):
             raise ValueError(
-                f"coverage_penalty_weight must be 0 here, got {coverage_penalty_weight}"
+                "coverage_penalty_weight must be 0 for a cell that is no AttentionWrapper with one "
+                f"mechanism, got {coverage_penalty_weight}"
             )
+        self._coverage_weight = coverage_penalty_weight
         self._cell = cell
         self._output_layer = output_layer
         self._embed = as_embedding(embedding)
@@ -127,7 +134,7 @@ class BeamSearchDecoder(Decoder):
             log_probs=tf.where(first, alive, tf.fill(tf.shape(first), alive.dtype.min)),
             finished=finished,
             lengths=tf.zeros(tf.shape(first), tf.int64),
-            accumulated_attention_probs=(),
+            accumulated_attention_probs=self._nothing_looked_at(),
         )
         return finished, self._start_inputs, state
 
@@ -162,7 +169,9 @@ class BeamSearchDecoder(Decoder):
         total = tf.maximum(state.log_probs[:, :, tf.newaxis] + steps, self._dtype.min)
         longer = tf.one_hot(self._end_token, tokens, 0, 1, dtype=tf.int64)
         lengths = state.lengths[:, :, tf.newaxis] + longer * tf.cast(~ended, tf.int64)
-        flat = tf.reshape(total / self._penalty(lengths), [self._batch_size, -1])
+        looked_at = self._looked_at(cell_state, state)
+        graded = total / self._penalty(lengths) + self._coverage_penalty(looked_at, state.finished)
+        flat = tf.reshape(graded, [self._batch_size, -1])
         scores, places = tf.math.top_k(flat, self._beams)
         places = _with_shape(places, state.log_probs.shape)
         parents, words = tf.cast(places // tokens, tf.int32), tf.cast(places % tokens, tf.int32)
@@ -181,12 +190,36 @@ class BeamSearchDecoder(Decoder):
             ),
             finished=tf.logical_or(was_finished, tf.equal(words, self._end_token)),
             lengths=of_parents(state.lengths) + tf.cast(~was_finished, tf.int64),
-            accumulated_attention_probs=(),
+            accumulated_attention_probs=tf.nest.map_structure(of_parents, looked_at),
         )
         return BeamSearchDecoderOutput(scores, words, parents), next_state
 
     def _penalty(self, lengths: Any) -> Any:
         return ((5 + tf.cast(lengths, self._dtype)) / 6) ** self._weight
+
+    def _nothing_looked_at(self) -> Any:
+        if not self._coverage_weight:
+            return ()
+        return tf.zeros_like(self._initial_state.alignments)
+
+    def _looked_at(self, cell_state: Any, state: BeamSearchDecoderState) -> Any:
+        """The sums of weights after this step, of beams at their end as they were."""
+        before = state.accumulated_attention_probs
+        if not self._coverage_weight:
+            return before
+        ended = tf.broadcast_to(state.finished[:, :, tf.newaxis], tf.shape(before))
+        return _with_shape(tf.where(ended, before, before + cell_state.alignments), before.shape)
+
+    def _coverage_penalty(self, looked_at: Any, finished: Any) -> Any:
+        """What is added to the scores, [batch, beams, 1]: at most 0, and 0 before a beam's end.
+
+        A step without any weight, such as one behind the end of the memory, counts as seen.
+        """
+        if not self._coverage_weight:
+            return 0.0
+        seen = tf.where(looked_at > 0, tf.minimum(looked_at, 1.0), tf.ones_like(looked_at))
+        penalty = tf.reduce_sum(tf.log(seen), 2) * tf.cast(finished, self._dtype)
+        return self._coverage_weight * penalty[:, :, tf.newaxis]
 
     def finalize(self, outputs: Any, final_state: Any, sequence_lengths: Any) -> tuple[Any, Any]:
         """The tokens of each beam from its last step back to its first."""
