@@ -1,6 +1,6 @@
 """Trains by `train_and_evaluate` as a task of a cluster; each worker takes its share of batches.
 
-    python -m tests.estimator.cluster_program FOLDER [WAY] [STEPS]
+python -m tests.estimator.cluster_program FOLDER [WAY] [STEPS]
 """
 
 import sys

@@ -61,7 +61,8 @@ def test_evaluations_in_memory_and_profiles(tmp_path):
     found = {}
     for path in (tmp_path / "eval").iterdir():
         for event in tf.train.summary_iterator(str(path)):
-            found.update({event.step: v.simple_value for v in event.summary.value})
+            for value in event.summary.value:
+                found[event.step] = value.simple_value
     assert list(found) == [0, 2, 4, 5]
     last = trained.evaluate(models.input_fn(8), steps=1)["loss"]
     np.testing.assert_allclose(found[5], last, rtol=1e-6)

@@ -1,9 +1,10 @@
 """How far 16 bits may lead training astray: as far as the roundings on the longest path.
 
 Each rounding to the nearest number of 16 bits is an error of at most `u`, half the distance of
-neighbours near 1, of what is rounded.  One after the other `k` of them add up to `k u` at worst, and
-as they go either way to some `sqrt(k) u` (N. J. Higham and T. Mary, A new approach to probabilistic
-rounding error analysis, SIAM Journal on Scientific Computing 41, 2019, theorem 2.4, lambda = 1).
+neighbours near 1, of what is rounded.  One after the other `k` of them add up to `k u` at worst,
+and as they go either way to some `sqrt(k) u` (N. J. Higham and T. Mary, A new approach to
+probabilistic rounding error analysis, SIAM Journal on Scientific Computing 41, 2019, theorem 2.4,
+lambda = 1).
 Losses are wrong by so much of themselves; weights, which stay in 32 bits, by so much of how far
 training moves them.  Where the terms of a gradient all but cancel they say more than their sum:
 the largest move of all weights stands for them.
@@ -58,4 +59,3 @@ def _rounds(node):
     """1 for an op that gives numbers of 16 bits."""
     types = [node.attr[key].type for key in ("T", "DstT", "dtype") if key in node.attr]
     return int(any(each in _OF_16_BITS for each in types))
-

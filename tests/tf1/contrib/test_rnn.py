@@ -176,7 +176,7 @@ def test_ugrnn_cell():
 @pytest.mark.one_mode
 @pytest.mark.parametrize("projected", [None, 4])
 def test_nas_cell(projected):
-    """Eight products with the inputs and with the output meet in pairs, as in the paper's figure."""
+    """Eight products with the inputs and with the output meet in pairs, as the paper has it."""
     memory = _STATE[0] * 0.5
     output = np.ones([len(memory), projected or _UNITS], np.float32) * 0.3
     state = cells.LSTMStateTuple(tf.constant(memory), tf.constant(output))

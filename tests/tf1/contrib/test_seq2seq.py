@@ -235,7 +235,7 @@ def test_monotonic_attention(mode):
         probabilities, before = np.round(probabilities), np.eye(5, dtype=np.float32)[[1, 3]]
     found = run(seq2seq.monotonic_attention(probabilities, before, mode))
     np.testing.assert_allclose(found, _chosen(probabilities, before), rtol=1e-5, atol=1e-7)
-    with pytest.raises(ValueError, match="mode must be one of recursive, .* got 'soft'"):
+    with pytest.raises(ValueError, match=r"mode must be one of recursive, .* got 'soft'"):
         seq2seq.monotonic_attention(probabilities, before, "soft")
 
 
