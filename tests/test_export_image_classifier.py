@@ -166,6 +166,7 @@ def _check(answers, logits):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 @pytest.mark.parametrize(("name", "key"), [*(("digits", key) for key in KEYS), *NETWORKS])
 def test_eager_tensorflow_gives_the_same(exported, name, key):
     """A SavedModel loaded by TensorFlow alone answers what the session gave.
@@ -180,6 +181,7 @@ def test_eager_tensorflow_gives_the_same(exported, name, key):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 @pytest.mark.parametrize(("name", "key"), [*(("digits_raw", key) for key in KEYS), *NETWORKS])
 def test_frozen_graphs_give_the_same(exported, name, key):
     """A frozen graph answers what the session gave, for images as they are in files, too."""

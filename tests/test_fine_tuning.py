@@ -53,6 +53,7 @@ def five_digits(own_registries, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_five_digits_help_with_ten(five_digits, tmp_path, capsys):
     """From five classes to ten: after as many steps more digits are right than from scratch.
 

@@ -30,6 +30,7 @@ def values(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_from_training_to_fine_tuning(tmp_path, capsys):
     """What is trained is evaluated and exported; its Keras file starts a run that it fits."""
     weights = tmp_path / "new" / "digits.weights.h5"

@@ -80,6 +80,7 @@ def _inception_v3(images):
 # Trainable parameters with 1,000 classes; of inception_v3 27,161,264 are known with its
 # auxiliary head, of which slim leaves out the 18,112 factors of batch normalization.
 @pytest.mark.slow
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("network", "parameters"),
     [(_vgg_16, 138_357_544), (_inception_v3, 27_161_264 - 18_112), (_resnet_50, 25_557_032)],

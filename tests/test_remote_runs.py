@@ -40,6 +40,7 @@ def losses(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_run_is_trained_resumed_evaluated_and_exported(remote, tmp_path):
     """Everything that a run writes and reads may be elsewhere; resumed, it makes the same steps."""
     files.write_examples(tmp_path / "data", [30, 34], image_shape=(28, 28, 3), split="train")

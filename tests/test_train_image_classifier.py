@@ -35,6 +35,7 @@ def _command(*arguments):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_digits(tmp_path, capsys):
     """The README's command reaches an accuracy of 0.97, and run again has nothing to train."""
     train_dir = tmp_path / "digits_run"
@@ -109,7 +110,15 @@ def test_accumulated_batches(tmp_path, capsys, way, size):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [None, "--all_reduce", "--asynchronous", "--accumulate_steps=2"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        None,
+        pytest.param("--all_reduce", marks=pytest.mark.one_mode),
+        pytest.param("--asynchronous", marks=pytest.mark.one_mode),
+        pytest.param("--accumulate_steps=2", marks=pytest.mark.one_mode),
+    ],
+)
 def test_compiled_clones(tmp_path, capsys, way):
     """Each way trains clones that XLA compiles, and says in one line what it does not compile."""
     options = [f"--train_dir={tmp_path}", "--num_clones=2", "--batch_size=4", "--clone_on_cpu"]

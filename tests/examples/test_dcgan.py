@@ -14,6 +14,7 @@ LINE = r"step {}/3  discriminator loss [\d.]+  generator loss [\d.]+\n"
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_a_run(tmp_path, capsys):
     """Both losses are shown, the picture has 8 x 8 images, and a run goes on where it ended."""
     flags = {"train_dir": tmp_path, "batch_size": 4, "depth": 2, "num_clones": 2}
