@@ -30,6 +30,8 @@ from model_deploy.launch import ReservedPorts
 UNIT = "global steps/s"
 ALONE, SESSION, OURS = "Estimator", "MonitoredTrainingSession", "Estimator, deployed"
 _BATCH, _INPUTS, _HIDDEN = 100, 784, 500
+# Seconds between checkpoints.  By steps the saver of TensorFlow asks for the step once more each.
+_SAVE_SECS = 3600
 
 
 def benchmarks(settings: Settings) -> Iterable[Benchmark]:
@@ -135,13 +137,20 @@ def _model_fn(features: Any, labels: Any, mode: str) -> Any:
     return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
-def _train_in_session(hooks: list[Any], steps: int) -> None:
+def _train_in_session(hooks: list[Any], steps: int, folder: str) -> None:
     with tf.Graph().as_default():
         tf.train.create_global_step()
         iterator = tf.data.make_one_shot_iterator(_input_fn())
         spec = _model_fn(*iterator.get_next(), mode="train")
         hooks += [tf.train.StopAtStepHook(last_step=steps)]
-        with tf.train.MonitoredTrainingSession(hooks=hooks) as session:
+        with tf.train.MonitoredTrainingSession(
+            checkpoint_dir=folder,
+            hooks=hooks,
+            save_checkpoint_secs=_SAVE_SECS,
+            save_summaries_steps=None,
+            save_summaries_secs=None,
+            log_step_count_steps=None,
+        ) as session:
             while not session.should_stop():
                 session.run([spec.train_op, spec.loss])
 
@@ -158,15 +167,14 @@ def run_task(name: str, steps: int, folder: str) -> None:
     deployment = DeploymentConfig(clone_on_cpu=True) if name == OURS else None
     config = estimator.RunConfig(
         train_distribute=deployment,
-        save_checkpoints_secs=None,
-        save_checkpoints_steps=10 * steps,
+        save_checkpoints_secs=_SAVE_SECS,
         save_summary_steps=10 * steps,
         log_step_count_steps=None,
         experimental_max_worker_delay_secs=0,
     )
     hooks = [_Rate(steps, folder)] if config.is_chief else []
     if name == SESSION:
-        _train_in_session(hooks, steps)
+        _train_in_session(hooks, steps, folder)
         return
     model = estimator.Estimator(_model_fn, folder, config)
     if not config.cluster_spec:

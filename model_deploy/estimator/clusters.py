@@ -18,6 +18,8 @@ from model_deploy.config import DeploymentConfig
 
 # Seconds between a worker's looks whether the chief has initialized the variables.
 _POLL_SECS = 0.5
+# Seconds that the chief waits for workers at the end: one may have begun when all was done.
+_GRACE_SECS = 10.0
 
 
 def with_chief(tf_config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -123,5 +125,5 @@ def _train(estimator: Any, train: Callable[[], Any]) -> Any:
         with tf.Graph().as_default():
             ops = cluster_lib.build_end_ops(cluster)
             with tf.Session(estimator.config.master, config=proto) as session:
-                cluster_lib.signal_done(session, ops, cluster)
+                cluster_lib.signal_done(session, ops, cluster, grace_secs=_GRACE_SECS)
     return result
