@@ -97,7 +97,8 @@ WITHOUT_TENSORS = _table(
         in_old_control_flow
         in_stateless_scope is_partitioned is_resource_variable keras_backend layer_variables
         leaving_batch_moments looking_for_variables_every lookup_module makes_old_control_flow
-        maker_of_variable making_ops_by normalizes_examples opening_sessions_by
+        maker_of_variable making_ops_by making_ops_without_rules normalizes_examples
+        old_head opening_sessions_by
         ops_are_deterministic read_tf_config record_at replace_tasks replace_training
         running_sessions
         set_attribute set_constraint set_device set_initializer set_trainable slurm_step sublayers

@@ -23,10 +23,8 @@ COMMANDS = {
 
 
 def run_line(line):
-    """Runs a line of the page in this process, by half of its images; returns the exit code."""
+    """Runs a line of the page in this process; returns the exit code."""
     program, *arguments = shlex.split(line)
-    if program == "train_image_classifier" and "--batch_size" not in line:
-        arguments.append("--batch_size=16")
     if arguments[:2] == ["-m", "model_deploy.runs"]:
         runs.main(arguments[2:])  # which ends the test where it fails
         return 0

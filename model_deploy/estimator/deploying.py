@@ -85,7 +85,7 @@ def _training_spec(model: Deployed, features: Any, kwargs: dict[str, Any]) -> An
     specs: list[Any] = []
 
     def build(batches: Iterator[Any], model_fn: ModelFn) -> Any:
-        recorder = Recorder(averages=not (specs and model.config.all_reduce))
+        recorder = Recorder()
         batch_features, labels = next(batches)
         given = {**kwargs, "labels": labels} if "labels" in kwargs else kwargs
         with _own_losses(recorder), recorder.recording():

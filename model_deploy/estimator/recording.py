@@ -56,15 +56,11 @@ class Call(NamedTuple):
 class Recorder:
     """Notes the calls of optimizers in one call of a `model_fn`, see `OptimizerWatcher`.
 
-    Args:
-      averages: whether averages of variables are made, which are those of the first clone.
-
     Attributes:
       calls: the calls, in their order.
     """
 
-    def __init__(self, *, averages: bool) -> None:
-        self._averages = averages
+    def __init__(self) -> None:
         self.calls: list[Call] = []
         self._gradients: list[Gradients] = []
         self._scope = tf.get_default_graph().get_name_scope()
@@ -112,11 +108,12 @@ class Recorder:
         self._gradients.append(Gradients(losses, by_variable))
 
     def apply_averages(self, apply: Callable[[], Any]) -> Any:
-        """Makes averages of variables, or nothing, for a clone whose variables have none.
+        """Makes averages of variables, which are no variables of the clone.
 
-        Where each clone has its own variables the averages are of no clone.
+        Or nothing, for a clone with copies of variables by all-reduce, which are local.
         """
-        if not self._averages:
+        local = {id(each) for each in tf.local_variables()}
+        if any(id(each) in local for each in tf.trainable_variables()):
             return tf.no_op(name="averages")
         with tf.variable_scope(tf.get_variable_scope(), auxiliary_name_scope=False) as scope:
             scope.set_custom_getter(None)

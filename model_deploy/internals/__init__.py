@@ -107,6 +107,7 @@ __all__ = [
     "making_ops_by",
     "making_ops_without_rules",
     "normalizes_examples",
+    "old_head",
     "opening_sessions_by",
     "ops_are_deterministic",
     "partitioned_variable",

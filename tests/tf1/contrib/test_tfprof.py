@@ -1,5 +1,7 @@
 """`tf.contrib.tfprof.ProfileContext`: which calls are traced, and what is written."""
 
+import concurrent.futures
+
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -48,6 +50,21 @@ def test_next_step(tmp_path):
     context.dump_next_step()
     assert _calls(context, 1) == [True]
     assert [path.name for path in tmp_path.iterdir()] == ["profile_2"]
+
+
+def test_sessions_of_several_threads(tmp_path):
+    """Calls of several threads at once all run; of those at the same time one is traced."""
+    result = tf.reduce_sum(tf.ones([10, 10]))
+    graph, calls = tf.get_default_graph(), range(40)
+    context = tfprof.ProfileContext(str(tmp_path), trace_steps=calls, dump_steps=calls)
+
+    def run(_):
+        with tf.Session(graph=graph) as session:
+            return [session.run(result) for _ in range(10)]
+
+    with context, concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(run, range(4))) == [[100.0] * 10] * 4
+    assert 1 <= len(list(tmp_path.iterdir())) <= 40
 
 
 def test_folder_is_needed():

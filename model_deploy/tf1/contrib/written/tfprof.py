@@ -1,7 +1,9 @@
 """`tf.contrib.tfprof`: calls of `Session.run` traced and profiled, by `tf.profiler`."""
 
 # ruff: noqa: PLR0917 - the order of arguments is that of `Session.run`
+import functools
 import os
+import threading
 from collections.abc import Collection
 from typing import Any
 
@@ -44,9 +46,11 @@ class ProfileContext:
         self._enabled = enabled
         self._debug = debug
         self._step = 0
+        self._counting = threading.Lock()
         self._session = tf.Session.__mro__[1]  # what `Session` and `InteractiveSession` share
         self._run: Any = None
         self._profiler: Any = None
+        self._tracing = threading.Lock()
 
     @property
     def profiler(self) -> Any:
@@ -88,23 +92,45 @@ class ProfileContext:
     def run(
         self, run: Any, session: Any, fetches: Any, feed_dict: Any, options: Any, metadata: Any
     ) -> Any:
-        """Makes a call of `Session.run` by the method that it had, traced if it is to be."""
-        step, self._step = self._step, self._step + 1
-        if step not in self._traced:
+        """Makes a call of `Session.run` by the method that it had, traced if it is to be.
+
+        TensorFlow traces one call at a time: while one is traced those of other threads are not.
+        """
+        with self._counting:
+            step, self._step = self._step, self._step + 1
+        wanted = step in self._traced or step in self._written
+        if not wanted or not self._tracing.acquire(blocking=False):
+            return run(session, fetches, feed_dict, options, metadata)
+        try:
+            if step in self._traced:
+                run = functools.partial(self._traced_run, run, step)
             result = run(session, fetches, feed_dict, options, metadata)
-        else:
-            if self._debug:
-                tf.logging.info("call %d of Session.run is traced", step)
-            traced = tf.RunOptions()
-            traced.CopyFrom(options or traced)
-            traced.trace_level = tf.RunOptions.FULL_TRACE
-            metadata = tf.RunMetadata() if metadata is None else metadata
-            result = run(session, fetches, feed_dict, traced, metadata)
-            if self._profiler is None:
-                self._profiler = tf.profiler.Profiler(session.graph)
-            self._profiler.add_step(step, metadata)
-        if step in self._written and self._profiler is not None:
-            path = os.path.join(str(self._folder), f"profile_{step}")
-            with tf.gfile.Open(path, "wb") as file:
-                file.write(self._profiler.serialize_to_string())
+            if step in self._written and self._profiler is not None:
+                path = os.path.join(str(self._folder), f"profile_{step}")
+                with tf.gfile.Open(path, "wb") as file:
+                    file.write(self._profiler.serialize_to_string())
+        finally:
+            self._tracing.release()
+        return result
+
+    def _traced_run(
+        self,
+        run: Any,
+        step: int,
+        session: Any,
+        fetches: Any,
+        feed_dict: Any,
+        options: Any,
+        metadata: Any,
+    ) -> Any:
+        if self._debug:
+            tf.logging.info("call %d of Session.run is traced", step)
+        traced = tf.RunOptions()
+        traced.CopyFrom(options or traced)
+        traced.trace_level = tf.RunOptions.FULL_TRACE
+        metadata = tf.RunMetadata() if metadata is None else metadata
+        result = run(session, fetches, feed_dict, traced, metadata)
+        if self._profiler is None:
+            self._profiler = tf.profiler.Profiler(session.graph)
+        self._profiler.add_step(step, metadata)
         return result
