@@ -1,9 +1,7 @@
 """Every layer, activation and loss of Keras trains in each division of a batch as in one clone."""
 
 import functools
-import types
 
-import numpy as np
 import pytest
 
 from tests import harness
@@ -29,14 +27,7 @@ _TRAINED = [group for group in GROUPS if group not in ("tables", "norms", "rando
 
 @functools.cache
 def _one_clone(group, turn):
-    one = harness.Replica(LogicalDevices(), every_layer.golden(group, turn), _slowly)
-    with one.open():
-        one.start()
-        start = one.session.run(one.variables)
-        for _ in range(harness.STEPS):
-            one.step()
-        one.finish()
-    return types.SimpleNamespace(start=start, losses=one.losses, values=one.values)  # and no graph
+    return roundings.one_clone(every_layer.golden(group, turn), _slowly)
 
 
 @pytest.mark.parametrize("library", KERASES.values(), ids=KERASES)
@@ -71,14 +62,7 @@ def test_every_layer_trains_in_16_bits(group):
     """
     config = LogicalDevices(num_clones=2, precision="bfloat16", copy_clones=True)
     run = harness.Replica(config, every_layer.golden(group, 0), _slowly)()
-    one, share = _one_clone(group, 0), roundings.bound(run.graph, "bfloat16")
-    np.testing.assert_allclose(run.losses, one.losses, rtol=share)
-    trained = {v.op.name for v in run.graph.get_collection("trainable_variables")}
-    moves = {name: np.max(np.abs(one.values[name] - one.start[name])) for name in one.start}
-    largest = max(moves[name] for name in trained)
-    for name, value in one.values.items():
-        limit = share * max(largest, moves[name])
-        np.testing.assert_allclose(run.values[name], value, rtol=0, atol=limit, err_msg=name)
+    roundings.assert_near(run, _one_clone(group, 0), "bfloat16")
 
 
 def test_a_layer_with_a_table_is_called_for_each_clone():
