@@ -138,15 +138,14 @@ def read_tf_config(run_config: Any, settings: _Settings) -> None:
     run_config._distribute_coordinator_mode = None
 
 
-def old_head(kind: str, *args: Any, **settings: Any) -> Any:
+def old_head(kind: str, *settings: Any) -> Any:
     """A head that takes optimizers of `tf.train`, which the public classes of heads refuse.
 
     Calls functions of `tensorflow_estimator.python.estimator.canned.head`.
 
     Args:
       kind: "binary", "multi class" or "regression".
-      *args: as for `tf.estimator.BinaryClassHead`, `MultiClassHead` or `RegressionHead`.
-      **settings: the same by name.
+      *settings: as for `tf.estimator.BinaryClassHead`, `MultiClassHead` or `RegressionHead`.
     """
     heads = importlib.import_module("tensorflow_estimator.python.estimator.canned.head")
     makers = {
@@ -154,4 +153,4 @@ def old_head(kind: str, *args: Any, **settings: Any) -> Any:
         "multi class": heads._multi_class_head_with_softmax_cross_entropy_loss,
         "regression": heads._regression_head,
     }
-    return makers[kind](*args, **settings)
+    return makers[kind](*settings)

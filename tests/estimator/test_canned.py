@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, estimator
 from tests.estimator import models
-from tests.estimator.test_deploying import check_equal
+from tests.estimator.test_deploying import check_clones
 
 pytestmark = [pytest.mark.one_mode, pytest.mark.slow]
 _RANDOM = np.random.RandomState(0)
@@ -81,14 +81,7 @@ def _quiet():
 )
 def test_clones_train_as_one(make, settings, tmp_path):
     """Canned estimators on two clones, by `train_distribute`, end where they end by themselves."""
-    plain = make(model_dir=str(tmp_path / "plain"), config=models.run_config())
-    plain.train(input_fn(8), steps=4)
-    config = DeploymentConfig(num_clones=2, clone_on_cpu=True, **settings)
-    clones = make(
-        model_dir=str(tmp_path / "clones"), config=models.run_config(train_distribute=config)
-    )
-    clones.train(input_fn(4), steps=4)
-    check_equal(models.values_of(clones), models.values_of(plain))
+    check_clones(make, input_fn, tmp_path, steps=4, settings=settings)
 
 
 def test_train_and_evaluate_export_and_start_warm(tmp_path):

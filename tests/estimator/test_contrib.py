@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import DeploymentConfig, estimator
+from model_deploy import estimator
 from model_deploy.tf1.contrib.table import contrib_module
-from tests.estimator import models
-from tests.estimator.test_deploying import check_equal
+from tests.estimator.test_deploying import check_clones
 
 pytestmark = pytest.mark.one_mode
 _RANDOM = np.random.RandomState(0)
@@ -74,14 +73,7 @@ def _shared(**settings):
 @pytest.mark.parametrize("make", [_sequences, _shared])
 def test_clones_train_as_one(make, tmp_path):
     """Sequences and shared embeddings train on two clones as Estimator trains them by itself."""
-    found = []
-    clones = DeploymentConfig(num_clones=2, clone_on_cpu=True)
-    for name, batch_size, config in (("one", 8, None), ("two", 4, clones)):
-        settings = models.run_config(train_distribute=config)
-        trained = make(model_dir=str(tmp_path / name), config=settings)
-        trained.train(input_fn(batch_size), steps=6)
-        found.append(models.values_of(trained))
-    check_equal(found[1], found[0])
+    check_clones(make, input_fn, tmp_path, steps=6)
 
 
 def test_sequences_are_rows_of_the_table():

@@ -26,6 +26,21 @@ def check_equal(found, expected):
         np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
+def check_clones(make, input_fn, folder, steps, settings=None):
+    """Checks that two clones end where an estimator by itself ends on batches twice as large.
+
+    `make` takes the folder and the configuration of an estimator, `input_fn` the size of a batch.
+    """
+    found = []
+    clones = DeploymentConfig(**_CLONES, **(settings or {}))
+    for name, batch_size, config in (("one", 8, None), ("two", 4, clones)):
+        run_config = models.run_config(train_distribute=config)
+        trained = make(model_dir=str(folder / name), config=run_config)
+        trained.train(input_fn(batch_size), steps=steps)
+        found.append(models.values_of(trained))
+    check_equal(found[1], found[0])
+
+
 @pytest.mark.parametrize("style", models.STYLES)
 def test_clones_train_as_estimator_does(style, tmp_path):
     """Two clones on halves of a batch end where Estimator by itself ends on whole ones."""

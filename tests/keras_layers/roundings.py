@@ -21,6 +21,8 @@ from tests import harness
 from tests.goldens import LogicalDevices
 
 UNITS = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
+# Losses, of which rounding is seen to change less, are near to so many units in any case.
+_OF_LOSSES = 8
 _OF_16_BITS = (tf.bfloat16.as_datatype_enum, tf.float16.as_datatype_enum)
 _LAMBDA = 3
 _LOOPS = ("While", "StatelessWhile")
@@ -41,7 +43,8 @@ def one_clone(golden, make_optimizer):
 def assert_near(run, one, precision):
     """What has been trained in 16 bits is in the bound of `one_clone`."""
     share = bound(run.graph, precision)
-    np.testing.assert_allclose(run.losses, one.losses, rtol=share)
+    rtol = min(share, _OF_LOSSES * UNITS[precision])
+    np.testing.assert_allclose(run.losses, one.losses, rtol=rtol)
     trained = {v.op.name for v in run.graph.get_collection("trainable_variables")}
     moves = {name: np.max(np.abs(one.values[name] - one.start[name])) for name in one.start}
     largest = max(moves[name] for name in trained)

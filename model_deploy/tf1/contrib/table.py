@@ -3,6 +3,7 @@
 import functools
 import importlib
 import importlib.util
+import operator
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -63,7 +64,7 @@ def _module(name: str) -> Callable[[], Any]:
 
 
 def _member(module: str, name: str) -> Callable[[], Any]:
-    return lambda: getattr(importlib.import_module(module), name)
+    return lambda: operator.attrgetter(name)(importlib.import_module(module))
 
 
 def _estimators() -> dict[str, Callable[[], Any]]:
@@ -73,11 +74,7 @@ def _estimators() -> dict[str, Callable[[], Any]]:
         *("stop_if_higher_hook", "stop_if_lower_hook"),
         *("stop_if_no_decrease_hook", "stop_if_no_increase_hook"),
     )
-    return {name: functools.partial(_of_experimental, name) for name in experimental}
-
-
-def _of_experimental(name: str) -> Any:
-    return getattr(importlib.import_module(_ESTIMATOR).experimental, name)
+    return {name: _member(_ESTIMATOR, f"experimental.{name}") for name in experimental}
 
 
 _ESTIMATOR = "model_deploy.estimator"

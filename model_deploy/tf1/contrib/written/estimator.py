@@ -22,8 +22,7 @@ def binary_classification_head(
     name: str | None = None,
 ) -> Any:
     """A head of logits [batch, 1] and labels 0 and 1, with sigmoid cross entropy."""
-    estimator.load()
-    return internals.old_head(
+    return _head(
         "binary", weight_column, thresholds, label_vocabulary, loss_reduction, loss_fn, name
     )
 
@@ -37,8 +36,7 @@ def multi_class_head(
     name: str | None = None,
 ) -> Any:
     """A head of logits [batch, n_classes], of at least 3 classes, with softmax cross entropy."""
-    estimator.load()
-    return internals.old_head(
+    return _head(
         "multi class", n_classes, weight_column, label_vocabulary, loss_reduction, loss_fn, name
     )
 
@@ -52,13 +50,12 @@ def regression_head(
     name: str | None = None,
 ) -> Any:
     """A head of predictions [batch, label_dimension], with the mean squared error."""
-    estimator.load()
-    return internals.old_head(
-        "regression",
-        weight_column,
-        label_dimension,
-        loss_reduction,
-        loss_fn,
-        inverse_link_fn,
-        name,
+    return _head(
+        *("regression", weight_column, label_dimension),
+        *(loss_reduction, loss_fn, inverse_link_fn, name),
     )
+
+
+def _head(kind: str, *settings: Any) -> Any:
+    estimator.load()  # whose modules import what TensorFlow no longer has
+    return internals.old_head(kind, *settings)

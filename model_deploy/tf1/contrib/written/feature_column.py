@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import tensorflow.compat.v1 as tf
-
 
 def sequence_input_layer(
     features: Mapping[str, Any],
@@ -36,6 +34,5 @@ def sequence_input_layer(
     layer = tf_keras.experimental.SequenceFeatures(
         list(feature_columns), trainable=trainable, name="sequence_input_layer"
     )
-    with tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE):
-        values, lengths = layer(dict(features))
+    values, lengths = layer(dict(features))
     return values, lengths

@@ -134,7 +134,9 @@ class BeamSearchDecoder(Decoder):
             log_probs=tf.where(first, alive, tf.fill(tf.shape(first), alive.dtype.min)),
             finished=finished,
             lengths=tf.zeros(tf.shape(first), tf.int64),
-            accumulated_attention_probs=self._nothing_looked_at(),
+            accumulated_attention_probs=(
+                tf.zeros_like(self._initial_state.alignments) if self._coverage_weight else ()
+            ),
         )
         return finished, self._start_inputs, state
 
@@ -169,8 +171,10 @@ class BeamSearchDecoder(Decoder):
         total = tf.maximum(state.log_probs[:, :, tf.newaxis] + steps, self._dtype.min)
         longer = tf.one_hot(self._end_token, tokens, 0, 1, dtype=tf.int64)
         lengths = state.lengths[:, :, tf.newaxis] + longer * tf.cast(~ended, tf.int64)
-        looked_at = self._looked_at(cell_state, state)
-        graded = total / self._penalty(lengths) + self._coverage_penalty(looked_at, state.finished)
+        graded, looked_at = total / self._penalty(lengths), state.accumulated_attention_probs
+        if self._coverage_weight:
+            looked_at = _looked_at(cell_state, state)
+            graded += self._coverage_penalty(looked_at, state.finished)
         flat = tf.reshape(graded, [self._batch_size, -1])
         scores, places = tf.math.top_k(flat, self._beams)
         places = _with_shape(places, state.log_probs.shape)
@@ -197,26 +201,11 @@ class BeamSearchDecoder(Decoder):
     def _penalty(self, lengths: Any) -> Any:
         return ((5 + tf.cast(lengths, self._dtype)) / 6) ** self._weight
 
-    def _nothing_looked_at(self) -> Any:
-        if not self._coverage_weight:
-            return ()
-        return tf.zeros_like(self._initial_state.alignments)
-
-    def _looked_at(self, cell_state: Any, state: BeamSearchDecoderState) -> Any:
-        """The sums of weights after this step, of beams at their end as they were."""
-        before = state.accumulated_attention_probs
-        if not self._coverage_weight:
-            return before
-        ended = tf.broadcast_to(state.finished[:, :, tf.newaxis], tf.shape(before))
-        return _with_shape(tf.where(ended, before, before + cell_state.alignments), before.shape)
-
     def _coverage_penalty(self, looked_at: Any, finished: Any) -> Any:
         """What is added to the scores, [batch, beams, 1]: at most 0, and 0 before a beam's end.
 
         A step without any weight, such as one behind the end of the memory, counts as seen.
         """
-        if not self._coverage_weight:
-            return 0.0
         seen = tf.where(looked_at > 0, tf.minimum(looked_at, 1.0), tf.ones_like(looked_at))
         penalty = tf.reduce_sum(tf.log(seen), 2) * tf.cast(finished, self._dtype)
         return self._coverage_weight * penalty[:, :, tf.newaxis]
@@ -254,6 +243,13 @@ class BeamSearchDecoder(Decoder):
         total = None if batch is None else int(batch) * self._beams
         static = tf.TensorShape([total]).concatenate(value.shape[2:])
         return _with_shape(tf.reshape(value, shape), static)
+
+
+def _looked_at(cell_state: Any, state: BeamSearchDecoderState) -> Any:
+    """The sums of weights after a step, of beams at their end as they were."""
+    before = state.accumulated_attention_probs
+    ended = tf.broadcast_to(state.finished[:, :, tf.newaxis], tf.shape(before))
+    return _with_shape(tf.where(ended, before, before + cell_state.alignments), before.shape)
 
 
 def tile_batch(t: Any, multiplier: int, name: str | None = None) -> Any:
