@@ -97,7 +97,7 @@ WITHOUT_TENSORS = _table(
         in_old_control_flow
         in_stateless_scope is_partitioned is_resource_variable keras_backend layer_variables
         leaving_batch_moments looking_for_variables_every lookup_module makes_old_control_flow
-        maker_of_variable making_ops_by making_ops_without_rules normalizes_examples
+        maker_of_variable making_ops_by normalizes_examples
         old_head opening_sessions_by
         ops_are_deterministic read_tf_config record_at replace_tasks replace_training
         running_sessions
@@ -105,7 +105,7 @@ WITHOUT_TENSORS = _table(
         tape_records tf_variable
         watching_layers watching_optimizers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file
-    keras_layers: KerasLayers seeing_layers
+    keras_layers: KerasLayers by_no_layer seeing_layers
     horovod: Adasum Average BroadcastGlobalVariablesHook Compression Sum
         broadcast_global_variables ccl_built cross_rank cross_size cuda_built ddl_built gloo_built
         gloo_enabled init is_homogeneous is_initialized local_rank local_size mpi_built mpi_enabled

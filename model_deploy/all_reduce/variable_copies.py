@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import gpus, graph_walk, internals, placement
 from model_deploy.clone_scopes import current_clone
 from model_deploy.config import DeploymentConfig
-from model_deploy.keras_layers import using_own_variables
+from model_deploy.keras_layers import by_no_layer, using_own_variables
 
 # The graph's one `_Registry`, for several deployments in a graph.  Not a string, see `hooks.py`.
 _REGISTRY = ("model_deploy", "variable_copies")
@@ -221,7 +221,8 @@ class VariableCopies:
         others = _copies_of(self._registry.variables, variable)
         for i in range(1, self._config.num_clones):
             if i not in others:
-                others[i] = _copy_variable(variable, i, self._device_of_copy(variable, i))
+                with by_no_layer():
+                    others[i] = _copy_variable(variable, i, self._device_of_copy(variable, i))
         return self.of_clone(variable, clone_index)
 
     def _device_function(self, clone_index: int) -> Callable[[Any], str]:
@@ -267,15 +268,9 @@ def _start_from(original: Any, made: Any) -> Any:
     """Makes the initializer of the copy `made` assign the original's value; returns `made`.
 
     An initial value would be computed on the copy's device, which must not read the original there.
-    It is no assignment of the layer that is being called, if any: no rule applies here.
     """
     graph = tf.get_default_graph()
-    with (
-        internals.making_ops_without_rules(),
-        tf.init_scope(),
-        tf.device(None),
-        graph.colocate_with(None, ignore_existing=True),
-    ):
+    with tf.init_scope(), tf.device(None), graph.colocate_with(None, ignore_existing=True):
         value = original.read_value()
         with tf.device(made.device):
             internals.set_initializer(made, tf.assign(made, value).op)

@@ -27,12 +27,7 @@ from model_deploy.internals.keras_layers import (
     works_eagerly_only,
 )
 from model_deploy.internals.kernels import gpu_kernels, xla_kernels
-from model_deploy.internals.op_creation import (
-    NewOp,
-    making_ops_by,
-    making_ops_without_rules,
-    tape_records,
-)
+from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
 from model_deploy.internals.ops import (
     add_control_inputs,
     add_loop_inputs,
@@ -105,7 +100,6 @@ __all__ = [
     "maker_of_variable",
     "makes_old_control_flow",
     "making_ops_by",
-    "making_ops_without_rules",
     "normalizes_examples",
     "old_head",
     "opening_sessions_by",

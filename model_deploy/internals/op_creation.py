@@ -57,11 +57,6 @@ def making_ops_by(rule: Rule) -> Iterator[None]:
         yield
 
 
-def making_ops_without_rules() -> contextlib.AbstractContextManager[None]:
-    """A `with` block whose ops are made as they are asked for, also within `making_ops_by`."""
-    return temporarily(_rules, ())
-
-
 def tape_records() -> bool:
     """Whether a `tf.GradientTape` may record the ops that are made now.
 

@@ -3,6 +3,6 @@
 from model_deploy.keras_layers.assignments import update_after
 from model_deploy.keras_layers.feature import KerasLayers
 from model_deploy.keras_layers.layers import seeing_layers
-from model_deploy.keras_layers.variables import using_own_variables
+from model_deploy.keras_layers.variables import by_no_layer, using_own_variables
 
-__all__ = ["KerasLayers", "seeing_layers", "update_after", "using_own_variables"]
+__all__ = ["KerasLayers", "by_no_layer", "seeing_layers", "update_after", "using_own_variables"]

@@ -14,6 +14,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 from model_deploy.internals import NewOp
+from model_deploy.keras_layers.variables import is_by_no_layer
 from model_deploy.op_types import ASSIGNMENTS, changes_rows, is_assignment
 
 # Name scope of the update ops; `update_after` knows them by it.
@@ -70,6 +71,8 @@ class Assignments:
 
     def rule(self, new: NewOp) -> Any:
         """For `internals.making_ops_by`: the op in place of a new one, or None."""
+        if is_by_no_layer():
+            return None
         takes_variable = any(tensor.dtype == tf.resource for tensor in new.inputs)
         if takes_variable and tf.get_default_graph().building_function:
             self._check_function(new)

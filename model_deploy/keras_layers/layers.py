@@ -146,8 +146,7 @@ class _LayersOfClone:
                 continue
             if self._number == 0:
                 place(variable, self._config, self._variables_device)
-            with self.variables.off():
-                own = own_variable(variable)
+            own = own_variable(variable)
             if own is not variable:
                 self._assignments.use_in_place_of(variable, own)
 

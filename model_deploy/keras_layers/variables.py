@@ -22,6 +22,26 @@ _own: contextvars.ContextVar[Callable[[Any], Any] | None] = contextvars.ContextV
 )
 
 
+_by_no_layer: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    "what is made is no layer's", default=False
+)
+
+
+@contextlib.contextmanager
+def by_no_layer() -> Iterator[None]:
+    """A `with` block whose variables and assignments are no layer's, though one may be called."""
+    token = _by_no_layer.set(True)
+    try:
+        yield
+    finally:
+        _by_no_layer.reset(token)
+
+
+def is_by_no_layer() -> bool:
+    """Whether this is within `by_no_layer`."""
+    return _by_no_layer.get()
+
+
 @contextlib.contextmanager
 def using_own_variables(own_of: Callable[[Any], Any]) -> Iterator[None]:
     """Lets layers in a `with` block use variables of the clone.
@@ -60,21 +80,11 @@ class LayerVariables:
         self._scope = scope
         self._by_nobody = by_nobody
         self.made: dict[int, Any] = {}
-        self._is_off = False
         self._names: collections.Counter[str] = collections.Counter()
-
-    @contextlib.contextmanager
-    def off(self) -> Iterator[None]:
-        """A `with` block whose variables are no layer's, though a layer is about to be called."""
-        self._is_off = True
-        try:
-            yield
-        finally:
-            self._is_off = False
 
     def create(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         """For `tf.variable_creator_scope`: the variable that is asked for."""
-        maker = None if self._is_off else internals.maker_of_variable()
+        maker = None if is_by_no_layer() else internals.maker_of_variable()
         with self._by_nobody():
             if maker is None:
                 return next_creator(**kwargs)

@@ -6,6 +6,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.tf1.contrib.legacy_keras import cells
 from model_deploy.tf1.contrib.written import rnn
+from tests import harness
+from tests.goldens import GOLDENS, Golden, LogicalDevices, formula
 
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore:`tf\.nn\.rnn_cell\.\w+` is deprecated:UserWarning"),
@@ -171,6 +173,25 @@ def test_ugrnn_cell():
     gate, new = np.split(both + values["ugrnn_cell/bias"], 2, 1)
     gate = _sigmoid(gate + 1)
     np.testing.assert_allclose(output, gate * _STATE[0] + (1 - gate) * np.tanh(new), rtol=1e-4)
+
+
+@pytest.mark.parametrize("settings", [{"all_reduce": True}, {"copy_clones": True}], ids=str)
+@pytest.mark.parametrize("kind", [rnn.NASCell, rnn.UGRNNCell])
+def test_cells_train_on_clones_as_on_one(kind, settings):
+    """A cell that makes variables by itself, as those of users do, has some in each clone."""
+
+    def model_fn(features, labels):
+        cell = kind(_UNITS)
+        state = cell.zero_state(features.shape[0], tf.float32)
+        with tf.variable_scope("cell", initializer=formula):
+            for _ in range(2):
+                output, state = cell(features, state)
+        tf.losses.sparse_softmax_cross_entropy(labels, output)
+
+    golden = GOLDENS["slim_mlp"]
+    golden = Golden("cell", golden.features, golden.labels, model_fn)
+    run = harness.Replica(LogicalDevices(num_clones=2, **settings), golden)
+    harness.assert_same(run(), harness.one_clone(golden))
 
 
 @pytest.mark.one_mode

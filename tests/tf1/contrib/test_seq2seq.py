@@ -132,6 +132,10 @@ def _with_penalty(sequence, penalty):
     return log / ((5 + length - is_new) / 6) ** penalty
 
 
+# By these scores one beam is at its end before the other.
+_MIXED = np.random.RandomState(1).normal(size=[_TOKENS, _TOKENS])
+
+
 @pytest.mark.one_mode
 def test_coverage_penalty():
     """The score of a beam that was at its end has the logarithms of the weights it has given to
@@ -147,7 +151,9 @@ def test_coverage_penalty():
     )
     decoder = seq2seq.BeamSearchDecoder(
         *(cell, _SCORES, [1], _END, cell.zero_state(beams, tf.float32), beams),
-        output_layer=layers.Dense(_TOKENS, use_bias=False),
+        output_layer=layers.Dense(
+            _TOKENS, use_bias=False, kernel_initializer=tf.constant_initializer(_MIXED)
+        ),
         coverage_penalty_weight=weight,
     )
     outputs, state, _ = seq2seq.dynamic_decode(decoder, maximum_iterations=20)
