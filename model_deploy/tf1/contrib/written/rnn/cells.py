@@ -270,7 +270,7 @@ class NASCell(cells.RNNCell):
     @property
     def output_size(self) -> int:
         """The size of the output."""
-        return self._num_proj or self._num_units
+        return self._num_units if self._num_proj is None else self._num_proj
 
     def build(self, inputs_shape: Any) -> None:
         """Makes the variables for inputs [batch, depth]."""
