@@ -141,7 +141,8 @@ def read_tf_config(run_config: Any, settings: _Settings) -> None:
 def old_head(kind: str, *settings: Any) -> Any:
     """A head that takes optimizers of `tf.train`, which the public classes of heads refuse.
 
-    Calls functions of `tensorflow_estimator.python.estimator.canned.head`.
+    Wraps `head._binary_logistic_head_with_sigmoid_cross_entropy_loss`,
+    `head._multi_class_head_with_softmax_cross_entropy_loss` and `head._regression_head`.
 
     Args:
       kind: "binary", "multi class" or "regression".

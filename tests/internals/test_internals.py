@@ -35,10 +35,10 @@ pytestmark = pytest.mark.one_mode
 ROOT = Path(__file__).parents[2]
 
 
-def estimator_training():
-    """The module of Estimator's package that has `train_and_evaluate`."""
+def estimator_module(name):
+    """A module of Estimator's package: `training` has `train_and_evaluate`."""
     estimator.load()
-    return importlib.import_module("tensorflow_estimator.python.estimator.training")
+    return importlib.import_module(f"tensorflow_estimator.python.estimator.{name}")
 
 
 # What "Wraps `Operation._update_input`" in a docstring stands for.
@@ -78,7 +78,9 @@ _OWNERS = {
     "session.BaseSession._Callable": [tf.Session._Callable],
     "Estimator": [estimator.Estimator],
     "RunConfig": [estimator.RunConfig],
-    "_TrainingExecutor": [estimator_training()._TrainingExecutor],
+    "_TrainingExecutor": [estimator_module("training")._TrainingExecutor],
+    "head": [estimator_module("canned.head")],
+    "ExponentialMovingAverage": [tf.train.ExponentialMovingAverage],
 }
 # Set by constructors: only an object has them.
 _OF_OBJECTS = {
