@@ -51,7 +51,7 @@ def test_commands_train(command, tmp_path, monkeypatch, capsys):
     _, path, *flags = shlex.split(command)
     script = importlib.import_module(f"examples.{pathlib.Path(path).stem}")
     if script.__name__.endswith("keras_cifar10"):
-        flags.append("--batch_size=32")  # a quarter
+        flags.append("--batch_size=64")  # half
     assert script.main([path, *flags]) == 0
     (folder,) = re.findall(r"--train_dir=(\S+)", command)
     step, accuracy = ACCURACY.search(capsys.readouterr().out).groups()
