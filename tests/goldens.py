@@ -34,12 +34,18 @@ class LogicalDevices(DeploymentConfig):
         return devices.of_clone(super().clone_device(clone_index))
 
 
+# Whether sessions run graphs as they are built, without TensorFlow's own rewriting.
+runs_as_built = False
+
+
 def cpu_config(num_devices: int = 4) -> tf.ConfigProto:
     """A session config with several CPU devices, and no other placement than asked for.
 
     With `pytest --gpu` it has the GPUs, too.
     """
-    return devices.session_config(num_devices)
+    proto = devices.session_config(num_devices)
+    proto.graph_options.rewrite_options.disable_meta_optimizer = runs_as_built
+    return proto
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,6 +15,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, random_by_step, training
 from model_deploy.hooks import session_hooks
+from tests import devices
 from tests.clusters import start_cluster, start_workers
 from tests.goldens import Golden, LogicalDevices, cpu_config
 
@@ -151,6 +152,8 @@ class Replica:
         config = self.config
         num_devices = max(4, config.num_clones * config.devices_per_clone)
         proto = training.session_config(config, base=cpu_config(num_devices))
+        if config.xla:  # it compiles what TensorFlow's rewriting prepares
+            proto.graph_options.rewrite_options.disable_meta_optimizer = False
         if config.all_reduce:
             proto.isolate_session_state = True  # servers keep variables of earlier sessions
         elif config.num_ps_tasks:
@@ -272,7 +275,9 @@ def all_reduce_workers(num_workers, kind=""):
     """
     del kind
     config = LogicalDevices(num_clones=2, num_replicas=num_workers, all_reduce=True)
-    return start_workers(num_workers, training.session_config(config, base=cpu_config(2)))
+    return start_workers(
+        num_workers, training.session_config(config, base=devices.session_config(2))
+    )
 
 
 def reset(targets):

@@ -16,6 +16,8 @@ from tests.goldens import (
     feed_clones,
 )
 
+pytestmark = pytest.mark.usefixtures("as_built")
+
 # In a few seconds each; the cells that are quick witness for all.
 _QUICK = ("plain", "clipped", "parts")
 

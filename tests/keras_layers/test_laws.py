@@ -10,6 +10,8 @@ from tests import harness, laws
 from tests.goldens import LogicalDevices
 from tests.keras_layers.models import MODELS
 
+pytestmark = pytest.mark.usefixtures("as_built")
+
 # Form, library and where the model is made, each with each.
 _PARTS = [sorted(set(column)) for column in zip(*(name.split() for name in MODELS), strict=True)]
 # The quick witnesses; the others are slow.
