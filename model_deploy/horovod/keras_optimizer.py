@@ -1,8 +1,15 @@
-"""Optimizers of tf-keras that make their updates from the gradients of all processes."""
+"""Optimizers of Keras that make their updates from the gradients of all processes."""
 
 from typing import Any
 
 from model_deploy.horovod.exchange import Exchange
+
+
+def is_of_tf_keras(optimizer: Any) -> bool:
+    """Whether `fit` of tf-keras in graph mode takes an optimizer: one of its `legacy` ones."""
+    from tf_keras.optimizers.legacy import Optimizer  # noqa: PLC0415 - it takes seconds
+
+    return isinstance(optimizer, Optimizer)
 
 
 def distributed_keras_optimizer(optimizer: Any, exchange: Exchange, passes: int = 1) -> Any:
@@ -14,16 +21,8 @@ def distributed_keras_optimizer(optimizer: Any, exchange: Exchange, passes: int 
       passes: 1; tf-keras makes an update of each batch.
 
     Raises:
-      ValueError: for another optimizer, and for `passes`.
+      ValueError: for `passes`.
     """
-    from tf_keras.optimizers.legacy import Optimizer  # noqa: PLC0415 - it takes seconds
-
-    if not isinstance(optimizer, Optimizer):
-        raise ValueError(
-            "optimizer must be a tf.train.Optimizer or one of tf_keras.optimizers.legacy, as Keras "
-            f"trains no other in graph mode, got {type(optimizer).__module__}."
-            f"{type(optimizer).__name__}"
-        )
     if passes != 1:
         raise ValueError(f"backward_passes_per_step must be 1 with tf-keras, got {passes}")
 

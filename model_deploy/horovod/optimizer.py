@@ -7,9 +7,11 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.horovod import world
 from model_deploy.horovod.exchange import Exchange
-from model_deploy.horovod.keras_optimizer import distributed_keras_optimizer
+from model_deploy.horovod.keras_optimizer import distributed_keras_optimizer, is_of_tf_keras
 from model_deploy.horovod.passes import Pairs, Passes
 from model_deploy.horovod.reductions import Average, Compression, Compressor
+from model_deploy.internals import tf_variable
+from model_deploy.keras import translate_optimizer
 
 
 def DistributedOptimizer(  # noqa: N802 - Horovod's name
@@ -28,7 +30,9 @@ def DistributedOptimizer(  # noqa: N802 - Horovod's name
     """An optimizer that makes the updates of another one from the gradients of all processes.
 
     Args:
-      optimizer: a `tf.train.Optimizer`, or one of tf-keras, see `tensorflow.keras`.
+      optimizer: a `tf.train.Optimizer`; one of `tf_keras.optimizers.legacy`, for `fit`; or one of
+        Keras 3 or of the newer ones of tf-keras, which is translated, see
+        `keras.translate_optimizer`.
       name: of the optimizer; by default that of the other one with a prefix.
       use_locking: as `tf.train.Optimizer` has it.
       device_dense: where gradients are summed; by default on the CPU.
@@ -43,7 +47,7 @@ def DistributedOptimizer(  # noqa: N802 - Horovod's name
       average_aggregated_gradients: whether the gradients of several passes are averaged.
 
     Returns:
-      A `tf.train.Optimizer`, or an optimizer of tf-keras.
+      A `tf.train.Optimizer`, or for a `legacy` one of tf-keras such a one.
 
     Raises:
       ValueError: before `init`; naming the argument, the rule and the value.
@@ -58,12 +62,16 @@ def DistributedOptimizer(  # noqa: N802 - Horovod's name
     exchange = Exchange(
         name, device_dense, compression, sparse_as_dense, op, gradient_predivide_factor
     )
+    clip_norm = None
     if not isinstance(optimizer, tf.train.Optimizer):
-        return distributed_keras_optimizer(optimizer, exchange, backward_passes_per_step)
+        if is_of_tf_keras(optimizer):
+            return distributed_keras_optimizer(optimizer, exchange, backward_passes_per_step)
+        step = tf.train.get_or_create_global_step()
+        optimizer, _, clip_norm = translate_optimizer(optimizer, step)
     passes = None
     if backward_passes_per_step > 1:
         passes = Passes(backward_passes_per_step, average_aggregated_gradients, name)
-    return _Distributed(optimizer, name, use_locking, exchange, passes)
+    return _Distributed(optimizer, name, use_locking, exchange, passes, clip_norm)
 
 
 class _Distributed(tf.train.Optimizer):
@@ -76,13 +84,19 @@ class _Distributed(tf.train.Optimizer):
         use_locking: bool,
         exchange: Exchange,
         passes: Passes | None,
+        clip_norm: float | None,
     ) -> None:
         super().__init__(use_locking, name)
         self._optimizer, self._exchange, self._passes = optimizer, exchange, passes
+        self._clip_norm = clip_norm
 
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> Pairs:
+    def compute_gradients(
+        self, loss: Any, var_list: Any = None, *args: Any, **kwargs: Any
+    ) -> Pairs:
         """Pairs of gradients of all processes, of the variables' shapes, and variables."""
-        pairs = self._optimizer.compute_gradients(*args, **kwargs)
+        if var_list is not None:
+            var_list = [tf_variable(variable) for variable in tf.nest.flatten(var_list)]
+        pairs = self._optimizer.compute_gradients(loss, var_list, *args, **kwargs)
         if self._passes is None:
             return self._exchange(pairs)
         given = [(g, v) for g, v in self._exchange.dense(pairs) if g is not None]
@@ -90,7 +104,10 @@ class _Distributed(tf.train.Optimizer):
 
     def apply_gradients(self, grads_and_vars: Pairs, *args: Any, **kwargs: Any) -> Any:
         """The op of the update, by the optimizer itself."""
-        pairs = list(grads_and_vars)
+        pairs = [(gradient, tf_variable(variable)) for gradient, variable in grads_and_vars]
+        if self._clip_norm is not None:
+            gradients, _ = tf.clip_by_global_norm([g for g, _ in pairs], self._clip_norm)
+            pairs = [(g, v) for g, (_, v) in zip(gradients, pairs, strict=True)]
         if self._passes is None:
             return self._optimizer.apply_gradients(pairs, *args, **kwargs)
         gradients = [gradient for gradient, _ in pairs if gradient is not None]

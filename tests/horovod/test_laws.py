@@ -6,6 +6,7 @@ import tensorflow.compat.v1 as tf
 
 import model_deploy.horovod as hvd
 from tests.horovod.jobs import run_job
+from tests.keras_layers.models import KERASES
 
 SIZE, BATCH, STEPS = 4, 2, 3
 _RANDOM = np.random.RandomState(0)
@@ -73,6 +74,38 @@ def test_a_job_trains_as_one_process(optimizer, arguments):
     """Four processes on two examples each end where one ends on all eight."""
     expected = _alone(_momentum())
     for _, values in run_job(SIZE, _trainer(optimizer, **arguments), STEPS):
+        _assert_same(values, expected)
+
+
+@pytest.mark.one_mode
+@pytest.mark.parametrize("library", KERASES.values(), ids=KERASES)
+@pytest.mark.parametrize("passes", [1, 2])
+def test_models_and_optimizers_of_keras(library, passes):
+    """A model and an optimizer of Keras, with clipping by the joint norm and a schedule."""
+    settings = {"average_aggregated_gradients": True, "backward_passes_per_step": passes}
+
+    def trainer(batch, **arguments):
+        def build(rank):
+            library.utils.set_random_seed(1)
+            schedule = library.optimizers.schedules.ExponentialDecay(0.1, 1, 0.5)
+            own = library.optimizers.Adam(schedule, epsilon=1e-2, global_clipnorm=0.1)
+            optimizer = hvd.DistributedOptimizer(own, **arguments)
+            dense = library.layers.Dense
+            model = library.Sequential(  # names that do not count the models of the test process
+                [library.layers.Input([5], name="x"), dense(3, name="h"), dense(2, name="y")],
+                name="m",
+            )
+            part = slice(rank * batch, (rank + 1) * batch)
+            loss = tf.reduce_mean(tf.square(model(tf.constant(FEATURES[part])) - LABELS[part]))
+            train = optimizer.minimize(
+                loss, tf.train.get_global_step(), var_list=model.trainable_variables
+            )
+            return train, dict(zip(("w", "b", "v", "c"), tf.trainable_variables(), strict=True))
+
+        return build
+
+    [(_, expected)] = run_job(1, trainer(SIZE * BATCH), STEPS)
+    for _, values in run_job(SIZE, trainer(BATCH, **settings), passes * STEPS):
         _assert_same(values, expected)
 
 
