@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.one_mode, pytest.mark.usefixtures("as_built")]
 
 # The turn, in which a layer is of one library or the other, and settings.
 _DIVISIONS = {
+    "called": (0, {"num_clones": 2, "copy_clones": False}),
     "called by all-reduce": (0, {"num_clones": 2, "all_reduce": True}),
     "copied in parts": (1, {"copy_clones": True, "accumulate_steps": 2}),
     "copied": (1, {"num_clones": 2, "copy_clones": True}),
