@@ -9,6 +9,8 @@ import zlib
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # The first session decides for the whole process, and the order of additions depends on it.
 os.environ["TF_NUM_INTRAOP_THREADS"] = "2"
+# Otherwise oneDNN keeps the memory of the largest network to the end of the process.
+os.environ["TF_ONEDNN_USE_SYSTEM_ALLOCATOR"] = "1"
 
 import pytest
 import tensorflow.compat.v1 as tf
