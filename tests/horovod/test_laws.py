@@ -1,5 +1,7 @@
 """A job of several processes trains as one process does on all their batches."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -86,11 +88,11 @@ def test_models_and_optimizers_of_keras(library, passes):
 
     def trainer(batch, **arguments):
         def build(rank):
-            library.utils.set_random_seed(1)
             schedule = library.optimizers.schedules.ExponentialDecay(0.1, 1, 0.5)
             own = library.optimizers.Adam(schedule, epsilon=1e-2, global_clipnorm=0.1)
             optimizer = hvd.DistributedOptimizer(own, **arguments)
-            dense = library.layers.Dense
+            normal = library.initializers.RandomNormal(seed=1)
+            dense = functools.partial(library.layers.Dense, kernel_initializer=normal)
             model = library.Sequential(  # names that do not count the models of the test process
                 [library.layers.Input([5], name="x"), dense(3, name="h"), dense(2, name="y")],
                 name="m",

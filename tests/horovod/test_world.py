@@ -105,7 +105,7 @@ def test_init_is_once_and_first(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("optimizer", "arguments", "message"),
     [
-        pytest.param(None, {}, "legacy, as Keras trains no other", id="kind"),
+        pytest.param(None, {}, "must be a tf.train.Optimizer or one of Keras, got None", id="kind"),
         pytest.param(..., {"backward_passes_per_step": 0}, "at least 1, got 0", id="passes"),
         pytest.param(
             ...,
