@@ -3,9 +3,9 @@
     python -m benchmarks.estimator [--rounds=5] [--quick]
 
 In one process: the same `model_fn` by Estimator and in a `MonitoredTrainingSession`.  On two
-workers and a parameter server: Estimator by itself, and as a deployment, of asynchronous replicas
-and of synchronous ones; the steps are global ones.  Each contender is started anew in each round,
-and steps are timed from the first quarter on.
+workers and a parameter server: Estimator by itself, and as a deployment of asynchronous replicas;
+the steps are global ones.  Each contender is started anew in each round, and steps are timed from
+the first quarter on.  Links that are limited need root and `ip`, as `benchmarks.slow_network`.
 """
 
 import contextlib
@@ -16,20 +16,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from benchmarks.frame import Benchmark, Goal, Measure, Settings, run_command
+from benchmarks import namespaces
+from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
+from benchmarks.namespaces import Host
 from model_deploy import DeploymentConfig, estimator
 from model_deploy.launch import ReservedPorts
 
 UNIT = "global steps/s"
 ALONE, SESSION, OURS = "Estimator", "MonitoredTrainingSession", "Estimator, deployed"
-NETWORK, SYNCHRONOUS, COLUMNS = "network", "synchronous", "columns"
+SHORT = "Estimator, deployed, 16 bits between"
+NETWORK, COLUMNS = "network", "columns"
+MEGABITS = 400
+_NUM_TASKS = 3  # two workers and the parameter server
 _BATCH, _INPUTS, _HIDDEN = 100, 784, 500
 # Columns of the wide and deep model: as many as the click data of Criteo has.
 _NUM_CATEGORIES, _NUM_NUMBERS, _BUCKETS, _DIMENSION = 26, 13, 1000, 16
@@ -45,64 +50,87 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
         does="The 784-500-10 network, batches of 100, without checkpoints between.",
         quantities=(UNIT,),
         reference=SESSION,
-        start=lambda _: _measures((SESSION, ALONE, OURS), NETWORK, steps, num_workers=1),
+        start=lambda _: _measures((SESSION, ALONE, OURS), NETWORK, steps, [None]),
         goals=(Goal(UNIT, ALONE, SESSION, 0.95),),
     )
     for program, does in _ON_CLUSTERS.items():
         yield Benchmark(
             title=f"Estimator on 2 workers and a parameter server: {program}",
-            does=f"{does}, in real processes on the loopback.",
+            does=f"{does}, asynchronous, in real processes on the loopback.",
             quantities=(UNIT,),
             reference=ALONE,
-            start=functools.partial(_on_cluster, program, steps),
+            start=functools.partial(_on_loopback, program, steps),
             goals=(Goal(UNIT, OURS, ALONE, 1.5),),
         )
+    yield Benchmark(
+        title=f"Estimator on 2 workers and a parameter server: links of {MEGABITS} Mbit/s",
+        does="The 784-500-10 network, asynchronous, each process behind a link of its own.",
+        quantities=(UNIT,),
+        reference=ALONE,
+        start=functools.partial(_on_slow_links, settings.amount(400)),
+        goals=(Goal(UNIT, SHORT, ALONE, 1.5),),
+    )
 
 
 _ON_CLUSTERS = {
-    NETWORK: "The same, asynchronous",
-    SYNCHRONOUS: "The same, each step of both workers; Estimator has a SyncReplicasOptimizer",
+    NETWORK: "The 784-500-10 network, batches of 100",
     COLUMNS: (
         f"DNNLinearCombinedClassifier with {_NUM_CATEGORIES} columns of {_BUCKETS} categories, "
         f"linear and embedded in {_DIMENSION} numbers, and {_NUM_NUMBERS} numeric ones, "
-        "layers of 256, 128 and 64 units, batches of 100, asynchronous"
+        "layers of 256, 128 and 64 units, batches of 100"
     ),
 }
 
 
-def _on_cluster(program: str, steps: int, _: contextlib.ExitStack) -> Mapping[str, Measure]:
-    return _measures((ALONE, OURS), program, steps, num_workers=2)
+def _on_loopback(program: str, steps: int, _: contextlib.ExitStack) -> Mapping[str, Measure]:
+    return _measures((ALONE, OURS), program, steps, [None] * _NUM_TASKS)
+
+
+def _on_slow_links(steps: int, stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
+    names = (ALONE, OURS, SHORT)
+    reason = namespaces.missing()
+    if reason is not None:
+        return dict.fromkeys(names, Absent(reason))
+    hosts = stack.enter_context(namespaces.slow_network(_NUM_TASKS, MEGABITS))
+    return _measures(names, NETWORK, steps, hosts)
 
 
 def _measures(
-    names: Iterable[str], program: str, steps: int, num_workers: int
-) -> Mapping[str, Measure]:
-    return {name: functools.partial(_measure, name, program, steps, num_workers) for name in names}
+    names: Iterable[str], program: str, steps: int, hosts: Sequence[Host | None]
+) -> dict[str, Measure | Absent]:
+    return {name: functools.partial(_measure, name, program, steps, hosts) for name in names}
 
 
-def _measure(name: str, program: str, steps: int, num_workers: int) -> dict[str, float]:
-    """Runs all tasks to their end; the chief says how fast the steps were."""
-    tasks = [("worker", i) for i in range(num_workers)]
-    tasks += [("ps", 0)] if num_workers > 1 else []
-    with tempfile.TemporaryDirectory() as folder, ReservedPorts(len(tasks)) as ports:
+def _measure(name: str, program: str, steps: int, hosts: Sequence[Host | None]) -> dict[str, float]:
+    """Runs all tasks, one for each host, to their end; the chief says how fast the steps were.
+
+    The last of several tasks is the parameter server; a host that is None is this machine.
+    """
+    jobs = [("worker", i) for i in range(max(1, len(hosts) - 1))] + [("ps", 0)] * (len(hosts) > 1)
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        ports = stack.enter_context(ReservedPorts(len(jobs))).addresses
         cluster: dict[str, list[str]] = {}
-        for (job, _), address in zip(tasks, ports.addresses, strict=True):
+        for (job, _), host, port in zip(jobs, hosts, ports, strict=True):
+            address = port if host is None else f"{host.address}:{port.rpartition(':')[2]}"
             cluster.setdefault(job, []).append(address)
-        with contextlib.ExitStack() as stack:
-            processes = []
-            for job, task in tasks:
-                command = [sys.executable, "-m", "benchmarks.estimator", "--task"]
-                command += [name, program, str(steps), folder]
-                environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3")
-                if num_workers > 1:
-                    place = {"cluster": cluster, "task": {"type": job, "index": task}}
-                    environment["TF_CONFIG"] = json.dumps(place)
-                process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-                stack.callback(process.kill)
-                processes.append(process)
-            for process in processes:
-                if process.wait(timeout=600):
-                    raise RuntimeError(f"{name} failed with exit status {process.returncode}")
+        processes = []
+        for (job, task), host in zip(jobs, hosts, strict=True):
+            command = [*(host.within if host else ()), sys.executable, "-m", "benchmarks.estimator"]
+            environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3")
+            if len(jobs) > 1:
+                place = {"cluster": cluster, "task": {"type": job, "index": task}}
+                environment["TF_CONFIG"] = json.dumps(place)
+            process = subprocess.Popen(
+                [*command, "--task", name, program, str(steps), folder],
+                env=environment,
+                stderr=subprocess.DEVNULL,
+            )
+            stack.callback(process.kill)
+            processes.append(process)
+        for process in processes:
+            if process.wait(timeout=600):
+                raise RuntimeError(f"{name} failed with exit status {process.returncode}")
         return {UNIT: float((Path(folder) / "rate").read_text())}
 
 
@@ -143,11 +171,8 @@ def _input_fn() -> Any:
     return tf.data.Dataset.from_tensor_slices((images, labels)).repeat().batch(_BATCH).prefetch(2)
 
 
-def _model_fn(features: Any, labels: Any, mode: str, params: Mapping[str, Any]) -> Any:
-    """The spec of the network: images float32 [100, 784], labels int64 [100].
-
-    `params["replicas"]` of them make each step by TensorFlow's own way, if that is not 0.
-    """
+def _model_fn(features: Any, labels: Any, mode: str) -> Any:
+    """The spec of the network: images float32 [100, 784], labels int64 [100]."""
 
     def layer(name: str, x: Any, units: int) -> Any:
         with tf.variable_scope(name):
@@ -157,12 +182,8 @@ def _model_fn(features: Any, labels: Any, mode: str, params: Mapping[str, Any]) 
     logits = layer("last", tf.nn.relu(layer("hidden", features, _HIDDEN)), 10)
     loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
     optimizer = tf.train.GradientDescentOptimizer(0.01)
-    hooks = []
-    if params["replicas"]:
-        optimizer = tf.train.SyncReplicasOptimizer(optimizer, params["replicas"])
-        hooks = [optimizer.make_session_run_hook(params["is_chief"])]
     train_op = optimizer.minimize(loss, tf.train.get_or_create_global_step())
-    return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=hooks)
+    return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
 
 
 def _columns_input_fn() -> Any:
@@ -198,7 +219,7 @@ def _train_in_session(hooks: list[Any], steps: int, folder: str) -> None:
     with tf.Graph().as_default():
         tf.train.create_global_step()
         iterator = tf.data.make_one_shot_iterator(_input_fn())
-        spec = _model_fn(*iterator.get_next(), mode="train", params={"replicas": 0})
+        spec = _model_fn(*iterator.get_next(), mode="train")
         hooks += [tf.train.StopAtStepHook(last_step=steps)]
         with tf.train.MonitoredTrainingSession(
             checkpoint_dir=folder,
@@ -222,11 +243,13 @@ def run_task(name: str, program: str, steps: int, folder: str) -> None:
       folder: of the run, and of the file `rate`, which the chief writes.
     """
     tf.disable_eager_execution()
-    is_synchronous = program == SYNCHRONOUS
     deployment = None
     if name == OURS:
-        together = {"num_replicas": 2, "num_ps_tasks": 1, "replicas_to_aggregate": 2}
-        deployment = DeploymentConfig(clone_on_cpu=True, **(together if is_synchronous else {}))
+        deployment = DeploymentConfig(clone_on_cpu=True)
+    elif name == SHORT:
+        deployment = DeploymentConfig(
+            clone_on_cpu=True, num_replicas=2, num_ps_tasks=1, wire_precision="bfloat16"
+        )
     config = estimator.RunConfig(
         train_distribute=deployment,
         save_checkpoints_secs=_SAVE_SECS,
@@ -242,9 +265,7 @@ def run_task(name: str, program: str, steps: int, folder: str) -> None:
     if program == COLUMNS:
         model = _model_with_columns(folder, config)
     else:
-        replicas = 2 if is_synchronous and name == ALONE else 0
-        params = {"replicas": replicas, "is_chief": config.is_chief}
-        model = estimator.Estimator(_model_fn, folder, config, params)
+        model = estimator.Estimator(_model_fn, folder, config)
     if not config.cluster_spec:
         model.train(input_fn, hooks=hooks, max_steps=steps)
         return
