@@ -34,7 +34,8 @@ ALONE, SESSION, OURS = "Estimator", "MonitoredTrainingSession", "Estimator, depl
 SHORT = "Estimator, deployed, 16 bits between"
 NETWORK, COLUMNS = "network", "columns"
 MEGABITS = 400
-_NUM_TASKS = 3  # two workers and the parameter server
+# Of a cluster; one process is the first of them.
+_TASKS = (("worker", 0), ("worker", 1), ("ps", 0))
 _BATCH, _INPUTS, _HIDDEN = 100, 784, 500
 # Columns of the wide and deep model: as many as the click data of Criteo has.
 _NUM_CATEGORIES, _NUM_NUMBERS, _BUCKETS, _DIMENSION = 26, 13, 1000, 16
@@ -83,7 +84,7 @@ _ON_CLUSTERS = {
 
 
 def _on_loopback(program: str, steps: int, _: contextlib.ExitStack) -> Mapping[str, Measure]:
-    return _measures((ALONE, OURS), program, steps, [None] * _NUM_TASKS)
+    return _measures((ALONE, OURS), program, steps, [None] * len(_TASKS))
 
 
 def _on_slow_links(steps: int, stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
@@ -91,7 +92,7 @@ def _on_slow_links(steps: int, stack: contextlib.ExitStack) -> Mapping[str, Meas
     reason = namespaces.missing()
     if reason is not None:
         return dict.fromkeys(names, Absent(reason))
-    hosts = stack.enter_context(namespaces.slow_network(_NUM_TASKS, MEGABITS))
+    hosts = stack.enter_context(namespaces.slow_network(len(_TASKS), MEGABITS))
     return _measures(names, NETWORK, steps, hosts)
 
 
@@ -102,23 +103,23 @@ def _measures(
 
 
 def _measure(name: str, program: str, steps: int, hosts: Sequence[Host | None]) -> dict[str, float]:
-    """Runs all tasks, one for each host, to their end; the chief says how fast the steps were.
+    """Runs a task on each host to its end; the chief says how fast the steps were.
 
-    The last of several tasks is the parameter server; a host that is None is this machine.
+    A host that is None is this machine.
     """
-    jobs = [("worker", i) for i in range(max(1, len(hosts) - 1))] + [("ps", 0)] * (len(hosts) > 1)
+    tasks = _TASKS[: len(hosts)]
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        ports = stack.enter_context(ReservedPorts(len(jobs))).addresses
+        ports = stack.enter_context(ReservedPorts(len(tasks))).addresses
         cluster: dict[str, list[str]] = {}
-        for (job, _), host, port in zip(jobs, hosts, ports, strict=True):
+        for (job, _), host, port in zip(tasks, hosts, ports, strict=True):
             address = port if host is None else f"{host.address}:{port.rpartition(':')[2]}"
             cluster.setdefault(job, []).append(address)
         processes = []
-        for (job, task), host in zip(jobs, hosts, strict=True):
+        for (job, task), host in zip(tasks, hosts, strict=True):
             command = [*(host.within if host else ()), sys.executable, "-m", "benchmarks.estimator"]
             environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3")
-            if len(jobs) > 1:
+            if len(tasks) > 1:
                 place = {"cluster": cluster, "task": {"type": job, "index": task}}
                 environment["TF_CONFIG"] = json.dumps(place)
             process = subprocess.Popen(
@@ -261,11 +262,10 @@ def run_task(name: str, program: str, steps: int, folder: str) -> None:
     if name == SESSION:
         _train_in_session(hooks, steps, folder)
         return
-    input_fn = _columns_input_fn if program == COLUMNS else _input_fn
     if program == COLUMNS:
-        model = _model_with_columns(folder, config)
+        input_fn, model = _columns_input_fn, _model_with_columns(folder, config)
     else:
-        model = estimator.Estimator(_model_fn, folder, config)
+        input_fn, model = _input_fn, estimator.Estimator(_model_fn, folder, config)
     if not config.cluster_spec:
         model.train(input_fn, hooks=hooks, max_steps=steps)
         return

@@ -1,5 +1,6 @@
 """Optimizers of Keras that make their updates from the gradients of all processes."""
 
+import sys
 from typing import Any
 
 from model_deploy.horovod.exchange import Exchange
@@ -7,9 +8,8 @@ from model_deploy.horovod.exchange import Exchange
 
 def is_of_tf_keras(optimizer: Any) -> bool:
     """Whether `fit` of tf-keras in graph mode takes an optimizer: one of its `legacy` ones."""
-    from tf_keras.optimizers.legacy import Optimizer  # noqa: PLC0415 - it takes seconds
-
-    return isinstance(optimizer, Optimizer)
+    library = sys.modules.get("tf_keras")  # which whoever made such an optimizer has imported
+    return library is not None and isinstance(optimizer, library.optimizers.legacy.Optimizer)
 
 
 def distributed_keras_optimizer(optimizer: Any, exchange: Exchange, passes: int = 1) -> Any:

@@ -5,13 +5,13 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.gradients import clip_by_global_norm
 from model_deploy.horovod import world
 from model_deploy.horovod.exchange import Exchange
 from model_deploy.horovod.keras_optimizer import distributed_keras_optimizer, is_of_tf_keras
 from model_deploy.horovod.passes import Pairs, Passes
 from model_deploy.horovod.reductions import Average, Compression, Compressor
 from model_deploy.internals import tf_variable
-from model_deploy.keras import translate_optimizer
 
 
 def DistributedOptimizer(  # noqa: N802 - Horovod's name
@@ -47,7 +47,7 @@ def DistributedOptimizer(  # noqa: N802 - Horovod's name
       average_aggregated_gradients: whether the gradients of several passes are averaged.
 
     Returns:
-      A `tf.train.Optimizer`, or for a `legacy` one of tf-keras such a one.
+      A `tf.train.Optimizer`; for an optimizer of `tf_keras.optimizers.legacy` one of its class.
 
     Raises:
       ValueError: before `init`; naming the argument, the rule and the value.
@@ -70,6 +70,8 @@ def DistributedOptimizer(  # noqa: N802 - Horovod's name
             raise ValueError(
                 f"optimizer must be a tf.train.Optimizer or one of Keras, got {optimizer!r}"
             )
+        from model_deploy.keras import translate_optimizer  # noqa: PLC0415 - programs start sooner
+
         step = tf.train.get_or_create_global_step()
         optimizer, _, clip_norm = translate_optimizer(optimizer, step)
     passes = None
@@ -110,8 +112,7 @@ class _Distributed(tf.train.Optimizer):
         """The op of the update, by the optimizer itself."""
         pairs = [(gradient, tf_variable(variable)) for gradient, variable in grads_and_vars]
         if self._clip_norm is not None:
-            gradients, _ = tf.clip_by_global_norm([g for g, _ in pairs], self._clip_norm)
-            pairs = [(g, v) for g, (_, v) in zip(gradients, pairs, strict=True)]
+            pairs = clip_by_global_norm(pairs, self._clip_norm)
         if self._passes is None:
             return self._optimizer.apply_gradients(pairs, *args, **kwargs)
         gradients = [gradient for gradient, _ in pairs if gradient is not None]

@@ -79,7 +79,6 @@ def test_a_job_trains_as_one_process(optimizer, arguments):
         _assert_same(values, expected)
 
 
-@pytest.mark.one_mode
 @pytest.mark.parametrize("library", KERASES.values(), ids=KERASES)
 @pytest.mark.parametrize("passes", [1, 2])
 def test_models_and_optimizers_of_keras(library, passes):
