@@ -66,7 +66,7 @@ def DistributedOptimizer(  # noqa: N802 - Horovod's name
     if not isinstance(optimizer, tf.train.Optimizer):
         if is_of_tf_keras(optimizer):
             return distributed_keras_optimizer(optimizer, exchange, backward_passes_per_step)
-        if not hasattr(optimizer, "apply_gradients"):
+        if isinstance(optimizer, type) or not hasattr(optimizer, "apply_gradients"):
             raise ValueError(
                 f"optimizer must be a tf.train.Optimizer or one of Keras, got {optimizer!r}"
             )

@@ -106,6 +106,9 @@ def test_init_is_once_and_first(monkeypatch, capsys):
     ("optimizer", "arguments", "message"),
     [
         pytest.param(None, {}, "must be a tf.train.Optimizer or one of Keras, got None", id="kind"),
+        pytest.param(
+            tf.train.AdamOptimizer, {}, "or one of Keras, got <class .*AdamOptimizer'>", id="class"
+        ),
         pytest.param(..., {"backward_passes_per_step": 0}, "at least 1, got 0", id="passes"),
         pytest.param(
             ...,
