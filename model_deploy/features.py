@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from model_deploy.config import DeploymentConfig
 from model_deploy.copying import Copies
+from model_deploy.embeddings import SharedLookUps
 from model_deploy.feature import Feature
 from model_deploy.keras_layers import KerasLayers
 from model_deploy.parameter_servers import SharedReads
@@ -11,6 +12,7 @@ from model_deploy.rewrites import BatchNorms, Compilation, Layout, Precision
 
 # The outermost first, each with the reason for its place.
 FEATURES: tuple[tuple[type[Feature], str], ...] = (
+    (SharedLookUps, "notes the look-ups of a part when inner features have made it, by a copy too"),
     (Compilation, "marks every op of a part for XLA, also the ops that inner features make"),
     (Layout, "transposes first: batch norms are synchronized, and cast, with channels first"),
     (

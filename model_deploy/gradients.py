@@ -146,6 +146,9 @@ def _sum(gradients: Sequence[Any], name: str) -> Any:
 def _concat_rows(sparse: Sequence[Any], name: str) -> Any:
     if len(sparse) == 1:
         return sparse[0]
+    if all(rows.indices is sparse[0].indices for rows in sparse):
+        total = tf.add_n([rows.values for rows in sparse], name=name)
+        return tf.IndexedSlices(total, sparse[0].indices, sparse[0].dense_shape)
     return tf.IndexedSlices(
         tf.concat([rows.values for rows in sparse], axis=0, name=name),
         tf.concat([rows.indices for rows in sparse], axis=0, name=f"{name}_indices"),

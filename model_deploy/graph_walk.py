@@ -1,6 +1,6 @@
 """Walks through a graph: which ops a value needs, which ops call functions, which ops are new."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -58,3 +58,11 @@ class new_ops:  # noqa: N801 - used as a function, in `with`
 
     def __exit__(self, *error: object) -> None:
         self._ops += tf.get_default_graph().get_operations()[self._before :]
+
+
+def uses_of(tensor: Any) -> Iterator[tuple[int, Any]]:
+    """Yields (input index, op) for each use of a tensor, of any shape."""
+    for op in dict.fromkeys(tensor.consumers()):
+        for index, taken in enumerate(op.inputs):
+            if taken is tensor:
+                yield index, op

@@ -9,7 +9,7 @@ from model_deploy import graph_walk, internals, placement
 from model_deploy.collectives import packing
 from model_deploy.config import DeploymentConfig
 from model_deploy.op_types import READS
-from model_deploy.parameter_servers.shared_reads import order_reads, uses_of
+from model_deploy.parameter_servers.shared_reads import order_reads
 
 
 class _Crossing(NamedTuple):
@@ -54,7 +54,7 @@ def narrow_reads(
     for value in shared:
         read = value.op.inputs[0]
         variable = _variable_of(config, read)
-        uses = [(index, op) for index, op in uses_of(value) if op in needed]
+        uses = [(index, op) for index, op in graph_walk.uses_of(value) if op in needed]
         if uses and variable in trained:
             in_packs[variable] = _Crossing(read, variable.device, uses)
         else:

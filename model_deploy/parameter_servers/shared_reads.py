@@ -1,11 +1,11 @@
 """One transfer of each variable between parameter server and worker, per step and direction."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import internals, placement
+from model_deploy import graph_walk, internals, placement
 from model_deploy.collectives import packing
 from model_deploy.config import DeploymentConfig
 from model_deploy.gradients import GradientAndVariable
@@ -40,7 +40,7 @@ def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> list[Any]:
         uses = [
             (index, op)
             for read in reads
-            for index, op in uses_of(read.outputs[0])
+            for index, op in graph_walk.uses_of(read.outputs[0])
             if op in changeable and not _is_remote(config, op.device)
         ]
         if uses:
@@ -48,14 +48,6 @@ def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> list[Any]:
             for index, op in uses:
                 internals.replace_input(op, index, values[-1])
     return values
-
-
-def uses_of(tensor: Any) -> Iterator[tuple[int, Any]]:
-    """Yields (input index, op) for each use of a tensor, of any shape."""
-    for op in dict.fromkeys(tensor.consumers()):
-        for index, taken in enumerate(op.inputs):
-            if taken is tensor:
-                yield index, op
 
 
 def pack_reads(values: Sequence[Any]) -> None:

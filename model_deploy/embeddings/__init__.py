@@ -1,0 +1,16 @@
+"""Tables of embeddings: fixed ones and ones that grow, whose rows all clones look up together."""
+
+from model_deploy.embeddings.feature import SharedLookUps
+from model_deploy.embeddings.initial_rows import Constant, Normal, Uniform
+from model_deploy.embeddings.lookup import look_up
+from model_deploy.embeddings.table import FixedTable, GrowingTable
+
+__all__ = [
+    "Constant",
+    "FixedTable",
+    "GrowingTable",
+    "Normal",
+    "SharedLookUps",
+    "Uniform",
+    "look_up",
+]

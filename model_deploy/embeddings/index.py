@@ -1,0 +1,283 @@
+"""`Index`: which row of a table belongs to which id, and which rows are free.
+
+All of it is variables, so that it is saved, restored, copied and sent as any other variable.  A
+hash table, TensorFlow's own, makes look-ups fast; it is made of the variables where it does not fit
+them, as after a restore or in a server that was restarted.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy.embeddings.initial_rows import mixed
+
+NO_ROW = -1
+# Ids are at least 0; the hash table has the stamp of its content under this key.
+_STAMP_KEY = -1
+_NO_ID = -1
+# In steps; rows that no step has used.
+_NEVER = -1
+# Of the order in which rows are dropped: bits of the step, of the count and of what decides ties.
+_STEP_BITS, _COUNT_BITS, _TIE_BITS = 31, 20, 11
+
+
+class Index:
+    """The rows of the ids of one table, or of one shard of it; all methods build ops.
+
+    Methods other than `locked` are for a `with index.locked()` block.
+
+    Args:
+      name: of its variables, in the current variable scope.
+      limit: how many ids it has at most when a step begins.
+      spare: how many more it may get within a step.
+      order: which rows go first when there are more than `limit`: `oldest` or `rarest`.
+      drop_after: rows that no step has used for so many steps go before any other; None for none.
+      in_flight: rows that were used within so many steps stay.
+
+    Attributes:
+      num_rows: number of rows, free ones included.
+      ids: by row its id, or -1; int64 [num_rows].
+      seen: by row the last step that used it; int32 [num_rows].
+      counts: by row how many steps have used it; int32 [num_rows].
+      device: the device of the index.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        limit: int,
+        spare: int,
+        *,
+        order: str,
+        drop_after: int | None = None,
+        in_flight: int = 0,
+    ) -> None:
+        self._limit, self._order, self._drop_after = limit, order, drop_after
+        self._in_flight = in_flight
+        self.num_rows = limit + spare
+        with tf.variable_scope(name, reuse=tf.AUTO_REUSE, use_resource=True):
+            self.ids = self._variable("ids", [self.num_rows], tf.int64, _NO_ID)
+            self.seen = self._variable("seen", [self.num_rows], tf.int32, _NEVER)
+            self.counts = self._variable("counts", [self.num_rows], tf.int32, 0)
+            last_first = lambda *_, **__: tf.range(self.num_rows - 1, -1, -1)  # noqa: E731
+            self._free = self._variable("free", [self.num_rows], tf.int32, last_first)
+            self._num_free = self._variable("num_free", [], tf.int64, self.num_rows)
+            self._stamp = self._variable("stamp", [], tf.int64, 0)
+            self._last_step = self._variable("last_step", [], tf.int64, _NEVER)
+        self.device = self.ids.device
+        self._key = self.ids.op.name
+
+    @staticmethod
+    def _variable(name: str, shape: list[int], dtype: Any, start: Any) -> Any:
+        initializer = start if callable(start) else tf.constant_initializer(start)
+        return tf.get_variable(name, shape, dtype, initializer, trainable=False)
+
+    @property
+    def num_used(self) -> Any:
+        """How many rows have an id, an int64 scalar."""
+        return self.num_rows - self._num_free.read_value()
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[Callable[[Any], Any]]:
+        """Opens the index to one step at a time, the devices scope included.
+
+        Yields:
+          A function that closes it when the ops that it is given are done, and returns the op
+          that does.
+        """
+        with tf.device(self.device):
+            mutex = tf.raw_ops.MutexV2(shared_name=f"{self._key}/mutex")
+            lock = tf.raw_ops.MutexLock(mutex=mutex)
+            self._hash = tf.raw_ops.MutableHashTableV2(
+                key_dtype=tf.int64, value_dtype=tf.int64, shared_name=f"{self._key}/hash"
+            )
+
+            def unlock(ops: Any) -> Any:
+                with tf.control_dependencies(ops):
+                    return tf.raw_ops.ConsumeMutexLock(mutex_lock=lock)
+
+            with tf.control_dependencies([lock.op]), tf.control_dependencies([self._refreshed()]):
+                yield unlock
+
+    def find(self, ids: Any) -> Any:
+        """Returns the rows of ids, int64 [n]: int64 [n], -1 where there is none."""
+        return tf.raw_ops.LookupTableFindV2(
+            table_handle=self._hash, keys=ids, default_value=tf.constant(NO_ROW, tf.int64)
+        )
+
+    def make_room(self, step: Any) -> Any:
+        """Drops rows where there are more than the limit; the first look-up of a step does it.
+
+        Args:
+          step: the step, an int64 scalar.
+
+        Returns:
+          The rows that were dropped, int64 [n].
+        """
+        is_first = step > self._last_step.read_value()
+        is_full = self._num_free.read_value() < self.num_rows - self._limit
+        dropped = tf.cond(
+            is_first & is_full,
+            lambda: self._drop(self._rows_to_drop(step), step),
+            lambda: tf.zeros([0], tf.int64),
+        )
+        with tf.control_dependencies([dropped]):
+            noted = self._last_step.assign(tf.maximum(step, self._last_step.read_value()))
+        with tf.control_dependencies([noted.op if hasattr(noted, "op") else noted]):
+            return tf.identity(dropped)
+
+    def insert(self, ids: Any) -> tuple[Any, Any]:
+        """Gives rows to ids that have none, the first of them where not enough rows are free.
+
+        Args:
+          ids: different ids, int64 [n].
+
+        Returns:
+          The ids and their rows, both int64 [at most n]; the rows once they are noted.
+        """
+        num_free = self._num_free.read_value()
+        count = tf.minimum(tf.size(ids, out_type=tf.int64), num_free)
+        taken = ids[:count]
+        places = tf.range(num_free - 1, num_free - count - 1, -1)
+        rows = tf.cast(self._free.sparse_read(places), tf.int64)
+        stamp = _next_stamp(self._stamp.read_value(), taken)
+        with tf.control_dependencies([rows, stamp]):
+            noted = [
+                self._scatter(self.ids, rows, taken),
+                self._scatter(self.counts, rows, tf.zeros_like(rows)),
+                self._scatter(
+                    self.seen, rows, tf.fill(tf.shape(rows), tf.constant(_NEVER, tf.int64))
+                ),
+                self._num_free.assign(num_free - count, read_value=False),
+                self._stamp.assign(stamp, read_value=False),
+                self._insert_into_hash(
+                    tf.concat([taken, [_STAMP_KEY]], 0), tf.concat([rows, [stamp]], 0)
+                ),
+            ]
+        with tf.control_dependencies(noted):
+            return taken, tf.identity(rows)
+
+    def remove(self, rows: Any) -> Any:
+        """Takes the ids of rows, int64 [n], away; returns the op."""
+        return self._drop(rows, None).op
+
+    def touch(self, rows: Any, step: Any) -> Any:
+        """Notes that a step uses rows; returns in how many earlier steps they were used.
+
+        Args:
+          rows: different rows, int64 [n].
+          step: the step, an int64 scalar.
+
+        Returns:
+          int32 [n], once the use is noted.
+        """
+        step = tf.cast(step, tf.int32)
+        seen, counts = self.seen.sparse_read(rows), self.counts.sparse_read(rows)
+        earlier = counts - tf.cast(seen >= step, tf.int32)
+        with tf.control_dependencies([earlier]):
+            noted = [
+                self._scatter(self.seen, rows, tf.maximum(seen, step)),
+                self._scatter(self.counts, rows, tf.maximum(counts, earlier + 1)),
+            ]
+        with tf.control_dependencies(noted):
+            return tf.identity(earlier)
+
+    def _refreshed(self) -> Any:
+        """Returns an op after which the hash table is that of the variables."""
+        stamp = self._stamp.read_value()
+        found = tf.raw_ops.LookupTableFindV2(
+            table_handle=self._hash,
+            keys=tf.constant([_STAMP_KEY], tf.int64),
+            default_value=tf.constant(0, tf.int64),
+        )
+
+        def rebuild() -> Any:
+            keys, _ = tf.raw_ops.LookupTableExportV2(
+                table_handle=self._hash, Tkeys=tf.int64, Tvalues=tf.int64
+            )
+            with tf.control_dependencies([self._remove_from_hash(keys)]):
+                ids = self.ids.read_value()
+                rows = tf.where(ids >= 0)[:, 0]
+                made = self._insert_into_hash(
+                    tf.concat([tf.gather(ids, rows), [_STAMP_KEY]], 0),
+                    tf.concat([rows, [self._stamp.read_value()]], 0),
+                )
+            with tf.control_dependencies([made]):
+                return tf.constant(True)
+
+        return tf.cond(tf.equal(found[0], stamp), lambda: tf.constant(False), rebuild).op
+
+    def _rows_to_drop(self, step: Any) -> Any:
+        """Returns the rows to drop, int64 [n], until nine tenths of the limit are left."""
+        rows = tf.where(self.ids.read_value() >= 0)[:, 0]
+        ids = self.ids.sparse_read(rows)
+        seen = tf.cast(self.seen.sparse_read(rows), tf.int64)
+        counts = tf.cast(self.counts.sparse_read(rows), tf.int64)
+        # The id decides between equals, for its row depends on the order of requests.
+        key = seen * 2**_TIE_BITS + _tie(ids)
+        if self._order == "rarest":
+            key += tf.minimum(counts, 2**_COUNT_BITS - 1) * 2 ** (_STEP_BITS + _TIE_BITS)
+        wanted = tf.size(rows, out_type=tf.int64) - self._limit + max(1, self._limit // 10)
+        if self._drop_after is not None:
+            is_old = seen < step - self._drop_after
+            key = tf.where(is_old, key - tf.int64.max // 2, key)
+            wanted = tf.maximum(wanted, tf.reduce_sum(tf.cast(is_old, tf.int64)))
+        may_go = seen < step - self._in_flight
+        key = tf.where(may_go, key, _filled(key, tf.int64.max))
+        wanted = tf.minimum(wanted, tf.reduce_sum(tf.cast(may_go, tf.int64)))
+        first = tf.math.top_k(-key, tf.cast(wanted, tf.int32)).indices
+        return tf.gather(rows, first)
+
+    def _drop(self, rows: Any, step: Any) -> Any:
+        """Frees rows, int64 [n], which count as used in the step; returns them afterwards."""
+        ids = self.ids.sparse_read(rows)
+        num_free = self._num_free.read_value()
+        count = tf.size(rows, out_type=tf.int64)
+        stamp = _next_stamp(self._stamp.read_value(), ids)
+        with tf.control_dependencies([ids, stamp, num_free]):
+            noted = [
+                self._scatter(self.ids, rows, _filled(rows, _NO_ID)),
+                self._scatter(self._free, tf.range(num_free, num_free + count), rows),
+                self._num_free.assign(num_free + count, read_value=False),
+                self._stamp.assign(stamp, read_value=False),
+                self._remove_from_hash(ids),
+                self._insert_into_hash(
+                    tf.constant([_STAMP_KEY], tf.int64), tf.expand_dims(stamp, 0)
+                ),
+            ]
+            if step is not None:
+                noted.append(self._scatter(self.seen, rows, _filled(rows, step)))
+        with tf.control_dependencies(noted):
+            return tf.identity(rows)
+
+    def _insert_into_hash(self, keys: Any, values: Any) -> Any:
+        return tf.raw_ops.LookupTableInsertV2(table_handle=self._hash, keys=keys, values=values)
+
+    def _remove_from_hash(self, keys: Any) -> Any:
+        return tf.raw_ops.LookupTableRemoveV2(table_handle=self._hash, keys=keys)
+
+    @staticmethod
+    def _scatter(variable: Any, rows: Any, values: Any) -> Any:
+        return tf.raw_ops.ResourceScatterUpdate(
+            resource=variable.handle,
+            indices=rows,
+            updates=tf.cast(values, variable.dtype.base_dtype),
+        )
+
+
+def _filled(like: Any, value: Any) -> Any:
+    """Returns an int64 tensor of the shape of another one, with one value in all places."""
+    return tf.fill(tf.shape(like), tf.cast(value, tf.int64))
+
+
+def _tie(ids: Any) -> Any:
+    high = tf.bitwise.right_shift(mixed(ids), tf.constant(64 - _TIE_BITS, tf.uint64))
+    return tf.bitcast(high, tf.int64)
+
+
+def _next_stamp(stamp: Any, ids: Any) -> Any:
+    """Returns the stamp after a change of some ids: it tells which changes there were."""
+    changes = tf.reduce_sum(tf.bitcast(mixed(ids), tf.int64))
+    return tf.bitcast(mixed(stamp + changes, seed=1), tf.int64)

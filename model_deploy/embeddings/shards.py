@@ -1,0 +1,299 @@
+"""The shards of a table: each has the rows of some ids, on a device of its own."""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import tensorflow.compat.v1 as tf
+
+from model_deploy import internals
+from model_deploy.config import DeploymentConfig
+from model_deploy.embeddings.index import NO_ROW, Index
+from model_deploy.embeddings.initial_rows import chances, mixed
+from model_deploy.embeddings.table import FixedTable, GrowingTable
+
+# Behind the rows of the index: one that ids without a row read, whose values stay 0, and one that
+# nobody uses, from which the optimizer's slots of new rows are taken.
+_EXTRA_ROWS = 2
+# Rows that a step of another replica may be at work on are not dropped: steps per replica.
+_STEPS_IN_FLIGHT = 2
+# The graph's `GrowingShard`s.  Not a string: it does not go into checkpoints.
+_SHARDS = ("model_deploy", "growing_shards")
+
+
+class Found(NamedTuple):
+    """The rows of some ids in a shard.
+
+    Attributes:
+      values: float32 [n, width]; zeros where there is no row.
+      has_row: 1 where there is a row, else 0; float32 [n].  None if all have rows.
+    """
+
+    values: Any
+    has_row: Any
+
+
+class Shards:
+    """The variables of a table, which the current variable scope has or gets.
+
+    Args:
+      table: the table.
+      config: the deployment; None for a graph without one.
+
+    Attributes:
+      table: as given.
+      key: tells tables, and clones' copies of them, apart.
+      parts: one `FixedShard` or `GrowingShard` for each device.
+      shared: what stands for ids without a row: a variable [width], or None.
+    """
+
+    def __init__(self, table: FixedTable | GrowingTable, config: DeploymentConfig | None) -> None:
+        self.table = table
+        self.shared = None
+        devices = _devices(config)
+        with tf.variable_scope(table.name, reuse=tf.AUTO_REUSE, use_resource=True):
+            if isinstance(table, FixedTable):
+                self.parts: Sequence[Any] = _fixed(table, devices)
+            else:
+                self.parts = [
+                    GrowingShard(table, i, len(devices), device, config)
+                    for i, device in enumerate(devices)
+                ]
+                if table.without_row is None:
+                    self.shared = tf.get_variable(
+                        "shared", [table.width], initializer=tf.zeros_initializer()
+                    )
+        self.key = self.parts[0].values.op.name
+
+    def owners(self, ids: Any) -> Any:
+        """Returns the number of the shard of each id, int64 [n]: int32 [n]."""
+        if isinstance(self.table, FixedTable):
+            ends = tf.constant([part.end for part in self.parts[:-1]], tf.int64)
+            return tf.searchsorted(ends, ids, side="right")
+        count = tf.constant(len(self.parts), tf.uint64)
+        return tf.cast(tf.bitcast(mixed(ids, seed=2) % count, tf.int64), tf.int32)
+
+    def complete(self, values: Any, has_row: Any) -> Any:
+        """Puts the shared row, or the constant one, where there is no row.
+
+        Args:
+          values: float32 [n, width].
+          has_row: float32 [n], or None.
+        """
+        if has_row is None:
+            return values
+        instead = self.table.without_row if self.shared is None else self.shared
+        return values + (1 - has_row)[:, tf.newaxis] * instead
+
+
+class FixedShard:
+    """Rows `start` to `end - 1` of a fixed table.
+
+    Attributes:
+      values: the variable, float32 [end - start, width].
+      start, end: ids.
+      device: of the variable.
+    """
+
+    def __init__(self, values: Any, start: int, end: int) -> None:
+        self.values, self.start, self.end, self.device = values, start, end, values.device
+
+    def look_up(self, ids: Any) -> Found:
+        """Returns the rows of ids of this shard, int64 [n]."""
+        with tf.device(self.device):
+            return Found(self.values.sparse_read(ids - self.start), None)
+
+
+class GrowingShard:
+    """One shard of a growing table: values by row, and the index that says which row is whose.
+
+    Attributes:
+      values: the variable, float32 [rows, width].
+      index: the `Index`.
+      device: of the variable.
+    """
+
+    def __init__(
+        self,
+        table: GrowingTable,
+        number: int,
+        count: int,
+        device: str | None,
+        config: DeploymentConfig | None,
+    ) -> None:
+        self._table = table
+        limit, spare = -(-table.max_rows // count), -(-table.spare // count)
+        in_flight = 0
+        if config is not None and config.num_replicas > 1 and not _makes_steps_together(config):
+            in_flight = _STEPS_IN_FLIGHT * config.num_replicas
+        order = "oldest" if table.drop == "never" else table.drop
+        with contextlib.ExitStack() as stack:
+            if count > 1:
+                stack.enter_context(tf.variable_scope(f"shard_{number}"))
+            with tf.device(device or _cpu(config)):
+                self.index = Index(
+                    "index",
+                    limit,
+                    spare,
+                    order=order,
+                    drop_after=table.drop_after,
+                    in_flight=in_flight,
+                )
+                self._waiting = None
+                if table.min_steps > 1:
+                    self._waiting = Index("waiting", limit, spare, order="oldest")
+            with tf.device(device) if device else contextlib.nullcontext():
+                self.values = tf.get_variable(
+                    "values",
+                    [self.index.num_rows + _EXTRA_ROWS, table.width],
+                    tf.float32,
+                    initializer=tf.zeros_initializer(),
+                )
+        self.device = self.values.device
+        self._empty_row, self._fresh_row = self.index.num_rows, self.index.num_rows + 1
+        self._resets: list[tuple[Any, Any]] = []
+        tf.add_to_collection(_SHARDS, self)
+
+    def look_up(self, ids: Any, is_training: bool, of_everyone: Any = None) -> Found:
+        """Returns the rows of ids, after making those that are missing.
+
+        Args:
+          ids: different ids of this shard, int64 [n].
+          is_training: whether rows are made and their use is noted.
+          of_everyone: the ids for which that is done, int64 [n]; None for `ids`.
+        """
+        with self.index.locked() as unlock:
+            done = []
+            if is_training:
+                done = self._make_rows(ids if of_everyone is None else of_everyone)
+            with tf.control_dependencies(done):
+                rows = self.index.find(ids)
+            unlocked = unlock([*done, rows])
+        with tf.device(self.device), tf.control_dependencies([unlocked]):
+            has_row = tf.not_equal(rows, NO_ROW)
+            read = tf.where(has_row, rows, tf.fill(tf.shape(rows), _int64(self._empty_row)))
+            values = self.values.sparse_read(read)
+            return Found(values, tf.cast(has_row, tf.float32))
+
+    def reset_slots(self) -> None:
+        """Gives new rows the optimizer's slots of a row that no step has used.
+
+        Reads `GLOBAL_VARIABLES` and `LOCAL_VARIABLES`: slots are the variables named below `values`
+        with as many rows.
+        """
+        name, num_rows = f"{self.values.op.name}/", self.values.shape[0]
+        slots = [
+            variable
+            for variable in [*tf.global_variables(), *tf.local_variables()]
+            if variable.op.name.startswith(name) and variable.shape[:1] == [num_rows]
+        ]
+        for dropped, op in self._resets:
+            with tf.control_dependencies(None), tf.name_scope("reset_slots"):
+                resets = [self._reset(slot, dropped) for slot in slots]
+            internals.add_control_inputs(op, resets)
+        self._resets = []
+
+    def _reset(self, slot: Any, rows: Any) -> Any:
+        with tf.device(slot.device):
+            fresh = slot.sparse_read(tf.fill(tf.shape(rows), _int64(self._fresh_row)))
+            return tf.raw_ops.ResourceScatterUpdate(
+                resource=slot.handle, indices=rows, updates=fresh
+            )
+
+    def _make_rows(self, ids: Any) -> list[Any]:
+        """Makes missing rows of ids, int64 [n], and notes the use of all; returns the ops."""
+        step = tf.cast(_global_step(), tf.int64)
+        dropped = tf.zeros([0], tf.int64)
+        if self._table.drop != "never":
+            dropped = self.index.make_room(step)
+            # Ops that reset slots are added to this one, once there are slots.
+            with tf.control_dependencies([dropped]):
+                reset = tf.no_op("slots_are_reset")
+            self._resets.append((dropped, reset))
+            dependencies = [reset]
+        else:
+            dependencies = []
+        with tf.control_dependencies(dependencies):
+            missing = tf.boolean_mask(ids, tf.equal(self.index.find(ids), NO_ROW))
+        added, rows_added = self.index.insert(self._admitted(missing, step))
+        with tf.control_dependencies([rows_added]):
+            first = self._table.initial(added, self._table.width)
+            made = tf.raw_ops.ResourceScatterUpdate(
+                resource=self.values.handle, indices=rows_added, updates=first
+            )
+            rows = self.index.find(ids)
+            touched = self.index.touch(tf.boolean_mask(rows, tf.not_equal(rows, NO_ROW)), step)
+        return [made, touched.op]
+
+    def _admitted(self, ids: Any, step: Any) -> Any:
+        """Returns those of the ids without a row, int64 [n], that get one in this step."""
+        if self._table.probability < 1:
+            chance = chances(tf.bitcast(mixed(ids), tf.int64) + step, seed=3)
+            ids = tf.boolean_mask(ids, chance < self._table.probability)
+        if self._waiting is None:
+            return ids
+        with self._waiting.locked() as unlock:
+            with tf.control_dependencies([self._waiting.make_room(step)]):
+                rows = self._waiting.find(ids)
+                _, added = self._waiting.insert(tf.boolean_mask(ids, tf.equal(rows, NO_ROW)))
+            with tf.control_dependencies([added]):
+                rows = self._waiting.find(ids)
+            is_noted = tf.not_equal(rows, NO_ROW)
+            ids, rows = tf.boolean_mask(ids, is_noted), tf.boolean_mask(rows, is_noted)
+            is_admitted = self._waiting.touch(rows, step) >= self._table.min_steps - 1
+            with tf.control_dependencies([is_admitted]):
+                removed = self._waiting.remove(tf.boolean_mask(rows, is_admitted))
+            unlocked = unlock([removed])
+        with tf.control_dependencies([unlocked]):
+            return tf.boolean_mask(ids, is_admitted)
+
+
+def growing_shards() -> list[GrowingShard]:
+    """Returns the shards of growing tables in the default graph."""
+    return list(tf.get_collection(_SHARDS))
+
+
+def _devices(config: DeploymentConfig | None) -> list[str]:
+    """Returns the device of each shard; '' for the device of variables."""
+    if config is None or config.num_ps_tasks == 0:
+        return [""]
+    return [f"{config.ps_device}/task:{i}/device:CPU:0" for i in range(config.num_ps_tasks)]
+
+
+def _cpu(config: DeploymentConfig | None) -> str:
+    """Returns the device of an index without parameter servers: hash tables are on CPUs."""
+    return "/device:CPU:0" if config is None else config.inputs_device()
+
+
+def _makes_steps_together(config: DeploymentConfig) -> bool:
+    several = config.replicas_to_aggregate, config.global_parts
+    return config.all_reduce or any(each is not None for each in several)
+
+
+def _fixed(table: FixedTable, devices: Sequence[str]) -> list[FixedShard]:
+    """Makes the variables of a fixed table, one for each device."""
+
+    def first_rows(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+        del dtype
+        start = partition_info.var_offset[0] if partition_info is not None else 0
+        return table.initial(tf.range(start, start + shape[0], dtype=tf.int64), table.width)
+
+    partitioner = tf.fixed_size_partitioner(len(devices)) if len(devices) > 1 else None
+    shape = [table.num_rows, table.width]
+    made = tf.get_variable(
+        "values", shape, tf.float32, initializer=first_rows, partitioner=partitioner
+    )
+    parts, start = [], 0
+    for variable in made if partitioner is not None else [made]:
+        end = start + variable.shape[0]
+        parts.append(FixedShard(variable, start, end))
+        start = end
+    return parts
+
+
+def _global_step() -> Any:
+    return tf.train.get_or_create_global_step().read_value()
+
+
+def _int64(value: int) -> Any:
+    return tf.constant(value, tf.int64)
