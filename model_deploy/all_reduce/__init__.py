@@ -1,6 +1,6 @@
 """Copies of the variables for training by all-reduce: one copy per clone, kept equal."""
 
-from model_deploy.all_reduce.equal_copies import average_state, copies_difference
+from model_deploy.all_reduce.equal_copies import average_state, copies_difference, note_alike
 from model_deploy.all_reduce.sessions import (
     added_by,
     session_config,
@@ -18,6 +18,7 @@ __all__ = [
     "average_state",
     "copies_difference",
     "mean_changes",
+    "note_alike",
     "numeric_variables",
     "session_config",
     "set_up_session",

@@ -11,6 +11,15 @@ from model_deploy.collectives import Collectives, collectives_of
 from model_deploy.config import DeploymentConfig
 
 
+# Variables whose copies change alike by themselves.  Not a string: it does not go into checkpoints.
+_ALIKE = ("model_deploy", "variables_that_change_alike")
+
+
+def note_alike(variable: Any) -> None:
+    """Notes that all copies of a variable make the same changes, and need not be made equal."""
+    tf.add_to_collection(_ALIKE, variable.op.name)
+
+
 def average_state(
     collectives: Collectives, copies: VariableCopies, done: Sequence[Sequence[Any]]
 ) -> Any:
@@ -26,10 +35,12 @@ def average_state(
     Returns:
       An op that is done when all copies are assigned.
     """
+    alike = set(tf.get_collection(_ALIKE))
     state = [
         (original, *others)
         for original, others in copies.variables()
         if not original.trainable and original.dtype.base_dtype in DTYPES
+        if original.op.name not in alike
     ]
     floats = [column for column in state if column[0].dtype.base_dtype.is_floating]
     integers = [column for column in state if not column[0].dtype.base_dtype.is_floating]

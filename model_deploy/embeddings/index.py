@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.all_reduce import note_alike
 from model_deploy.embeddings.initial_rows import mixed
 
 NO_ROW = -1
@@ -72,7 +73,9 @@ class Index:
     @staticmethod
     def _variable(name: str, shape: list[int], dtype: Any, start: Any) -> Any:
         initializer = start if callable(start) else tf.constant_initializer(start)
-        return tf.get_variable(name, shape, dtype, initializer, trainable=False)
+        variable = tf.get_variable(name, shape, dtype, initializer, trainable=False)
+        note_alike(variable)
+        return variable
 
     @property
     def num_used(self) -> Any:
@@ -137,12 +140,13 @@ class Index:
         Returns:
           The ids and their rows, both int64 [at most n]; the rows once they are noted.
         """
-        num_free = self._num_free.read_value()
+        with tf.control_dependencies([ids]):
+            num_free, stamp = self._num_free.read_value(), self._stamp.read_value()
         count = tf.minimum(tf.size(ids, out_type=tf.int64), num_free)
         taken = ids[:count]
         places = tf.range(num_free - 1, num_free - count - 1, -1)
         rows = tf.cast(self._free.sparse_read(places), tf.int64)
-        stamp = _next_stamp(self._stamp.read_value(), taken)
+        stamp = _next_stamp(stamp, taken)
         with tf.control_dependencies([rows, stamp]):
             noted = [
                 self._scatter(self.ids, rows, taken),
@@ -233,9 +237,10 @@ class Index:
     def _drop(self, rows: Any, step: Any) -> Any:
         """Frees rows, int64 [n], which count as used in the step; returns them afterwards."""
         ids = self.ids.sparse_read(rows)
-        num_free = self._num_free.read_value()
+        with tf.control_dependencies([rows]):
+            num_free, stamp = self._num_free.read_value(), self._stamp.read_value()
         count = tf.size(rows, out_type=tf.int64)
-        stamp = _next_stamp(self._stamp.read_value(), ids)
+        stamp = _next_stamp(stamp, ids)
         with tf.control_dependencies([ids, stamp, num_free]):
             noted = [
                 self._scatter(self.ids, rows, _filled(rows, _NO_ID)),

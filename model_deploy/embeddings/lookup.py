@@ -136,7 +136,9 @@ def _flat_weights(where: str, ids: Any, weights: Any) -> Any:
     else:
         flat = tf.reshape(tf.convert_to_tensor(weights), [-1])
     same = tf.debugging.assert_equal(
-        tf.size(flat), tf.size(_Structure(ids).flat), f"{where}: weights must be as many as ids"
+        tf.size(flat),
+        tf.size(_Structure(ids).flat),
+        message=f"{where}: weights must be as many as ids",
     )
     with tf.control_dependencies([same]):
         return tf.cast(flat, tf.float32)

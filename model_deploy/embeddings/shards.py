@@ -83,7 +83,8 @@ class Shards:
         if has_row is None:
             return values
         instead = self.table.without_row if self.shared is None else self.shared
-        return values + (1 - has_row)[:, tf.newaxis] * instead
+        # A gradient of 0 goes to the row that was read in place of a missing one.
+        return tf.where_v2(has_row[:, tf.newaxis] > 0, values, instead)
 
 
 class FixedShard:

@@ -1,0 +1,62 @@
+"""Tables in each way to train, on any number of clones, replicas and parameter servers."""
+
+import functools
+
+import pytest
+
+from tests import harness
+from tests.embeddings import models
+from tests.goldens import LogicalDevices
+
+pytestmark = pytest.mark.usefixtures("as_built")
+
+_SERVERS = {"num_ps_tasks": 2}
+_REPLICAS = {"num_replicas": 2}
+WAYS = {
+    "two clones": {"num_clones": 2},
+    "copied clones": {"num_clones": 2, "copy_clones": True},
+    "parts": {"num_clones": 2, "accumulate_steps": 2},
+    "copied parts": {"num_clones": 2, "accumulate_steps": 2, "copy_clones": True},
+    "servers": {"num_clones": 2, **_SERVERS},
+    "copied on servers": {"num_clones": 2, "copy_clones": True, **_SERVERS},
+    "replicas": {**_REPLICAS, **_SERVERS, "replicas_to_aggregate": 2},
+    "all-reduce": {"num_clones": 2, "all_reduce": True},
+    "replicas by all-reduce": {"num_clones": 2, **_REPLICAS, "all_reduce": True},
+}
+TABLES = {
+    "growing": models.growing(),
+    "rare": models.growing(min_steps=2),
+    "some": models.growing(probability=0.5),
+    "full": models.growing(max_rows=9, new_per_step=21, drop="rarest"),
+    "full, oldest first": models.growing(max_rows=9, new_per_step=21, drop_after=3),
+    "constant": models.growing(min_steps=3, without_row=0.5),
+    "fixed": models.fixed(),
+}
+
+
+def _run(config, table, make=harness.momentum):
+    """All replicas, each after some steps of the whole batch."""
+    golden = models.golden(table)
+    if config.num_replicas > 1:
+        return harness.train_replicas(config, golden, make, steps=models.STEPS, kind="tables")
+    targets = harness.parameter_servers(1) if config.num_ps_tasks else [""]
+    harness.reset(filter(None, targets))
+    return [harness.Replica(config, golden, make)(targets[0], models.STEPS)]
+
+
+@functools.cache
+def _one(table, *, on_servers):
+    """What one clone ends with; limits of a full table are those of each shard."""
+    config = LogicalDevices(**(_SERVERS if on_servers else {}))
+    [run] = _run(config, TABLES[table])
+    return models.by_id(run.values)
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("way", WAYS)
+def test_any_division_makes_the_same_rows(way, table):
+    """The ids that have rows, their values, slots and counts are those of one clone."""
+    on_servers = "full" in table and "num_ps_tasks" in WAYS[way]
+    expected = _one(table, on_servers=on_servers)
+    for run in _run(LogicalDevices(**WAYS[way]), TABLES[table]):
+        harness.assert_close(models.by_id(run.values), expected)
