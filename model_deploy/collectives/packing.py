@@ -86,3 +86,39 @@ def move_packed(
             for i, part in zip(indices, parts, strict=True):
                 moved[i] = part
     return moved
+
+
+def move_rows(
+    gradients: Sequence[tuple[Any, Any]],
+    source: str,
+    destination: str,
+    wire_dtype: tf.DType = tf.float32,
+) -> list[Any]:
+    """Moves the rows of sparse gradients from one device to another, in one pack.
+
+    Args:
+      gradients: `(gradient, variable)` pairs; a gradient is an `IndexedSlices` of float32, with
+        any number of rows.
+      source: device on which the pack is made.
+      destination: device that needs the rows.
+      wire_dtype: see `move`.
+
+    Returns:
+      The `IndexedSlices`, with their values on `destination`.
+    """
+    graph = tf.get_default_graph()
+    with graph.colocate_with(None, ignore_existing=True), tf.name_scope("pack_rows"):
+        with tf.device(source):
+            vector = pack([slices.values for slices, _ in gradients])
+        vector = move(vector, source, destination, wire_dtype)
+        with tf.device(destination):
+            shapes = [variable.shape[1:] for _, variable in gradients]
+            counts = [
+                tf.size(slices.indices) * shape.num_elements()
+                for (slices, _), shape in zip(gradients, shapes, strict=True)
+            ]
+            parts = tf.split(vector, tf.stack(counts), num=len(counts))
+            return [
+                tf.IndexedSlices(tf.reshape(part, [-1, *shape]), slices.indices, slices.dense_shape)
+                for part, (slices, _), shape in zip(parts, gradients, shapes, strict=True)
+            ]

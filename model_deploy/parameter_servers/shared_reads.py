@@ -133,7 +133,31 @@ def pack_gradients(
         parts = packing.move_packed([g for g, _ in moved], config.optimizer_device(), device, dtype)
         for place, part, (_, variable) in zip(places, parts, moved, strict=True):
             packed[small[place]] = (part, variable)
+    if rows_go:
+        _pack_rows(config, packed)
     return [(_moved_to_variable(config, g, variable, rows_go), variable) for g, variable in packed]
+
+
+def _pack_rows(config: DeploymentConfig, gradients: list[GradientAndVariable]) -> None:
+    """Sends the rows of all sparse gradients in one pack to each parameter server."""
+    sparse = [
+        i
+        for i, (gradient, variable) in enumerate(gradients)
+        if isinstance(gradient, tf.IndexedSlices)
+        and gradient.values.dtype == tf.float32
+        and _is_remote(config, variable.device)
+        and not _is_remote(config, gradient.values.device)
+    ]
+    for device, places in _by_device([gradients[i][1] for i in sparse]).items():
+        of_device = [sparse[place] for place in places]
+        moved = packing.move_rows(
+            [gradients[i] for i in of_device],
+            config.optimizer_device(),
+            device,
+            config.wire_dtype,
+        )
+        for i, rows in zip(of_device, moved, strict=True):
+            gradients[i] = (rows, gradients[i][1])
 
 
 def _moved_to_variable(
