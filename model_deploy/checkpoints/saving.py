@@ -4,7 +4,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -13,6 +13,7 @@ from model_deploy import file_systems, internals
 from model_deploy.checkpoints.files import CHECKPOINT_NAME, counts_of_others
 from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.commands import replaced_file
+from model_deploy.embeddings import moved_variables
 from model_deploy.updating import replica_counts, shared_out
 
 BEST_DIR = "best"
@@ -52,7 +53,10 @@ class CheckpointWriter:
             )
             others = counts_of_others(first) if first else {}
             missing = [name for name, number in others.items() if number is None]
-            self._of_first = tf.train.Saver(_variables_to_save(missing)) if missing else self.saver
+            moved = moved_variables(first) if first else {}
+            self._of_first = self.saver
+            if missing or moved:
+                self._of_first = tf.train.Saver(_variables_to_save(missing, moved))
         self._first = first
 
     def saver_of(self, checkpoint: str) -> Any:
@@ -96,22 +100,26 @@ def _save(saver: Any, session: Any, path: str, step: int) -> None:
     run_unless_refused(lambda: saver.save(session, path, global_step=step, write_meta_graph=False))
 
 
-def _variables_to_save(missing: Collection[str] = ()) -> list[Any]:
+def _variables_to_save(
+    missing: Collection[str] = (), moved: Mapping[str, Any] | None = None
+) -> list[Any]:
     """Returns what `tf.train.Saver` should save: all variables, with convertible replica counts.
 
     Args:
       missing: names of counts to restore from the global step.
+      moved: by name of a variable what restores it from another layout, see `moved_variables`.
     """
-    counts = replica_counts()
+    counts, moved = replica_counts(), moved or {}
 
     def to_save(variable: Any) -> Any:
         name = variable.op.name
+        if name in moved:
+            return moved[name]
         if name not in counts:
             return variable
         convert = functools.partial(shared_out, num_replicas=variable.shape[0])
-        return internals.restored_by(
-            variable, convert, tf.GraphKeys.GLOBAL_STEP if name in missing else name
-        )
+        saved_as = tf.GraphKeys.GLOBAL_STEP if name in missing else name
+        return internals.restored_by(variable, convert, {saved_as: variable.dtype.base_dtype})
 
     others = tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS)
     return [*map(to_save, tf.global_variables()), *others]

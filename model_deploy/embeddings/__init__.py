@@ -2,6 +2,7 @@
 
 from model_deploy.embeddings.feature import SharedLookUps
 from model_deploy.embeddings.initial_rows import Constant, Normal, Uniform
+from model_deploy.embeddings.layouts import moved_variables
 from model_deploy.embeddings.lookup import look_up
 from model_deploy.embeddings.table import FixedTable, GrowingTable
 
@@ -13,4 +14,5 @@ __all__ = [
     "SharedLookUps",
     "Uniform",
     "look_up",
+    "moved_variables",
 ]

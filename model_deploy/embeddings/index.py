@@ -82,6 +82,36 @@ class Index:
         """How many rows have an id, an int64 scalar."""
         return self.num_rows - self._num_free.read_value()
 
+    def variables(self) -> list[Any]:
+        """Returns all variables of the index."""
+        of_rows = [self.ids, self.seen, self.counts, self._free]
+        return [*of_rows, self._num_free, self._stamp, self._last_step]
+
+    def of_ids(self, kind: str, ids: Any) -> Any:
+        """Returns what a variable holds where different ids, int64 [n], have the first n rows.
+
+        Args:
+          kind: name of the variable: `ids`, `free`, `num_free`, `stamp` or `last_step`.
+          ids: at most `num_rows`.
+        """
+        count = tf.size(ids)
+        if kind == "ids":
+            return self.filled(kind, ids)
+        if kind == "free":
+            free = tf.range(self.num_rows - 1, count - 1, -1)
+            return tf.pad(free, [[0, count]])
+        if kind == "num_free":
+            return tf.cast(self.num_rows - count, tf.int64)
+        if kind == "stamp":
+            return _next_stamp(tf.constant(0, tf.int64), ids)
+        return tf.constant(_NEVER, tf.int64)
+
+    def filled(self, kind: str, own: Any) -> Any:
+        """Returns a variable with the given values in the first rows; see `of_ids`."""
+        rest = {"ids": _NO_ID, "seen": _NEVER, "counts": 0}[kind]
+        missing = self.num_rows - tf.size(own)
+        return tf.pad(own, [[0, missing]], constant_values=rest)
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[Callable[[Any], Any]]:
         """Opens the index to one step at a time, the devices scope included.

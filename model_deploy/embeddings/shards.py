@@ -70,8 +70,7 @@ class Shards:
         if isinstance(self.table, FixedTable):
             ends = tf.constant([part.end for part in self.parts[:-1]], tf.int64)
             return tf.searchsorted(ends, ids, side="right")
-        count = tf.constant(len(self.parts), tf.uint64)
-        return tf.cast(tf.bitcast(mixed(ids, seed=2) % count, tf.int64), tf.int32)
+        return self.parts[0].owners(ids)
 
     def complete(self, values: Any, has_row: Any) -> Any:
         """Puts the shared row, or the constant one, where there is no row.
@@ -111,7 +110,10 @@ class GrowingShard:
     Attributes:
       values: the variable, float32 [rows, width].
       index: the `Index`.
+      waiting: the `Index` of ids that have not been seen in enough steps; or None.
       device: of the variable.
+      number, count: number of the shard, and of all shards of the table.
+      scope, table_scope: scopes of the variables of the shard, and of all shards.
     """
 
     def __init__(
@@ -122,7 +124,8 @@ class GrowingShard:
         device: str | None,
         config: DeploymentConfig | None,
     ) -> None:
-        self._table = table
+        self._table, self.number, self.count = table, number, count
+        self.table_scope = tf.get_variable_scope().name
         limit, spare = -(-table.max_rows // count), -(-table.spare // count)
         in_flight = 0
         if config is not None and config.num_replicas > 1 and not _makes_steps_together(config):
@@ -140,9 +143,9 @@ class GrowingShard:
                     drop_after=table.drop_after,
                     in_flight=in_flight,
                 )
-                self._waiting = None
+                self.waiting = None
                 if table.min_steps > 1:
-                    self._waiting = Index("waiting", limit, spare, order="oldest")
+                    self.waiting = Index("waiting", limit, spare, order="oldest")
             with tf.device(device) if device else contextlib.nullcontext():
                 self.values = tf.get_variable(
                     "values",
@@ -151,6 +154,7 @@ class GrowingShard:
                     initializer=tf.zeros_initializer(),
                 )
         self.device = self.values.device
+        self.scope = self.values.op.name.rpartition("/")[0]
         self._empty_row, self._fresh_row = self.index.num_rows, self.index.num_rows + 1
         self._resets: list[tuple[Any, Any]] = []
         tf.add_to_collection(_SHARDS, self)
@@ -177,7 +181,16 @@ class GrowingShard:
             return Found(values, tf.cast(has_row, tf.float32))
 
     def reset_slots(self) -> None:
-        """Gives new rows the optimizer's slots of a row that no step has used.
+        """Gives new rows the optimizer's slots of a row that no step has used."""
+        slots = self.row_variables()[1:]
+        for dropped, op in self._resets:
+            with tf.control_dependencies(None), tf.name_scope("reset_slots"):
+                resets = [self._reset(slot, dropped) for slot in slots]
+            internals.add_control_inputs(op, resets)
+        self._resets = []
+
+    def row_variables(self) -> list[Any]:
+        """Returns the variables of which each row has a row: `values`, and optimizers' slots.
 
         Reads `GLOBAL_VARIABLES` and `LOCAL_VARIABLES`: slots are the variables named below `values`
         with as many rows.
@@ -188,11 +201,12 @@ class GrowingShard:
             for variable in [*tf.global_variables(), *tf.local_variables()]
             if variable.op.name.startswith(name) and variable.shape[:1] == [num_rows]
         ]
-        for dropped, op in self._resets:
-            with tf.control_dependencies(None), tf.name_scope("reset_slots"):
-                resets = [self._reset(slot, dropped) for slot in slots]
-            internals.add_control_inputs(op, resets)
-        self._resets = []
+        return [self.values, *slots]
+
+    def owners(self, ids: Any) -> Any:
+        """Returns the number of the shard of each id, int64 [n]: int32 [n]."""
+        count = tf.constant(self.count, tf.uint64)
+        return tf.cast(tf.bitcast(mixed(ids, seed=2) % count, tf.int64), tf.int32)
 
     def _reset(self, slot: Any, rows: Any) -> Any:
         with tf.device(slot.device):
@@ -231,19 +245,19 @@ class GrowingShard:
         if self._table.probability < 1:
             chance = chances(tf.bitcast(mixed(ids), tf.int64) + step, seed=3)
             ids = tf.boolean_mask(ids, chance < self._table.probability)
-        if self._waiting is None:
+        if self.waiting is None:
             return ids
-        with self._waiting.locked() as unlock:
-            with tf.control_dependencies([self._waiting.make_room(step)]):
-                rows = self._waiting.find(ids)
-                _, added = self._waiting.insert(tf.boolean_mask(ids, tf.equal(rows, NO_ROW)))
+        with self.waiting.locked() as unlock:
+            with tf.control_dependencies([self.waiting.make_room(step)]):
+                rows = self.waiting.find(ids)
+                _, added = self.waiting.insert(tf.boolean_mask(ids, tf.equal(rows, NO_ROW)))
             with tf.control_dependencies([added]):
-                rows = self._waiting.find(ids)
+                rows = self.waiting.find(ids)
             is_noted = tf.not_equal(rows, NO_ROW)
             ids, rows = tf.boolean_mask(ids, is_noted), tf.boolean_mask(rows, is_noted)
-            is_admitted = self._waiting.touch(rows, step) >= self._table.min_steps - 1
+            is_admitted = self.waiting.touch(rows, step) >= self._table.min_steps - 1
             with tf.control_dependencies([is_admitted]):
-                removed = self._waiting.remove(tf.boolean_mask(rows, is_admitted))
+                removed = self.waiting.remove(tf.boolean_mask(rows, is_admitted))
             unlocked = unlock([removed])
         with tf.control_dependencies([unlocked]):
             return tf.boolean_mask(ids, is_admitted)
