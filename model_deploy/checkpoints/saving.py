@@ -4,16 +4,22 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals
+from model_deploy.checkpoints.changes import (
+    ChangesWriter,
+    changes_since,
+    check_changes,
+    rows_variables,
+)
 from model_deploy.checkpoints.files import CHECKPOINT_NAME, counts_of_others
 from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.commands import replaced_file
-from model_deploy.embeddings import moved_variables
+from model_deploy.embeddings import growing_shards, moved_variables
 from model_deploy.updating import replica_counts, shared_out
 
 BEST_DIR = "best"
@@ -32,6 +38,10 @@ class CheckpointWriter:
       keep: how many checkpoints to keep; only checkpoints of this run are ever deleted.
       device: device that writes and reads files: in a cluster, the chief's CPU.
       first: path of the checkpoint that the run starts from, or None.
+      by_servers: whether each task writes, and reads, the variables that it has; all must see
+        `train_dir`.
+      increments: how many checkpoints of changes follow a whole one.
+      num_replicas: number of replicas that make steps by themselves; 1 for steps made together.
 
     Attributes:
       device: as given.
@@ -40,23 +50,44 @@ class CheckpointWriter:
     """
 
     def __init__(
-        self, train_dir: str, keep: int, device: str = "", first: str | None = None
+        self,
+        train_dir: str,
+        keep: int,
+        device: str = "",
+        first: str | None = None,
+        *,
+        by_servers: bool = False,
+        increments: int = 0,
+        num_replicas: int = 1,
     ) -> None:
+        if by_servers and file_systems.is_local(train_dir):
+            train_dir = os.path.abspath(train_dir)  # servers may have another working directory
         self.device = device
+        self._increments, self._num_changes = increments, 0
         self._path = os.path.join(train_dir, CHECKPOINT_NAME)
         self._saved_step: int | None = None
         self.newest: str | None = None
+
         # The graph is in the events file; writing it with each checkpoint would take seconds.
-        with tf.device(device):
-            self.saver = tf.train.Saver(
-                _variables_to_save(), max_to_keep=keep, save_relative_paths=True
+        def new_saver(variables: Sequence[Any], kept: int = keep) -> Any:
+            return tf.train.Saver(
+                variables, max_to_keep=kept, save_relative_paths=True, sharded=by_servers
             )
+
+        with tf.device(device):
+            self.saver = new_saver(_variables_to_save())
             others = counts_of_others(first) if first else {}
             missing = [name for name, number in others.items() if number is None]
             moved = moved_variables(first) if first else {}
             self._of_first = self.saver
             if missing or moved:
-                self._of_first = tf.train.Saver(_variables_to_save(missing, moved))
+                self._of_first = new_saver(_variables_to_save(missing, moved))
+            self._changes = None
+            if increments and growing_shards():
+                check_changes()
+                of_rows = rows_variables()
+                others = [v for v in _variables_to_save() if _name(v) not in of_rows]
+                self._changes = ChangesWriter(train_dir, new_saver, others, num_replicas)
         self._first = first
 
     def saver_of(self, checkpoint: str) -> Any:
@@ -85,12 +116,41 @@ class CheckpointWriter:
                 f"{self.newest or 'none'}: {_first_line(error)}"
             ) from error
         self._saved_step, self.newest = step, path
+        self._num_changes = 0
         return path
 
-    def try_to_save(self, session: Any, step: int) -> None:
-        """Like `save`; a failure is a warning, and the next save tries again."""
+    def _save_changes(self, session: Any, step: int) -> None:
+        """Writes `changes.ckpt-<step>`.
+
+        Raises:
+          OSError: if it cannot be written; the previous changes are still there.
+        """
+        if step == self._saved_step:
+            return
         try:
-            self.save(session, step)
+            run_unless_refused(lambda: self._changes.save(session, step, self.newest))
+        except (tf.errors.OpError, OSError) as error:
+            if is_lost_connection(error):
+                raise
+            raise OSError(
+                f"changes of step {step} could not be written, the newest checkpoint is "
+                f"{self.newest}: {_first_line(error)}"
+            ) from error
+        self._num_changes += 1
+
+    def restore_changes(self, session: Any, checkpoint: str) -> None:
+        """Restores what changed since a whole checkpoint, after that was restored."""
+        changes = None if self._changes is None else changes_since(checkpoint)
+        if changes is not None:
+            run_unless_refused(lambda: self._changes.restore(session, changes.path))
+
+    def try_to_save(self, session: Any, step: int) -> None:
+        """Like `save`, or what changed; a failure is a warning, and the next save tries again."""
+        try:
+            if self._changes is not None and self.newest and self._num_changes < self._increments:
+                self._save_changes(session, step)
+            else:
+                self.save(session, step)
         except OSError as error:
             print(f"warning: {error}", file=sys.stderr, flush=True)
 
@@ -123,6 +183,11 @@ def _variables_to_save(
 
     others = tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS)
     return [*map(to_save, tf.global_variables()), *others]
+
+
+def _name(saved: Any) -> str:
+    """Returns the name of a variable, or of another object for a saver."""
+    return str(saved.op.name if hasattr(saved, "op") else saved.name)
 
 
 class BestCheckpoint:

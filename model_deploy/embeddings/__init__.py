@@ -4,15 +4,18 @@ from model_deploy.embeddings.feature import SharedLookUps
 from model_deploy.embeddings.initial_rows import Constant, Normal, Uniform
 from model_deploy.embeddings.layouts import moved_variables
 from model_deploy.embeddings.lookup import look_up
+from model_deploy.embeddings.shards import GrowingShard, growing_shards
 from model_deploy.embeddings.table import FixedTable, GrowingTable
 
 __all__ = [
     "Constant",
     "FixedTable",
+    "GrowingShard",
     "GrowingTable",
     "Normal",
     "SharedLookUps",
     "Uniform",
+    "growing_shards",
     "look_up",
     "moved_variables",
 ]

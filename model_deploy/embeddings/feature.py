@@ -52,7 +52,7 @@ class SharedLookUps(Feature):
     def after_update(self, computed: Sequence[Any]) -> None:
         del computed
         for shard in growing_shards():
-            shard.reset_slots()
+            shard.updated()
 
     def _of_everyone(self, asked: Sequence[Asked]) -> list[Any]:
         """Returns for each clone the ids that all clones of all replicas ask one table for."""

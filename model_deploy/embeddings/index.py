@@ -82,10 +82,13 @@ class Index:
         """How many rows have an id, an int64 scalar."""
         return self.num_rows - self._num_free.read_value()
 
+    def of_rows(self) -> list[Any]:
+        """Returns the variables of which a row changes only where `seen` does."""
+        return [self.ids, self.seen, self.counts]
+
     def variables(self) -> list[Any]:
         """Returns all variables of the index."""
-        of_rows = [self.ids, self.seen, self.counts, self._free]
-        return [*of_rows, self._num_free, self._stamp, self._last_step]
+        return [*self.of_rows(), self._free, self._num_free, self._stamp, self._last_step]
 
     def of_ids(self, kind: str, ids: Any) -> Any:
         """Returns what a variable holds where different ids, int64 [n], have the first n rows.

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import internals
+from model_deploy import graph_walk, internals
 from model_deploy.config import DeploymentConfig
 from model_deploy.embeddings.index import NO_ROW, Index
 from model_deploy.embeddings.initial_rows import chances, mixed
 from model_deploy.embeddings.table import FixedTable, GrowingTable
+from model_deploy.op_types import changes_rows, changes_variable
 
 # Behind the rows of the index: one that ids without a row read, whose values stay 0, and one that
 # nobody uses, from which the optimizer's slots of new rows are taken.
@@ -114,6 +115,7 @@ class GrowingShard:
       device: of the variable.
       number, count: number of the shard, and of all shards of the table.
       scope, table_scope: scopes of the variables of the shard, and of all shards.
+      whole_changes: types of ops that change all rows in a step, by name of the variable.
     """
 
     def __init__(
@@ -157,6 +159,7 @@ class GrowingShard:
         self.scope = self.values.op.name.rpartition("/")[0]
         self._empty_row, self._fresh_row = self.index.num_rows, self.index.num_rows + 1
         self._resets: list[tuple[Any, Any]] = []
+        self.whole_changes: dict[str, str] = {}
         tf.add_to_collection(_SHARDS, self)
 
     def look_up(self, ids: Any, is_training: bool, of_everyone: Any = None) -> Found:
@@ -180,8 +183,14 @@ class GrowingShard:
             values = self.values.sparse_read(read)
             return Found(values, tf.cast(has_row, tf.float32))
 
-    def reset_slots(self) -> None:
-        """Gives new rows the optimizer's slots of a row that no step has used."""
+    def updated(self) -> None:
+        """Is called when the optimizer's ops are built, and only these change rows in a step.
+
+        New rows get the optimizer's slots of a row that no step has used.
+        """
+        for variable in self.row_variables():
+            for op in _whole_changes(variable):
+                self.whole_changes[variable.op.name] = op.type
         slots = self.row_variables()[1:]
         for dropped, op in self._resets:
             with tf.control_dependencies(None), tf.name_scope("reset_slots"):
@@ -266,6 +275,24 @@ class GrowingShard:
 def growing_shards() -> list[GrowingShard]:
     """Returns the shards of growing tables in the default graph."""
     return list(tf.get_collection(_SHARDS))
+
+
+def _whole_changes(variable: Any) -> list[Any]:
+    """Returns ops that give all rows of a variable other values than initial or received ones."""
+    return [
+        op
+        for op in variable.handle.consumers()
+        if changes_variable(op.type)
+        and not changes_rows(op.type)
+        and op is not variable.initializer
+        if "Sparse" not in op.type and not _is_received(op)
+    ]
+
+
+def _is_received(op: Any) -> bool:
+    """Whether an op assigns a value of another process."""
+    needed = graph_walk.ancestors([tensor.op for tensor in op.inputs])
+    return any(each.type.startswith("Collective") for each in needed)
 
 
 def _devices(config: DeploymentConfig | None) -> list[str]:

@@ -47,6 +47,31 @@ class _RestoredBy(SaveableObject):
         return self.op.assign(self._convert(*restored_tensors), read_value=False)
 
 
+def saved_and_restored(name: str, saved: Mapping[str, Any], restore: Callable[..., Any]) -> Any:
+    """Prepares tensors for `tf.train.Saver`, and what is done with them when it restores.
+
+    Wraps `saveable_object.SaveableObject` and `saveable_object.SaveSpec`.
+
+    Args:
+      name: of the object; different from those of other objects.
+      saved: by name the tensors, of any shapes, that are saved.
+      restore: returns an op for the restored tensors, in the order of `saved`.
+    """
+    return _SavedAndRestored(name, saved, restore)
+
+
+class _SavedAndRestored(SaveableObject):
+    def __init__(self, name: str, saved: Mapping[str, Any], restore: Callable[..., Any]) -> None:
+        specs = [SaveSpec(tensor, "", key) for key, tensor in saved.items()]
+        first = next(iter(saved.values()))
+        super().__init__(first, specs, name)
+        self._restore = restore
+
+    def restore(self, restored_tensors: Sequence[Any], restored_shapes: Any) -> Any:
+        del restored_shapes
+        return self._restore(*restored_tensors)
+
+
 def is_partitioned(variable: Any) -> bool:
     """Whether a variable is partitioned. Wraps `variables.PartitionedVariable`."""
     return isinstance(variable, PartitionedVariable)

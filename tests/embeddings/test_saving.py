@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import embeddings
-from model_deploy.checkpoints import CheckpointWriter, Restorer
+from model_deploy import deploy, embeddings
+from model_deploy.checkpoints import CheckpointWriter, Restorer, changes_since, merge
 from model_deploy.checkpoints.files import check_fits
 from tests import harness
 from tests.embeddings import models
@@ -120,3 +120,104 @@ def test_evaluation_reads_the_rows_of_any_layout(fields, tmp_path):
     expected = [values.get(f"items/values[{i}]", values["items/shared"]) for i in ids]
     np.testing.assert_array_equal(found, np.stack(expected))
     np.testing.assert_array_equal(again, found)
+
+
+class _Interrupted(_Run):
+    """A replica that saves at each step, and ends without saving."""
+
+    def run(self, folder, steps, target="", first=None, **settings):
+        """Makes steps, each of which is saved, after what a folder has is restored."""
+        with self.graph.as_default():
+            writer = CheckpointWriter(str(folder), 5, first=first, **settings)
+            with self.open(target) as session:
+                if first:
+                    writer.saver_of(first).restore(session, first)
+                    writer.newest = first
+                    writer.restore_changes(session, first)
+                self.start()
+                for _ in range(steps):
+                    writer.try_to_save(session, self.step())
+                self.finish()
+            self.newest = writer.newest
+        return self
+
+
+def _interrupted(config, table, folder, steps, first=None, **settings):
+    target = ""
+    if config.num_ps_tasks:
+        [target] = harness.parameter_servers(1)
+        harness.reset([target])
+    run = _Interrupted(config, models.golden(table), harness.momentum)
+    return run.run(folder, steps, target, first, increments=10, **settings)
+
+
+@pytest.mark.parametrize("by_servers", [False, True])
+@pytest.mark.parametrize("fields", [{}, _SERVERS], ids=str)
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(models.growing(max_rows=9, new_per_step=21), id="full"),
+        pytest.param(models.growing(min_steps=2), id="rare"),
+    ],
+)
+def test_changes_restore_what_was_lost(table, fields, by_servers, tmp_path):
+    """A whole checkpoint of step 1 and the changes up to step 5 go on to the last bit."""
+    config, settings = LogicalDevices(**fields), {"by_servers": by_servers}
+    whole = _interrupted(config, table, tmp_path / "whole", models.STEPS)
+    first = _interrupted(config, table, tmp_path, models.STEPS - 1, **settings)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"model.ckpt-1.index", "changes.ckpt-5.index"} < names
+    assert "changes.ckpt-4.index" not in names  # changes are those since the whole one
+    shards = max(1, by_servers * config.num_ps_tasks)
+    assert f"model.ckpt-1.data-00000-of-{shards:05}" in names
+    second = _interrupted(config, table, tmp_path, 1, first.newest, **settings)
+    second.losses = first.losses + second.losses
+    harness.assert_equal(second, whole)
+
+
+def test_changes_are_merged(tmp_path):
+    """Changes and their whole checkpoint become a whole one, which goes on on servers, too."""
+    table = models.growing()
+    whole = _interrupted(LogicalDevices(), table, tmp_path / "whole", models.STEPS)
+    first = _interrupted(LogicalDevices(), table, tmp_path, models.STEPS - 1)
+    merged = merge(first.newest, changes_since(first.newest))
+    assert tf.train.latest_checkpoint(str(tmp_path)) == merged == f"{tmp_path}/model.ckpt-5"
+    assert changes_since(merged) is None
+    second = _interrupted(LogicalDevices(**_SERVERS), table, tmp_path, 1, merged)
+    harness.assert_close(models.by_id(second.values), models.by_id(whole.values))
+
+
+def test_changes_are_small(tmp_path):
+    """With a hundredth of the rows touched, changes have at most a tenth of the bytes."""
+    num_rows = 20_000
+    table = embeddings.GrowingTable(name="items", width=16, max_rows=num_rows)
+    ids = tf.placeholder(tf.int64, [None])
+
+    def model_fn():
+        tf.losses.add_loss(tf.reduce_sum(embeddings.look_up(table, ids)))
+
+    model = deploy(LogicalDevices(), model_fn, optimizer=tf.train.AdagradOptimizer(0.1))
+    writer = CheckpointWriter(str(tmp_path), 5, increments=1)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(model.train_op, {ids: np.arange(num_rows)})
+        writer.try_to_save(session, 1)
+        session.run(model.train_op, {ids: np.arange(num_rows // 100)})
+        writer.try_to_save(session, 2)
+    whole, changes = (
+        sum(path.stat().st_size for path in tmp_path.glob(f"{name}-*"))
+        for name in ("model.ckpt", "changes.ckpt")
+    )
+    assert changes < whole / 10
+
+
+def test_changes_need_an_optimizer_of_rows(tmp_path):
+    """An optimizer that changes all rows in each step is refused by name."""
+    with (
+        tf.Graph().as_default(),
+        pytest.raises(ValueError, match=r"AssignSubVariableOp of items/values; row_adam"),
+    ):
+        model_fn = models.golden(models.growing()).model_fn
+        batch = tf.constant(models.IDS), tf.constant(models.LABELS)
+        deploy(LogicalDevices(), model_fn, batch, optimizer=harness.adam())
+        CheckpointWriter(str(tmp_path), 5, increments=1)
