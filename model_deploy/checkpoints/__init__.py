@@ -61,6 +61,7 @@ __all__ = [
     "is_checkpoint",
     "is_lost_connection",
     "mark_end",
+    "merge",
     "report_unfinished",
     "restore_fn",
     "resume_under_way",

@@ -56,6 +56,12 @@ class Shards:
             if isinstance(table, FixedTable):
                 self.parts: Sequence[Any] = _fixed(table, devices)
             else:
+                if config is not None and config.global_parts is not None:
+                    raise ValueError(
+                        f"table {table.name}: a table that grows must be without global_parts, for "
+                        "which a step may be given up after its look-ups, got "
+                        f"{config.global_parts}"
+                    )
                 self.parts = [
                     GrowingShard(table, i, len(devices), device, config)
                     for i, device in enumerate(devices)

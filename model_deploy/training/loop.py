@@ -125,7 +125,9 @@ def train(
     if is_chief:
         shares = replicas is not None and replicas.shares_steps and model.config is not None
         num_replicas = model.config.num_replicas if shares else 1
-        start = _chief_start(start, folder, options, init_fn, place.cluster, num_replicas)
+        start = _chief_start(
+            start, folder, options, init_fn, place.cluster, num_replicas=num_replicas
+        )
     run = TrainingRun(
         options=options,
         train_dir=folder,
@@ -211,6 +213,7 @@ def _chief_start(
     options: LoopOptions,
     init_fn: Callable[[Any], None] | None,
     cluster: Cluster | None,
+    *,
     num_replicas: int,
 ) -> Start:
     """Returns how the chief gets its variables, after checking its files."""
