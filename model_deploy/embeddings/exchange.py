@@ -179,7 +179,7 @@ _STAY = "ModelDeployRowsStay"
 
 
 def _sent_together(tensors: Sequence[Any], server: str, worker: str) -> list[Any]:
-    """Sends tensors [n, ...] that differ in n alone in one message; gradients stay on the worker."""
+    """Sends tensors [n, ...] that differ in n in one message; gradients stay on the worker."""
     if len(tensors) < 2:
         return list(tensors)
     with tf.device(server), tf.get_default_graph().gradient_override_map({"ConcatV2": _STAY}):

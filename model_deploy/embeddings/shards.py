@@ -35,7 +35,7 @@ class Found(NamedTuple):
 
 
 class Shards:
-    """The variables of a table, which the current variable scope has or gets.
+    """The variables of a table, which the graph has or gets, whatever the variable scope.
 
     Args:
       table: the table.
@@ -52,7 +52,7 @@ class Shards:
         self.table = table
         self.shared = None
         devices = _devices(config)
-        with tf.variable_scope(table.name, reuse=tf.AUTO_REUSE, use_resource=True):
+        with _root_scope(), tf.variable_scope(table.name):
             if isinstance(table, FixedTable):
                 self.parts: Sequence[Any] = _fixed(table, devices)
             else:
@@ -136,8 +136,8 @@ class GrowingShard:
         self.table_scope = tf.get_variable_scope().name
         limit, spare = -(-table.max_rows // count), -(-table.spare // count)
         in_flight = 0
-        if config is not None and config.num_replicas > 1 and not _makes_steps_together(config):
-            in_flight = _STEPS_IN_FLIGHT * config.num_replicas
+        if config and config.clones_share_variables and config.num_aggregated is None:
+            in_flight = _STEPS_IN_FLIGHT * (config.num_replicas - 1)
         order = "oldest" if table.drop == "never" else table.drop
         with contextlib.ExitStack() as stack:
             if count > 1:
@@ -283,6 +283,26 @@ def growing_shards() -> list[GrowingShard]:
     return list(tf.get_collection(_SHARDS))
 
 
+def connect_slots() -> None:
+    """Makes tables reset the slots of the rows that they drop; call it when optimizers have slots.
+
+    `deploy` calls it.  A program that calls `optimizer.apply_gradients` itself does so afterwards;
+    else a row that is made in the place of another one would have its slots.
+    """
+    for shard in growing_shards():
+        shard.updated()
+
+
+def _root_scope() -> Any:
+    """Opens the variable scope without a name, in which clones get their own copies, if they do."""
+    scope = tf.VariableScope(
+        tf.AUTO_REUSE,
+        custom_getter=tf.get_variable_scope().custom_getter,
+        use_resource=True,
+    )
+    return tf.variable_scope(scope, auxiliary_name_scope=False)
+
+
 def _whole_changes(variable: Any) -> list[Any]:
     """Returns ops that give all rows of a variable other values than initial or received ones."""
     return [
@@ -311,11 +331,6 @@ def _devices(config: DeploymentConfig | None) -> list[str]:
 def _cpu(config: DeploymentConfig | None) -> str:
     """Returns the device of an index without parameter servers: hash tables are on CPUs."""
     return "/device:CPU:0" if config is None else config.inputs_device()
-
-
-def _makes_steps_together(config: DeploymentConfig) -> bool:
-    several = config.replicas_to_aggregate, config.global_parts
-    return config.all_reduce or any(each is not None for each in several)
 
 
 def _fixed(table: FixedTable, devices: Sequence[str]) -> list[FixedShard]:

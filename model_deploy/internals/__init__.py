@@ -135,7 +135,7 @@ __all__ = [
     "xla_kernels",
 ]
 
-# Those for Estimator come when they are asked for: few programs need them.
+# Those for Estimator and its columns come when they are asked for: few programs need them.
 _LATER = {
     **dict.fromkeys(
         (
@@ -152,6 +152,7 @@ _LATER = {
         ("OptimizerWatcher", "computes_gradients_itself", "watching_optimizers"),
         "optimizer_calls",
     ),
+    "embedding_column_by": "feature_columns",
     "looking_for_variables_every": "session_waits",
 }
 

@@ -345,3 +345,31 @@ def test_clones_send_each_id_once():
     }
     assert len(crossing) == 4, crossing  # the rows, and which there are
     assert len(clones) == 2
+
+
+def test_columns_share_a_table():
+    """Hashed, crossed and weighted columns give the rows that look-ups of their ids give."""
+    columns = tf.feature_column
+    table = embeddings.GrowingTable(name="t", width=3, max_rows=99)
+    city = columns.categorical_column_with_hash_bucket("city", 2**60)
+    weighted = columns.weighted_categorical_column(city, "share")
+    cross = columns.crossed_column(["city", "hour"], 2**60)
+    features = {
+        "city": tf.constant([["Rome", "Bonn"], ["Bonn", "Bonn"]]),
+        "share": tf.constant([[1.0, 3.0], [1.0, 2.0]]),
+        "hour": tf.constant([["1"], ["2"]]),
+    }
+    of_table = [
+        embeddings.embedding_column(each, table, combiner="sum") for each in (weighted, cross)
+    ]
+    dense = columns.input_layer(features, of_table)
+    hashed = tf.strings.to_hash_bucket_fast(["Rome", "Bonn"], 2**60)
+    direct = embeddings.look_up(table, hashed)
+    assert [v.op.name for v in tf.trainable_variables()] == ["t/values", "t/shared"]
+    with tf.Session() as session:
+        harness.start(session)
+        dense, (rome, bonn) = session.run([dense, direct])
+        ids = session.run("t/index/ids/Read/ReadVariableOp:0")
+    assert (ids >= 0).sum() == 2 + 3  # cities; crosses
+    # Columns stand in the order of their names: city_X_hour, then city_weighted.
+    np.testing.assert_allclose(dense[:, 3:], [rome + 3 * bonn, 3 * bonn], rtol=1e-6)
