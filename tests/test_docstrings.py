@@ -64,14 +64,15 @@ WITH_TENSORS = _table(
 # user's, and variables of which only the kind or the op counts; or they are modules.
 WITHOUT_TENSORS = _table(
     """
-    all_reduce: add_start_hook added_by average_state note_alike session_config set_up_session uses_nccl
+    all_reduce: add_start_hook added_by average_state note_alike session_config set_up_session
+        uses_nccl
     collectives: LEAST_BYTES MOST_BYTES PerClone add_missing_members collectives_of packing
         packs_of
-    checkpoints: changes_since merge BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
+    checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
         describe_counts excluded_names few find_checkpoint fitting_checkpoint is_checkpoint
         is_lost_connection mark_end report_unfinished restore_fn resume_under_way step_of
-        table
+        table changes_since merge
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World begun_file

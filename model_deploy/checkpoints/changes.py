@@ -128,9 +128,9 @@ def changes_since(whole: str) -> Changes | None:
     names = file_systems.names_in(folder, f"{CHANGES_NAME}-*.index")
     paths = [os.path.join(folder, name.removesuffix(".index")) for name in names]
     for path in sorted(paths, key=lambda path: step_of(path) or 0, reverse=True):
-        reader = tf.train.NewCheckpointReader(path)
-        if reader.get_tensor(_BASE) == step_of(whole) and (step_of(path) or 0) > step_of(whole):
-            return Changes(path, step_of(path) or 0)
+        step, base = step_of(path) or 0, step_of(whole) or 0
+        if step > base == tf.train.NewCheckpointReader(path).get_tensor(_BASE):
+            return Changes(path, step)
     return None
 
 

@@ -82,12 +82,12 @@ class CheckpointWriter:
             self._of_first = self.saver
             if missing or moved:
                 self._of_first = new_saver(_variables_to_save(missing, moved))
-            self._changes = None
+            self._changes: ChangesWriter | None = None
             if increments and growing_shards():
                 check_changes()
                 of_rows = rows_variables()
-                others = [v for v in _variables_to_save() if _name(v) not in of_rows]
-                self._changes = ChangesWriter(train_dir, new_saver, others, num_replicas)
+                rest = [each for each in _variables_to_save() if _name(each) not in of_rows]
+                self._changes = ChangesWriter(train_dir, new_saver, rest, num_replicas)
         self._first = first
 
     def saver_of(self, checkpoint: str) -> Any:
@@ -119,7 +119,7 @@ class CheckpointWriter:
         self._num_changes = 0
         return path
 
-    def _save_changes(self, session: Any, step: int) -> None:
+    def _save_changes(self, writer: ChangesWriter, session: Any, step: int, whole: str) -> None:
         """Writes `changes.ckpt-<step>`.
 
         Raises:
@@ -128,27 +128,27 @@ class CheckpointWriter:
         if step == self._saved_step:
             return
         try:
-            run_unless_refused(lambda: self._changes.save(session, step, self.newest))
+            run_unless_refused(lambda: writer.save(session, step, whole))
         except (tf.errors.OpError, OSError) as error:
             if is_lost_connection(error):
                 raise
             raise OSError(
-                f"changes of step {step} could not be written, the newest checkpoint is "
-                f"{self.newest}: {_first_line(error)}"
+                f"changes of step {step} could not be written, the newest whole checkpoint is "
+                f"{whole}: {_first_line(error)}"
             ) from error
         self._num_changes += 1
 
     def restore_changes(self, session: Any, checkpoint: str) -> None:
         """Restores what changed since a whole checkpoint, after that was restored."""
-        changes = None if self._changes is None else changes_since(checkpoint)
-        if changes is not None:
-            run_unless_refused(lambda: self._changes.restore(session, changes.path))
+        writer, changes = self._changes, changes_since(checkpoint)
+        if writer is not None and changes is not None:
+            run_unless_refused(lambda: writer.restore(session, changes.path))
 
     def try_to_save(self, session: Any, step: int) -> None:
         """Like `save`, or what changed; a failure is a warning, and the next save tries again."""
         try:
-            if self._changes is not None and self.newest and self._num_changes < self._increments:
-                self._save_changes(session, step)
+            if self._changes and self.newest and self._num_changes < self._increments:
+                self._save_changes(self._changes, session, step, self.newest)
             else:
                 self.save(session, step)
         except OSError as error:

@@ -86,7 +86,7 @@ class Shards:
           values: float32 [n, width].
           has_row: float32 [n], or None.
         """
-        if has_row is None:
+        if has_row is None or isinstance(self.table, FixedTable):
             return values
         instead = self.table.without_row if self.shared is None else self.shared
         # A gradient of 0 goes to the row that was read in place of a missing one.

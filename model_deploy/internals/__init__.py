@@ -81,6 +81,7 @@ __all__ = [
     "change_tf_config",
     "clear_attribute",
     "computes_gradients_itself",
+    "embedding_column_by",
     "forget_slots",
     "fresh_names",
     "fusing_batch_norms",

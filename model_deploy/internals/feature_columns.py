@@ -21,6 +21,7 @@ def embedding_column_by(
       look_up: returns rows, [examples, width], for the ids, a `SparseTensor`, and the weights, of
         the same structure or None.
     """
+
     class Column(feature_column_v2.EmbeddingColumn):
         """A column whose variables `look_up` makes."""
 

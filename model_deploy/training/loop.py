@@ -123,8 +123,8 @@ def train(
     report = _report(model, learning_rate, wait_secs, checks)
     start = _start(model, replicas)
     if is_chief:
-        shares = replicas is not None and replicas.shares_steps and model.config is not None
-        num_replicas = model.config.num_replicas if shares else 1
+        shares = replicas is not None and replicas.shares_steps
+        num_replicas = model.config.num_replicas if model.config and shares else 1
         start = _chief_start(
             start, folder, options, init_fn, place.cluster, num_replicas=num_replicas
         )
