@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
 from model_deploy.config import DeploymentConfig
-from model_deploy.embeddings.index import NO_ROW, Index
+from model_deploy.embeddings.index import NO_ROW, Index, filled_with
 from model_deploy.embeddings.initial_rows import chances, mixed
 from model_deploy.embeddings.table import FixedTable, GrowingTable
 from model_deploy.op_types import changes_rows, changes_variable
@@ -159,7 +159,7 @@ class GrowingShard:
                     "values",
                     [self.index.num_rows + _EXTRA_ROWS, table.width],
                     tf.float32,
-                    initializer=tf.zeros_initializer(),
+                    initializer=filled_with(0.0),
                 )
         self.device = self.values.device
         self.scope = self.values.op.name.rpartition("/")[0]
