@@ -71,6 +71,10 @@ class Held:
             stored_bytes=pipelines * self.stored_bytes,
         )
 
+    def besides(self, num_bytes: int) -> "Held":
+        """Returns the memory with further bytes that stay for the life of the pipeline."""
+        return dataclasses.replace(self, table_bytes=self.table_bytes + num_bytes)
+
 
 class Holder(Protocol):
     """The interface of one or several pipelines.
@@ -96,6 +100,16 @@ def note(holder: Holder) -> None:
 def in_chunks(readers: int, chunk_size: int) -> int:
     """Returns how many examples `chunks.Chunks` holds, with a chunk that waits for a full batch."""
     return (_CHUNKS_PER_READER * readers + 1) * chunk_size
+
+
+def with_windows(work: Work, window: int) -> Work:
+    """Returns the work of a pipeline that decodes all examples of a window together.
+
+    Args:
+      work: its work without windows.
+      window: number of examples per window; 0 if it has none.
+    """
+    return work._replace(examples=work.examples + _WINDOWS * window)
 
 
 def held_by(

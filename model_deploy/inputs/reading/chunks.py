@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from model_deploy.inputs.files import records
+from model_deploy.inputs.reading.composites import batched
 
 _MAX_BYTES = 2**22
 _REMOTE_READERS = 16
@@ -84,8 +85,8 @@ class Chunks:
             each = tf.data.Dataset.from_tensor_slices(part)
             count = tf.shape(tf.nest.flatten(part)[0], out_type=tf.int64)[0]
             # A chunk with an error lacks an example, so it is dropped as an incomplete batch.
-            good = self._read(part, each).batch(count, drop_remainder=True).ignore_errors()
-            return good.concatenate(self.read_again(each).batch(count)).take(1)
+            good = batched(self._read(part, each), count, drop_remainder=True).ignore_errors()
+            return good.concatenate(batched(self.read_again(each), count)).take(1)
 
         if self.in_windows:
             numbers = read_windows(self.record_tables or [], numbers, self.readers)
