@@ -31,6 +31,24 @@ def default_readers(is_local: bool) -> int:
     return usable_cores() if is_local else max(_REMOTE_READERS, usable_cores())
 
 
+def interleaved(parts: Any, chunk: Callable[[Any], Any], readers: int) -> Any:
+    """Reads chunks in parallel; returns a `tf.data.Dataset` of their elements, in order.
+
+    Args:
+      parts: a `tf.data.Dataset` of what `chunk` takes, of any shapes.
+      chunk: returns a `tf.data.Dataset` of one element.
+      readers: number of chunks that are read at the same time.
+    """
+    elements = parts.interleave(
+        chunk,
+        cycle_length=readers,
+        block_length=1,
+        num_parallel_calls=readers,
+        deterministic=True,
+    )
+    return _with_threads(elements, readers)
+
+
 def _with_threads(examples: Any, readers: int) -> Any:
     """Gives a `tf.data.Dataset` a thread per reader, if the session has fewer threads."""
     if readers <= usable_cores():
@@ -90,14 +108,8 @@ class Chunks:
 
         if self.in_windows:
             numbers = read_windows(self.record_tables or [], numbers, self.readers)
-        examples = numbers.rebatch(self.size).interleave(
-            chunk if self.autograph else tf.autograph.experimental.do_not_convert(chunk),
-            cycle_length=self.readers,
-            block_length=1,
-            num_parallel_calls=self.readers,
-            deterministic=True,
-        )
-        return _with_threads(examples, self.readers)
+        chunk = chunk if self.autograph else tf.autograph.experimental.do_not_convert(chunk)
+        return interleaved(numbers.rebatch(self.size), chunk, self.readers)
 
     def _read(self, part: Any, each: Any) -> Any:
         if self.record_tables is None or self.in_windows:
