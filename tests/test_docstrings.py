@@ -34,9 +34,9 @@ WITH_TENSORS = _table(
     evaluation: Evaluation Evaluator Predictions evaluate
     exporting: Serving Signature
     image_training: Networks
-    inputs: ArraySource Augmentation EvalBatches Order Preprocessing RecordDataset Texts
-        TrainBatches eval_batches read_idx read_texts register_preprocessing split_batch
-        train_batches
+    inputs: ArraySource Augmentation Column CsvDataset EvalBatches Order ParquetDataset
+        Preprocessing RecordDataset Texts TrainBatches eval_batches read_idx read_texts
+        register_preprocessing split_batch train_batches
     internals: LayerWatcher NewOp add_loop_inputs add_outputs inline_callable
         is_custom_gradient_input is_reference
         partitioned_variable regularizers replace_input restored_by set_slice_of slice_of

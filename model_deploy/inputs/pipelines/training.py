@@ -328,8 +328,9 @@ def _held(
         tables=options.tables,
         num_examples=order.examples_per_epoch,
         window=window if options.reads_windows else 0,
+        cached_bytes=options.cached_bytes,
     )
-    return one.times(shard.num_clones // num_clones).besides(options.cached_bytes)
+    return one.times(shard.num_clones // num_clones)
 
 
 def _own_position(num_shards: int) -> Any:

@@ -1,30 +1,12 @@
-"""`CsvDataset`: the rows of CSV files."""
+"""`CsvDataset`: CSV files as a dataset."""
 
-import csv
-import functools
 import os
-import re
-import threading
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
-import tensorflow as tf
-
-from model_deploy import file_systems
-from model_deploy.checks import check_at_least, check_bool
-from model_deploy.inputs.files import indexes
-from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
-from model_deploy.inputs.reading import decoding
-from model_deploy.inputs.tables.columns import Column, Columns, checked_columns, checked_paths
-from model_deploy.inputs.tables.csv_rows import RowFile, find_rows
-from model_deploy.inputs.tables.table import Stored, Table
-
-tf1 = tf.compat.v1
-_FIELD_NUMBER = re.compile(r"Field (\d+) in record \d+")
-_MISSING = re.compile(r"Field (\d+) is required but missing in record \d+!?")
-_NUMBER = re.compile(r"StringToNumberOp could not correctly convert string: ")
-_COUNT = re.compile(r"Expect (\d+) fields but have (\d+) in record \d+")
+from model_deploy.inputs.files.corrupt_records import Tolerance
+from model_deploy.inputs.tables.columns import Columns, checked_columns, checked_paths
+from model_deploy.inputs.tables.csv_source import CsvFormat, CsvRows
+from model_deploy.inputs.tables.table import Table
 
 
 class CsvDataset(Table):
@@ -51,6 +33,7 @@ class CsvDataset(Table):
       num_examples: number of rows.
       tolerance: the count of skipped rows.
       columns: the columns by name.
+      source: the rows.
 
     Raises:
       ValueError: for a file that cannot be read or is compressed, a quote that is not closed,
@@ -65,8 +48,6 @@ class CsvDataset(Table):
     2
     """
 
-    stored = (Stored(tf.string, [None]),)
-
     def __init__(
         self,
         paths: Sequence[str | os.PathLike[str]],
@@ -79,187 +60,7 @@ class CsvDataset(Table):
         na_value: str = "",
         skip_corrupt_records: int = 0,
     ) -> None:
-        paths = checked_paths(paths)
-        self.columns = checked_columns(columns)
-        check_bool("quoting", quoting)
-        if len(delimiter) != 1 or delimiter in '"\r\n':
-            raise ValueError(f"delimiter must be one character and no quote, got {delimiter!r}")
-        if not list_separator or delimiter in list_separator:
-            raise ValueError(
-                f"list_separator must be a text without the delimiter, got {list_separator!r}"
-            )
-        self._delimiter, self._separator = delimiter, list_separator
-        self._quoting, self._na_value = quoting, na_value
-        self.tolerance = Tolerance(skip_corrupt_records)
-        self.is_local = all(map(file_systems.is_local, paths))
-        self._files = indexes.find_all(
-            paths, lambda path: find_rows(path, quoting), lambda file: len(file.begins)
-        )
-        self._first_row = 0 if names is not None else 1
-        self._names = list(names) if names is not None else self._header()
-        self._check_names("names" if names is not None else f"the header of {paths[0]!r}")
-        rows = [max(0, len(file.begins) - self._first_row) for file in self._files]
-        self._ends = np.cumsum(rows)
-        self.num_examples = int(self._ends[-1])
-        check_at_least("number of rows in paths", self.num_examples, 1)
-        self._lock = threading.Lock()
-
-    def read(self, indices: np.ndarray) -> list[np.ndarray]:
-        """Returns the text of rows, bytes [n]; see `Table`."""
-        order = np.argsort(indices, kind="stable")
-        in_order = indices[order]
-        rows = np.empty([len(indices)], object)
-        of_file = np.searchsorted(self._ends, in_order, side="right")
-        for number in np.unique(of_file):
-            mine = of_file == number
-            file = self._files[number]
-            for place, row in zip(
-                order[mine], file.read(self._row(number, in_order[mine])), strict=True
-            ):
-                rows[place] = row
-        return [rows]
-
-    def parse(self, stored: Sequence[Any]) -> dict[str, Any]:
-        """Returns the columns of rows; see `Table`.
-
-        Args:
-          stored: the text of the rows, string [n].
-        """
-        fields = tf.io.decode_csv(
-            stored[0],
-            [_record_default(self.columns.get(name)) for name in self._names],
-            field_delim=self._delimiter,
-            use_quote_delim=self._quoting,
-            na_value=self._na_value,
-        )
-        by_name = dict(zip(self._names, fields, strict=True))
-        return {
-            name: self._list(by_name[name], column) if column.is_list else by_name[name]
-            for name, column in self.columns.items()
-        }
-
-    def check(self, index: int) -> None:
-        """Checks that a row can be read and parsed; see `Table`.
-
-        Args:
-          index: the number of the row over all files.
-
-        Raises:
-          CorruptRecordError: naming file, row, line and reason.
-        """
-        number = int(np.searchsorted(self._ends, index, side="right"))
-        file, row = self._files[number], int(self._row(number, np.int64(index)))
-        try:
-            [text] = file.read(np.array([row]))
-        except OSError as error:
-            reason = f"cannot be read: {error}"
-            raise CorruptRecordError(file.path, row - self._first_row, reason) from error
-        problem = self._problem(text)
-        if problem:
-            reason = f"line {file.line(row)}: {problem}"
-            raise CorruptRecordError(file.path, row - self._first_row, reason)
-
-    def _row(self, number: int, indices: Any) -> Any:
-        """Returns the numbers in a file, header included, of rows over all files."""
-        before = self._ends[number - 1] if number else 0
-        return indices - before + self._first_row
-
-    def _header(self) -> list[str]:
-        """Returns the names in the first rows of the files, after checking that they are equal."""
-        headers = [self._fields_of_header(file) for file in self._files]
-        for file, header in zip(self._files, headers, strict=True):
-            if header != headers[0]:
-                raise ValueError(
-                    f"files must have the header of {self._files[0].path!r}, "
-                    f"{', '.join(headers[0])}, got {', '.join(header)} in {file.path!r}"
-                )
-        return headers[0]
-
-    def _fields_of_header(self, file: RowFile) -> list[str]:
-        if not len(file.begins):
-            raise ValueError(f"file must have a header without names, got the empty {file.path!r}")
-        [text] = file.read(np.array([0]))
-        try:
-            header = text.decode()
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{file.path}: the header must be UTF-8, got {text!r}") from error
-        if not self._quoting:
-            return header.split(self._delimiter)
-        return next(csv.reader([header], delimiter=self._delimiter))
-
-    def _check_names(self, place: str) -> None:
-        twice = sorted({name for name in self._names if self._names.count(name) > 1})
-        if twice:
-            raise ValueError(
-                f"names of columns must be different, got {twice[0]!r} twice in {place}"
-            )
-        for name in self.columns:
-            if name not in self._names:
-                raise ValueError(
-                    f"columns must be among {place}, {', '.join(self._names)}, got {name!r}"
-                )
-
-    def _list(self, fields: Any, column: Column) -> Any:
-        """Returns the lists in fields, string [n], as a `tf.RaggedTensor` [n, None]."""
-        values = tf.strings.split(fields, self._separator)
-        # The text of an empty list would be a list of an empty text.
-        is_full = tf.cast(tf.not_equal(fields, ""), tf.int64)
-        lengths = values.row_lengths() * is_full
-        kept = tf.boolean_mask(values.values, tf.gather(is_full > 0, values.value_rowids()))
-        if column.dtype != tf.string:
-            kept = tf.strings.to_number(kept, column.dtype)
-        return tf.RaggedTensor.from_row_lengths(kept, lengths, validate=False)
-
-    @functools.cached_property
-    def _parsers(self) -> dict[str, Any]:
-        """A function from the text of a row, bytes [1], to each column."""
-        with tf.Graph().as_default() as graph:
-            text = tf1.placeholder(tf.string, [1])
-            features = self.parse([text])
-            session = decoding.session(graph)
-            return {
-                name: session.make_callable(
-                    tf.nest.flatten(feature, expand_composites=True), [text]
-                )
-                for name, feature in features.items()
-            }
-
-    def _problem(self, text: bytes) -> str | None:
-        """Returns what is wrong with the text of a row; None if nothing is."""
-        with self._lock:
-            parsers = self._parsers
-        for name, parser in parsers.items():
-            try:
-                parser(np.array([text], object))
-            except tf.errors.InvalidArgumentError as error:
-                return self._explained(name, _own_message(error))
-        return None
-
-    def _explained(self, name: str, message: str) -> str:
-        """Returns TensorFlow's message about a row in the words of its columns."""
-        if match := _COUNT.search(message):
-            return f"must have {match[1]} fields, got {match[2]}"
-        if match := _MISSING.search(message):
-            return f"column {self._names[int(match[1])]!r} must have a value or a default, got none"
-        if match := _FIELD_NUMBER.search(message):
-            column = f"column {self._names[int(match[1])]!r}"
-            return f"{message[: match.start()]}{column}{message[match.end() :]}"
-        if match := _NUMBER.search(message):
-            dtype = self.columns[name].dtype.name
-            return f"column {name!r} has what is not a valid {dtype}: {message[match.end() :]}"
-        return message
-
-
-def _own_message(error: tf.errors.OpError) -> str:
-    """Returns what an op said, out of what the session says around it."""
-    match = re.search(r"^Node: .*\n(.*)$", str(error), re.MULTILINE)
-    return match[1] if match else str(error).splitlines()[0]
-
-
-def _record_default(column: Column | None) -> Any:
-    """Returns what `tf.io.decode_csv` takes for a column, None for one that is not wanted."""
-    if column is None or column.is_list:
-        return tf.constant([""])
-    if column.default is None:
-        return tf.constant([], column.dtype)
-    return tf.constant([column.default], column.dtype)
+        form = CsvFormat(names, delimiter, list_separator, quoting, na_value)
+        tolerance = Tolerance(skip_corrupt_records)
+        rows = CsvRows(checked_paths(paths), checked_columns(columns), form, tolerance)
+        super().__init__(rows)

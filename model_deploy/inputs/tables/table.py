@@ -1,107 +1,49 @@
-"""`Table`: rows that Python reads by number, many at a time, in the pipelines of all examples."""
+"""`Table`: a dataset of rows, in the pipelines of all examples."""
 
-import abc
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from model_deploy.checks import check_at_least
+from model_deploy.inputs.order.epochs import Order
 from model_deploy.inputs.pipelines import holding
 from model_deploy.inputs.pipelines.own_examples import OwnExamples
 from model_deploy.inputs.reading import chunks
-from model_deploy.inputs.tables.columns import Column
+from model_deploy.inputs.tables.row_source import RowSource
 
 _ROWS_AT_ONCE = 1024
 
 
-class Stored(NamedTuple):
-    """What `Table.read` returns an array of.
-
-    Attributes:
-      dtype: of the array, as a `tf.DType`.
-      shape: of the array; None for a side that varies.
-    """
-
-    dtype: Any
-    shape: list[int | None]
-
-
 class Table(OwnExamples):
-    """Rows of some files, numbered over all of them, for `train_batches` and `eval_batches`.
+    """A dataset of rows, for `train_batches` and `eval_batches`.
+
+    Args:
+      source: the rows.
 
     Attributes:
       num_examples: number of rows.
       tolerance: the count of skipped rows.
-      columns: what batches have, by name.
-      is_local: whether all files are on this machine.
+      columns: the columns by name.
+      source: the rows.
+
+    Raises:
+      ValueError: if there are no rows.
     """
 
-    columns: dict[str, Column]
-    is_local: bool
-
-    @property
-    def cached_bytes(self) -> int:
-        """Bytes of decoded rows that this process keeps at most."""
-        return 0
-
-    @property
-    @abc.abstractmethod
-    def stored(self) -> Sequence[Stored]:
-        """What `read` returns."""
-
-    @abc.abstractmethod
-    def read(self, indices: np.ndarray) -> list[np.ndarray]:
-        """Reads rows, in several threads at the same time.
-
-        Args:
-          indices: int64 [n], numbers of rows, n at least 1.
-
-        Returns:
-          An array for each of `stored`.
-
-        Raises:
-          ValueError: if one cannot be read; `check` says which and why.
-        """
-
-    @abc.abstractmethod
-    def parse(self, stored: Sequence[Any]) -> dict[str, Any]:
-        """Returns the columns of rows, each a tensor [n], or a `tf.RaggedTensor` [n, None].
-
-        Args:
-          stored: the arrays of `read` as tensors.
-        """
-
-    @abc.abstractmethod
-    def check(self, index: int) -> None:
-        """Checks that a row can be read and parsed.
-
-        Raises:
-          CorruptRecordError: naming file, row and reason.
-        """
+    def __init__(self, source: RowSource) -> None:
+        check_at_least("number of rows in paths", source.num_rows, 1)
+        self.source, self.num_examples = source, source.num_rows
+        self.tolerance, self.columns = source.tolerance, source.columns
 
     def batching(self, batch_size: int, training: bool, **settings: Any) -> "TableBatching":
         """Returns how the rows become batches; see `OwnExamples`."""
         return TableBatching(self, batch_size, training, **settings)
 
-    def good_rows(self, indices: np.ndarray, replace: bool) -> np.ndarray:
-        """Returns the numbers of rows that stand for some rows, int64 [n]; -1 for none.
-
-        Args:
-          indices: int64 [n], the wanted rows.
-          replace: whether the next good row replaces a corrupt one.
-
-        Raises:
-          CorruptRecordError: if a row is corrupt and no more are tolerated.
-          ValueError: if all rows are corrupt.
-        """
-        found = [
-            self.tolerance.first_good(self.check, int(index), self.num_examples, replace=replace)
-            for index in indices
-        ]
-        return np.array([-1 if each is None else each[1] for each in found], np.int64)
+    def check_order(self, order: Order) -> None:
+        """Checks that the rows can be read in an order; see `OwnExamples`."""
+        self.source.check_order(order)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +82,7 @@ class TableBatching:
     @property
     def _chunks(self) -> tuple[int, int]:
         """How many chunks are read in parallel, and the number of rows in each."""
-        readers = self.num_readers or chunks.default_readers(self.dataset.is_local)
+        readers = self.num_readers or chunks.default_readers(self.dataset.source.is_local)
         return readers, min(_ROWS_AT_ONCE, self.batch_size)
 
     @property
@@ -156,7 +98,7 @@ class TableBatching:
     @property
     def cached_bytes(self) -> int:
         """Bytes of rows that the process keeps at most."""
-        return self.dataset.cached_bytes
+        return self.dataset.source.cached_bytes
 
     def pipeline(self) -> Callable[[Any], Any]:
         """Returns a function from row numbers to batches; see `Batching.pipeline`."""
@@ -183,17 +125,18 @@ class TableBatching:
 
     def _read(self, index: Any) -> dict[str, Any]:
         """Returns the columns of rows, [n, ...] each."""
-        stored = self.dataset.stored
-        arrays = tf.numpy_function(self.dataset.read, [index], [each.dtype for each in stored])
+        source = self.dataset.source
+        stored = source.stored
+        arrays = tf.numpy_function(source.read, [index], [each.dtype for each in stored])
         for array, each in zip(arrays, stored, strict=True):
             array.set_shape(each.shape)
-        features = self.dataset.parse(arrays)
+        features = source.parse(arrays)
         return features | ({"index": index} if self.include_index else {})
 
     def _good_rows(self, index: Any) -> Any:
         """Returns the numbers of the rows that can be read in place of some, int64 [n or less]."""
         found = tf.numpy_function(
-            lambda rows: self.dataset.good_rows(rows, self.training), [index], tf.int64
+            lambda rows: self.dataset.source.good_rows(rows, self.training), [index], tf.int64
         )
         found.set_shape([None])
         return tf.boolean_mask(found, found >= 0)
