@@ -214,7 +214,7 @@ def test_random_rows_take_blocks_where_not_all_are_kept(tmp_path):
 
 def _rows():
     """A row group of 100 bytes."""
-    return Rows({}, {}, {}, {"it": np.zeros([100], bool)})
+    return Rows({}, pa.table({}), {}, {"it": np.zeros([100], bool)})
 
 
 def test_latest_row_groups_are_kept():

@@ -39,6 +39,7 @@ class CsvDataset(Table):
       ValueError: for a file that cannot be read or is compressed, a quote that is not closed,
         headers that differ, a column that files do not have, and files without rows.
 
+    >>> from model_deploy.inputs import Column
     >>> with open("/tmp/clicks.csv", "w") as file:
     ...     _ = file.write("label,seen\\n1,7|8|9\\n0,\\n")
     >>> clicks = CsvDataset(

@@ -41,21 +41,21 @@ class Rows:
 
     Attributes:
       numbers: for "float32" and "int64" a matrix [rows, columns of that dtype].
-      strings: by name, Arrow's array of bytes [rows].
+      strings: Arrow's table of the columns of texts, as bytes.
       lists: by name, values [n], an array or Arrow's array of bytes, and where each row's begin and
         the last one's end, int64 [rows + 1].
       problems: by name, which rows have a missing value that nothing stands for, bool [rows].
     """
 
     numbers: dict[str, np.ndarray]
-    strings: dict[str, Any]
+    strings: Any
     lists: dict[str, tuple[Any, np.ndarray]]
     problems: dict[str, np.ndarray]
 
     @property
     def num_bytes(self) -> int:
         """Bytes of memory."""
-        arrays = [*self.numbers.values(), *self.strings.values(), *self.problems.values()]
+        arrays = [*self.numbers.values(), self.strings, *self.problems.values()]
         for values, begins in self.lists.values():
             arrays += [values, begins]
         return sum(each.nbytes for each in arrays)
@@ -75,6 +75,8 @@ def decode(table: Any, layout: Layout) -> Rows:
     Raises:
       ValueError: naming a column with a number that its dtype cannot hold.
     """
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
     problems: dict[str, np.ndarray] = {}
     arrays = {}
     for name, column in layout.columns.items():
@@ -96,7 +98,7 @@ def decode(table: Any, layout: Layout) -> Rows:
     lists = {
         name: _lists(name, arrays[name], layout.columns[name], problems) for name in layout.lists
     }
-    return Rows(numbers, strings, lists, problems)
+    return Rows(numbers, pa.table(strings), lists, problems)
 
 
 def take(parts: Sequence[tuple[Rows, np.ndarray]], order: np.ndarray, layout: Layout) -> list[Any]:
@@ -111,12 +113,17 @@ def take(parts: Sequence[tuple[Rows, np.ndarray]], order: np.ndarray, layout: La
       float32 [n, dense columns], int64 [n, dense columns], for each dense column of strings an
       array of bytes [n], and for each list its values [any] and the lengths, int64 [n].
     """
+    import pyarrow as pa  # noqa: PLC0415
+
     result: list[Any] = []
     back = np.argsort(order)
     for dtype in _NUMBERS:
         result.append(np.concatenate([rows.numbers[dtype][wanted] for rows, wanted in parts])[back])
-    for name in layout.dense("string"):
-        result.append(np.concatenate([_taken(rows.strings[name], at) for rows, at in parts])[back])
+    if names := layout.dense("string"):
+        # All columns at once: a call of Arrow's for each costs more than what it takes.
+        strings = pa.concat_tables([rows.strings.take(pa.array(wanted)) for rows, wanted in parts])
+        strings = strings.take(pa.array(back))
+        result += [strings.column(name).to_numpy() for name in names]
     for name in layout.lists:
         places = [_places_in_lists(rows.lists[name][1], wanted) for rows, wanted in parts]
         values = np.concatenate(
