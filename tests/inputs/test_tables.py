@@ -127,12 +127,12 @@ def test_nothing_but_bad_rows(form, tmp_path):
 
 
 # What clones and parts take is a global batch of eight rows, however it is divided.
-DIVISIONS = {
-    "clones": ({"num_clones": 2}, 4),
-    "copies": ({"num_clones": 2, "copy_clones": True}, 4),
-    "parts": ({"num_clones": 2, "accumulate_steps": 2}, 2),
-    "copied parts": ({"num_clones": 2, "accumulate_steps": 2, "copy_clones": True}, 2),
-}
+DIVISIONS = [
+    ({"num_clones": 2, "accumulate_steps": 2, "copy_clones": True}, 2),
+    ({"num_clones": 2, "accumulate_steps": 2}, 2),
+    ({"num_clones": 2, "copy_clones": True}, 4),
+    ({"num_clones": 2}, 4),
+]
 
 
 def train_on_lists(dataset, batch_size, **settings):
@@ -161,14 +161,16 @@ def train_on_lists(dataset, batch_size, **settings):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("division", DIVISIONS)
-def test_lists_train_in_clones_and_parts(division, paths):
+@pytest.mark.parametrize("form", tables.FORMATS)
+def test_lists_train_in_clones_and_parts(form, tmp_path):
     """Two clones, called or copied, in parts or not, end where one clone on whole batches ends."""
-    settings, batch_size = DIVISIONS[division]
-    expected = train_on_lists(tables.read(paths), 8)
-    found = train_on_lists(tables.read(paths), batch_size, **settings)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5)
+    dataset = tables.read(tables.write(tmp_path / "data", form))
+    expected = train_on_lists(dataset, 8)
+    # The way from batches on is the same for all formats.
+    for settings, batch_size in DIVISIONS[:1] if form == "parquet" else DIVISIONS:
+        found = train_on_lists(dataset, batch_size, **settings)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, err_msg=str(settings))
 
 
 @pytest.mark.one_mode
