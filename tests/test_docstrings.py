@@ -36,9 +36,9 @@ WITH_TENSORS = _table(
     evaluation: Evaluation Evaluator Predictions evaluate
     exporting: Serving Signature
     image_training: Networks
-    inputs: ArraySource Augmentation EvalBatches Order Preprocessing RecordDataset Texts
-        TrainBatches eval_batches read_idx read_texts register_preprocessing split_batch
-        train_batches
+    inputs: ArraySource Augmentation Column CsvDataset EvalBatches Order ParquetDataset
+        Preprocessing RecordDataset Texts TrainBatches eval_batches read_idx read_texts
+        register_preprocessing split_batch train_batches
     internals: LayerWatcher NewOp add_loop_inputs add_outputs embedding_column_by inline_callable
         is_custom_gradient_input is_reference
         partitioned_variable regularizers replace_input restored_by saved_and_restored
