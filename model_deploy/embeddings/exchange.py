@@ -160,7 +160,7 @@ def _sent(found: Sequence[Found], server: str, worker: str) -> list[Found]:
     """Sends what was found from the server to the worker: rows of one width in one message."""
     by_width: dict[int, list[int]] = {}
     for place, each in enumerate(found):
-        by_width.setdefault(each.values.shape[1], []).append(place)
+        by_width.setdefault(int(each.values.shape[1]), []).append(place)
     rows: list[Any] = [each.values for each in found]
     for places in by_width.values():
         sent = _sent_together([rows[place] for place in places], server, worker)

@@ -316,6 +316,7 @@ def test_ids_that_cannot_be(table, ids, message):
             assert (session.run("t/index/ids/Read/ReadVariableOp:0") == -1).all()
 
 
+@pytest.mark.not_v1("conditions of TensorFlow 1 are no functions")
 def test_look_ups_stay_out_of_loops():
     """A look-up in a loop is refused, as all clones look up together."""
     with pytest.raises(ValueError, match="look_up must be called outside of loops"):
