@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy.optimization.adamw import AdamWOptimizer
 from model_deploy.optimization.rows import fading
 from model_deploy.optimization.rows.history import STEPS_KEPT, History
-from model_deploy.optimization.rows.row_optimizer import Rest, RowOptimizer, number
+from model_deploy.optimization.rows.row_optimizer import Rest, RowOptimizer, faded, number
 from model_deploy.optimization.weight_decay import NO_WEIGHT_DECAY, is_excluded
 
 
@@ -44,7 +44,9 @@ class _RowAdam(RowOptimizer):
         """What rows have moved since their last step, but for the decay of weights."""
         first, second = slots
         root = tf.sqrt(second)
-        epsilon = tf.cast(self._epsilon_t, root.dtype)
+        # Not the tensor of the update, which may wait for the loss, which waits for these rows.
+        epsilon = self._epsilon() if callable(self._epsilon) else self._epsilon
+        epsilon = tf.cast(tf.convert_to_tensor(epsilon), root.dtype)
         return first * tf.add_n(
             [
                 each / (root + epsilon * tf.cast(shift, root.dtype))
@@ -53,11 +55,8 @@ class _RowAdam(RowOptimizer):
         )
 
     def _rested(self, value: Any, slots: Sequence[Any], rest: Rest) -> tuple[Any, list[Any]]:
-        faded = [
-            each * tf.cast(tf.pow(tf.constant(beta, tf.float64), rest.steps), each.dtype)
-            for each, beta in zip(slots, self._betas, strict=True)
-        ]
-        return value - self._missed(slots, rest.numbers), faded
+        moments = [faded(each, beta, rest) for each, beta in zip(slots, self._betas, strict=True)]
+        return value - self._missed(slots, rest.numbers), moments
 
     def _stepped(
         self, variable: Any, value: Any, slots: Sequence[Any], gradient: Any

@@ -255,3 +255,8 @@ def number(field: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"{field} must be a number, for rows to rest by it, got {value!r}")
     return float(value)
+
+
+def faded(slot: Any, decay: float, rest: Rest) -> Any:
+    """Returns rows of a slot after the missed steps, each of which multiplies it by `decay`."""
+    return slot * tf.cast(tf.pow(tf.constant(decay, tf.float64), rest.steps), slot.dtype)
