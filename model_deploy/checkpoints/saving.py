@@ -13,6 +13,7 @@ from model_deploy import file_systems, internals
 from model_deploy.checkpoints.files import CHECKPOINT_NAME, counts_of_others
 from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.commands import replaced_file
+from model_deploy.optimization import current_value
 from model_deploy.updating import replica_counts, shared_out
 
 BEST_DIR = "best"
@@ -48,11 +49,11 @@ class CheckpointWriter:
         # The graph is in the events file; writing it with each checkpoint would take seconds.
         with tf.device(device):
             self.saver = tf.train.Saver(
-                _variables_to_save(), max_to_keep=keep, save_relative_paths=True
+                variables_to_save(), max_to_keep=keep, save_relative_paths=True
             )
             others = counts_of_others(first) if first else {}
             missing = [name for name, number in others.items() if number is None]
-            self._of_first = tf.train.Saver(_variables_to_save(missing)) if missing else self.saver
+            self._of_first = tf.train.Saver(variables_to_save(missing)) if missing else self.saver
         self._first = first
 
     def saver_of(self, checkpoint: str) -> Any:
@@ -96,8 +97,13 @@ def _save(saver: Any, session: Any, path: str, step: int) -> None:
     run_unless_refused(lambda: saver.save(session, path, global_step=step, write_meta_graph=False))
 
 
-def _variables_to_save(missing: Collection[str] = ()) -> list[Any]:
-    """Returns what `tf.train.Saver` should save: all variables, with convertible replica counts.
+def variables_to_save(missing: Collection[str] = ()) -> list[Any]:
+    """Returns what `tf.train.Saver` should save: all variables, as a checkpoint should have them.
+
+    Tables that are trained by rows, and their slots, are saved as the dense optimizer has them, with
+    what their rows have missed.  Counts of replicas are restored for other numbers of replicas, too.
+
+    Reads the collections `GLOBAL_VARIABLES` and `SAVEABLE_OBJECTS`, and that of tables.
 
     Args:
       missing: names of counts to restore from the global step.
@@ -107,7 +113,8 @@ def _variables_to_save(missing: Collection[str] = ()) -> list[Any]:
     def to_save(variable: Any) -> Any:
         name = variable.op.name
         if name not in counts:
-            return variable
+            value = current_value(variable)
+            return variable if value is None else internals.saved_as(variable, value)
         convert = functools.partial(shared_out, num_replicas=variable.shape[0])
         return internals.restored_by(
             variable, convert, tf.GraphKeys.GLOBAL_STEP if name in missing else name
@@ -133,7 +140,9 @@ class BestCheckpoint:
         self._folder = os.path.join(train_dir, BEST_DIR)
         self._metric = metric
         with tf.device(device):
-            self._saver = tf.train.Saver(max_to_keep=1, save_relative_paths=True)
+            self._saver = tf.train.Saver(
+                variables_to_save(), max_to_keep=1, save_relative_paths=True
+            )
         self.value: float | None = None
         record = os.path.join(self._folder, _BEST_FILE)
         if file_systems.is_file(record):

@@ -11,7 +11,7 @@ from model_deploy.optimization.adamw import AdamWOptimizer
 from model_deploy.optimization.rows import fading
 from model_deploy.optimization.rows.history import STEPS_KEPT, History
 from model_deploy.optimization.rows.row_optimizer import Rest, RowOptimizer, faded, number
-from model_deploy.optimization.weight_decay import NO_WEIGHT_DECAY, is_excluded
+from model_deploy.optimization.weight_decay import NO_WEIGHT_DECAY
 
 
 class _RowAdam(RowOptimizer):
@@ -177,6 +177,3 @@ class RowAdamWOptimizer(_RowAdam, AdamWOptimizer):
         if self._decays(variable):
             value -= tf.cast(self._share, value.dtype) * value
         return super()._stepped(variable, value, slots, gradient)
-
-    def _decays(self, variable: Any) -> bool:
-        return bool(self._weight_decay) and not is_excluded(variable, self._no_weight_decay)

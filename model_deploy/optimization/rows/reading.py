@@ -77,8 +77,12 @@ def give_current_rows(gather: Any, variable: Any, current: Callable[[Any], Any])
         if taken is gathered and op.type not in _SHAPES
     ]
     if uses:
+        ids = gather.inputs[1]
         with tf.control_dependencies(None), beside(variable), tf.name_scope(f"{gather.name}/"):
-            rows = with_gradient_of(gathered, current(gather.inputs[1]))
+            if internals.is_resource_variable(variable) and gather.type != "ResourceGather":
+                # Keras gathers from the whole value, which TensorFlow copies for that.
+                gathered = tf.gather(variable, ids)
+            rows = with_gradient_of(gathered, current(ids))
         for index, op in uses:
             internals.replace_input(op, index, rows)
     tf.add_to_collection(_KNOWN, gather)
