@@ -35,29 +35,23 @@ def gathers_of_tables(
     Raises:
       ValueError: if one that is trained by rows is read otherwise.
     """
-    needed: set[Any] | None = None
+    needed = _needed(pairs)
     found = {}
     for gradient, variable in pairs:
         known = is_known(variable)
-        is_sparse = isinstance(gradient, tf.IndexedSlices)
-        if gradient is None or known is False or not (known or is_sparse):
+        if gradient is None or known is False:
             continue
-        if needed is None:
-            needed = _needed(pairs)
         gathers, others = _reads(variable, needed)
-        if others and known:
+        if known and others:
             raise ValueError(
                 f"{variable.op.name} is trained by rows, so its rows must be gathered outside of "
                 f"loops and conditions, got {others[0].type} {others[0].name}"
             )
-        if others or not variable.shape.is_fully_defined():
-            logging.warning(
-                "%s is trained as a whole, not by rows: it is read by %s",
-                variable.op.name,
-                f"{others[0].type} {others[0].name}" if others else "ops of unknown shape",
-            )
-            continue
-        found[variable.op.name] = gathers
+        if known or (_is_table(gradient, variable) and not others):
+            found[variable.op.name] = gathers
+        elif gathers or isinstance(gradient, tf.IndexedSlices):
+            reason = "its gradient is dense" if not others else f"{others[0].name} reads it"
+            logging.warning("%s is trained as a whole, not by rows: %s", variable.op.name, reason)
     return found
 
 
@@ -105,6 +99,10 @@ class own_gathers:  # noqa: N801 - used as a function, in `with`
         for op in self._ops:
             if op.type in _GATHERS:
                 tf.add_to_collection(_KNOWN, op)
+
+
+def _is_table(gradient: Any, variable: Any) -> bool:
+    return isinstance(gradient, tf.IndexedSlices) and variable.shape.is_fully_defined()
 
 
 def _needed(pairs: Sequence[GradientAndVariable]) -> set[Any]:
