@@ -50,8 +50,10 @@ def gathers_of_tables(
         if known or (_is_table(gradient, variable) and not others):
             found[variable.op.name] = gathers
         elif gathers or isinstance(gradient, tf.IndexedSlices):
-            reason = "its gradient is dense" if not others else f"{others[0].name} reads it"
-            logging.warning("%s is trained as a whole, not by rows: %s", variable.op.name, reason)
+            name = variable.op.name
+            logging.warning(
+                "%s is trained as a whole, not by rows: %s", name, _reason(gradient, others)
+            )
     return found
 
 
@@ -99,6 +101,13 @@ class own_gathers:  # noqa: N801 - used as a function, in `with`
         for op in self._ops:
             if op.type in _GATHERS:
                 tf.add_to_collection(_KNOWN, op)
+
+
+def _reason(gradient: Any, others: Sequence[Any]) -> str:
+    if others:
+        return f"{others[0].name} reads it"
+    is_sparse = isinstance(gradient, tf.IndexedSlices)
+    return "its shape is unknown" if is_sparse else "its gradient is dense"
 
 
 def _is_table(gradient: Any, variable: Any) -> bool:
