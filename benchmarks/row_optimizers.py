@@ -1,4 +1,4 @@
-"""A step of a table of [1000000, 64] by Adam for rows, beside dense Adam, lazy Adam and plain steps.
+"""Steps of a table of [1000000, 64]: Adam for rows, dense Adam, lazy Adam and plain ones.
 
     python -m benchmarks.row_optimizers [--rounds=5]
 

@@ -27,7 +27,7 @@ WITH_TENSORS = _table(
     """
     all_reduce: VariableCopies copies_difference mean_changes numeric_variables
     collectives: Collectives exchange_gradients fill_up gather_rows sum_narrow without_filling
-    checkpoints: Restorer VariableRow by_name compare variables_to_train
+    checkpoints: Restorer VariableRow by_name compare variables_to_save variables_to_train
     classification: Classifier add_classification_losses
     cluster: EndOps
     estimator: deployed
@@ -39,9 +39,11 @@ WITH_TENSORS = _table(
         train_batches
     internals: LayerWatcher NewOp add_loop_inputs add_outputs inline_callable
         is_custom_gradient_input is_reference
-        partitioned_variable regularizers replace_input restored_by set_slice_of slice_of
+        partitioned_variable regularizers replace_input restored_by saved_as set_slice_of slice_of
         taking_batch_moments_by uses_weight_decay
-    optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer averages_to_restore
+    optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer LazyAdamOptimizer RowAdamOptimizer
+        RowAdamWOptimizer RowFtrlOptimizer RowMomentumOptimizer RowRMSPropOptimizer
+        averages_to_restore current_value
         build_learning_rate build_optimizer layer_name moving_average_update weight_decay_note
     keras: DeployedKerasModel Translation deploy_model export_checkpoint init_fn load_checkpoint
         read_checkpoint read_weights restore_fn translate_optimizer

@@ -100,13 +100,17 @@ def _save(saver: Any, session: Any, path: str, step: int) -> None:
 def variables_to_save(missing: Collection[str] = ()) -> list[Any]:
     """Returns what `tf.train.Saver` should save: all variables, as a checkpoint should have them.
 
-    Tables that are trained by rows, and their slots, are saved as the dense optimizer has them, with
-    what their rows have missed.  Counts of replicas are restored for other numbers of replicas, too.
+    Tables that are trained by rows, and their slots, are saved as the dense optimizer has them,
+    with what their rows have missed.  Counts of replicas are restored for other numbers of
+    replicas, too.
 
     Reads the collections `GLOBAL_VARIABLES` and `SAVEABLE_OBJECTS`, and that of tables.
 
     Args:
       missing: names of counts to restore from the global step.
+
+    Returns:
+      Variables of any shapes, and objects that stand for some of them.
     """
     counts = replica_counts()
 

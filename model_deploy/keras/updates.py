@@ -138,8 +138,8 @@ class RowAdam(RowAdamWOptimizer):
         """
         if before.clip is not None:
             raise ValueError(
-                "clipnorm and clipvalue of the optimizer must not be set with by_rows=True, got one: "
-                "global_clipnorm leaves gradients sparse"
+                "clipnorm and clipvalue of the optimizer must not be set with by_rows=True, got "
+                "one of them: global_clipnorm leaves gradients sparse"
             )
         self._weight_decay = before.weight_decay or 0.0
         self._is_decayed = before.is_decayed

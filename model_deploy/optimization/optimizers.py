@@ -42,9 +42,7 @@ _BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
     "lars": lambda rate, o: LARSOptimizer(
         rate, o.momentum, o.own_decay, o.lars_coefficient, no_weight_decay=o.no_weight_decay
     ),
-    "lazy_adam": lambda rate, o: LazyAdamOptimizer(
-        rate, o.adam_beta1, o.adam_beta2, o.opt_epsilon
-    ),
+    "lazy_adam": lambda rate, o: LazyAdamOptimizer(rate, o.adam_beta1, o.adam_beta2, o.opt_epsilon),
     # Polyak, https://doi.org/10.1016/0041-5553(64)90137-5
     "momentum": lambda rate, o: train.MomentumOptimizer(rate, o.momentum, name="Momentum"),
     # Nesterov's momentum as Sutskever et al. write it, section 2 of
@@ -56,9 +54,7 @@ _BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
     "rmsprop": lambda rate, o: train.RMSPropOptimizer(
         rate, o.rmsprop_decay, o.rmsprop_momentum, o.opt_epsilon
     ),
-    "row_adam": lambda rate, o: RowAdamOptimizer(
-        rate, o.adam_beta1, o.adam_beta2, o.opt_epsilon
-    ),
+    "row_adam": lambda rate, o: RowAdamOptimizer(rate, o.adam_beta1, o.adam_beta2, o.opt_epsilon),
     "row_adamw": lambda rate, o: RowAdamWOptimizer(
         rate, **_moment_arguments(o), epsilon=o.adamw_epsilon
     ),
@@ -82,8 +78,8 @@ class OptimizerOptions(Options):
 
     optimizer: str = option(
         "rmsprop",
-        "name of the optimizer; row_NAME is NAME for a dense gradient, at the cost of the rows of a "
-        "step in tables of embeddings",
+        "name of the optimizer; row_NAME is NAME for a dense gradient, at the cost of the rows of "
+        "a step in tables of embeddings",
         choices=tuple(_BUILDERS),
         common=True,
     )

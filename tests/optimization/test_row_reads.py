@@ -1,4 +1,4 @@
-"""Where tables that are trained by rows are read: in models, in checkpoints, by what is built later."""
+"""Where tables that are trained by rows are read: in models, in checkpoints, by later ops."""
 
 import logging
 
@@ -41,7 +41,7 @@ def _row_adam():
 
 
 class _Replica(harness.Replica):
-    """Its values are those that a checkpoint would have; and nothing is a dense optimizer's alone."""
+    """Its values are those that a checkpoint would have, without the state of rows."""
 
     def __init__(self, *args, **settings):
         super().__init__(*args, **settings)
@@ -153,7 +153,7 @@ def test_rejects_another_read_later():
     optimizer = _row_adam()
     optimizer.minimize(tf.reduce_sum(tf.gather(table, [1])))
     loss = tf.reduce_sum(tf.gather(table, [1]) * tf.stop_gradient(tf.reduce_sum(table)))
-    with pytest.raises(ValueError, match="table is trained by rows, .* got Sum Sum"):
+    with pytest.raises(ValueError, match=r"table is trained by rows, .* got Sum Sum"):
         optimizer.minimize(loss)
 
 

@@ -21,9 +21,9 @@ class _RowAdam(RowOptimizer):
 
     def _check_betas(self) -> None:
         # As TensorFlow's kernels have them: decays of float32 numbers.
-        betas = [number(f"beta{i}", each) for i, each in ((1, self._beta1), (2, self._beta2))]
-        self._betas = [float(np.float32(each)) for each in betas]
-        self._fading = fading.of_adam(*self._betas, STEPS_KEPT - 2)
+        beta1, beta2 = number("beta1", self._beta1), number("beta2", self._beta2)
+        self._betas = float(np.float32(beta1)), float(np.float32(beta2))
+        self._fading = fading.of_adam(*self._betas, most_steps=STEPS_KEPT - 2)
 
     def _prepare(self) -> None:
         super()._prepare()
@@ -99,7 +99,7 @@ class RowAdamOptimizer(_RowAdam, tf.train.AdamOptimizer):
         4,000 steps, or the second moment fades too fast.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - in the order of TensorFlow's
         self,
         learning_rate: Any = 0.001,
         beta1: float = 0.9,

@@ -102,11 +102,12 @@ def _steps_that_count(ratio: float, named: str, most_steps: int) -> int:
 def _gauss_nodes(weights: np.ndarray, points: np.ndarray, number: int) -> np.ndarray:
     """The nodes of Gauss' quadrature for weights, [n], at points, [n]."""
     diagonal, beside = [], []
-    before, now, norm = np.zeros_like(points), np.ones_like(points), None
+    before, now, last_norm = np.zeros_like(points), np.ones_like(points), np.inf
     for _ in range(number):
-        last_norm, norm = norm, np.sum(weights * now**2)
+        norm = np.sum(weights * now**2)
         diagonal.append(np.sum(weights * points * now**2) / norm)
-        beside.append(0.0 if last_norm is None else norm / last_norm)
+        beside.append(norm / last_norm)
+        last_norm = norm
         before, now = now, (points - diagonal[-1]) * now - beside[-1] * before
     off = np.sqrt(beside[1:])
     return np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))

@@ -25,9 +25,9 @@ class RowFtrlOptimizer(RowOptimizer, tf.train.FtrlOptimizer):
         w = -sign(z) * max(|z| - l1, 0) / ((accum ** -power + beta) / rate + 2 * l2)
 
     with the rate of the latest step, so that one that has never had a gradient is 0 after the first
-    step.  With `l2_shrinkage_regularization_strength` each step adds `2 * shrinkage * w` to z, which
-    takes the same share of `|z| - l1` in each step, at one rate; the logarithms of what is left are
-    summed over the missed steps, as a polynomial in `1 / (accum ** -power + beta)`.
+    step.  With `l2_shrinkage_regularization_strength` each step adds `2 * shrinkage * w` to z,
+    which takes the same share of `|z| - l1` in each step, at one rate; the logarithms of what is
+    left are summed over the missed steps, as a polynomial in `1 / (accum ** -power + beta)`.
 
     Args:
       learning_rate: a number or a float scalar tensor.
@@ -50,7 +50,7 @@ class RowFtrlOptimizer(RowOptimizer, tf.train.FtrlOptimizer):
 
     _slots_of_rows = ("accum", "linear")
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - in the order of TensorFlow's
         self,
         learning_rate: Any,
         learning_rate_power: float = -0.5,
@@ -155,7 +155,7 @@ class RowFtrlOptimizer(RowOptimizer, tf.train.FtrlOptimizer):
 
 
 class _Shrinking:
-    """The logarithm of what steps leave of a row: `log(1 - shrinks * rate * x / (1 + l2 * rate * x))`.
+    """The logarithm of what a step leaves: `log(1 - shrinks * rate * x / (1 + l2 * rate * x))`.
 
     `x = 1 / (accum ** -power + beta)` is at most `1 / least`, as accumulators only grow.
 

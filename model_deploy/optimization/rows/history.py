@@ -73,7 +73,9 @@ class History:
 def gather(variable: Any, rows: Any) -> Any:
     """Returns rows of a variable as it is now, [..., *its further axes]."""
     # A reference variable has one cached read, which may be of an earlier moment.
-    return tf.gather(variable if internals.is_resource_variable(variable) else variable.read_value(), rows)
+    return tf.gather(
+        variable if internals.is_resource_variable(variable) else variable.read_value(), rows
+    )
 
 
 def _place(steps: Any) -> Any:

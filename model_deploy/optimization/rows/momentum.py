@@ -100,7 +100,7 @@ class RowRMSPropOptimizer(_WithMomentum, tf.train.RMSPropOptimizer):
       ValueError: if `decay` or `momentum` is no number, or the momentum does not fade.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - in the order of TensorFlow's
         self,
         learning_rate: Any,
         decay: float = 0.9,

@@ -125,7 +125,7 @@ def _needed(pairs: Sequence[GradientAndVariable]) -> set[Any]:
 
 
 def _reads(variable: Any, needed: set[Any]) -> tuple[list[Any], list[Any]]:
-    """The gathers of a table's rows that are not known, and other ops, of `needed`, that read it."""
+    """The gathers of a table's rows that are not known, and other needed ops that read it."""
     known = set(tf.get_collection(_KNOWN))
     gathers, others = [], []
     for op, tensor in _readers(variable.op.outputs[0]):

@@ -1,4 +1,4 @@
-"""`RowOptimizer`: base of optimizers that change the rows of a step, and are equal to dense ones."""
+"""`RowOptimizer`: base of optimizers whose steps cost their rows, and that equal dense ones."""
 
 import functools
 import numbers
@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import internals
 from model_deploy.optimization.layerwise import beside
 from model_deploy.optimization.rows import reading
-from model_deploy.optimization.rows.history import STEPS_KEPT, History, gather
+from model_deploy.optimization.rows.history import STEPS_KEPT, History
 from model_deploy.optimization.rows.tables import Table, note_table
 
 _LAST = "last"
@@ -214,8 +214,8 @@ class RowOptimizer(tf.train.Optimizer):
         touched, places = tf.unique(tf.concat([rows, due], axis=0))
         summed = tf.math.unsorted_segment_sum(gradient, places[: tf.size(rows)], tf.size(touched))
         value, slots = table.rested(touched)
-        value, slots = self._stepped(variable, value, slots, tf.cast(summed, value.dtype))
-        return table.set_rows(touched, value, slots)
+        stepped = self._stepped(variable, value, slots, tf.cast(summed, value.dtype))
+        return table.set_rows(touched, *stepped)
 
     def _change(self, gradient: Any, variable: Any, rows: Any) -> Any:
         if not self._has_rows(variable):

@@ -124,7 +124,10 @@ def _in_parts(function: Callable[[Any], Any], like: Any) -> Any:
     if num_rows <= each:
         return function(tf.range(num_rows))
     parts = tf.TensorArray(
-        like.dtype.base_dtype, -(-num_rows // each), infer_shape=False, element_shape=[None, *others]
+        like.dtype.base_dtype,
+        -(-num_rows // each),
+        infer_shape=False,
+        element_shape=[None, *others],
     )
 
     def body(i: Any, parts: Any) -> Any:
