@@ -17,6 +17,7 @@ from model_deploy.optimization.rows import (
     RowMomentumOptimizer,
     RowRMSPropOptimizer,
     current_value,
+    has_tables,
 )
 from model_deploy.optimization.schedules import (
     LearningRateOptions,
@@ -42,6 +43,7 @@ __all__ = [
     "build_learning_rate",
     "build_optimizer",
     "current_value",
+    "has_tables",
     "layer_name",
     "learning_rate_note",
     "moving_average_update",

@@ -3,7 +3,7 @@
 from model_deploy.optimization.rows.adam import RowAdamOptimizer, RowAdamWOptimizer
 from model_deploy.optimization.rows.ftrl import RowFtrlOptimizer
 from model_deploy.optimization.rows.momentum import RowMomentumOptimizer, RowRMSPropOptimizer
-from model_deploy.optimization.rows.tables import current_value
+from model_deploy.optimization.rows.tables import current_value, has_tables
 
 __all__ = [
     "RowAdamOptimizer",
@@ -12,4 +12,5 @@ __all__ = [
     "RowMomentumOptimizer",
     "RowRMSPropOptimizer",
     "current_value",
+    "has_tables",
 ]

@@ -91,25 +91,29 @@ class Table:
 
 def note_table(table: Table) -> None:
     """Adds a table to the graph's collection of tables, unless it is there."""
-    if current_value(table.variable, only_known=True) is None:
+    if not any(each.holds(table.variable) for each in tf.get_collection(_TABLES)):
         tf.add_to_collection(_TABLES, table)
 
 
-def current_value(variable: Any, *, only_known: bool = False) -> Any:
+def has_tables() -> bool:
+    """Whether the graph has tables that are trained by rows.  Reads the collection of tables."""
+    return bool(tf.get_collection(_TABLES))
+
+
+def current_value(variable: Any) -> Any:
     """Returns a table, or its slot, as the dense optimizer has it now, for a checkpoint.
 
     Reads the collection of tables.
 
     Args:
       variable: any variable.
-      only_known: whether to return True in place of a tensor.
 
     Returns:
       A tensor of the variable's shape and dtype; None for a variable that has no such rows.
     """
     for table in tf.get_collection(_TABLES):
         if table.holds(variable):
-            return True if only_known else table.whole(variable)
+            return table.whole(variable)
     return None
 
 
