@@ -118,7 +118,8 @@ WITHOUT_TENSORS = _table(
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
     profile: ProfileHook parse_steps
-    optimization: LearningRateOptions OptimizerOptions has_tables learning_rate_note scaled_learning_rate
+    optimization: LearningRateOptions OptimizerOptions has_tables
+        learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
     rewrites: BatchNorms Compilation Layout Precision computing_in computing_in_layout
         describe_compilation

@@ -157,6 +157,14 @@ def test_rejects_another_read_later():
         optimizer.minimize(loss)
 
 
+def test_rejects_a_second_optimizer():
+    """Rows are read with what they have missed by one optimizer."""
+    loss = tf.reduce_sum(tf.gather(tf.get_variable("table", [5, 2]), [1]))
+    _row_adam().minimize(loss)
+    with pytest.raises(ValueError, match="table must be trained by one optimizer"):
+        training.RowMomentumOptimizer(0.1, 0.9).minimize(loss)
+
+
 def _trained(optimizer, num_rows=5, width=2):
     """A table, and a function of a session and a step that makes the step."""
     table = tf.get_variable("table", [num_rows, width], initializer=formula)

@@ -69,7 +69,8 @@ class RowOptimizer(tf.train.Optimizer):
           name: name of the op.
 
         Raises:
-          ValueError: if a table that is trained by rows is read otherwise by a later step.
+          ValueError: if a table that is trained by rows is read otherwise by a later step, or is
+            trained by another optimizer.
         """
         pairs = list(grads_and_vars)
         gathers = reading.gathers_of_tables(pairs, self._is_known)

@@ -90,9 +90,21 @@ class Table:
 
 
 def note_table(table: Table) -> None:
-    """Adds a table to the graph's collection of tables, unless it is there."""
-    if not any(each.holds(table.variable) for each in tf.get_collection(_TABLES)):
-        tf.add_to_collection(_TABLES, table)
+    """Adds a table to the graph's collection of tables, unless it is there.
+
+    Raises:
+      ValueError: if it is there with slots of another optimizer.
+    """
+    for each in tf.get_collection(_TABLES):
+        if each.variable is table.variable:
+            if each.last is not table.last:
+                raise ValueError(
+                    f"{table.variable.op.name} must be trained by one optimizer, as its rows are "
+                    f"read with what they have missed, got {each.last.op.name} and "
+                    f"{table.last.op.name} of two"
+                )
+            return
+    tf.add_to_collection(_TABLES, table)
 
 
 def has_tables() -> bool:
