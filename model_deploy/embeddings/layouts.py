@@ -72,7 +72,7 @@ def _saved(shapes: Shapes, shard: GrowingShard) -> _Saved | None:
             f"{width}"
         )
     num_rows = [shapes[f"{scope}/index/ids"][0] for scope in scopes]
-    if len(scopes) == shard.count and num_rows[shard.number] == shard.index.num_rows:
+    if len(scopes) == shard.count and num_rows[shard.number] == shard.index.ids.shape[0]:
         return None
     return _Saved(scopes, num_rows)
 
