@@ -12,7 +12,8 @@ from tests import harness
 from tests.embeddings import models
 from tests.goldens import LogicalDevices
 
-pytestmark = pytest.mark.usefixtures("as_built")
+# Variables of tables are resource variables in both modes.
+pytestmark = [pytest.mark.usefixtures("as_built"), pytest.mark.one_mode]
 
 _SERVERS = {"num_ps_tasks": 2}
 _HALF = models.STEPS // 2
