@@ -39,7 +39,7 @@ class _Run(harness.Replica):
         return self
 
 
-def _run(config, table, folder, steps, first=None, make=harness.adam):
+def _run(config, table, folder, steps, first=None, *, make=harness.adam):
     target = ""
     if config.num_ps_tasks:
         [target] = harness.parameter_servers(1)
