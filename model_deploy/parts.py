@@ -8,7 +8,6 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.config import DeploymentConfig, DeviceFunction
 
-
 # The key of a graph collection.
 Key = str | tuple[str, str]
 

@@ -1,4 +1,4 @@
-"""Metrics as sums over examples, which batches, clones and workers add up: AUC, log loss, recall."""
+"""Metrics such as AUC and log loss: sums over examples, which clones and workers add up."""
 
 from model_deploy.metrics.curves import AUC, PRAUC, exact_area
 from model_deploy.metrics.metric import Metric, UndefinedMetricError
