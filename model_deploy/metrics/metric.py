@@ -67,7 +67,8 @@ class Metric(abc.ABC):
             bad = [tf.reduce_sum(tf.cast(~check, tf.float64)) for check in checks]
             good = checks[0] & checks[1] & checks[2]
             weights = tf.where(good, weights, tf.zeros_like(weights))
-            sums = self._sums(*_only(good, labels, predictions), weights)
+            labels, predictions = _only(good, labels), _only(good, predictions)
+            sums = self._sums(labels, predictions, weights)
             return tf.concat([tf.stack(bad), tf.reshape(sums, [-1])], axis=0, name="statistics")
 
     def value(self, totals: np.ndarray) -> float:
@@ -126,10 +127,7 @@ class Metric(abc.ABC):
         return (predictions >= 0) & (predictions <= 1)
 
 
-def _only(good: Any, *values: Any) -> list[Any]:
+def _only(good: Any, values: Any) -> Any:
     """Replaces rows of examples that are not good by zeros, as 0 times NaN is NaN."""
-    found = []
-    for value in values:
-        rows = tf.reshape(good, [-1, *[1] * (value.shape.rank - 1)])
-        found.append(tf.where_v2(rows, value, tf.zeros_like(value)))
-    return found
+    rows = tf.reshape(good, [-1, *[1] * (values.shape.rank - 1)])
+    return tf.where_v2(rows, values, tf.zeros_like(values))

@@ -63,12 +63,10 @@ def metrics_of(clones: Sequence[Clone]) -> list[list[NotedMetric]]:
     by_clone = collect_members(METRICS, clones).clones
     metrics = [[noted.metric for noted in items] for items in by_clone]
     for own in metrics:
-        if own != metrics[0]:
-            names = " and ".join(
-                str([metric.name for metric in each]) for each in (metrics[0], own)
-            )
-            raise ValueError(f"all clones must add the same metrics, got {names}")
         names = [metric.name for metric in own]
+        if own != metrics[0]:
+            first = [metric.name for metric in metrics[0]]
+            raise ValueError(f"all clones must add the same metrics, got {first} and {names}")
         if len({*names}) < len(names):
             raise ValueError(f"metrics must have different names, got {', '.join(names)}")
     return [list(column) for column in zip(*by_clone, strict=True)]

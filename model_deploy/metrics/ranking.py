@@ -15,8 +15,8 @@ class _AtK(Metric):
 
     Labels are the numbers of the relevant items: int [n], or int [n, m] with different numbers in a
     row, filled up by -1.  Examples without a relevant item do not count.  Predictions are the
-    scores of the items: finite floats [n, items].  Where items tie for the last of the k places, each
-    counts with its chance to get one in a random order.
+    scores of the items: finite floats [n, items].  Where items tie for the last of the k places,
+    each counts with its chance to get one in a random order.
 
     Attributes:
       k: number of items that are shown, at most the number of items.

@@ -88,7 +88,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_values(case):
-    """A weighted metric is that of scikit-learn, or of NumPy; curves are those of rounded scores."""
+    """A weighted metric is scikit-learn's, or NumPy's; curves are those of rounded scores."""
     metric, examples, expected = CASES[case]
     assert _value(metric, *examples) == pytest.approx(expected, rel=1e-6)
 
@@ -210,7 +210,7 @@ BAD_EXAMPLES = [
 @pytest.mark.one_mode
 @pytest.mark.parametrize(("metric", "examples", "kind", "message"), BAD_EXAMPLES)
 def test_bad_examples(metric, examples, kind, message):
-    """Values that break a rule, or define nothing, are an error that names metric, rule and count."""
+    """Values that break a rule, or define nothing, are errors that name metric, rule and count."""
     with pytest.raises(kind, match=message):
         _value(metric, *examples)
 
