@@ -22,6 +22,7 @@ from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import session_hooks
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.recovery import run_in_sessions
+from model_deploy.training.replicas.early_end import early_end_of
 from model_deploy.training.replicas.joining import Place, started
 from model_deploy.training.replicas.replicas import Replicas
 from model_deploy.training.run import TrainingRun, TrainResult
@@ -56,7 +57,7 @@ def train(
 
     Checkpoints `model.ckpt-<step>`, TensorBoard events, `metrics.jsonl` and `training.png` go to
     `train_dir`.  Existing files are not deleted; of the checkpoints of this run the newest
-    `keep_checkpoints` are kept, and in the folder `best` the one with the highest metric.  SIGTERM
+    `keep_checkpoints` are kept, and in the folder `best` the one with the best metric.  SIGTERM
     and SIGINT end the run after the step, with a checkpoint; a second signal ends it at once.
 
     Args:
@@ -77,7 +78,8 @@ def train(
         restored from a checkpoint of the run.
       evaluate: function of a checkpoint's path that returns metrics by name; called by the
         chief every `eval_every_n_steps` and at the last step.
-      metric: the metric of the best checkpoint and of `stop_at_metric`.
+      metric: the metric of the best checkpoint, `stop_at_metric` and `stop_patience`, unless the
+        option `stop_metric` names another one.
       master: address of a TensorFlow server; '' for a session in this process.
       is_chief: whether this process initializes the variables and writes files.
       session_config: a `tf.ConfigProto`; soft placement if not given.
@@ -116,6 +118,7 @@ def train(
         gpus.use_tf32(model.config)
     folder = os.fspath(train_dir)
     replicas = _replicas(place, model, options)
+    early_end = early_end_of(model, place.cluster, options)
     checks = NumericChecks(model.train_op) if options.check_numerics else None
     report = _report(model, learning_rate, wait_secs, checks)
     start = _start(model, replicas)
@@ -133,10 +136,11 @@ def train(
         images_per_step=images_per_step,
         unit=unit,
         evaluate=evaluate if options.eval_every_n_steps else None,
-        metric=metric,
+        metric=options.stop_metric or metric,
         shares_steps=bool(model.clone_updates) or (replicas is not None and replicas.shares_steps),
         copies_difference=model.copies_difference if options.copies_check_every_n_steps else None,
         replicas=replicas,
+        early_end=early_end,
     )
     with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):
         result = _make_steps(run, SessionOpener(place.master, place.session_config, start))
