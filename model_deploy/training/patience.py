@@ -63,9 +63,8 @@ class Patience:
         if file_systems.is_file(self._path):
             found = json.loads(file_systems.read_text(self._path))
             if found["metric"] == metric:
-                self._values = {
-                    step: value for step, value in found["values"] if step <= first_step
-                }
+                known = [(step, value) for step, value in found["values"] if step <= first_step]
+                self._values = {step: math.nan if value is None else value for step, value in known}
 
     def add(self, step: int, value: float) -> None:
         """Counts an evaluation; NaN is no improvement.
@@ -97,7 +96,7 @@ class Patience:
         """Returns the number of evaluations since the last improvement, and that one's step."""
         waited, best, best_step = 0, -math.inf, None
         for step, value in sorted(self._values.items()):
-            number = -math.inf if value is None else self._sign * value
+            number = -math.inf if math.isnan(value) else self._sign * value
             if number > best + self._min_delta or (best_step is None and number > best):
                 waited, best, best_step = 0, number, step
             else:

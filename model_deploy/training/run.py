@@ -113,7 +113,7 @@ class TrainingRun:
             every = self._every("log_every_n_steps", first_step)
             log = Log(progress, metrics, self.train_dir, every, board)
             patience = self._patience(first_step)
-            own = self._own_hooks(first_step, progress, metrics, board, patience, stack)
+            own = self._own_hooks(first_step, progress, metrics, board, stack, patience=patience)
             hooks = [*self.hooks, *own]
             with self._saved_at_the_end(course):
                 if patience is not None and patience.is_over:
@@ -235,8 +235,9 @@ class TrainingRun:
         progress: Progress,
         metrics: MetricsLog | None,
         board: Board | None,
-        patience: Patience | None,
         stack: contextlib.ExitStack,
+        *,
+        patience: Patience | None,
     ) -> Iterator[Any]:
         """Yields the loop's own hooks, as the options ask for them."""
         if self.copies_difference is not None:

@@ -20,7 +20,7 @@ def scores(values, name="auc"):
 RUNS = {
     "rises": ([0.1, 0.2, 0.3, 0.2, 0.25, 0.3], {"stop_patience": 3}, 6),
     "is better once more": ([0.1, 0.2, 0.1, 0.3, 0.1, 0.1], {"stop_patience": 2}, 6),
-    "min_delta": ([0.1, 0.14, 0.18, 0.22], {"stop_patience": 2, "stop_min_delta": 0.1}, 6),
+    "min_delta": ([0.1, 0.14, 0.22, 0.3], {"stop_patience": 2, "stop_min_delta": 0.1}, 5),
     "of equal steps": ([0.5, 0.5, 0.5], {"stop_patience": 2}, 3),
     "NaN": ([float("nan"), float("nan"), 0.5], {"stop_patience": 2}, 2),
     "min": ([0.3, 0.2, 0.3, 0.3], {"stop_patience": 2, "stop_direction": "min"}, 4),
