@@ -78,8 +78,11 @@ class Log:
         train_dir: str,
         every: Every,
         board: Board | None = None,
+        *,
+        read_metrics: Callable[[], Mapping[str, float]] | None = None,
     ) -> None:
         self._board = board
+        self._read_metrics = read_metrics
         self._progress = progress
         self._metrics = metrics
         self._train_dir = train_dir
@@ -91,7 +94,8 @@ class Log:
         self._progress.add(report)
         if not (self._every.take(report.step) or report.step == self._progress.max_steps):
             return
-        entry = self._progress.show(report)
+        found = {} if self._read_metrics is None else self._read_metrics()
+        entry = self._progress.show(report, found)
         if self._board is not None:
             self._board.add_log(entry)
         if self._metrics is not None:

@@ -25,6 +25,7 @@ from model_deploy.training.recovery import run_in_sessions
 from model_deploy.training.replicas.early_end import early_end_of
 from model_deploy.training.replicas.joining import Place, started
 from model_deploy.training.replicas.replicas import Replicas
+from model_deploy.training.replicas.streamed_metrics import StreamedMetrics, streamed_metrics_of
 from model_deploy.training.run import TrainingRun, TrainResult
 from model_deploy.training.session import SessionOpener, Start
 from model_deploy.training.steps.numeric_checks import NumericChecks
@@ -118,9 +119,10 @@ def train(
         gpus.use_tf32(model.config)
     folder = os.fspath(train_dir)
     replicas = _replicas(place, model, options)
-    early_end = early_end_of(model, place.cluster, options)
+    streamed = streamed_metrics_of(model, place.cluster)
+    early_end = early_end_of(model, place.cluster, options, has_metrics=streamed is not None)
     checks = NumericChecks(model.train_op) if options.check_numerics else None
-    report = _report(model, learning_rate, wait_secs, checks)
+    report = _report(model, learning_rate, wait_secs, checks, streamed)
     start = _start(model, replicas)
     if is_chief:
         start = _chief_start(start, folder, options, init_fn, place.cluster)
@@ -141,6 +143,7 @@ def train(
         copies_difference=model.copies_difference if options.copies_check_every_n_steps else None,
         replicas=replicas,
         early_end=early_end,
+        streamed=streamed,
     )
     with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):
         result = _make_steps(run, SessionOpener(place.master, place.session_config, start))
@@ -183,13 +186,18 @@ def _replicas(place: Place, model: DeployedModel, options: LoopOptions) -> Repli
 
 
 def _report(
-    model: DeployedModel, learning_rate: Any, wait_secs: Any, checks: NumericChecks | None
+    model: DeployedModel,
+    learning_rate: Any,
+    wait_secs: Any,
+    checks: NumericChecks | None,
+    streamed: StreamedMetrics | None,
 ) -> Any:
     """Returns the op that makes and reports a step; for asynchronous clones one op per clone."""
+    count = None if streamed is None else streamed.add
     if model.clone_updates:
-        return clone_report_ops(model, learning_rate, wait_secs)
+        return clone_report_ops(model, learning_rate, wait_secs, count)
     first_bad = None if checks is None else checks.first_bad
-    return report_op(model, learning_rate, wait_secs, first_bad)
+    return report_op(model, learning_rate, wait_secs, first_bad, count)
 
 
 def _start(model: DeployedModel, replicas: Replicas | None) -> Start:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.patience import Patience, is_falling
 from model_deploy.training.replicas.early_end import EarlyEnd
 from model_deploy.training.replicas.replicas import Replicas
+from model_deploy.training.replicas.streamed_metrics import StreamedMetrics
 from model_deploy.training.shown.board import Board
 from model_deploy.training.shown.metrics import MetricsLog
 from model_deploy.training.shown.plots import plot_training
@@ -60,6 +62,7 @@ class TrainingRun:
       copies_difference: the model's, a float64 scalar to check at intervals; or None.
       replicas: the other processes of the cluster; None without a cluster.
       early_end: how all workers end where the chief ends the run early.
+      streamed: the model's metrics in training; None without metrics.
     """
 
     options: LoopOptions
@@ -78,6 +81,7 @@ class TrainingRun:
     copies_difference: Any = None
     replicas: Replicas | None = None
     early_end: EarlyEnd = dataclasses.field(default_factory=EarlyEnd)
+    streamed: StreamedMetrics | None = None
 
     def to_the_end(
         self,
@@ -111,7 +115,10 @@ class TrainingRun:
             if board is not None:
                 stack.callback(board.close)
             every = self._every("log_every_n_steps", first_step)
-            log = Log(progress, metrics, self.train_dir, every, board)
+            read = None
+            if self.streamed is not None:
+                read = functools.partial(self.streamed.read, session, in_step)
+            log = Log(progress, metrics, self.train_dir, every, board, read_metrics=read)
             patience = self._patience(first_step)
             own = self._own_hooks(first_step, progress, metrics, board, stack, patience=patience)
             hooks = [*self.hooks, *own]

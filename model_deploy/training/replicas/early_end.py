@@ -12,7 +12,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import add_session_hook, session_hooks
 from model_deploy.training.loop_options import LoopOptions
-from model_deploy.training.replicas.shared_variables import on_server
+from model_deploy.training.replicas.shared_variables import StartHook, on_server
 from model_deploy.training.timing import Every
 
 # Seconds between two looks at the chief's flag.
@@ -63,7 +63,7 @@ class EndByServers(EarlyEnd):
         self._is_chief = cluster.is_chief
         self._looked_at, self._last_step = time.monotonic(), -1
         if cluster.is_chief:
-            add_session_hook(_StartHook(flag.initializer))
+            add_session_hook(StartHook(flag.initializer))
 
     def after_step(
         self, session: Any, step: int, stop_requested: bool, in_step: Callable[[bool], None]
@@ -149,31 +149,24 @@ class EndByCollective(EarlyEnd):
         return int(session.run(tf.train.get_global_step()))
 
 
-def early_end_of(model: DeployedModel, cluster: Cluster | None, options: LoopOptions) -> EarlyEnd:
+def early_end_of(
+    model: DeployedModel, cluster: Cluster | None, options: LoopOptions, *, has_metrics: bool
+) -> EarlyEnd:
     """Returns how a run ends early, by the way to train.
 
     Args:
       model: what `deploy` returned, with an optimizer.
       cluster: the cluster, or None.
       options: the settings of the loop.
+      has_metrics: whether the model has metrics, which workers show together.
     """
     config = model.config
     if config is not None and model.owns_variables and config.num_replicas > 1:
         ends = options.stop_patience is not None or options.stop_at_metric is not None
         every = options.eval_every_n_steps if ends else None
-        return EndByCollective(config, {"eval_every_n_steps": every or 0}, every)
+        log_every = options.log_every_n_steps if has_metrics else 0
+        settings = {"eval_every_n_steps": every or 0, "log_every_n_steps": log_every}
+        return EndByCollective(config, settings, every)
     if cluster is not None and cluster.ps:
         return EndByServers(cluster)
     return EarlyEnd()
-
-
-class _StartHook(tf.train.SessionRunHook):
-    """Runs an op at the start of each session."""
-
-    def __init__(self, op: Any) -> None:
-        self._op = op
-
-    def after_create_session(self, session: Any, coord: Any) -> None:
-        """Runs the op."""
-        del coord
-        run_unless_refused(lambda: session.run(self._op))

@@ -31,6 +31,18 @@ def on_server(device: str, name: str, initial: Any) -> tuple[Any, Any]:
         )
 
 
+class StartHook(tf.train.SessionRunHook):
+    """Runs an op at the start of each session."""
+
+    def __init__(self, op: Any) -> None:
+        self._op = op
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Runs the op."""
+        del coord
+        run_unless_refused(lambda: session.run(self._op))
+
+
 class SharedVariables:
     """A flag on ps 0 that says whether the chief has given all variables their values.
 
