@@ -1,5 +1,6 @@
 """`EarlyEnd`: how the chief's decision to end a run early reaches the other workers."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import add_session_hook, session_hooks
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.replicas.shared_variables import StartHook, on_server
+from model_deploy.training.steps.course import global_step
 from model_deploy.training.timing import Every
 
 # Seconds between two looks at the chief's flag.
@@ -61,9 +63,15 @@ class EndByServers(EarlyEnd):
         with tf.device(cluster.ps[0].device):
             self._set = flag.assign(True, read_value=False)
         self._is_chief = cluster.is_chief
-        self._looked_at, self._last_step = time.monotonic(), -1
+        self._looked_at, self._last_step = -math.inf, 0
         if cluster.is_chief:
             add_session_hook(StartHook(flag.initializer))
+
+    def begin(self, session: Any, is_over: bool, in_step: Callable[[bool], None]) -> bool:
+        """Returns what this process knows; notes the step at which the session begins."""
+        del in_step
+        self._last_step = global_step(session)
+        return is_over
 
     def after_step(
         self, session: Any, step: int, stop_requested: bool, in_step: Callable[[bool], None]
@@ -123,7 +131,7 @@ class EndByCollective(EarlyEnd):
                 raise ValueError(
                     f"{name} must be the same in all workers, got {low:g} and {high:g}"
                 )
-        self._due = Every(steps=self._every, first_step=self._step(session))
+        self._due = Every(steps=self._every, first_step=global_step(session))
         return is_over
 
     def after_step(
@@ -144,9 +152,6 @@ class EndByCollective(EarlyEnd):
         found = run_until_closed(session, lambda: session.run(self._largest, given))
         in_step(False)
         return found[: len(own)], -found[len(own) : -1], bool(found[-1])
-
-    def _step(self, session: Any) -> int:
-        return int(session.run(tf.train.get_global_step()))
 
 
 def early_end_of(
