@@ -35,7 +35,7 @@ KEPT = Path(__file__).parent / "data" / "interface.json"
 # they list, and single names of rooms and files that are not public otherwise.
 _INNER = (
     *("cluster", "commands", "elastic", "estimator", "horovod", "image_training", "inputs"),
-    "keras",
+    *("keras", "metrics"),
     *("plan", "runs", "settings", "tf1", "training"),
 )
 ROOMS = ("model_deploy", *(f"model_deploy.{room}" for room in _INNER))
