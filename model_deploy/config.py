@@ -211,6 +211,11 @@ class DeploymentConfig(
         return self.replicas_to_aggregate
 
     @property
+    def clones_share_variables(self) -> bool:
+        """Whether all clones of this process use the same variables, as opposed to copies."""
+        return not self.all_reduce
+
+    @property
     def batch_norm_clones(self) -> int:
         """The number of clones over which a batch norm takes its mean and variance."""
         num_replicas = self.num_replicas if self.all_reduce else 1

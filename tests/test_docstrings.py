@@ -30,16 +30,19 @@ WITH_TENSORS = _table(
     checkpoints: Restorer VariableRow by_name compare variables_to_train
     classification: Classifier add_classification_losses
     cluster: EndOps
+    embeddings: Constant FixedTable GrowingShard GrowingTable Normal Uniform embedding_column
+        look_up moved_variables
     estimator: deployed
     evaluation: Evaluation Evaluator Predictions evaluate
     exporting: Serving Signature
     image_training: Networks
-    inputs: ArraySource Augmentation EvalBatches Order Preprocessing RecordDataset Texts
-        TrainBatches eval_batches read_idx read_texts register_preprocessing split_batch
-        train_batches
-    internals: LayerWatcher NewOp add_loop_inputs add_outputs inline_callable
+    inputs: ArraySource Augmentation Column CsvDataset EvalBatches Order ParquetDataset
+        Preprocessing RecordDataset Texts TrainBatches eval_batches read_idx read_texts
+        register_preprocessing split_batch train_batches
+    internals: LayerWatcher NewOp add_loop_inputs add_outputs embedding_column_by inline_callable
         is_custom_gradient_input is_reference
-        partitioned_variable regularizers replace_input restored_by set_slice_of slice_of
+        partitioned_variable regularizers replace_input restored_by saved_and_restored
+        set_slice_of slice_of
         taking_batch_moments_by uses_weight_decay
     optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer averages_to_restore
         build_learning_rate build_optimizer layer_name moving_average_update weight_decay_note
@@ -61,14 +64,15 @@ WITH_TENSORS = _table(
 # user's, and variables of which only the kind or the op counts; or they are modules.
 WITHOUT_TENSORS = _table(
     """
-    all_reduce: add_start_hook added_by average_state session_config set_up_session uses_nccl
+    all_reduce: add_start_hook added_by average_state note_alike session_config set_up_session
+        uses_nccl
     collectives: LEAST_BYTES MOST_BYTES PerClone add_missing_members collectives_of packing
         packs_of
     checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
         describe_counts excluded_names few find_checkpoint fitting_checkpoint is_checkpoint
         is_lost_connection mark_end report_unfinished restore_fn resume_under_way step_of
-        table
+        table changes_since merge
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World begun_file
@@ -112,6 +116,7 @@ WITHOUT_TENSORS = _table(
         mpi_threads_supported nccl_built rank rocm_built session_config session_target shutdown size
     launch: ElasticLauncher ElasticServersLauncher JoiningLauncher LaunchOptions Launcher
         ReservedPorts
+    embeddings: SharedLookUps connect_slots growing_shards
     parameter_servers: Fence SharedReads note_fence noted_fence repeats_steps
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share

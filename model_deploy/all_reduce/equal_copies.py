@@ -10,7 +10,6 @@ from model_deploy.all_reduce.variable_copies import VariableCopies
 from model_deploy.collectives import Collectives, collectives_of
 from model_deploy.config import DeploymentConfig
 
-
 # Variables whose copies change alike by themselves.  Not a string: it does not go into checkpoints.
 _ALIKE = ("model_deploy", "variables_that_change_alike")
 

@@ -1,5 +1,6 @@
 """Checkpoints: finding, restoring, comparing and saving them."""
 
+from model_deploy.checkpoints.changes import changes_since, merge
 from model_deploy.checkpoints.choosing import Restorer, checkpoints_in
 from model_deploy.checkpoints.files import (
     checkpoint_to_resume,
@@ -45,6 +46,7 @@ __all__ = [
     "Restorer",
     "VariableRow",
     "by_name",
+    "changes_since",
     "check_rows",
     "check_start",
     "checkpoint_to_resume",
@@ -59,6 +61,7 @@ __all__ = [
     "is_checkpoint",
     "is_lost_connection",
     "mark_end",
+    "merge",
     "report_unfinished",
     "restore_fn",
     "resume_under_way",

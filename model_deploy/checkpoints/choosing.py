@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints.files import describe_misfits, is_checkpoint, step_of
+from model_deploy.embeddings import moved_variables
 
 
 def checkpoints_in(folder: str | os.PathLike[str]) -> list[str]:
@@ -59,10 +60,19 @@ class Restorer:
           ValueError: naming the first variables that are missing or of another shape.
           tf.errors.OpError: if it cannot be read.
         """
-        wrong = describe_misfits(path, self._variables)
-        if wrong:
-            raise ValueError(f"the checkpoint must be one of this model, got {path}, where {wrong}")
-        self._saver.restore(session, path)
+        with session.graph.as_default():
+            moved = moved_variables(path)
+            moved = {name: moved[name] for name in self._variables if name in moved}
+            others = {name: v for name, v in self._variables.items() if name not in moved}
+            wrong = describe_misfits(path, others)
+            if wrong:
+                raise ValueError(
+                    f"the checkpoint must be one of this model, got {path}, where {wrong}"
+                )
+            saver = self._saver
+            if moved:
+                saver = tf.train.Saver({**others, **moved})
+        saver.restore(session, path)
         step = checkpoint_step(path)
         if self._set_step is not None:
             session.run(self._set_step, {self._new_step: step})

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals
+from model_deploy.embeddings import moved_variables
 from model_deploy.updating import replica_counts
 
 CHECKPOINT_NAME = "model.ckpt"
@@ -141,7 +142,7 @@ def check_fits(path: str, resume: str = "auto") -> None:
     Raises:
       ValueError: naming the first variables that are missing or of another shape.
     """
-    others = counts_of_others(path)
+    others = {*counts_of_others(path), *moved_variables(path)}
     variables = {each.op.name: each for each in tf.global_variables() if each.op.name not in others}
     wrong = describe_misfits(path, variables)
     if wrong:

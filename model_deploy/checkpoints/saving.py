@@ -4,15 +4,22 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals
+from model_deploy.checkpoints.changes import (
+    ChangesWriter,
+    changes_since,
+    check_changes,
+    rows_variables,
+)
 from model_deploy.checkpoints.files import CHECKPOINT_NAME, counts_of_others
 from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.commands import replaced_file
+from model_deploy.embeddings import growing_shards, moved_variables
 from model_deploy.updating import replica_counts, shared_out
 
 BEST_DIR = "best"
@@ -31,6 +38,10 @@ class CheckpointWriter:
       keep: how many checkpoints to keep; only checkpoints of this run are ever deleted.
       device: device that writes and reads files: in a cluster, the chief's CPU.
       first: path of the checkpoint that the run starts from, or None.
+      by_servers: whether each task writes, and reads, the variables that it has; all must see
+        `train_dir`.
+      increments: how many checkpoints of changes follow a whole one.
+      num_replicas: number of replicas that make steps by themselves; 1 for steps made together.
 
     Attributes:
       device: as given.
@@ -39,20 +50,44 @@ class CheckpointWriter:
     """
 
     def __init__(
-        self, train_dir: str, keep: int, device: str = "", first: str | None = None
+        self,
+        train_dir: str,
+        keep: int,
+        device: str = "",
+        first: str | None = None,
+        *,
+        by_servers: bool = False,
+        increments: int = 0,
+        num_replicas: int = 1,
     ) -> None:
+        if by_servers and file_systems.is_local(train_dir):
+            train_dir = os.path.abspath(train_dir)  # servers may have another working directory
         self.device = device
+        self._increments, self._num_changes = increments, 0
         self._path = os.path.join(train_dir, CHECKPOINT_NAME)
         self._saved_step: int | None = None
         self.newest: str | None = None
+
         # The graph is in the events file; writing it with each checkpoint would take seconds.
-        with tf.device(device):
-            self.saver = tf.train.Saver(
-                _variables_to_save(), max_to_keep=keep, save_relative_paths=True
+        def new_saver(variables: Sequence[Any], kept: int = keep) -> Any:
+            return tf.train.Saver(
+                variables, max_to_keep=kept, save_relative_paths=True, sharded=by_servers
             )
+
+        with tf.device(device):
+            self.saver = new_saver(_variables_to_save())
             others = counts_of_others(first) if first else {}
             missing = [name for name, number in others.items() if number is None]
-            self._of_first = tf.train.Saver(_variables_to_save(missing)) if missing else self.saver
+            moved = moved_variables(first) if first else {}
+            self._of_first = self.saver
+            if missing or moved:
+                self._of_first = new_saver(_variables_to_save(missing, moved))
+            self._changes: ChangesWriter | None = None
+            if increments and growing_shards():
+                check_changes()
+                of_rows = rows_variables()
+                rest = [each for each in _variables_to_save() if _name(each) not in of_rows]
+                self._changes = ChangesWriter(train_dir, new_saver, rest, num_replicas)
         self._first = first
 
     def saver_of(self, checkpoint: str) -> Any:
@@ -81,12 +116,41 @@ class CheckpointWriter:
                 f"{self.newest or 'none'}: {_first_line(error)}"
             ) from error
         self._saved_step, self.newest = step, path
+        self._num_changes = 0
         return path
 
-    def try_to_save(self, session: Any, step: int) -> None:
-        """Like `save`; a failure is a warning, and the next save tries again."""
+    def _save_changes(self, writer: ChangesWriter, session: Any, step: int, whole: str) -> None:
+        """Writes `changes.ckpt-<step>`.
+
+        Raises:
+          OSError: if it cannot be written; the previous changes are still there.
+        """
+        if step == self._saved_step:
+            return
         try:
-            self.save(session, step)
+            run_unless_refused(lambda: writer.save(session, step, whole))
+        except (tf.errors.OpError, OSError) as error:
+            if is_lost_connection(error):
+                raise
+            raise OSError(
+                f"changes of step {step} could not be written, the newest whole checkpoint is "
+                f"{whole}: {_first_line(error)}"
+            ) from error
+        self._num_changes += 1
+
+    def restore_changes(self, session: Any, checkpoint: str) -> None:
+        """Restores what changed since a whole checkpoint, after that was restored."""
+        writer, changes = self._changes, changes_since(checkpoint)
+        if writer is not None and changes is not None:
+            run_unless_refused(lambda: writer.restore(session, changes.path))
+
+    def try_to_save(self, session: Any, step: int) -> None:
+        """Like `save`, or what changed; a failure is a warning, and the next save tries again."""
+        try:
+            if self._changes and self.newest and self._num_changes < self._increments:
+                self._save_changes(self._changes, session, step, self.newest)
+            else:
+                self.save(session, step)
         except OSError as error:
             print(f"warning: {error}", file=sys.stderr, flush=True)
 
@@ -96,25 +160,34 @@ def _save(saver: Any, session: Any, path: str, step: int) -> None:
     run_unless_refused(lambda: saver.save(session, path, global_step=step, write_meta_graph=False))
 
 
-def _variables_to_save(missing: Collection[str] = ()) -> list[Any]:
+def _variables_to_save(
+    missing: Collection[str] = (), moved: Mapping[str, Any] | None = None
+) -> list[Any]:
     """Returns what `tf.train.Saver` should save: all variables, with convertible replica counts.
 
     Args:
       missing: names of counts to restore from the global step.
+      moved: by name of a variable what restores it from another layout, see `moved_variables`.
     """
-    counts = replica_counts()
+    counts, moved = replica_counts(), moved or {}
 
     def to_save(variable: Any) -> Any:
         name = variable.op.name
+        if name in moved:
+            return moved[name]
         if name not in counts:
             return variable
         convert = functools.partial(shared_out, num_replicas=variable.shape[0])
-        return internals.restored_by(
-            variable, convert, tf.GraphKeys.GLOBAL_STEP if name in missing else name
-        )
+        saved_as = tf.GraphKeys.GLOBAL_STEP if name in missing else name
+        return internals.restored_by(variable, convert, {saved_as: variable.dtype.base_dtype})
 
     others = tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS)
     return [*map(to_save, tf.global_variables()), *others]
+
+
+def _name(saved: Any) -> str:
+    """Returns the name of a variable, or of another object for a saver."""
+    return str(saved.op.name if hasattr(saved, "op") else saved.name)
 
 
 class BestCheckpoint:

@@ -1,7 +1,6 @@
 """Answers requests for rows: each id once per step, all tables of a server in one message."""
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -158,36 +157,47 @@ def _ask(places: Sequence[tuple[Asked, int]], server: str, worker: str) -> None:
 
 
 def _sent(found: Sequence[Found], server: str, worker: str) -> list[Found]:
-    """Sends what was found from the server to the worker, in one message."""
-    has_row = [each.has_row for each in found if each.has_row is not None]
-    widths = [each.values.shape[1] for each in found]
-
-    @tf.custom_gradient
-    def send(*values: Any) -> tuple[Any, Any]:
-        with tf.device(server):
-            counts = tf.stack([tf.shape(each)[0] for each in values])
-            message = tf.concat([tf.reshape(each, [-1]) for each in (*values, *has_row)], 0)
-            sizes = tf.concat([counts * widths, *([tf.size(each)] for each in has_row)], 0)
-        with tf.device(worker):
-            parts = tf.split(message, tf.identity(sizes), num=len(values) + len(has_row))
-            rows = [
-                tf.reshape(part, [-1, width]) for part, width in zip(parts, widths, strict=False)
-            ]
-            received = (*rows, *parts[len(values) :])
-
-        def gradients(*of_received: Any) -> Sequence[Any]:
-            # They stay here until they are summed over clones.
-            return list(of_received[: len(values)])
-
-        return received, gradients
-
-    received = send(*(each.values for each in found))
-    received = list(received) if isinstance(received, (list, tuple)) else [received]
-    flags = iter(received[len(found) :])
+    """Sends what was found from the server to the worker: rows of one width in one message."""
+    by_width: dict[int, list[int]] = {}
+    for place, each in enumerate(found):
+        by_width.setdefault(int(each.values.shape[1]), []).append(place)
+    rows: list[Any] = [each.values for each in found]
+    for places in by_width.values():
+        sent = _sent_together([rows[place] for place in places], server, worker)
+        for place, values in zip(places, sent, strict=True):
+            rows[place] = values
+    flags = [each.has_row for each in found if each.has_row is not None]
+    arrived = iter(_sent_together(flags, server, worker))
     return [
-        Found(rows, None if each.has_row is None else next(flags))
-        for each, rows in zip(found, itertools.islice(received, len(found)), strict=True)
+        Found(values, None if each.has_row is None else next(arrived))
+        for values, each in zip(rows, found, strict=True)
     ]
+
+
+# The gradient of a `ConcatV2` on a server whose result is split on a worker, see `_stay`.
+_STAY = "ModelDeployRowsStay"
+
+
+def _sent_together(tensors: Sequence[Any], server: str, worker: str) -> list[Any]:
+    """Sends tensors [n, ...] that differ in n in one message; gradients stay on the worker."""
+    if len(tensors) < 2:
+        return list(tensors)
+    with tf.device(server), tf.get_default_graph().gradient_override_map({"ConcatV2": _STAY}):
+        message = tf.concat(tensors, 0)
+        sizes = tf.stack([tf.shape(each)[0] for each in tensors])
+    with tf.device(worker):
+        return list(tf.split(message, tf.identity(sizes), num=len(tensors)))
+
+
+@tf.RegisterGradient(_STAY)
+def _stay(op: Any, gradient: Any) -> list[Any]:
+    """Splits the gradient as the worker has split the message.
+
+    TensorFlow's own gradient of `ConcatV2` would need all rows again on the worker, for their
+    shapes.
+    """
+    [split] = [each for each in op.outputs[0].consumers() if each.type == "SplitV"]
+    return [*tf.split(gradient, split.inputs[1], num=len(split.outputs)), None]
 
 
 def _replace(placeholder: Any, tensor: Any) -> Any:

@@ -9,7 +9,7 @@ from model_deploy.collectives import collectives_of, gather_rows
 from model_deploy.config import DeploymentConfig
 from model_deploy.embeddings.exchange import Asked, Request, answer
 from model_deploy.embeddings.lookup import asking_for
-from model_deploy.embeddings.shards import growing_shards
+from model_deploy.embeddings.shards import connect_slots
 from model_deploy.feature import Build, Feature
 from model_deploy.parts import Call, Part
 
@@ -35,13 +35,13 @@ class SharedLookUps(Feature):
         together: dict[int, list[Request]] = {}
         for part, requests in self._parts:
             # Else all clones of the worker make a step together, of the same variables.
-            alone = self.config.asynchronous or self.config.all_reduce
-            together.setdefault(part.clone_index if alone else 0, []).extend(requests)
+            shares = self.config.clones_share_variables and not self.config.asynchronous
+            together.setdefault(0 if shares else part.clone_index, []).extend(requests)
         groups = [group for group in together.values() if group]
         if not groups:
             return
         device = self.config.inputs_device()
-        answer(groups, device, self._of_everyone if self.config.all_reduce else None)
+        answer(groups, device, None if self.config.clones_share_variables else self._of_everyone)
         _, of_first = self._parts[0]
         for part, requests in self._parts:
             if part.counterparts is not None:
@@ -51,8 +51,7 @@ class SharedLookUps(Feature):
 
     def after_update(self, computed: Sequence[Any]) -> None:
         del computed
-        for shard in growing_shards():
-            shard.reset_slots()
+        connect_slots()
 
     def _of_everyone(self, asked: Sequence[Asked]) -> list[Any]:
         """Returns for each clone the ids that all clones of all replicas ask one table for."""

@@ -62,8 +62,7 @@ class Index:
             self.ids = self._variable("ids", [self.num_rows], tf.int64, _NO_ID)
             self.seen = self._variable("seen", [self.num_rows], tf.int32, _NEVER)
             self.counts = self._variable("counts", [self.num_rows], tf.int32, 0)
-            last_first = lambda *_, **__: tf.range(self.num_rows - 1, -1, -1)  # noqa: E731
-            self._free = self._variable("free", [self.num_rows], tf.int32, last_first)
+            self._free = self._variable("free", [self.num_rows], tf.int32, _last_first)
             self._num_free = self._variable("num_free", [], tf.int64, self.num_rows)
             self._stamp = self._variable("stamp", [], tf.int64, 0)
             self._last_step = self._variable("last_step", [], tf.int64, _NEVER)
@@ -72,8 +71,8 @@ class Index:
 
     @staticmethod
     def _variable(name: str, shape: list[int], dtype: Any, start: Any) -> Any:
-        initializer = start if callable(start) else tf.constant_initializer(start)
-        variable = tf.get_variable(name, shape, dtype, initializer, trainable=False)
+        first = start if callable(start) else filled_with(start)
+        variable = tf.get_variable(name, shape, dtype, first, trainable=False)
         note_alike(variable)
         return variable
 
@@ -81,6 +80,39 @@ class Index:
     def num_used(self) -> Any:
         """How many rows have an id, an int64 scalar."""
         return self.num_rows - self._num_free.read_value()
+
+    def of_rows(self) -> list[Any]:
+        """Returns the variables of which a row changes only where `seen` does."""
+        return [self.ids, self.seen, self.counts]
+
+    def variables(self) -> list[Any]:
+        """Returns all variables of the index."""
+        return [*self.of_rows(), self._free, self._num_free, self._stamp, self._last_step]
+
+    def of_ids(self, kind: str, ids: Any) -> Any:
+        """Returns what a variable holds where different ids, int64 [n], have the first n rows.
+
+        Args:
+          kind: name of the variable: `ids`, `free`, `num_free`, `stamp` or `last_step`.
+          ids: at most `num_rows`.
+        """
+        count = tf.size(ids)
+        if kind == "ids":
+            return self.filled(kind, ids)
+        if kind == "free":
+            free = tf.range(self.num_rows - 1, count - 1, -1)
+            return tf.pad(free, [[0, count]])
+        if kind == "num_free":
+            return tf.cast(self.num_rows - count, tf.int64)
+        if kind == "stamp":
+            return _next_stamp(tf.constant(0, tf.int64), ids)
+        return tf.constant(_NEVER, tf.int64)
+
+    def filled(self, kind: str, own: Any) -> Any:
+        """Returns a variable with the given values in the first rows; see `of_ids`."""
+        rest = {"ids": _NO_ID, "seen": _NEVER, "counts": 0}[kind]
+        missing = self.num_rows - tf.size(own)
+        return tf.pad(own, [[0, missing]], constant_values=rest)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[Callable[[Any], Any]]:
@@ -270,6 +302,34 @@ class Index:
             indices=rows,
             updates=tf.cast(values, variable.dtype.base_dtype),
         )
+
+
+def _unfolded(value: float) -> Any:
+    """Returns a float64 scalar of which TensorFlow's rewriting makes no constant."""
+    return tf.random.uniform([], value, value, tf.float64)
+
+
+def _last_first(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+    """Returns all rows, from the last one to the first; int32."""
+    del dtype, partition_info
+    rows = tf.range(tf.cast(_unfolded(shape[0] - 1), tf.int32), -1, -1)
+    rows.set_shape(shape)
+    return rows
+
+
+def filled_with(value: float) -> Callable[..., Any]:
+    """Returns an initializer of one value in all places, which takes the memory of the result.
+
+    TensorFlow makes a constant of other ones where it rewrites the graph, and the session keeps it.
+    """
+
+    def initializer(shape: Any, dtype: Any = tf.float32, partition_info: Any = None) -> Any:
+        del partition_info
+        filled = tf.fill(shape, tf.cast(_unfolded(value), dtype))
+        filled.set_shape(shape)
+        return filled
+
+    return initializer
 
 
 def _filled(like: Any, value: Any) -> Any:

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checks import check_at_least, check_whole
@@ -50,7 +51,8 @@ def chances(numbers: Any, seed: int = 0) -> Any:
 
 def _chances_of_rows(ids: Any, width: int, seed: int) -> Any:
     """Returns chances [rows, width] for ids [rows]."""
-    columns = tf.constant([(i * _INCREMENT) % 2**64 for i in range(width)], tf.uint64)
+    # NumPy makes floats of a list of Python's integers if some are above 2^63.
+    columns = np.array([(i * _INCREMENT) % 2**64 for i in range(width)], np.uint64)
     return chances(mixed(ids, seed)[:, tf.newaxis] + columns, seed)
 
 

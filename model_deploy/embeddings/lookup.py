@@ -31,8 +31,9 @@ def look_up(
     """Returns the rows of ids, or one combined row for each example.
 
     In `model_fn` all clones of a worker look up together: each id crosses to a parameter server
-    once per step, and so does the gradient of its row.  Makes the variables of the table in the
-    current variable scope, or finds them there.
+    once per step, and so does the gradient of its row.  Makes the variables of the table, or finds
+    them, in whatever variable scope it is called.  Programs that call `apply_gradients` themselves
+    call `connect_slots` afterwards.
 
     Args:
       table: the table.

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import internals
+from model_deploy import graph_walk, internals
 from model_deploy.config import DeploymentConfig
-from model_deploy.embeddings.index import NO_ROW, Index
+from model_deploy.embeddings.index import NO_ROW, Index, filled_with
 from model_deploy.embeddings.initial_rows import chances, mixed
 from model_deploy.embeddings.table import FixedTable, GrowingTable
+from model_deploy.op_types import changes_rows, changes_variable
 
 # Behind the rows of the index: one that ids without a row read, whose values stay 0, and one that
 # nobody uses, from which the optimizer's slots of new rows are taken.
@@ -34,7 +35,7 @@ class Found(NamedTuple):
 
 
 class Shards:
-    """The variables of a table, which the current variable scope has or gets.
+    """The variables of a table, which the graph has or gets, whatever the variable scope.
 
     Args:
       table: the table.
@@ -51,10 +52,16 @@ class Shards:
         self.table = table
         self.shared = None
         devices = _devices(config)
-        with tf.variable_scope(table.name, reuse=tf.AUTO_REUSE, use_resource=True):
+        with _root_scope(), tf.variable_scope(table.name):
             if isinstance(table, FixedTable):
                 self.parts: Sequence[Any] = _fixed(table, devices)
             else:
+                if config is not None and config.global_parts is not None:
+                    raise ValueError(
+                        f"table {table.name}: a table that grows must be without global_parts, for "
+                        "which a step may be given up after its look-ups, got "
+                        f"{config.global_parts}"
+                    )
                 self.parts = [
                     GrowingShard(table, i, len(devices), device, config)
                     for i, device in enumerate(devices)
@@ -70,8 +77,7 @@ class Shards:
         if isinstance(self.table, FixedTable):
             ends = tf.constant([part.end for part in self.parts[:-1]], tf.int64)
             return tf.searchsorted(ends, ids, side="right")
-        count = tf.constant(len(self.parts), tf.uint64)
-        return tf.cast(tf.bitcast(mixed(ids, seed=2) % count, tf.int64), tf.int32)
+        return self.parts[0].owners(ids)
 
     def complete(self, values: Any, has_row: Any) -> Any:
         """Puts the shared row, or the constant one, where there is no row.
@@ -80,7 +86,7 @@ class Shards:
           values: float32 [n, width].
           has_row: float32 [n], or None.
         """
-        if has_row is None:
+        if has_row is None or isinstance(self.table, FixedTable):
             return values
         instead = self.table.without_row if self.shared is None else self.shared
         # A gradient of 0 goes to the row that was read in place of a missing one.
@@ -111,7 +117,11 @@ class GrowingShard:
     Attributes:
       values: the variable, float32 [rows, width].
       index: the `Index`.
+      waiting: the `Index` of ids that have not been seen in enough steps; or None.
       device: of the variable.
+      number, count: number of the shard, and of all shards of the table.
+      scope, table_scope: scopes of the variables of the shard, and of all shards.
+      whole_changes: types of ops that change all rows in a step, by name of the variable.
     """
 
     def __init__(
@@ -122,11 +132,12 @@ class GrowingShard:
         device: str | None,
         config: DeploymentConfig | None,
     ) -> None:
-        self._table = table
+        self._table, self.number, self.count = table, number, count
+        self.table_scope = tf.get_variable_scope().name
         limit, spare = -(-table.max_rows // count), -(-table.spare // count)
         in_flight = 0
-        if config is not None and config.num_replicas > 1 and not _makes_steps_together(config):
-            in_flight = _STEPS_IN_FLIGHT * config.num_replicas
+        if config and config.clones_share_variables and config.num_aggregated is None:
+            in_flight = _STEPS_IN_FLIGHT * (config.num_replicas - 1)
         order = "oldest" if table.drop == "never" else table.drop
         with contextlib.ExitStack() as stack:
             if count > 1:
@@ -140,19 +151,21 @@ class GrowingShard:
                     drop_after=table.drop_after,
                     in_flight=in_flight,
                 )
-                self._waiting = None
+                self.waiting = None
                 if table.min_steps > 1:
-                    self._waiting = Index("waiting", limit, spare, order="oldest")
+                    self.waiting = Index("waiting", limit, spare, order="oldest")
             with tf.device(device) if device else contextlib.nullcontext():
                 self.values = tf.get_variable(
                     "values",
                     [self.index.num_rows + _EXTRA_ROWS, table.width],
                     tf.float32,
-                    initializer=tf.zeros_initializer(),
+                    initializer=filled_with(0.0),
                 )
         self.device = self.values.device
+        self.scope = self.values.op.name.rpartition("/")[0]
         self._empty_row, self._fresh_row = self.index.num_rows, self.index.num_rows + 1
         self._resets: list[tuple[Any, Any]] = []
+        self.whole_changes: dict[str, str] = {}
         tf.add_to_collection(_SHARDS, self)
 
     def look_up(self, ids: Any, is_training: bool, of_everyone: Any = None) -> Found:
@@ -176,8 +189,23 @@ class GrowingShard:
             values = self.values.sparse_read(read)
             return Found(values, tf.cast(has_row, tf.float32))
 
-    def reset_slots(self) -> None:
-        """Gives new rows the optimizer's slots of a row that no step has used.
+    def updated(self) -> None:
+        """Is called when the optimizer's ops are built, and only these change rows in a step.
+
+        New rows get the optimizer's slots of a row that no step has used.
+        """
+        for variable in self.row_variables():
+            for op in _whole_changes(variable):
+                self.whole_changes[variable.op.name] = op.type
+        slots = self.row_variables()[1:]
+        for dropped, op in self._resets:
+            with tf.control_dependencies(None), tf.name_scope("reset_slots"):
+                resets = [self._reset(slot, dropped) for slot in slots]
+            internals.add_control_inputs(op, resets)
+        self._resets = []
+
+    def row_variables(self) -> list[Any]:
+        """Returns the variables of which each row has a row: `values`, and optimizers' slots.
 
         Reads `GLOBAL_VARIABLES` and `LOCAL_VARIABLES`: slots are the variables named below `values`
         with as many rows.
@@ -188,11 +216,12 @@ class GrowingShard:
             for variable in [*tf.global_variables(), *tf.local_variables()]
             if variable.op.name.startswith(name) and variable.shape[:1] == [num_rows]
         ]
-        for dropped, op in self._resets:
-            with tf.control_dependencies(None), tf.name_scope("reset_slots"):
-                resets = [self._reset(slot, dropped) for slot in slots]
-            internals.add_control_inputs(op, resets)
-        self._resets = []
+        return [self.values, *slots]
+
+    def owners(self, ids: Any) -> Any:
+        """Returns the number of the shard of each id, int64 [n]: int32 [n]."""
+        count = tf.constant(self.count, tf.uint64)
+        return tf.cast(tf.bitcast(mixed(ids, seed=2) % count, tf.int64), tf.int32)
 
     def _reset(self, slot: Any, rows: Any) -> Any:
         with tf.device(slot.device):
@@ -231,19 +260,19 @@ class GrowingShard:
         if self._table.probability < 1:
             chance = chances(tf.bitcast(mixed(ids), tf.int64) + step, seed=3)
             ids = tf.boolean_mask(ids, chance < self._table.probability)
-        if self._waiting is None:
+        if self.waiting is None:
             return ids
-        with self._waiting.locked() as unlock:
-            with tf.control_dependencies([self._waiting.make_room(step)]):
-                rows = self._waiting.find(ids)
-                _, added = self._waiting.insert(tf.boolean_mask(ids, tf.equal(rows, NO_ROW)))
+        with self.waiting.locked() as unlock:
+            with tf.control_dependencies([self.waiting.make_room(step)]):
+                rows = self.waiting.find(ids)
+                _, added = self.waiting.insert(tf.boolean_mask(ids, tf.equal(rows, NO_ROW)))
             with tf.control_dependencies([added]):
-                rows = self._waiting.find(ids)
+                rows = self.waiting.find(ids)
             is_noted = tf.not_equal(rows, NO_ROW)
             ids, rows = tf.boolean_mask(ids, is_noted), tf.boolean_mask(rows, is_noted)
-            is_admitted = self._waiting.touch(rows, step) >= self._table.min_steps - 1
+            is_admitted = self.waiting.touch(rows, step) >= self._table.min_steps - 1
             with tf.control_dependencies([is_admitted]):
-                removed = self._waiting.remove(tf.boolean_mask(rows, is_admitted))
+                removed = self.waiting.remove(tf.boolean_mask(rows, is_admitted))
             unlocked = unlock([removed])
         with tf.control_dependencies([unlocked]):
             return tf.boolean_mask(ids, is_admitted)
@@ -252,6 +281,44 @@ class GrowingShard:
 def growing_shards() -> list[GrowingShard]:
     """Returns the shards of growing tables in the default graph."""
     return list(tf.get_collection(_SHARDS))
+
+
+def connect_slots() -> None:
+    """Makes tables reset the slots of the rows that they drop; call it when optimizers have slots.
+
+    `deploy` calls it.  A program that calls `optimizer.apply_gradients` itself does so afterwards;
+    else a row that is made in the place of another one would have its slots.
+    """
+    for shard in growing_shards():
+        shard.updated()
+
+
+def _root_scope() -> Any:
+    """Opens the variable scope without a name, in which clones get their own copies, if they do."""
+    scope = tf.VariableScope(
+        tf.AUTO_REUSE,
+        custom_getter=tf.get_variable_scope().custom_getter,
+        use_resource=True,
+    )
+    return tf.variable_scope(scope, auxiliary_name_scope=False)
+
+
+def _whole_changes(variable: Any) -> list[Any]:
+    """Returns ops that give all rows of a variable other values than initial or received ones."""
+    return [
+        op
+        for op in variable.handle.consumers()
+        if changes_variable(op.type)
+        and not changes_rows(op.type)
+        and op is not variable.initializer
+        if "Sparse" not in op.type and not _is_received(op)
+    ]
+
+
+def _is_received(op: Any) -> bool:
+    """Whether an op assigns a value of another process."""
+    needed = graph_walk.ancestors([tensor.op for tensor in op.inputs])
+    return any(each.type.startswith("Collective") for each in needed)
 
 
 def _devices(config: DeploymentConfig | None) -> list[str]:
@@ -264,11 +331,6 @@ def _devices(config: DeploymentConfig | None) -> list[str]:
 def _cpu(config: DeploymentConfig | None) -> str:
     """Returns the device of an index without parameter servers: hash tables are on CPUs."""
     return "/device:CPU:0" if config is None else config.inputs_device()
-
-
-def _makes_steps_together(config: DeploymentConfig) -> bool:
-    several = config.replicas_to_aggregate, config.global_parts
-    return config.all_reduce or any(each is not None for each in several)
 
 
 def _fixed(table: FixedTable, devices: Sequence[str]) -> list[FixedShard]:

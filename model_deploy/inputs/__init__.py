@@ -41,17 +41,23 @@ from model_deploy.inputs.preprocessing import (
     register_preprocessing,
 )
 from model_deploy.inputs.reading.sources import ArraySource, EncodedSource
+from model_deploy.inputs.tables.columns import Column
+from model_deploy.inputs.tables.csv_dataset import CsvDataset
+from model_deploy.inputs.tables.parquet_dataset import ParquetDataset
 
 __all__ = [
     "ArraySource",
     "Augmentation",
+    "Column",
     "Corpus",
     "CorruptRecordError",
+    "CsvDataset",
     "Dataset",
     "EncodedSource",
     "EvalBatches",
     "Held",
     "Order",
+    "ParquetDataset",
     "Preprocessing",
     "RecordDataset",
     "Texts",

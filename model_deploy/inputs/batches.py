@@ -16,7 +16,8 @@ def split_batch(tensors: Any, num_clones: int) -> list[Any]:
 
     Args:
       tensors: a tensor of shape [batch, ...], or a structure (dict, list, tuple) of
-        tensors with the same batch size.
+        tensors with the same batch size; `RaggedTensor`s and `SparseTensor`s are split by
+        examples, too.
       num_clones: number of parts; it must divide the batch size.
 
     Returns:
@@ -30,10 +31,48 @@ def split_batch(tensors: Any, num_clones: int) -> list[Any]:
         that is not known before.
     """
     check_at_least("num_clones", num_clones, 1)
-    flat = [tf.convert_to_tensor(tensor) for tensor in tf.nest.flatten(tensors)]
+    flat = [_as_tensor(tensor) for tensor in tf.nest.flatten(tensors)]
     _check_batch(flat, num_clones)
-    split = [tf.split(tensor, num_clones) for tensor in _assert_even(flat, num_clones)]
+    split = [_split(tensor, num_clones) for tensor in _assert_even(flat, num_clones)]
     return [tf.nest.pack_sequence_as(tensors, list(parts)) for parts in zip(*split, strict=True)]
+
+
+def _as_tensor(value: Any) -> Any:
+    composite = isinstance(value, tf.RaggedTensor | tf.SparseTensor)
+    return value if composite else tf.convert_to_tensor(value)
+
+
+def _name(tensor: Any) -> str:
+    if isinstance(tensor, tf.RaggedTensor):
+        tensor = tensor.flat_values
+    elif isinstance(tensor, tf.SparseTensor):
+        tensor = tensor.values
+    name: str = tensor.name
+    return name
+
+
+def _size(tensor: Any) -> Any:
+    """Returns the number of examples, int64 []."""
+    if isinstance(tensor, tf.RaggedTensor):
+        return tf.cast(tensor.nrows(), tf.int64)
+    if isinstance(tensor, tf.SparseTensor):
+        return tensor.dense_shape[0]
+    return tf.shape(tensor, out_type=tf.int64)[0]
+
+
+def _split(tensor: Any, num_clones: int) -> list[Any]:
+    """Returns equal parts, of shape [batch / num_clones, ...] each, in the kind of the tensor."""
+    if isinstance(tensor, tf.SparseTensor):
+        rest = tensor.dense_shape[1:]
+        size = _size(tensor) // num_clones
+        starts = [tf.concat([[part * size], tf.zeros_like(rest)], 0) for part in range(num_clones)]
+        return [tf.sparse.slice(tensor, start, tf.concat([[size], rest], 0)) for start in starts]
+    if isinstance(tensor, tf.RaggedTensor):
+        known = tensor.shape.as_list()[0]
+        size = (_size(tensor) if known is None else known) // num_clones
+        return [tensor[part * size : (part + 1) * size] for part in range(num_clones)]
+    parts: list[Any] = tf.split(tensor, num_clones)
+    return parts
 
 
 def _check_batch(flat: list[Any], num_clones: int) -> None:
@@ -41,8 +80,8 @@ def _check_batch(flat: list[Any], num_clones: int) -> None:
         raise ValueError("tensors must hold at least one tensor, got none")
     for tensor in flat:
         if tensor.shape.rank == 0:
-            raise ValueError(f"tensors must have a batch dimension, got the scalar {tensor.name}")
-    sizes = {tensor.name: tensor.shape.as_list()[0] for tensor in flat if tensor.shape.rank}
+            raise ValueError(f"tensors must have a batch dimension, got the scalar {_name(tensor)}")
+    sizes = {_name(tensor): tensor.shape.as_list()[0] for tensor in flat if tensor.shape.rank}
     known = {name: size for name, size in sizes.items() if size is not None}
     if len(set(known.values())) > 1:
         raise ValueError(f"tensors must have the same batch size, got {known}")
@@ -57,16 +96,16 @@ def _assert_even(flat: list[Any], num_clones: int) -> list[Any]:
     """Adds checks of batch sizes that are known only when the graph runs."""
     if all(tensor.shape.rank and tensor.shape.as_list()[0] is not None for tensor in flat):
         return flat
-    size = tf.shape(flat[0])[0]
+    size = _size(flat[0])
     checks = [
         tf.debugging.assert_equal(
-            tf.shape(tensor)[0], size, message="tensors must have the same batch size"
+            _size(tensor), size, message="tensors must have the same batch size"
         )
         for tensor in flat[1:]
     ]
     even = tf.debugging.assert_equal(
         size % num_clones,
-        0,
+        tf.zeros([], tf.int64),
         message=f"the batch size must be a multiple of num_clones={num_clones}",
     )
     with tf.control_dependencies([even, *checks]):

@@ -58,6 +58,7 @@ from model_deploy.internals.variables import (
     is_resource_variable,
     partitioned_variable,
     restored_by,
+    saved_and_restored,
     set_initializer,
     set_slice_of,
     set_trainable,
@@ -80,6 +81,7 @@ __all__ = [
     "change_tf_config",
     "clear_attribute",
     "computes_gradients_itself",
+    "embedding_column_by",
     "forget_slots",
     "fresh_names",
     "fusing_batch_norms",
@@ -113,6 +115,7 @@ __all__ = [
     "replace_training",
     "restored_by",
     "running_sessions",
+    "saved_and_restored",
     "set_attribute",
     "set_constraint",
     "set_device",
@@ -133,7 +136,7 @@ __all__ = [
     "xla_kernels",
 ]
 
-# Those for Estimator come when they are asked for: few programs need them.
+# Those for Estimator and its columns come when they are asked for: few programs need them.
 _LATER = {
     **dict.fromkeys(
         (
@@ -150,6 +153,7 @@ _LATER = {
         ("OptimizerWatcher", "computes_gradients_itself", "watching_optimizers"),
         "optimizer_calls",
     ),
+    "embedding_column_by": "feature_columns",
     "looking_for_variables_every": "session_waits",
 }
 

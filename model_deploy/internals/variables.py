@@ -1,6 +1,6 @@
 """Variables, and optimizers' slots; seen in TensorFlow 2.16 to 2.21."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -17,28 +17,59 @@ def is_resource_variable(variable: Any) -> bool:
     return bool(resource_variable_ops.is_resource_variable(variable))
 
 
-def restored_by(variable: Any, convert: Callable[[Any], Any], saved_as: str | None = None) -> Any:
-    """Prepares a variable for `tf.train.Saver`, which restores it as `convert` of a saved tensor.
+def restored_by(
+    variable: Any, convert: Callable[..., Any], saved: Mapping[str, tf.DType] | None = None
+) -> Any:
+    """Prepares a variable for `tf.train.Saver`, which restores it as `convert` of saved tensors.
 
     Wraps `saveable_object.SaveableObject` and `saveable_object.SaveSpec`.
 
     Args:
       variable: a resource variable.
-      convert: returns a tensor of the variable's shape for a saved one of any shape.
-      saved_as: name of the saved tensor, of the same dtype; by default the variable's name.
+      convert: returns a tensor of the variable's shape for saved ones of any shapes.
+      saved: the dtypes of the saved tensors by name; by default the variable's alone.  With any
+        others the result can be restored, but not saved.
     """
-    return _RestoredBy(variable, convert, saved_as or variable.op.name)
+    return _RestoredBy(variable, convert, saved or {variable.op.name: variable.dtype.base_dtype})
 
 
 class _RestoredBy(SaveableObject):
-    def __init__(self, variable: Any, convert: Callable[[Any], Any], saved_as: str) -> None:
-        spec = SaveSpec(variable.read_value(), "", saved_as, variable.dtype)
-        super().__init__(variable, [spec], variable.op.name)
+    def __init__(self, variable: Any, convert: Callable[..., Any], saved: Any) -> None:
+        device = variable.device
+        specs = [
+            SaveSpec(variable.read_value, "", name, dtype, device) for name, dtype in saved.items()
+        ]
+        super().__init__(variable, specs, variable.op.name)
         self._convert = convert
 
     def restore(self, restored_tensors: Sequence[Any], restored_shapes: Any) -> Any:
         del restored_shapes  # None, unless the saver reshapes
         return self.op.assign(self._convert(*restored_tensors), read_value=False)
+
+
+def saved_and_restored(name: str, saved: Mapping[str, Any], restore: Callable[..., Any]) -> Any:
+    """Prepares tensors for `tf.train.Saver`, and what is done with them when it restores.
+
+    Wraps `saveable_object.SaveableObject` and `saveable_object.SaveSpec`.
+
+    Args:
+      name: of the object; different from those of other objects.
+      saved: by name the tensors, of any shapes, that are saved.
+      restore: returns an op for the restored tensors, in the order of `saved`.
+    """
+    return _SavedAndRestored(name, saved, restore)
+
+
+class _SavedAndRestored(SaveableObject):
+    def __init__(self, name: str, saved: Mapping[str, Any], restore: Callable[..., Any]) -> None:
+        specs = [SaveSpec(tensor, "", key) for key, tensor in saved.items()]
+        first = next(iter(saved.values()))
+        super().__init__(first, specs, name)
+        self._restore = restore
+
+    def restore(self, restored_tensors: Sequence[Any], restored_shapes: Any) -> Any:
+        del restored_shapes
+        return self._restore(*restored_tensors)
 
 
 def is_partitioned(variable: Any) -> bool:

@@ -9,16 +9,19 @@ from typing import Any
 from model_deploy import file_systems, gpus
 from model_deploy.checkpoints import (
     CheckpointWriter,
+    changes_since,
     clear_end,
     describe_counts,
     fitting_checkpoint,
     mark_end,
+    merge,
     report_unfinished,
 )
 from model_deploy.checks import check_at_least
 from model_deploy.cluster import Cluster
 from model_deploy.commands import replaced_file
 from model_deploy.deployment import DeployedModel
+from model_deploy.embeddings import moved_variables
 from model_deploy.hooks import session_hooks
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.recovery import run_in_sessions
@@ -120,7 +123,11 @@ def train(
     report = _report(model, learning_rate, wait_secs, checks)
     start = _start(model, replicas)
     if is_chief:
-        start = _chief_start(start, folder, options, init_fn, place.cluster)
+        shares = replicas is not None and replicas.shares_steps
+        num_replicas = model.config.num_replicas if model.config and shares else 1
+        start = _chief_start(
+            start, folder, options, init_fn, place.cluster, num_replicas=num_replicas
+        )
     run = TrainingRun(
         options=options,
         train_dir=folder,
@@ -206,18 +213,39 @@ def _chief_start(
     options: LoopOptions,
     init_fn: Callable[[Any], None] | None,
     cluster: Cluster | None,
+    *,
+    num_replicas: int,
 ) -> Start:
     """Returns how the chief gets its variables, after checking its files."""
     check_writable(folder)
     report_unfinished(folder)
     checkpoint = fitting_checkpoint(folder, options.resume)
     if checkpoint is not None:
+        checkpoint = _with_changes(checkpoint, options)
         for line in describe_counts(checkpoint):
             print(line, flush=True)
     clear_end(folder)
     device = f"{cluster.own.device}/device:CPU:0" if cluster else ""
-    writer = CheckpointWriter(folder, options.keep_checkpoints, device, checkpoint)
+    writer = CheckpointWriter(
+        folder,
+        options.keep_checkpoints,
+        device,
+        checkpoint,
+        by_servers=options.checkpoints_by_servers,
+        increments=options.checkpoint_increments,
+        num_replicas=num_replicas,
+    )
     return start._replace(is_chief=True, writer=writer, checkpoint=checkpoint, init_fn=init_fn)
+
+
+def _with_changes(checkpoint: str, options: LoopOptions) -> str:
+    """Returns the checkpoint to start from, merged with later changes if the run writes none."""
+    changes = changes_since(checkpoint)
+    if changes is None or (options.checkpoint_increments and not moved_variables(checkpoint)):
+        return checkpoint
+    merged = merge(checkpoint, changes)
+    print(f"{merged} is {checkpoint} with the changes of {changes.path}", flush=True)
+    return merged
 
 
 def check_writable(train_dir: str | os.PathLike[str]) -> None:

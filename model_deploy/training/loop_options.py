@@ -32,6 +32,19 @@ class LoopOptions(Options):
     keep_checkpoints: int = option(
         5, "how many checkpoints of this run to keep", minimum=1, topic="checkpoints"
     )
+    checkpoint_increments: int = option(
+        0,
+        "how many checkpoints after a whole one hold, of tables that grow, only the rows that "
+        "changed since; at intervals only",
+        minimum=0,
+        topic="checkpoints",
+    )
+    checkpoints_by_servers: bool = option(
+        False,
+        "each parameter server writes and reads its own variables, in train_dir, which it must "
+        "see; else the chief does all",
+        topic="checkpoints",
+    )
     eval_every_n_steps: int | None = option(
         None,
         "steps between evaluations while training; default: none",

@@ -128,6 +128,8 @@ class SessionOpener:
         )
         if start.writer is not None:
             start.writer.newest = checkpoint
+            if checkpoint is not None:
+                start.writer.restore_changes(session, checkpoint)
         return session
 
     def _chiefs_session(self, shared: SharedVariables) -> Any:

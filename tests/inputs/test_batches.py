@@ -21,6 +21,33 @@ def test_parts_are_the_batch_in_order(num_clones):
     np.testing.assert_array_equal(np.concatenate([p["label"][0] for p in values]), labels)
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_lists_are_split_by_examples(is_known):
+    """Ragged and sparse tensors are split as dense ones, their batch size known or not."""
+    lists = [[1], [2, 3], [], [4, 5, 6]]
+    ragged = tf.ragged.constant(lists, dtype=tf.int64)
+    if not is_known:
+        splits = tf.placeholder_with_default(ragged.row_splits, [None])
+        ragged = tf.RaggedTensor.from_row_splits(ragged.values, splits, validate=False)
+    parts = split_batch({"ragged": ragged, "sparse": ragged.to_sparse(), "n": tf.range(4)}, 2)
+    assert all(isinstance(part["sparse"], tf.SparseTensor) for part in parts)
+    dense = [tf.sparse.to_dense(part["sparse"]) for part in parts]
+    with tf.Session() as session:
+        values, sparse = session.run([parts, dense])
+    assert [part["ragged"].to_list() for part in values] == [lists[:2], lists[2:]]
+    assert [part["n"].tolist() for part in values] == [[0, 1], [2, 3]]
+    assert np.concatenate(sparse).tolist() == [[1, 0, 0], [2, 3, 0], [0, 0, 0], [4, 5, 6]]
+
+
+def test_rejects_uneven_lists():
+    """A ragged tensor that cannot be split is named by its values."""
+    ragged = tf.RaggedTensor.from_row_splits(tf.zeros([2], name="ids"), [0, 1, 1, 2])
+    with pytest.raises(ValueError, match=r"a multiple of num_clones=2, got 3 \(ids:0\)"):
+        split_batch(ragged, 2)
+    with pytest.raises(ValueError, match=r"the same batch size, got {'ids:0': 3, 'range:0': 4}"):
+        split_batch([ragged, tf.range(4)], 1)
+
+
 @pytest.mark.parametrize(
     ("shapes", "num_clones", "message"),
     [

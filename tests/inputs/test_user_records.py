@@ -63,6 +63,58 @@ def test_evaluation_has_each_record_once(tmp_path):
     np.testing.assert_array_equal(numbers, [*range(11), *range(-11, -23, -1)])
 
 
+def parse_lists(record):
+    """A number n, and the n % 4 numbers before it, in each form that lists have."""
+    number = tf.strings.to_number(tf.strings.split(record, ",")[0], tf.int64)
+    ids = tf.range(number - number % 4, number)
+    twice = tf.RaggedTensor.from_row_lengths(tf.concat([ids, ids], 0), [tf.size(ids)] * 2)
+    sparse = tf.sparse.from_dense(ids + 1)
+    return {"number": number, "list": ids, "sparse": sparse, "twice": twice}
+
+
+def assert_lists(batch):
+    """A batch has the lists of its numbers."""
+    expected = [[*range(n - n % 4, n)] for n in batch["number"].tolist()]
+    assert batch["list"].to_list() == expected
+    assert batch["twice"].to_list() == [[each, each] for each in expected]
+    values = iter(batch["sparse"].values)
+    rows = batch["sparse"].indices[:, 0].tolist()
+    assert [[next(values) - 1] for _ in rows] == [[item] for each in expected for item in each]
+    assert rows == [row for row, each in enumerate(expected) for _ in each]
+    assert batch["sparse"].dense_shape[0] == len(expected)
+
+
+def test_lists_of_any_length(tmp_path):
+    """Lists, sparse and ragged tensors become batches of clones, of blocks, and of evaluations, the
+    last partial one included.
+    """
+    paths = write(tmp_path)
+    for options in ({"batch_size": 3, "num_clones": 2}, {"batch_size": 4, "shuffle_block": 3}):
+        steps = train(paths, parse_fn=parse_lists, num_epochs=1, **options)
+        for batch in [batch for step in steps for batch in step]:
+            assert_lists(batch)
+            assert batch["number"].tolist() == batch["index"].tolist()
+    dataset = inputs.RecordDataset(paths, parse_lists)
+    batches = sessions.collect(lambda: next(inputs.eval_batches(dataset, batch_size=10)))
+    assert [len(batch["number"]) for batch in batches] == [10, 10, 3]
+    for batch in batches:
+        assert_lists(batch)
+
+
+@pytest.mark.one_mode
+def test_lists_beside_corrupt_records(tmp_path):
+    """Records that are read again, after one that is corrupt, have their lists as others have."""
+    paths = write(tmp_path)
+    content = bytearray((tmp_path / "b").read_bytes())
+    content[13] ^= 1
+    (tmp_path / "b").write_bytes(content)
+    options = {"batch_size": 6, "num_epochs": 1, "skip_corrupt_records": 1}
+    steps = train(paths, parse_fn=parse_lists, **options)
+    assert len(steps) == 3
+    for (batch,) in steps:
+        assert_lists(batch)
+
+
 @pytest.mark.slow
 @pytest.mark.one_mode
 def test_seed_is_that_of_the_place(tmp_path):

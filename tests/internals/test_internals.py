@@ -11,6 +11,7 @@ import tensorflow.compat.v1 as tf
 import tf_keras
 from keras.src.backend.common import global_state
 from tensorflow.python.eager import record
+from tensorflow.python.feature_column import feature_column_v2
 from tensorflow.python.framework import config, dtypes, kernels, ops
 from tensorflow.python.lib.io import tf_record
 from tensorflow.python.ops import (
@@ -80,6 +81,8 @@ _OWNERS = {
     "RunConfig": [estimator.RunConfig],
     "_TrainingExecutor": [estimator_module("training")._TrainingExecutor],
     "head": [estimator_module("canned.head")],
+    "feature_column_v2": [feature_column_v2],
+    "EmbeddingColumn": [feature_column_v2.EmbeddingColumn],
     "ExponentialMovingAverage": [tf.train.ExponentialMovingAverage],
 }
 # Set by constructors: only an object has them.

@@ -1,35 +1,23 @@
-"""Indexes of TFRecord files: the positions of records are found once, and kept in a file.
+"""Indexes of TFRecord files: the positions of records are found once, and kept; see `indexes`.
 
 The lengths of all records of a file give their positions.  Finding them takes a pass over the whole
-file, so they are kept in a file `.<name>.index` or, if that cannot be written, in the user's cache
-folder.  An index is valid only if it is complete and the size and time of the record file have not
-changed since.
+file.
 """
 
-import concurrent.futures
 import contextlib
 import mmap
-import os
-import struct
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from model_deploy import file_systems
-from model_deploy.inputs.files import kept_files
+from model_deploy.inputs.files import indexes
 from model_deploy.inputs.files.checksums import masked_crc32c
 from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
 from model_deploy.inputs.files.records import FOOTER, HEADER, RecordFile
 
-_MAGIC = b"records1"
-# Magic, size and time of the file, number of records, checksum of their lengths.
-_INDEX_HEADER = struct.Struct("<8sQqQI")
-_SMALL_BYTES = 2**16  # scanning a file of this size is as fast as reading an index
-_THREADS = 32  # that wait for files on other machines
-_SHOWN_AFTER_SECS = 2
+_MAGIC = b"records1"  # an index of the lengths of records
 
 
 def index_files(
@@ -46,18 +34,11 @@ def index_files(
       CorruptRecordError: as `index_file`.
       ValueError: as `index_file`.
     """
-    found: list[RecordFile] = []
-    records = 0
-    with (
-        concurrent.futures.ThreadPoolExecutor(_THREADS) as pool,
-        tqdm(total=len(paths), unit="file", desc="index", delay=_SHOWN_AFTER_SECS) as bar,
-    ):
-        for file in pool.map(lambda path: index_file(path, tolerance, keep=keep), paths):
-            found.append(file)
-            records += len(file.offsets)
-            bar.set_postfix_str(f"{records:,} records", refresh=False)
-            bar.update()
-    return found
+    return indexes.find_all(
+        paths,
+        lambda path: index_file(path, tolerance, keep=keep),
+        lambda file: len(file.offsets),
+    )
 
 
 def index_file(path: str, tolerance: Tolerance, *, keep: bool | None = None) -> RecordFile:
@@ -85,10 +66,8 @@ def index_file(path: str, tolerance: Tolerance, *, keep: bool | None = None) -> 
         raise ValueError(f"file of a dataset must be readable, got {path!r}: {error}") from error
     if problem:
         tolerance.skip(CorruptRecordError(path, len(lengths), problem))
-    elif keep or (keep is None and facts.size > _SMALL_BYTES):
-        data = lengths.astype("<i8").tobytes()
-        header = _INDEX_HEADER.pack(_MAGIC, *facts, len(lengths), zlib.crc32(data))
-        kept_files.write_first(_places(path), lambda file: file.write(header + data))
+    elif keep or (keep is None and indexes.is_kept(facts)):
+        indexes.write(path, facts, _MAGIC, lengths)
     return _record_file(path, lengths)
 
 
@@ -104,30 +83,7 @@ def read_index(path: str, facts: file_systems.FileFacts) -> np.ndarray | None:
       path: the file with the records.
       facts: present size and time of that file.
     """
-    for place in _places(path):
-        with contextlib.suppress(OSError):
-            lengths = _lengths_in(file_systems.read_bytes(place), facts)
-            if lengths is not None:
-                return lengths
-    return None
-
-
-def _lengths_in(content: bytes, facts: file_systems.FileFacts) -> np.ndarray | None:
-    """Parses the content of an index; None if it is invalid or the record file has changed."""
-    if len(content) < _INDEX_HEADER.size:
-        return None
-    magic, size, modified, count, checksum = _INDEX_HEADER.unpack_from(content)
-    data = content[_INDEX_HEADER.size :]
-    if magic != _MAGIC or len(data) != 8 * count or zlib.crc32(data) != checksum:
-        return None
-    return np.frombuffer(data, "<i8") if (size, modified) == facts else None
-
-
-def _places(path: str) -> list[str]:
-    """Returns the possible paths of a file's index: beside it, or in the cache."""
-    folder, name = os.path.split(path)
-    beside = os.path.join(folder, f".{name}.index")
-    return [beside, kept_files.in_user_cache("records", path, ".index")]
+    return indexes.read(path, facts, _MAGIC)
 
 
 def _find_records(path: str, size: int) -> tuple[np.ndarray, str | None]:

@@ -15,7 +15,7 @@ from model_deploy.inputs.augmentation import Augmentation
 from model_deploy.inputs.datasets import dataset as dataset_lib
 from model_deploy.inputs.files import raw_images, records
 from model_deploy.inputs.pipelines import holding
-from model_deploy.inputs.pipelines.user_records import RecordBatching, RecordDataset
+from model_deploy.inputs.pipelines.own_examples import ExampleBatching, OwnExamples
 from model_deploy.inputs.reading import chunks, decoding, sources
 from model_deploy.inputs.reading.reader import Reader
 
@@ -62,6 +62,8 @@ class Batching:
     in_windows: bool = False
     fast_decode: bool = False
     augmentation: Augmentation = dataclasses.field(default_factory=Augmentation)
+    cached_bytes = 0
+    decodes_windows = False
 
     def __post_init__(self) -> None:
         numbers = {"batch_size": self.batch_size, "num_readers": self.num_readers}
@@ -333,29 +335,29 @@ class Batching:
 
 
 def batching_of(
-    dataset: dataset_lib.Dataset | RecordDataset,
+    dataset: dataset_lib.Dataset | OwnExamples,
     batch_size: int,
     *,
     training: bool,
     preprocessing: preprocessing_lib.Preprocessing | str | None,
     of_images: Mapping[str, Any],
     **settings: Any,
-) -> Batching | RecordBatching:
-    """Returns the batching for a dataset of images, or for a user's own records.
+) -> ExampleBatching:
+    """Returns the batching for a dataset of images, or for a user's own examples.
 
     Args:
-      dataset: images, or records.
+      dataset: images, or a user's examples.
       batch_size: examples per batch.
       training: whether the batches are for training.
       preprocessing: the preprocessing of images.
       of_images: fields that only `Batching` has.
-      **settings: fields that `Batching` and `RecordBatching` share.
+      **settings: fields that all batchings share.
 
     Raises:
-      ValueError: for images without `preprocessing`; as the two classes.
+      ValueError: for images without `preprocessing`; as the batchings.
     """
-    if isinstance(dataset, RecordDataset):
-        return RecordBatching(dataset, batch_size, training, **settings)
+    if isinstance(dataset, OwnExamples):
+        return dataset.batching(batch_size, training, **settings)
     if preprocessing is None:
         raise ValueError("preprocessing must be given for a dataset of images, got None")
     return Batching(dataset, preprocessing, batch_size, training, **of_images, **settings)

@@ -8,7 +8,8 @@ import tensorflow as tf
 from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.datasets import dataset as dataset_lib
 from model_deploy.inputs.pipelines import batching
-from model_deploy.inputs.pipelines.user_records import RecordBatching, RecordDataset
+from model_deploy.inputs.pipelines.own_examples import ExampleBatching, OwnExamples
+from model_deploy.inputs.reading import composites
 
 
 @tf.autograph.experimental.do_not_convert
@@ -25,14 +26,16 @@ class EvalBatches(Iterator[dict[str, Any]]):
       num_batches: number of batches, a last partial one included.
     """
 
-    def __init__(self, options: batching.Batching | RecordBatching) -> None:
+    def __init__(self, options: ExampleBatching) -> None:
         num_examples, batch_size = options.dataset.num_examples, options.batch_size
         self.num_batches = -(-num_examples // batch_size)
         numbers = tf.data.Dataset.range(num_examples).batch(
             batch_size, drop_remainder=num_examples % batch_size == 0
         )
         numbers = numbers.map(_numbered)
-        batches = options.pipeline()(numbers).prefetch(tf.data.AUTOTUNE)
+        batches = options.pipeline()(numbers)
+        self._specs = batches.element_spec
+        batches = composites.in_parts(batches).prefetch(tf.data.AUTOTUNE)
         iterator = tf.compat.v1.data.make_initializable_iterator(batches)
         self.initializer = iterator.initializer
         tf.compat.v1.add_to_collection(tf.compat.v1.GraphKeys.TABLE_INITIALIZERS, self.initializer)
@@ -44,11 +47,11 @@ class EvalBatches(Iterator[dict[str, Any]]):
         n is the batch size, or less in the last batch.  Running the tensors after the last batch
         raises `tf.errors.OutOfRangeError`.  Further calls of `next` return the same batch.
         """
-        return {key: tf.identity(value, name=key) for key, value in self._element.items()}
+        return composites.whole(self._element, self._specs)
 
 
 def eval_batches(
-    dataset: dataset_lib.Dataset | RecordDataset,
+    dataset: dataset_lib.Dataset | OwnExamples,
     *,
     preprocessing: preprocessing_lib.Preprocessing | str | None = None,
     batch_size: int = 100,
@@ -62,8 +65,8 @@ def eval_batches(
     """Builds the input pipeline of an evaluation in the default graph.
 
     Args:
-      dataset: the split to evaluate on, or records of your own.
-      preprocessing: a family, or the name of a family or a network; none for your own records.
+      dataset: the split to evaluate on, or records or tables of your own.
+      preprocessing: a family, or the name of a family or a network; none for those of your own.
       batch_size: examples per batch; the last batch may have fewer.
       image_size: side of the images, or (height, width); by default the dataset's.
       num_readers: number of parallel reads; by default `tf.data` tunes it.
@@ -74,8 +77,9 @@ def eval_batches(
       name: the name scope.
 
     Returns:
-      An iterator whose `next` returns "image" float32 [n, h, w, c] and "label" int64 [n].  Its
-      `initializer` is added to `TABLE_INITIALIZERS`.
+      An iterator whose `next` returns "image" float32 [n, h, w, c] and "label" int64 [n]; or the
+      features of your own examples, each [n, ...].  Its `initializer` is added to
+      `TABLE_INITIALIZERS`.
 
     Raises:
       ValueError: for numbers out of range, and examples that cannot be read.

@@ -39,7 +39,7 @@ class Held:
       decoding: number of images that are being decoded in addition, whose sizes are unknown.
       stored_bytes: bytes of encoded records that were read together.
       table_bytes: bytes that stay for the life of the pipeline: images in memory or positions of
-        records, and the order of two epochs.
+        records, decoded rows that are kept, and the order of two epochs.
     """
 
     examples: int
@@ -98,6 +98,16 @@ def in_chunks(readers: int, chunk_size: int) -> int:
     return (_CHUNKS_PER_READER * readers + 1) * chunk_size
 
 
+def with_windows(work: Work, window: int) -> Work:
+    """Returns the work of a pipeline that decodes all examples of a window together.
+
+    Args:
+      work: its work without windows.
+      window: number of examples per window; 0 if it has none.
+    """
+    return work._replace(examples=work.examples + _WINDOWS * window)
+
+
 def held_by(
     work: Work,
     batch_spec: Any,
@@ -107,6 +117,7 @@ def held_by(
     tables: Sequence[np.ndarray],
     num_examples: int,
     window: int = 0,
+    cached_bytes: int = 0,
 ) -> Held:
     """Returns the largest memory that one pipeline holds.
 
@@ -119,6 +130,7 @@ def held_by(
       num_examples: number of examples of an epoch, whose order is held.
       tables: the arrays in the graph; with a window the last has the size of each record.
       window: number of records per window; 0 if records are not read together.
+      cached_bytes: bytes of decoded examples that all pipelines share.
     """
     batches = 1 + (num_clones + 1) + num_clones
     stored = 0
@@ -130,7 +142,9 @@ def held_by(
         example_bytes=sum(map(_bytes_of, tf.nest.flatten(batch_spec))),
         decoding=work.decoding,
         stored_bytes=stored,
-        table_bytes=sum(map(_table_bytes, tables)) + _EPOCHS * _NUMBER_BYTES * num_examples,
+        table_bytes=sum(map(_table_bytes, tables))
+        + _EPOCHS * _NUMBER_BYTES * num_examples
+        + cached_bytes,
     )
 
 

@@ -14,8 +14,8 @@ from model_deploy.inputs.datasets import dataset as dataset_lib
 from model_deploy.inputs.order.epochs import Order
 from model_deploy.inputs.order.shards import Shard, example_numbers
 from model_deploy.inputs.pipelines import batching, holding, staging, waiting
-from model_deploy.inputs.pipelines.user_records import RecordBatching, RecordDataset
-from model_deploy.inputs.reading import chunks
+from model_deploy.inputs.pipelines.own_examples import ExampleBatching, OwnExamples
+from model_deploy.inputs.reading import chunks, composites
 from model_deploy.updating import note_replica_counts
 
 
@@ -37,7 +37,7 @@ class TrainBatches(Iterator[dict[str, Any]]):
 
     def __init__(
         self,
-        options: batching.Batching | RecordBatching,
+        options: ExampleBatching,
         shard: Shard,
         order: Order,
         *,
@@ -76,6 +76,8 @@ class TrainBatches(Iterator[dict[str, Any]]):
                 num_following=pipeline.num_following,
             )
             batches = pipeline.make(numbers)
+            self._specs = batches.element_spec
+            batches = composites.in_parts(batches)
             if device is not None and staging.is_apart(device):
                 return staging.staged_iterator(batches, device, inputs_device)
             batches = batches.prefetch(num_clones + 1)
@@ -126,11 +128,11 @@ class TrainBatches(Iterator[dict[str, Any]]):
         element = self._elements[self._given]
         self._given += 1
         with tf.control_dependencies([self._advance]):
-            return {key: tf.identity(value, name=key) for key, value in element.items()}
+            return composites.whole(element, self._specs)
 
 
 def train_batches(
-    dataset: dataset_lib.Dataset | RecordDataset,
+    dataset: dataset_lib.Dataset | OwnExamples,
     *,
     preprocessing: preprocessing_lib.Preprocessing | str | None = None,
     batch_size: int = 32,
@@ -164,8 +166,8 @@ def train_batches(
     and replicas changes neither examples nor augmentation.
 
     Args:
-      dataset: a training split, or records of your own.
-      preprocessing: a family, or the name of a family or a network; none for your own records.
+      dataset: a training split, or records or tables of your own.
+      preprocessing: a family, or the name of a family or a network; none for those of your own.
       batch_size: examples per clone per step.
       num_clones: number of clones of this replica; `next` is called once for each.
       num_shards: number of replicas that share the dataset.
@@ -201,7 +203,8 @@ def train_batches(
     Returns:
       An iterator over the batches of the clones: "image" float32 [batch_size, h, w, c] and "label"
       int64 [batch_size], or with mixup or cutmix class probabilities, float32 [batch_size,
-      num_classes]; or the features of your own records, each of shape [batch_size, ...].
+      num_classes]; or the features of your own examples, each of shape [batch_size, ...], lists of
+      ids as `tf.RaggedTensor`s [batch_size, None].
       Its `initializer` is added to `TABLE_INITIALIZERS`, so `slim.learning.train`, `Supervisor` and
       monitored sessions run it after restoring a checkpoint; in a plain session run
       `tf.compat.v1.tables_initializer()` after initializing the variables.
@@ -220,8 +223,12 @@ def train_batches(
     check_at_least("num_epochs", num_epochs, 1)
     if augmentation.mixes and shard.global_batch_size == 1:
         raise ValueError("global batch must be at least 2 examples for mixup and cutmix, got 1")
-    if isinstance(dataset, RecordDataset) and augmentation != Augmentation():
-        raise ValueError(f"augmentation must be None for records of your own, got {augmentation}")
+    if isinstance(dataset, OwnExamples):
+        dataset.check_order(order)
+        if augmentation != Augmentation():
+            raise ValueError(
+                f"augmentation must be None for records of your own, got {augmentation}"
+            )
     options = batching.batching_of(
         dataset,
         batch_size,
@@ -267,14 +274,12 @@ class _Pipeline(NamedTuple):
     """
 
     make: Callable[[Any], Any]
-    options: batching.Batching | RecordBatching
+    options: ExampleBatching
     work: holding.Work
     num_following: int = 0
 
 
-def _pipeline(
-    options: batching.Batching | RecordBatching, shard: Shard, num_clones: int
-) -> _Pipeline:
+def _pipeline(options: ExampleBatching, shard: Shard, num_clones: int) -> _Pipeline:
     """Returns the pipeline of some clones, which mixes examples if asked for.
 
     Args:
@@ -282,7 +287,7 @@ def _pipeline(
       shard: the part of this replica.
       num_clones: the clones that share a pipeline.
     """
-    if isinstance(options, RecordBatching) or not options.augmentation.mixes:
+    if not isinstance(options, batching.Batching) or not options.augmentation.mixes:
         return _Pipeline(options.pipeline(), options, options.work)
     count = num_clones * shard.batch_size
     # A whole global batch contains all partners.
@@ -312,15 +317,18 @@ def _held(
     pipeline: _Pipeline, order: Order, shard: Shard, num_clones: int, batch_spec: Any
 ) -> holding.Held:
     """Returns the largest memory of all pipelines, each of `num_clones` clones; see `held_by`."""
+    options = pipeline.options
     per_step = num_clones * shard.batch_size + pipeline.num_following
+    window = per_step * order.steps_per_window
     one = holding.held_by(
-        pipeline.work,
+        holding.with_windows(pipeline.work, window if options.decodes_windows else 0),
         batch_spec,
         shard.batch_size,
         num_clones,
-        tables=pipeline.options.tables,
+        tables=options.tables,
         num_examples=order.examples_per_epoch,
-        window=per_step * order.steps_per_window if pipeline.options.reads_windows else 0,
+        window=window if options.reads_windows else 0,
+        cached_bytes=options.cached_bytes,
     )
     return one.times(shard.num_clones // num_clones)
 

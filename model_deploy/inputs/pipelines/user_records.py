@@ -12,19 +12,21 @@ from model_deploy.checks import check_at_least
 from model_deploy.inputs.files import records, tfrecords
 from model_deploy.inputs.files.corrupt_records import Tolerance
 from model_deploy.inputs.pipelines import holding
+from model_deploy.inputs.pipelines.own_examples import OwnExamples
 from model_deploy.inputs.reading import chunks
 
 _RECORDS_AT_ONCE = 32
 
 
-class RecordDataset:
+class RecordDataset(OwnExamples):
     """The records of some TFRecord files, for `train_batches` and `eval_batches`.
 
     Args:
       paths: the files, on any file system.
-      parse_fn: function from a record, string [], to a dict of tensors of known shapes, by
-        TensorFlow's ops and without randomness; in training with a seed, int64 [2], if
-        `takes_seed`.
+      parse_fn: function from a record, string [], to a dict of tensors, by TensorFlow's ops and
+        without randomness; in training with a seed, int64 [2], if `takes_seed`.  Tensors have
+        known shapes, or are lists, [None], of which batches are `tf.RaggedTensor`s;
+        `tf.RaggedTensor`s and `tf.SparseTensor`s stay what they are.
       takes_seed: whether `parse_fn` takes a seed in training.
       skip_corrupt_records: how many unreadable records may be skipped; each is reported.
 
@@ -62,6 +64,10 @@ class RecordDataset:
         self.records = records.RecordFiles(self.files)
         self.num_examples = len(self.records)
         check_at_least("number of records in paths", self.num_examples, 1)
+
+    def batching(self, batch_size: int, training: bool, **settings: Any) -> "RecordBatching":
+        """Returns how the records become batches; see `OwnExamples`."""
+        return RecordBatching(self, batch_size, training, **settings)
 
     def read(self, index: int, replace: bool) -> tuple[bytes, int]:
         """Reads a record by Python, after TensorFlow failed to; returns it with its number.
@@ -107,6 +113,8 @@ class RecordBatching:
     num_readers: int | None = None
     include_index: bool = False
     in_windows: bool = False
+    cached_bytes = 0
+    decodes_windows = False
 
     def __post_init__(self) -> None:
         check_at_least("batch_size", self.batch_size, 1)

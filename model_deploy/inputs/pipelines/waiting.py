@@ -13,8 +13,8 @@ def timed(iterators: Sequence[Any]) -> tuple[list[dict[str, Any]], Any]:
     """Gets the next elements of iterators, and the time until all of them have arrived.
 
     Args:
-      iterators: iterators over dicts of tensors of any shapes.  An iterator that is listed several
-        times gives consecutive elements.
+      iterators: iterators over dicts of tensors, or tuples of tensors, of any shapes.  An iterator
+        that is listed several times gives consecutive elements.
 
     Returns:
       `(elements, wait_secs)`: one element for each iterator, and the seconds, a float64 []; NaN if
@@ -27,9 +27,9 @@ def timed(iterators: Sequence[Any]) -> tuple[list[dict[str, Any]], Any]:
     for iterator in iterators:
         with tf.control_dependencies(latest.get(id(iterator), [start])):
             elements.append(iterator.get_next())
-        latest[id(iterator)] = list(elements[-1].values())
+        latest[id(iterator)] = tf.nest.flatten(elements[-1])
     with (
-        tf.control_dependencies([value for each in elements for value in each.values()]),
+        tf.control_dependencies(tf.nest.flatten(elements)),
         tf.device("CPU:0"),
     ):
         wait_secs = tf.subtract(_now(), start, name="wait_secs")

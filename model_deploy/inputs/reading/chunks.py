@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from model_deploy.inputs.files import records
+from model_deploy.inputs.reading.composites import batched
 
 _MAX_BYTES = 2**22
 _REMOTE_READERS = 16
@@ -28,6 +29,24 @@ def chunk_size(example_bytes: int, batch_size: int) -> int:
 def default_readers(is_local: bool) -> int:
     """Returns the default number of parallel reads: more for files on other machines."""
     return usable_cores() if is_local else max(_REMOTE_READERS, usable_cores())
+
+
+def interleaved(parts: Any, chunk: Callable[[Any], Any], readers: int) -> Any:
+    """Reads chunks in parallel; returns a `tf.data.Dataset` of their elements, in order.
+
+    Args:
+      parts: a `tf.data.Dataset` of what `chunk` takes, of any shapes.
+      chunk: returns a `tf.data.Dataset` of one element.
+      readers: number of chunks that are read at the same time.
+    """
+    elements = parts.interleave(
+        chunk,
+        cycle_length=readers,
+        block_length=1,
+        num_parallel_calls=readers,
+        deterministic=True,
+    )
+    return _with_threads(elements, readers)
 
 
 def _with_threads(examples: Any, readers: int) -> Any:
@@ -84,19 +103,13 @@ class Chunks:
             each = tf.data.Dataset.from_tensor_slices(part)
             count = tf.shape(tf.nest.flatten(part)[0], out_type=tf.int64)[0]
             # A chunk with an error lacks an example, so it is dropped as an incomplete batch.
-            good = self._read(part, each).batch(count, drop_remainder=True).ignore_errors()
-            return good.concatenate(self.read_again(each).batch(count)).take(1)
+            good = batched(self._read(part, each), count, drop_remainder=True).ignore_errors()
+            return good.concatenate(batched(self.read_again(each), count)).take(1)
 
         if self.in_windows:
             numbers = read_windows(self.record_tables or [], numbers, self.readers)
-        examples = numbers.rebatch(self.size).interleave(
-            chunk if self.autograph else tf.autograph.experimental.do_not_convert(chunk),
-            cycle_length=self.readers,
-            block_length=1,
-            num_parallel_calls=self.readers,
-            deterministic=True,
-        )
-        return _with_threads(examples, self.readers)
+        chunk = chunk if self.autograph else tf.autograph.experimental.do_not_convert(chunk)
+        return interleaved(numbers.rebatch(self.size), chunk, self.readers)
 
     def _read(self, part: Any, each: Any) -> Any:
         if self.record_tables is None or self.in_windows:

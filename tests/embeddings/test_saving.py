@@ -1,0 +1,219 @@
+"""Tables in checkpoints: gone on with to the last bit, on other parameter servers, with limits."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import deploy, embeddings
+from model_deploy.checkpoints import CheckpointWriter, Restorer, changes_since, merge
+from model_deploy.checkpoints.files import check_fits
+from tests import harness
+from tests.embeddings import models
+from tests.goldens import LogicalDevices
+
+pytestmark = pytest.mark.usefixtures("as_built")
+
+_SERVERS = {"num_ps_tasks": 2}
+_HALF = models.STEPS // 2
+
+
+class _Run(harness.Replica):
+    """A replica that saves and restores as `train` does."""
+
+    def resume(self, folder, steps, target="", first=None):
+        """Goes on from a checkpoint, or starts; saves at the end."""
+        with self.graph.as_default():
+            if first:
+                check_fits(first)
+            writer = CheckpointWriter(str(folder), 5, first=first)
+            with self.open(target) as session:
+                if first:
+                    writer.saver_of(first).restore(session, first)
+                self.start()
+                for _ in range(steps):
+                    self.step()
+                self.finish()
+                self.path = writer.save(session, self.steps[-1])
+        return self
+
+
+def _run(config, table, folder, steps, first=None):
+    target = ""
+    if config.num_ps_tasks:
+        [target] = harness.parameter_servers(1)
+        harness.reset([target])
+    run = _Run(config, models.golden(table), harness.adam)
+    return run.resume(folder, steps, target, first)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(models.growing(), id="growing"),
+        pytest.param(models.growing(max_rows=9, new_per_step=21), id="full"),
+        pytest.param(models.growing(min_steps=2), id="rare"),
+    ],
+)
+def test_resume_is_exact_to_the_last_bit(table, tmp_path):
+    """A run that ends and goes on has the rows, slots and free rows of one that did not end."""
+    whole = _run(LogicalDevices(), table, tmp_path / "whole", models.STEPS)
+    first = _run(LogicalDevices(), table, tmp_path / "first", _HALF)
+    second = _run(LogicalDevices(), table, tmp_path, models.STEPS - _HALF, first.path)
+    second.losses = first.losses + second.losses
+    harness.assert_equal(second, whole)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(_SERVERS, {}, id="to one process"),
+        pytest.param({}, _SERVERS, id="to two servers"),
+    ],
+)
+@pytest.mark.parametrize("min_steps", [1, 2])
+def test_other_parameter_servers_have_the_same_rows(before, after, min_steps, tmp_path):
+    """On another number of parameter servers a run ends with the rows of one that did not move."""
+    table = models.growing(min_steps=min_steps)
+    whole = _run(LogicalDevices(), table, tmp_path / "whole", models.STEPS)
+    first = _run(LogicalDevices(**before), table, tmp_path / "first", _HALF)
+    rest = models.STEPS - _HALF
+    second = _run(LogicalDevices(**after), table, tmp_path, rest, first.path)
+    harness.assert_close(models.by_id(second.values), models.by_id(whole.values))
+
+
+def test_limits_may_change(tmp_path):
+    """A table that may have more rows goes on with all that it has; with too few it is refused."""
+    first = _run(LogicalDevices(), models.growing(max_rows=22), tmp_path / "first", models.STEPS)
+    larger = _run(LogicalDevices(), models.growing(max_rows=50), tmp_path, 1, first.path)
+    expected = models.by_id(first.values).keys()
+    assert expected == models.by_id(larger.values).keys()
+    too_few = models.growing(max_rows=4, new_per_step=4)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="max_rows must be enough"):
+        _run(LogicalDevices(), too_few, tmp_path / "few", 1, first.path)
+
+
+def test_another_width_is_named(tmp_path):
+    """A checkpoint of a table of another width is refused in one line, and stays as it is."""
+    first = _run(LogicalDevices(), models.growing(), tmp_path, 1)
+    wider = embeddings.GrowingTable(name="items", width=5, max_rows=64)
+    with tf.Graph().as_default():
+        embeddings.look_up(wider, tf.constant([1]))
+        message = "table items: width must be 4 as in the checkpoint, got 5"
+        with pytest.raises(ValueError, match=message):
+            check_fits(first.path)
+    assert tf.train.NewCheckpointReader(first.path).has_tensor("items/values")
+
+
+@pytest.mark.parametrize("fields", [{}, _SERVERS], ids=str)
+def test_evaluation_reads_the_rows_of_any_layout(fields, tmp_path):
+    """In a process alone a restored table gives the rows of a run on servers, and makes none."""
+    run = _run(LogicalDevices(**fields), models.growing(), tmp_path, models.STEPS)
+    values = models.by_id(run.values)
+    ids = [*range(models.IDS.max() + 1), 1000]
+    with tf.Graph().as_default():
+        rows = embeddings.look_up(models.growing(), tf.constant(ids), is_training=False)
+        restorer = Restorer({variable.op.name: variable for variable in tf.global_variables()})
+        with tf.Session() as session:
+            restorer.restore(session, run.path)
+            found = session.run(rows)
+            again = session.run(rows)
+    expected = [values.get(f"items/values[{i}]", values["items/shared"]) for i in ids]
+    np.testing.assert_array_equal(found, np.stack(expected))
+    np.testing.assert_array_equal(again, found)
+
+
+class _Interrupted(_Run):
+    """A replica that saves at each step, and ends without saving."""
+
+    def run(self, folder, steps, target="", first=None, **settings):
+        """Makes steps, each of which is saved, after what a folder has is restored."""
+        with self.graph.as_default():
+            writer = CheckpointWriter(str(folder), 5, first=first, **settings)
+            with self.open(target) as session:
+                if first:
+                    writer.saver_of(first).restore(session, first)
+                    writer.newest = first
+                    writer.restore_changes(session, first)
+                self.start()
+                for _ in range(steps):
+                    writer.try_to_save(session, self.step())
+                self.finish()
+            self.newest = writer.newest
+        return self
+
+
+def _interrupted(config, table, folder, steps, first=None, **settings):
+    target = ""
+    if config.num_ps_tasks:
+        [target] = harness.parameter_servers(1)
+        harness.reset([target])
+    run = _Interrupted(config, models.golden(table), harness.momentum)
+    return run.run(folder, steps, target, first, increments=10, **settings)
+
+
+@pytest.mark.parametrize(
+    ("table", "fields", "by_servers"),
+    [
+        pytest.param(models.growing(max_rows=9, new_per_step=21), {}, False, id="full"),
+        pytest.param(models.growing(min_steps=2), _SERVERS, True, id="rare, by servers"),
+        pytest.param(models.growing(min_steps=2), _SERVERS, False, id="rare, by the chief"),
+    ],
+)
+def test_changes_restore_what_was_lost(table, fields, by_servers, tmp_path):
+    """A whole checkpoint of step 1 and the changes up to step 5 go on to the last bit."""
+    config, settings = LogicalDevices(**fields), {"by_servers": by_servers}
+    whole = _interrupted(config, table, tmp_path / "whole", models.STEPS)
+    first = _interrupted(config, table, tmp_path, models.STEPS - 1, **settings)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"model.ckpt-1.index", "changes.ckpt-5.index"} < names
+    assert "changes.ckpt-4.index" not in names  # changes are those since the whole one
+    shards = max(1, by_servers * config.num_ps_tasks)
+    assert f"model.ckpt-1.data-00000-of-{shards:05}" in names
+    second = _interrupted(config, table, tmp_path, 1, first.newest, **settings)
+    second.losses = first.losses + second.losses
+    harness.assert_equal(second, whole)
+
+
+def test_changes_are_merged(tmp_path):
+    """Changes and their whole checkpoint become a whole one, which goes on on servers, too."""
+    table = models.growing()
+    whole = _interrupted(LogicalDevices(), table, tmp_path / "whole", models.STEPS)
+    first = _interrupted(LogicalDevices(), table, tmp_path, models.STEPS - 1)
+    merged = merge(first.newest, changes_since(first.newest))
+    assert tf.train.latest_checkpoint(str(tmp_path)) == merged == f"{tmp_path}/model.ckpt-5"
+    assert changes_since(merged) is None
+    second = _interrupted(LogicalDevices(**_SERVERS), table, tmp_path, 1, merged)
+    harness.assert_close(models.by_id(second.values), models.by_id(whole.values))
+
+
+def test_changes_are_small(tmp_path):
+    """With a hundredth of the rows touched, changes have at most a tenth of the bytes."""
+    num_rows = 20_000
+    table = embeddings.GrowingTable(name="items", width=16, max_rows=num_rows)
+    ids = tf.placeholder(tf.int64, [None])
+
+    def model_fn():
+        tf.losses.add_loss(tf.reduce_sum(embeddings.look_up(table, ids)))
+
+    model = deploy(LogicalDevices(), model_fn, optimizer=tf.train.AdagradOptimizer(0.1))
+    writer = CheckpointWriter(str(tmp_path), 5, increments=1)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(model.train_op, {ids: np.arange(num_rows)})
+        writer.try_to_save(session, 1)
+        session.run(model.train_op, {ids: np.arange(num_rows // 100)})
+        writer.try_to_save(session, 2)
+    whole, changes = (
+        sum(path.stat().st_size for path in tmp_path.glob(f"{name}-*"))
+        for name in ("model.ckpt", "changes.ckpt")
+    )
+    assert changes < whole / 10
+
+
+def test_changes_need_an_optimizer_of_rows(tmp_path):
+    """An optimizer that changes all rows in each step is refused by name."""
+    model_fn = models.golden(models.growing()).model_fn
+    batch = tf.constant(models.IDS), tf.constant(models.LABELS)
+    deploy(LogicalDevices(), model_fn, batch, optimizer=harness.adam())
+    with pytest.raises(ValueError, match=r"AssignSubVariableOp of items/values; row_adam"):
+        CheckpointWriter(str(tmp_path), 5, increments=1)
