@@ -10,14 +10,17 @@ from model_deploy import graph_walk, slim
 from model_deploy.clone_scopes import building_part
 from model_deploy.config import DeploymentConfig
 from model_deploy.feature import Feature
-from model_deploy.parts import Call, Clone, Part, note_part, noted_parts
+from model_deploy.parts import Call, Clone, Key, Part, note_part, noted_parts
 
+# Metrics that a model is trained with, see the room `metrics`.  Not a string, see `hooks.py`.
+METRICS = ("model_deploy", "metrics")
 # Collections whose items belong to the clone that created them.
 _CLONE_COLLECTIONS = (
     tf.GraphKeys.LOSSES,
     tf.GraphKeys.REGULARIZATION_LOSSES,
     tf.GraphKeys.UPDATE_OPS,
     tf.GraphKeys.SUMMARIES,
+    METRICS,
 )
 
 
@@ -26,7 +29,7 @@ class Members(NamedTuple):
 
     Attributes:
       clones: the items that each clone created, one list per clone: losses (scalars), summaries
-        (serialized string scalars) or update ops (ops, or tensors of any shape).
+        (serialized string scalars), update ops (ops, or tensors of any shape) or metrics.
       shared: the items that no clone in the graph created.
     """
 
@@ -96,14 +99,14 @@ def _build_part(part: Part) -> Clone:
     return clone
 
 
-def collect_members(key: str, clones: Sequence[Clone]) -> Members:
+def collect_members(key: Key, clones: Sequence[Clone]) -> Members:
     """Divides the items of the graph collection `key` over `clones`.
 
     An item belongs to a clone if it was added while `model_fn` built the clone, or if its name
     starts with the clone's scope.  Items of other deployments in the same graph are left out.
 
     Args:
-      key: `LOSSES`, `REGULARIZATION_LOSSES`, `UPDATE_OPS` or `SUMMARIES`.
+      key: `LOSSES`, `REGULARIZATION_LOSSES`, `UPDATE_OPS`, `SUMMARIES` or `METRICS`.
       clones: the clones of one deployment.
 
     Returns:
@@ -122,7 +125,7 @@ def collect_members(key: str, clones: Sequence[Clone]) -> Members:
     return members
 
 
-def claim_member(clone: Clone, key: str, item: Any) -> None:
+def claim_member(clone: Clone, key: Key, item: Any) -> None:
     """Makes `item` of the graph collection `key` belong to a clone of `build_clones`."""
     if clone.part is not None:
         clone.part.added.setdefault(key, set()).add(id(item))
@@ -136,6 +139,6 @@ def _check_graph_mode() -> None:
         )
 
 
-def _item_ids() -> dict[str, set[int]]:
+def _item_ids() -> dict[Key, set[int]]:
     """Returns the `id`s of the items in each collection of `_CLONE_COLLECTIONS`."""
     return {key: set(map(id, tf.get_collection(key))) for key in _CLONE_COLLECTIONS}

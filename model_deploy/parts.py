@@ -8,6 +8,9 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.config import DeploymentConfig, DeviceFunction
 
+# The key of a graph collection.
+Key = str | tuple[str, str]
+
 
 class Call(NamedTuple):
     """The call that builds the model: `model_fn(*args, **kwargs)`."""
@@ -45,10 +48,10 @@ class Part:
     scope: str
     variables_device: str | DeviceFunction
     ops: Sequence[Any] = ()
-    added: dict[str, set[int]] = dataclasses.field(default_factory=dict)
+    added: dict[Key, set[int]] = dataclasses.field(default_factory=dict)
     counterparts: Any = None
 
-    def owns(self, item: Any, key: str) -> bool:
+    def owns(self, item: Any, key: Key) -> bool:
         """Whether this part created an item of the graph collection `key`."""
         by_scope = bool(self.scope) and item.name.startswith(self.scope)
         return by_scope or id(item) in self.added.get(key, ())

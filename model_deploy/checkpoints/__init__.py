@@ -28,6 +28,7 @@ from model_deploy.checkpoints.restoring import (
     variables_to_train,
 )
 from model_deploy.checkpoints.saving import (
+    BEST_DIR,
     BestCheckpoint,
     CheckpointWriter,
     is_lost_connection,
@@ -36,6 +37,7 @@ from model_deploy.checkpoints.saving import (
 from model_deploy.checkpoints.watching import CheckpointWatch, clear_end, mark_end
 
 __all__ = [
+    "BEST_DIR",
     "MISSING",
     "RESTORED",
     "SKIPPED",

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -191,20 +192,24 @@ def _name(saved: Any) -> str:
 
 
 class BestCheckpoint:
-    """Keeps the checkpoint with the highest metric in the folder `best`.
+    """Keeps the checkpoint with the best metric in the folder `best`.
 
     Args:
       train_dir: the folder of the run.
       metric: name of the metric.
       device: device that writes files, as for `CheckpointWriter`.
+      falls: whether lower values are better.
 
     Attributes:
-      value: the highest value so far, in earlier runs too; None before the first.
+      value: the best value so far, in earlier runs too; None before the first.
     """
 
-    def __init__(self, train_dir: str, metric: str, device: str = "") -> None:
+    def __init__(
+        self, train_dir: str, metric: str, device: str = "", *, falls: bool = False
+    ) -> None:
         self._folder = os.path.join(train_dir, BEST_DIR)
         self._metric = metric
+        self._falls = falls
         with tf.device(device):
             self._saver = tf.train.Saver(max_to_keep=1, save_relative_paths=True)
         self.value: float | None = None
@@ -213,12 +218,12 @@ class BestCheckpoint:
             self.value = json.loads(file_systems.read_text(record)).get(metric)
 
     def offer(self, session: Any, step: int, value: float) -> None:
-        """Saves the variables if `value` is higher than all earlier values.
+        """Saves the variables if `value` is better than all earlier values; NaN is not.
 
         Raises:
           OSError: if they cannot be written.
         """
-        if self.value is not None and value <= self.value:
+        if math.isnan(value) or not self._is_better(value):
             return
         file_systems.make_folders(self._folder)
         path = os.path.join(self._folder, CHECKPOINT_NAME)
@@ -232,6 +237,11 @@ class BestCheckpoint:
         self.value = value
         with replaced_file(os.path.join(self._folder, _BEST_FILE)) as file:
             json.dump({"step": step, self._metric: value}, file)
+
+    def _is_better(self, value: float) -> bool:
+        if self.value is None:
+            return True
+        return value < self.value if self._falls else value > self.value
 
 
 def report_unfinished(train_dir: str) -> None:

@@ -182,6 +182,7 @@ def wait_for_workers(
     grace_secs: float,
     *,
     is_gone: Callable[[Task], bool] = lambda task: True,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> list[Task]:
     """Waits for the other workers to be done; called by the chief.
 
@@ -192,6 +193,7 @@ def wait_for_workers(
       grace_secs: how long a worker that is gone has to come back and be done.
       is_gone: asked, when the grace is over, about each worker that is not done; if one of them
         is not gone, the grace begins anew.
+      meanwhile: called again and again while it waits.
 
     Returns:
       The workers that were not done when the grace was over.
@@ -203,6 +205,7 @@ def wait_for_workers(
         if ended >= 0:
             missing.pop(int(ended), None)
         elif time.monotonic() < end:
+            meanwhile()
             time.sleep(POLL_SECS)
         elif all(is_gone(task) for task in missing.values()):
             break

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals, placement
+from model_deploy.clones import METRICS
 from model_deploy.config import DeploymentConfig
 from model_deploy.copying import python_state
 from model_deploy.copying.python_state import WAY_OUT, Taken
@@ -190,7 +191,8 @@ def _device_map(config: DeploymentConfig, clone_index: int) -> Callable[[str], s
 
 def _collections() -> dict[Any, list[Any]]:
     graph = tf.get_default_graph()
-    return {key: graph.get_collection(key) for key in graph.get_all_collection_keys()}
+    keys = [*graph.get_all_collection_keys(), METRICS]  # TensorFlow lists those of strings alone
+    return {key: graph.get_collection(key) for key in keys}
 
 
 def _added(before: Mapping[Any, list[Any]], after: Mapping[Any, list[Any]]) -> dict[Any, list[Any]]:

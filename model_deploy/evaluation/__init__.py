@@ -3,12 +3,15 @@
 from model_deploy.evaluation.confusion import confusion_png
 from model_deploy.evaluation.evaluator import Evaluator, evaluate
 from model_deploy.evaluation.files import EvaluationWriter, has_evaluation
+from model_deploy.evaluation.metrics_evaluator import MetricsEvaluation, MetricsEvaluator
 from model_deploy.evaluation.results import Evaluation, Predictions
 
 __all__ = [
     "Evaluation",
     "EvaluationWriter",
     "Evaluator",
+    "MetricsEvaluation",
+    "MetricsEvaluator",
     "Predictions",
     "confusion_png",
     "evaluate",

@@ -6,24 +6,19 @@ with Evaluator(predict, batches) as evaluator:
 """
 
 import dataclasses
+import functools
 import os
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import tensorflow.compat.v1 as tf
 
-from model_deploy import gpus
-from model_deploy.checkpoints import Restorer, find_checkpoint
-from model_deploy.checks import check_at_least
 from model_deploy.config import DeploymentConfig
 from model_deploy.evaluation.graph import Predict, build_evaluation
+from model_deploy.evaluation.passes import Passes, check_has_examples
 from model_deploy.evaluation.results import Evaluation, Predictions
-from model_deploy.optimization import averages_to_restore
 
-# Sessions of a server share variables of the same container; this one keeps evaluation apart.
-_CONTAINER = "evaluation"
 _LOSS = "weighted_loss"
 
 
@@ -63,45 +58,32 @@ class Evaluator:
         master: str = "",
         session_config: Any = None,
     ) -> None:
-        check_at_least("max_num_batches", max_num_batches, 1)
-        self._max_num_batches = max_num_batches
-        self._master = master
-        config = config or DeploymentConfig()
-        self._session_config = session_config or gpus.session_config(
-            config,
-            on_cpu=config.clone_on_cpu,
-            base=tf.ConfigProto(allow_soft_placement=True),
+        self._passes = Passes(
+            functools.partial(self._build, predict, batches),
+            config=config,
+            use_averages=use_averages,
+            max_num_batches=max_num_batches,
+            master=master,
+            session_config=session_config,
         )
-        if not config.clone_on_cpu:
-            gpus.use_tf32(config)
-        self._session: Any = None
-        self._graph = tf.Graph()
-        with self._graph.as_default(), self._graph.container(_CONTAINER):
-            # Deterministic ops need a seed, here for initial values that are never computed.
-            tf.set_random_seed(0)
-            # Not copied: each clone takes its part of a batch in its call of `predict`.
-            config = dataclasses.replace(config, copy_clones=False)
-            self._built = build_evaluation(predict, batches, config)
-            self._restorer = Restorer(
-                averages_to_restore()
-                if use_averages
-                else {variable.op.name: variable for variable in tf.global_variables()}
-            )
-            self._initializer = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
-        self._graph.finalize()
-        self._fetches = dict(self._built.columns)
-        if self._built.weighted_loss is not None:
-            self._fetches[_LOSS] = self._built.weighted_loss
 
     def __enter__(self) -> "Evaluator":
-        self._session = tf.Session(self._master, self._graph, self._session_config)
-        # A callable, as `Session.run` would take most of the time for small batches.
-        self._run_batch = self._session.make_callable(list(self._fetches.values()))
+        self._passes.open()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._session.close()
-        self._session = None
+        self._passes.close()
+
+    def _build(
+        self, predict: Predict, batches: Callable[[], Any], config: DeploymentConfig
+    ) -> dict[str, Any]:
+        built = build_evaluation(predict, batches, config)
+        self._num_classes = built.num_classes
+        self._metrics = built.metrics
+        fetches = dict(built.columns)
+        if built.weighted_loss is not None:
+            fetches[_LOSS] = built.weighted_loss
+        return fetches | built.metrics.fetches
 
     def evaluate(self, checkpoint: str | os.PathLike[str]) -> Evaluation:
         """Evaluates a checkpoint.
@@ -116,39 +98,25 @@ class Evaluator:
           MemoryError: if a batch does not fit into the memory of a device.
           RuntimeError: outside of a `with` block.
         """
-        if self._session is None:
-            raise RuntimeError("evaluate must be called within `with Evaluator(...) as evaluator:`")
         start = time.perf_counter()
-        path = find_checkpoint(os.fspath(checkpoint))
-        step = self._restorer.restore(self._session, path)
-        self._session.run(self._initializer)
-        with gpus.device_errors_explained(own_pid=os.getpid()):
-            columns, losses = self._run_batches()
-        predictions = Predictions(**columns)
+        found = self._passes.run(checkpoint)
+        check_has_examples(sum(map(len, found.runs["label"])))
+        columns = {
+            field.name: np.concatenate(found.runs[field.name])
+            for field in dataclasses.fields(Predictions)
+            if field.name in found.runs
+        }
+        columns.setdefault("index", np.arange(len(columns["label"])))
+        losses = found.runs.get(_LOSS)
         return Evaluation(
-            checkpoint=path,
-            global_step=step,
-            num_classes=self._built.num_classes,
-            predictions=predictions,
-            total_loss=float(np.sum(losses) / len(predictions.label)) if len(losses) else None,
+            checkpoint=found.checkpoint,
+            global_step=found.global_step,
+            num_classes=self._num_classes,
+            predictions=Predictions(**columns),
+            total_loss=None if losses is None else float(np.sum(losses) / len(columns["label"])),
+            metrics=self._metrics.values(found.runs),
             seconds=time.perf_counter() - start,
         )
-
-    def _run_batches(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Runs all batches; returns the columns of predictions and the batches' weighted losses."""
-        runs: list[list[np.ndarray]] = []
-        while self._max_num_batches is None or len(runs) < self._max_num_batches:
-            try:
-                runs.append(self._run_batch())
-            except tf.errors.OutOfRangeError:
-                break
-        if not any(len(run[0]) for run in runs):
-            raise ValueError("batches must give at least one example, got none")
-        values = dict(zip(self._fetches, zip(*runs, strict=True), strict=True))
-        losses = np.array(values.pop(_LOSS, ()))
-        columns = {name: np.concatenate(arrays) for name, arrays in values.items()}
-        columns.setdefault("index", np.arange(len(columns["label"])))
-        return columns, losses
 
 
 def evaluate(

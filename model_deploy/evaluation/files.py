@@ -27,8 +27,8 @@ class EvaluationWriter:
     * `evaluation.json`: scores, accuracy of each class, confusion matrix.
 
     Of all: `evaluations.jsonl`, one line of scores per step, and TensorBoard events with the
-    tags `accuracy`, `recall_at_5` and `loss`.  Each file but the events is replaced as a
-    whole, `evaluation.json` as the last.
+    tags `accuracy`, `recall_at_5`, `log_loss`, `loss` and names of metrics.  Each file but the
+    events is replaced as a whole, `evaluation.json` as the last.
 
     Args:
       folder: where to write; made if missing.
@@ -103,7 +103,8 @@ class EvaluationWriter:
             file.writelines(f"{line}\n" for line in [*others, _to_json(evaluation.scores)])
 
     def _write_events(self, evaluation: Evaluation) -> None:
-        scalars = {"accuracy": evaluation.accuracy, "recall_at_5": evaluation.recall_at_5}
+        names = ("accuracy", "recall_at_5", "log_loss", *evaluation.metrics)
+        scalars = {name: evaluation.scores[name] for name in names}
         if evaluation.total_loss is not None:
             scalars["loss"] = evaluation.total_loss
         values = [tf.Summary.Value(tag=tag, simple_value=scalar) for tag, scalar in scalars.items()]

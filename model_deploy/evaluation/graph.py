@@ -1,6 +1,5 @@
 """The graph of an evaluation: divides each batch over the clones and joins their predictions."""
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import create_clones
+from model_deploy.evaluation.metric_sums import MetricSums
 from model_deploy.losses import gather_losses
 from model_deploy.parts import Clone
 
@@ -37,11 +37,13 @@ class EvaluationGraph(NamedTuple):
         if the batches have it.
       weighted_loss: total loss times n, a float64 scalar; None if the model has no loss.
       num_classes: number of classes.
+      metrics: the metrics that `predict` has added.
     """
 
     columns: dict[str, Any]
     weighted_loss: Any
     num_classes: int
+    metrics: MetricSums
 
 
 def build_evaluation(
@@ -59,9 +61,8 @@ def build_evaluation(
       config: the clones.
 
     Raises:
-      ValueError: if the number of classes is not known.
+      ValueError: if the number of classes is not known; as `metrics.metrics_of`.
     """
-    config = dataclasses.replace(config, accumulate_steps=1)  # no gradients to accumulate
     with tf.device(config.inputs_device()):
         parts = divide_batch(batches(), config.num_clones)
     clones = create_clones(config, _model_fn(predict, iter(parts)))
@@ -81,8 +82,9 @@ def build_evaluation(
             )
             for name in names
         }
-        weighted_loss = _weighted_loss(clones, parts)
-    return EvaluationGraph(columns, weighted_loss, num_classes)
+        sizes = [part.size for part in parts]
+        losses = weighted_loss(clones, sizes)
+        return EvaluationGraph(columns, losses, num_classes, MetricSums(clones, sizes))
 
 
 def divide_batch(batch: Any, num_clones: int) -> list[BatchPart]:
@@ -140,17 +142,21 @@ def _predictions(logits: Any, labels: Any) -> dict[str, Any]:
     }
 
 
-def _weighted_loss(clones: Sequence[Clone], parts: Sequence[BatchPart]) -> Any:
-    """Returns the total loss times the number of examples.
+def weighted_loss(clones: Sequence[Clone], part_sizes: Sequence[Any]) -> Any:
+    """Returns the total loss times the number of examples, a float64 scalar; None without a loss.
 
     Training weighs clones equally, as their batches are equal.  Here each clone is weighed by the
     size of its part, so that the sum over batches, divided by the number of examples, is the loss
     of all examples as one batch.
+
+    Args:
+      clones: the clones.
+      part_sizes: the number of examples of each clone that count, int32 scalars.
     """
     if not tf.get_collection(tf.GraphKeys.LOSSES):
         return None
     losses = gather_losses(clones)
-    sizes = [tf.cast(part.size, tf.float64) for part in parts]
+    sizes = [tf.cast(size, tf.float64) for size in part_sizes]
     terms = [
         tf.cast(loss, tf.float64) * len(clones) * size
         for loss, size in zip(losses.clones, sizes, strict=True)

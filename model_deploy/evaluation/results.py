@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import functools
+from collections.abc import Mapping
 from typing import Any, TextIO
 
 import numpy as np
@@ -59,6 +60,7 @@ class Evaluation:
       total_loss: the total loss of training on these examples as one batch; None if
         the model has no loss.
       seconds: duration of the evaluation.
+      metrics: values by name of the metrics that `predict` has added.
 
     Raises:
       ValueError: if a label is no class.
@@ -71,6 +73,7 @@ class Evaluation:
     predictions: Predictions
     total_loss: float | None = None
     seconds: float = 0.0
+    metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         finite = np.isfinite(self.predictions.probability)
@@ -97,6 +100,12 @@ class Evaluation:
         """Fraction of examples for which fewer than five classes are likelier than the label."""
         return float(np.mean(self.predictions.rank < RECALL_AT))
 
+    @property
+    def log_loss(self) -> float:
+        """Mean of -ln of the label's probability, in nats; less than 1e-7 counts as 1e-7."""
+        likely = np.maximum(self.predictions.label_probability.astype(np.float64), 1e-7)
+        return float(-np.mean(np.log(likely)))
+
     @functools.cached_property
     def confusion(self) -> np.ndarray:
         """Number of examples by label (row) and predicted class (column).
@@ -122,6 +131,8 @@ class Evaluation:
             "examples": self.examples,
             "accuracy": self.accuracy,
             "recall_at_5": self.recall_at_5,
+            "log_loss": self.log_loss,
             "total_loss": self.total_loss,
+            **self.metrics,
             "seconds": round(self.seconds, 3),
         }

@@ -25,7 +25,11 @@ class Evaluations:
     def scores(self, checkpoint: str) -> dict[str, float]:
         """Returns the scores of a checkpoint that the training loop shows."""
         found = self._last = self._evaluator.evaluate(checkpoint)
-        return {"accuracy": found.accuracy, "recall_at_5": found.recall_at_5}
+        return {
+            "accuracy": found.accuracy,
+            "recall_at_5": found.recall_at_5,
+            "log_loss": found.log_loss,
+        }
 
     def of_newest(self, train_dir: str) -> training.Evaluation:
         """Returns the evaluation of the newest checkpoint in the run's folder."""

@@ -167,10 +167,13 @@ class SynchronousOptimizer(tf.train.Optimizer):
                 # Wakes replicas that wait for an update that will not come.
                 step = global_step.read_value()
                 start_anew = tf.group(*(queue.enqueue(step) for queue in queues))
+            woken = tf.group(*(queue.enqueue(global_step.read_value()) for queue in queues))
             shrunk = [] if self._fence is None else [a.shrink() for a in accumulators]
         repeats = repeats_steps(self._fence)
         update = update if is_chief else None
-        add_session_hook(_SynchronousHook(start, update, start_anew, shrunk, repeats=repeats))
+        add_session_hook(
+            _SynchronousHook(start, update, start_anew, woken, shrunk, repeats=repeats)
+        )
         return self._wait_for_update(handed_in, own_queue, local_step)
 
     def _wait_for_update(self, handed_in: Sequence[Any], own_queue: Any, local_step: Any) -> Any:
@@ -254,11 +257,19 @@ class _SynchronousHook(tf.train.SessionRunHook):
     """Starts a replica's part in synchronous updates; on the chief a thread makes the updates."""
 
     def __init__(
-        self, start: Any, update: Any, start_anew: Any, shrunk: Sequence[Any], *, repeats: bool
+        self,
+        start: Any,
+        update: Any,
+        start_anew: Any,
+        woken: Any,
+        shrunk: Sequence[Any],
+        *,
+        repeats: bool,
     ) -> None:
         self._start = start
         self._update = update
         self._start_anew = start_anew
+        self._woken = woken
         self._shrunk = shrunk
         self.repeats = repeats
 
@@ -268,6 +279,10 @@ class _SynchronousHook(tf.train.SessionRunHook):
         Drops gradients at the old values, and lets all replicas go on from the new ones.
         """
         session.run(self._start_anew)
+
+    def wake(self, session: Any) -> None:
+        """Ends the steps of replicas, on the chief, that wait for an update it will not make."""
+        run_unless_refused(lambda: session.run(self._woken))
 
     def leave(self, session: Any) -> None:
         """Drops, when a world is over, its accumulated gradients on the parameter servers.

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
+from model_deploy.training.patience import Patience
 from model_deploy.training.shown.board import Board
 from model_deploy.training.shown.metrics import MetricsLog
 from model_deploy.training.shown.plots import plot_training
@@ -77,8 +78,11 @@ class Log:
         train_dir: str,
         every: Every,
         board: Board | None = None,
+        *,
+        read_metrics: Callable[[], Mapping[str, float]] | None = None,
     ) -> None:
         self._board = board
+        self._read_metrics = read_metrics
         self._progress = progress
         self._metrics = metrics
         self._train_dir = train_dir
@@ -90,7 +94,8 @@ class Log:
         self._progress.add(report)
         if not (self._every.take(report.step) or report.step == self._progress.max_steps):
             return
-        entry = self._progress.show(report)
+        found = {} if self._read_metrics is None else self._read_metrics()
+        entry = self._progress.show(report, found)
         if self._board is not None:
             self._board.add_log(entry)
         if self._metrics is not None:
@@ -145,8 +150,10 @@ class EvaluationHook(_IntervalHook):
 
     Args:
       evaluate: function of the checkpoint's path that returns metrics by name.
-      metric: name of the metric for the best checkpoint and `stop_at`.
+      metric: name of the metric for the best checkpoint and the end of the run.
+      falls: whether lower values of the metric are better.
       stop_at: value of the metric at which the run ends, or None.
+      patience: counts evaluations without improvement, which end the run.
       writer: writes the checkpoint.
       best: keeps the best checkpoint.
       metrics: gets the metrics.
@@ -164,7 +171,9 @@ class EvaluationHook(_IntervalHook):
         evaluate: Callable[[str], Mapping[str, float]],
         *,
         metric: str,
+        falls: bool,
         stop_at: float | None,
+        patience: Patience,
         writer: CheckpointWriter,
         best: BestCheckpoint,
         metrics: MetricsLog,
@@ -176,7 +185,9 @@ class EvaluationHook(_IntervalHook):
         super().__init__(every, last_step)
         self._evaluate = evaluate
         self._metric = metric
+        self._falls = falls
         self._stop_at = stop_at
+        self._patience = patience
         self._writer = writer
         self._best = best
         self._metrics = metrics
@@ -198,8 +209,17 @@ class EvaluationHook(_IntervalHook):
         self._progress.line(f"evaluation at step {step}:  {numbers}")
         value = float(found[self._metric])
         self._best.offer(run_context.session, step, value)
-        if self._stop_at is not None and value >= self._stop_at:
+        self._patience.add(step, value)
+        if self._reaches(value):
             self._progress.line(f"{self._metric} {self._stop_at} is reached: the run ends")
+            run_context.request_stop()
+        elif self._patience.is_over:
+            self._progress.line(f"{self._patience}: the run ends")
             run_context.request_stop()
         if math.isnan(run_context.report.made_at):  # no steps are made meanwhile
             self._progress.leave_out(time.perf_counter() - begin)
+
+    def _reaches(self, value: float) -> bool:
+        if self._stop_at is None:
+            return False
+        return value <= self._stop_at if self._falls else value >= self._stop_at

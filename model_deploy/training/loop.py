@@ -25,8 +25,10 @@ from model_deploy.embeddings import moved_variables
 from model_deploy.hooks import session_hooks
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.recovery import run_in_sessions
+from model_deploy.training.replicas.early_end import early_end_of
 from model_deploy.training.replicas.joining import Place, started
 from model_deploy.training.replicas.replicas import Replicas
+from model_deploy.training.replicas.streamed_metrics import StreamedMetrics, streamed_metrics_of
 from model_deploy.training.run import TrainingRun, TrainResult
 from model_deploy.training.session import SessionOpener, Start
 from model_deploy.training.steps.numeric_checks import NumericChecks
@@ -59,7 +61,7 @@ def train(
 
     Checkpoints `model.ckpt-<step>`, TensorBoard events, `metrics.jsonl` and `training.png` go to
     `train_dir`.  Existing files are not deleted; of the checkpoints of this run the newest
-    `keep_checkpoints` are kept, and in the folder `best` the one with the highest metric.  SIGTERM
+    `keep_checkpoints` are kept, and in the folder `best` the one with the best metric.  SIGTERM
     and SIGINT end the run after the step, with a checkpoint; a second signal ends it at once.
 
     Args:
@@ -80,7 +82,8 @@ def train(
         restored from a checkpoint of the run.
       evaluate: function of a checkpoint's path that returns metrics by name; called by the
         chief every `eval_every_n_steps` and at the last step.
-      metric: the metric of the best checkpoint and of `stop_at_metric`.
+      metric: the metric of the best checkpoint, `stop_at_metric` and `stop_patience`, unless the
+        option `stop_metric` names another one.
       master: address of a TensorFlow server; '' for a session in this process.
       is_chief: whether this process initializes the variables and writes files.
       session_config: a `tf.ConfigProto`; soft placement if not given.
@@ -119,8 +122,10 @@ def train(
         gpus.use_tf32(model.config)
     folder = os.fspath(train_dir)
     replicas = _replicas(place, model, options)
+    streamed = streamed_metrics_of(model, place.cluster)
+    early_end = early_end_of(model, place.cluster, options, has_metrics=streamed is not None)
     checks = NumericChecks(model.train_op) if options.check_numerics else None
-    report = _report(model, learning_rate, wait_secs, checks)
+    report = _report(model, learning_rate, wait_secs, checks, streamed)
     start = _start(model, replicas)
     if is_chief:
         shares = replicas is not None and replicas.shares_steps
@@ -140,10 +145,12 @@ def train(
         images_per_step=images_per_step,
         unit=unit,
         evaluate=evaluate if options.eval_every_n_steps else None,
-        metric=metric,
+        metric=options.stop_metric or metric,
         shares_steps=bool(model.clone_updates) or (replicas is not None and replicas.shares_steps),
         copies_difference=model.copies_difference if options.copies_check_every_n_steps else None,
         replicas=replicas,
+        early_end=early_end,
+        streamed=streamed,
     )
     with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):
         result = _make_steps(run, SessionOpener(place.master, place.session_config, start))
@@ -186,13 +193,18 @@ def _replicas(place: Place, model: DeployedModel, options: LoopOptions) -> Repli
 
 
 def _report(
-    model: DeployedModel, learning_rate: Any, wait_secs: Any, checks: NumericChecks | None
+    model: DeployedModel,
+    learning_rate: Any,
+    wait_secs: Any,
+    checks: NumericChecks | None,
+    streamed: StreamedMetrics | None,
 ) -> Any:
     """Returns the op that makes and reports a step; for asynchronous clones one op per clone."""
+    count = None if streamed is None else streamed.add
     if model.clone_updates:
-        return clone_report_ops(model, learning_rate, wait_secs)
+        return clone_report_ops(model, learning_rate, wait_secs, count)
     first_bad = None if checks is None else checks.first_bad
-    return report_op(model, learning_rate, wait_secs, first_bad)
+    return report_op(model, learning_rate, wait_secs, first_bad, count)
 
 
 def _start(model: DeployedModel, replicas: Replicas | None) -> Start:

@@ -12,7 +12,8 @@ class LoopOptions(Options):
     """When the loop logs, saves, evaluates and ends.
 
     Raises:
-      ValueError: as `Options`; for a `stop_at_metric` without `eval_every_n_steps`; for invalid
+      ValueError: as `Options`; for a `stop_at_metric` or `stop_patience` without
+        `eval_every_n_steps`, or a `stop_min_delta` without `stop_patience`; for invalid
         `profile_steps`.
     """
 
@@ -52,8 +53,31 @@ class LoopOptions(Options):
         topic="evaluation",
         common=True,
     )
+    stop_metric: str | None = option(
+        None,
+        "metric of evaluations while training that tells the best checkpoint and ends the run; "
+        "default: accuracy",
+        topic="evaluation",
+    )
+    stop_direction: str = option(
+        "auto",
+        "whether stop_metric is best at its max or min; auto: min for names with loss or error",
+        choices=("auto", "max", "min"),
+        topic="evaluation",
+    )
     stop_at_metric: float | None = option(
-        None, "accuracy of an evaluation while training at which the run ends", topic="evaluation"
+        None,
+        "value of stop_metric in an evaluation while training at which the run ends",
+        topic="evaluation",
+    )
+    stop_patience: int | None = option(
+        None,
+        "evaluations in a row without improvement of stop_metric after which the run ends",
+        minimum=1,
+        topic="evaluation",
+    )
+    stop_min_delta: float = option(
+        0.0, "an improvement is more than this, for stop_patience", minimum=0, topic="evaluation"
     )
     check_numerics: bool = option(
         False, "name the first op that gives NaN or Inf; makes steps slower"
@@ -87,7 +111,11 @@ class LoopOptions(Options):
         super().__post_init__()
         if self.profile_steps is not None:
             parse_steps(self.profile_steps)
-        if self.stop_at_metric is not None and self.eval_every_n_steps is None:
+        for name in ("stop_at_metric", "stop_patience"):
+            value = getattr(self, name)
+            if value is not None and self.eval_every_n_steps is None:
+                raise ValueError(f"{name} must go with eval_every_n_steps, got {value} alone")
+        if self.stop_min_delta and self.stop_patience is None:
             raise ValueError(
-                f"stop_at_metric must go with eval_every_n_steps, got {self.stop_at_metric} alone"
+                f"stop_min_delta must go with stop_patience, got {self.stop_min_delta} alone"
             )

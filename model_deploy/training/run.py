@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,7 +11,10 @@ from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter, is_lost_c
 from model_deploy.profile import ProfileHook
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
 from model_deploy.training.loop_options import LoopOptions
+from model_deploy.training.patience import Patience, is_falling
+from model_deploy.training.replicas.early_end import EarlyEnd
 from model_deploy.training.replicas.replicas import Replicas
+from model_deploy.training.replicas.streamed_metrics import StreamedMetrics
 from model_deploy.training.shown.board import Board
 from model_deploy.training.shown.metrics import MetricsLog
 from model_deploy.training.shown.plots import plot_training
@@ -57,6 +61,8 @@ class TrainingRun:
       shares_steps: whether other workers independently update the same variables.
       copies_difference: the model's, a float64 scalar to check at intervals; or None.
       replicas: the other processes of the cluster; None without a cluster.
+      early_end: how all workers end where the chief ends the run early.
+      streamed: the model's metrics in training; None without metrics.
     """
 
     options: LoopOptions
@@ -74,6 +80,8 @@ class TrainingRun:
     shares_steps: bool
     copies_difference: Any = None
     replicas: Replicas | None = None
+    early_end: EarlyEnd = dataclasses.field(default_factory=EarlyEnd)
+    streamed: StreamedMetrics | None = None
 
     def to_the_end(
         self,
@@ -107,11 +115,21 @@ class TrainingRun:
             if board is not None:
                 stack.callback(board.close)
             every = self._every("log_every_n_steps", first_step)
-            log = Log(progress, metrics, self.train_dir, every, board)
-            own = self._own_hooks(first_step, progress, metrics, board, stack)
+            read = None
+            if self.streamed is not None:
+                read = functools.partial(self.streamed.read, session, in_step)
+            log = Log(progress, metrics, self.train_dir, every, board, read_metrics=read)
+            patience = self._patience(first_step)
+            own = self._own_hooks(first_step, progress, metrics, board, stack, patience=patience)
             hooks = [*self.hooks, *own]
             with self._saved_at_the_end(course):
-                self._make_steps(course, hooks, in_step, log)
+                if patience is not None and patience.is_over:
+                    progress.line(f"{patience}: no more steps are made")
+                is_over = patience is not None and patience.is_over
+                if self.early_end.begin(session, is_over, in_step):
+                    self._end_early(course)
+                else:
+                    self._make_steps(course, hooks, in_step, log)
                 for hook in self.hooks:
                     hook.end(session)
         done = course.done
@@ -126,9 +144,24 @@ class TrainingRun:
             if self.replicas is not None and self.replicas.shares_steps and not stretch.is_shared:
                 self.replicas.wait_for_others(course.session)
                 course.look_again()
-            course.make(self._runner(stretch, course, hooks, in_step), stretch.last_step, log.add)
+            course.make(
+                self._runner(stretch, course, hooks, in_step),
+                stretch.last_step,
+                log.add,
+                lambda step, stop: self.early_end.after_step(course.session, step, stop, in_step),
+            )
             if course.is_stopped:
+                self._end_early(course)
                 return
+
+    def _end_early(self, course: Course) -> None:
+        """Lets other workers end, on the chief, unless a signal ends this process alone."""
+        if self.replicas is None or self.writer is None or course.is_interrupted:
+            return
+        session = course.session
+        self.early_end.announce(session)
+        self.replicas.wait_for_others(session, lambda: self.early_end.wake(session))
+        course.look_again()
 
     def _stretches(self) -> Iterator[Stretch]:
         """Yields the stretches of steps that are left to make, in order.
@@ -190,6 +223,19 @@ class TrainingRun:
         stack.callback(metrics.close)
         return metrics
 
+    def _patience(self, first_step: int) -> Patience | None:
+        """Returns the count of evaluations without improvement, on the chief that evaluates."""
+        if self.writer is None or self.evaluate is None:
+            return None
+        return Patience(
+            self.train_dir,
+            self.metric,
+            falls=is_falling(self.metric, self.options.stop_direction),
+            most=self.options.stop_patience,
+            min_delta=self.options.stop_min_delta,
+            first_step=first_step,
+        )
+
     def _own_hooks(
         self,
         first_step: int,
@@ -197,6 +243,8 @@ class TrainingRun:
         metrics: MetricsLog | None,
         board: Board | None,
         stack: contextlib.ExitStack,
+        *,
+        patience: Patience | None,
     ) -> Iterator[Any]:
         """Yields the loop's own hooks, as the options ask for them."""
         if self.copies_difference is not None:
@@ -212,13 +260,16 @@ class TrainingRun:
         if self.summary_op is not None:
             every = self._every("save_summaries_steps", first_step, "save_summaries_secs")
             yield SummaryHook(board, self.summary_op, every, self.max_steps)
-        if self.evaluate is not None:
+        if self.evaluate is not None and patience is not None:
+            falls = is_falling(self.metric, self.options.stop_direction)
             yield EvaluationHook(
                 self.evaluate,
                 metric=self.metric,
+                falls=falls,
                 stop_at=self.options.stop_at_metric,
+                patience=patience,
                 writer=self.writer,
-                best=BestCheckpoint(self.train_dir, self.metric, self.writer.device),
+                best=BestCheckpoint(self.train_dir, self.metric, self.writer.device, falls=falls),
                 metrics=metrics,
                 board=board,
                 progress=progress,

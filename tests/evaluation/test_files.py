@@ -17,6 +17,8 @@ from model_deploy.training import Evaluation, EvaluationWriter, Predictions
 pytestmark = pytest.mark.one_mode
 
 NAMES = ["cat", "dog", "owl"]
+# Of labels with probabilities 0.75, 0.25, 0.1 and 1.
+LOG_LOSS = -np.log(0.75 * 0.25 * 0.1) / 4
 
 
 def _evaluation(step=7, loss=0.5):
@@ -46,6 +48,7 @@ def test_files(tmp_path):
         "examples": 4,
         "accuracy": 0.75,
         "recall_at_5": 0.75,
+        "log_loss": pytest.approx(LOG_LOSS),
         "total_loss": 0.5,
         "seconds": 1.25,
         "classes": [
@@ -91,6 +94,7 @@ def test_history_and_events(tmp_path):
     assert [(tag, value) for step, tag, value in events if step == 3] == [
         ("accuracy", 0.75),
         ("recall_at_5", 0.75),
+        ("log_loss", pytest.approx(LOG_LOSS)),
         ("loss", 0.5),
     ]
 

@@ -94,6 +94,7 @@ class Replicas:
             )
         self._signals: StopSignals | None = None
         self._own_watch = watch
+        self._waited_in: Any = None
         self.repeats_steps = repeats_steps(fence)
 
     def heed(self, signals: StopSignals) -> None:
@@ -229,15 +230,17 @@ class Replicas:
             say(f"{self.cluster.own} has made its last step, at step {step}")
             cluster_lib.signal_done(session, self._end_ops, self.cluster)
 
-    def wait_for_others(self, session: Any) -> None:
-        """Waits, on the chief, until no other worker makes steps."""
-        if self._end_ops is not None:
+    def wait_for_others(self, session: Any, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Waits, on the chief, until no other worker makes steps; once in a session."""
+        if self._end_ops is not None and self._waited_in is not session:
+            self._waited_in = session
             missing = cluster_lib.wait_for_workers(
                 session,
                 self._end_ops,
                 self.cluster,
                 _GRACE_SECS,
                 is_gone=lambda task: self._is_stopped() or bool(unreachable([task])),
+                meanwhile=meanwhile,
             )
             if missing:
                 say(f"the run ends without {names_of(missing)}")

@@ -14,6 +14,35 @@ _UPDATE_SECS = 2.0
 _POLL_SECS = 0.1
 
 
+def on_server(device: str, name: str, initial: Any) -> tuple[Any, Any]:
+    """Returns a variable on a parameter server that is in no collection, and its value.
+
+    Args:
+      device: device of the variable.
+      name: name of the variable.
+      initial: initial value, which is also its value before it is initialized.
+    """
+    with tf.device(device):
+        variable = tf.Variable(
+            initial, trainable=False, use_resource=True, collections=[], name=name
+        )
+        return variable, tf.cond(
+            variable.is_initialized(), variable.read_value, lambda: tf.constant(initial)
+        )
+
+
+class StartHook(tf.train.SessionRunHook):
+    """Runs an op at the start of each session."""
+
+    def __init__(self, op: Any) -> None:
+        self._op = op
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Runs the op."""
+        del coord
+        run_unless_refused(lambda: session.run(self._op))
+
+
 class SharedVariables:
     """A flag on ps 0 that says whether the chief has given all variables their values.
 
@@ -32,11 +61,8 @@ class SharedVariables:
 
     def __init__(self, device: str) -> None:
         with tf.name_scope("shared_variables"):
+            flag, is_set = on_server(device, "are_set", False)
             with tf.device(device):
-                flag = tf.Variable(
-                    False, trainable=False, use_resource=True, collections=[], name="are_set"
-                )
-                is_set = tf.cond(flag.is_initialized(), flag.read_value, lambda: False)
                 self._set = flag.assign(True, read_value=False)
                 self._unset = flag.assign(False, read_value=False)
             uninitialized = tf.report_uninitialized_variables(tf.global_variables())

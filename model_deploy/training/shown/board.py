@@ -9,6 +9,8 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from google.protobuf import struct_pb2
 
+from model_deploy.training.shown.progress import METRIC
+
 # Key in metrics.jsonl -> tag.
 _TAGS = {
     "loss": "losses/total",
@@ -51,6 +53,11 @@ class Board:
     def add_log(self, entry: Mapping[str, Any]) -> None:
         """Writes the numbers of a log entry, under grouped tags."""
         known = {tag: entry[key] for key, tag in _TAGS.items() if key in entry}
+        known |= {
+            f"training/{key.removeprefix(METRIC)}": each
+            for key, each in entry.items()
+            if key.startswith(METRIC)
+        }
         self._add_scalars(
             entry["step"],
             {tag.format(unit=self._unit): each for tag, each in known.items()},

@@ -6,11 +6,15 @@ import shutil
 import statistics
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any, TextIO
 
 from tqdm import tqdm
 
 from model_deploy.training.steps.report import StepReport
+
+# What the names of metrics in training begin with, in log entries.
+METRIC = "train_"
 
 
 class Progress:
@@ -77,8 +81,14 @@ class Progress:
         self._stale.append(report.staleness)
         self._local_steps += 1
 
-    def show(self, report: StepReport) -> dict[str, Any]:
+    def show(
+        self, report: StepReport, metrics: Mapping[str, float] | None = None
+    ) -> dict[str, Any]:
         """Shows the state after a step, with rates since the previous call, and returns it.
+
+        Args:
+          report: the report of the step.
+          metrics: the model's metrics since the previous call, by name; NaN for undefined ones.
 
         Returns:
           `step`, `loss`, `learning_rate`, `images_per_sec` (for any unit) with its spread (1.4826
@@ -87,6 +97,7 @@ class Progress:
           values are NaN.  If steps are shared also `local_step`, the number of this process's
           steps, and `staleness_median` and `staleness_max`, in updates by others during a step.
           With loss scaling also `loss_scale` and `left_out`, the number of skipped updates so far.
+          A metric has its name behind `train_`.
         """
         entry = {"step": report.step, "loss": report.loss, "learning_rate": report.learning_rate}
         entry |= self._rates(report.step)
@@ -98,6 +109,7 @@ class Progress:
             }
         if not math.isnan(report.loss_scale):
             entry |= {"loss_scale": report.loss_scale, "left_out": report.num_left_out}
+        entry |= {f"{METRIC}{name}": value for name, value in (metrics or {}).items()}
         self._stale = []
         if self._bar is not None:
             self._bar.set_postfix_str(", ".join(_words(entry, self.unit)), refresh=False)
@@ -145,6 +157,9 @@ def _words(entry: dict[str, Any], unit: str) -> list[str]:
     facts = [f"loss {entry['loss']:.4f}"]
     if not math.isnan(entry["learning_rate"]):
         facts.append(f"rate {entry['learning_rate']:.4g}")
+    for key in (key for key in entry if key.startswith(METRIC)):
+        value = "undefined" if math.isnan(entry[key]) else f"{entry[key]:.4f}"
+        facts.append(f"{key.removeprefix(METRIC)} {value}")
     if not math.isnan(entry["images_per_sec"]):
         rate, spread = entry["images_per_sec"], entry["images_per_sec_spread"]
         facts.append(f"{rate:,.0f} ± {spread:,.0f} {unit}/s")

@@ -37,7 +37,7 @@ class Course:
     Attributes:
       session: as given.
       done: the report of the last step.
-      is_stopped: whether a signal or a hook has ended the run.
+      is_stopped: whether a signal, a hook or another worker has ended the run.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Course:
         runner: StepRunner | CloneThreads,
         last_step: float,
         log: Callable[[StepReport], None],
+        is_over: Callable[[int, bool], bool] = lambda step, stop_requested: stop_requested,
     ) -> None:
         """Makes steps up to `last_step`, the end of the inputs, or a stop.
 
@@ -68,17 +69,26 @@ class Course:
           runner: makes the steps; closed at the end.
           last_step: number of the last step.
           log: called after each step.
+          is_over: called after each step, with its number and whether a hook has asked to stop;
+            returns whether the run is over.
         """
+        over = False
         with contextlib.closing(runner), contextlib.suppress(tf.errors.OutOfRangeError):
-            while self.done.step < last_step and not runner.stop_requested:
+            while self.done.step < last_step and not over:
                 self.done = self._next(runner)
                 self._made(self.done.step)
                 log(self.done)
                 if self._signals.received is not None:
                     break
+                over = is_over(self.done.step, runner.stop_requested)
         if isinstance(runner, CloneThreads):  # its clones may have made further steps
             self.look_again()
-        self.is_stopped = self._signals.received is not None or runner.stop_requested
+        self.is_stopped = self._signals.received is not None or runner.stop_requested or over
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a signal has ended the run."""
+        return self._signals.received is not None
 
     def look_again(self) -> None:
         """Reads the global step, after others may have made steps."""

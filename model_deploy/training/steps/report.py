@@ -1,6 +1,7 @@
 """The report of a step: its numbers, fetched as one tensor."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -8,6 +9,9 @@ import tensorflow.compat.v1 as tf
 from model_deploy.clones import collect_members
 from model_deploy.deployment import DeployedModel
 from model_deploy.parts import parts_by_clone
+
+# (places of clones or parts, whether the step was left out) -> an op.
+Count = Callable[[Sequence[int], Any], Any]
 
 
 class StepReport(NamedTuple):
@@ -43,7 +47,11 @@ class StepReport(NamedTuple):
 
 
 def report_op(
-    model: DeployedModel, learning_rate: Any, wait_secs: Any, first_bad: Any = None
+    model: DeployedModel,
+    learning_rate: Any,
+    wait_secs: Any,
+    first_bad: Any = None,
+    count: Count | None = None,
 ) -> Any:
     """Returns an op that makes a step and returns its report, float64 [9 + clones].
 
@@ -54,6 +62,7 @@ def report_op(
       learning_rate: a float scalar tensor or number, or None.
       wait_secs: seconds, a float scalar tensor, or None.
       first_bad: an integer scalar tensor, or None.
+      count: makes an op that counts the examples of a step in metrics; or None.
     """
     clone_losses = _clone_losses(model)
     global_step = tf.train.get_global_step()
@@ -66,29 +75,36 @@ def report_op(
             step = tf.identity(global_step if model.global_step is None else model.global_step)
             own = _numbers(step, model.train_op)
             scale = _scale_state(model)
+            counted = [] if count is None else [count(range(len(model.clones)), scale[2])]
         state = _numbers(staleness, *scale)
-        return tf.stack([*own, *known, *state, *each_loss], name="step_report")
+        with tf.control_dependencies(counted):
+            return tf.stack([*own, *known, *state, *each_loss], name="step_report")
 
 
-def clone_report_ops(model: DeployedModel, learning_rate: Any, wait_secs: Any) -> list[Any]:
+def clone_report_ops(
+    model: DeployedModel, learning_rate: Any, wait_secs: Any, count: Count | None = None
+) -> list[Any]:
     """Returns for each asynchronous clone an op that makes and reports a step.
 
     Args:
       model: what `deploy` returned, with an optimizer, for asynchronous clones.
       learning_rate: a float scalar tensor or number, or None.
       wait_secs: seconds, a list of float scalar tensors, one for each clone, or None.
+      count: as for `report_op`.
 
     Returns:
       float64 [10] for each clone, as `report_op` returns for a model with one clone.
     """
     reports = []
-    clones = [model.clones[group[0]] for group in parts_by_clone(model.clones)]
-    for i, (clone, update) in enumerate(zip(clones, model.clone_updates, strict=True)):
+    groups = parts_by_clone(model.clones)
+    for i, (group, update) in enumerate(zip(groups, model.clone_updates, strict=True)):
+        clone = model.clones[group[0]]
         waited = None if wait_secs is None else wait_secs[i]
         with tf.device(clone.device), tf.control_dependencies([update.train_op]):
             loss = tf.identity(update.train_op)
             scale = _scale_state(model)
-        with tf.device(update.global_step.device):
+            counted = [] if count is None else [count(group, scale[2])]
+        with tf.device(update.global_step.device), tf.control_dependencies(counted):
             parts = [update.global_step, loss, learning_rate, waited, -1, update.staleness]
             parts += [*scale, loss]
             reports.append(tf.stack(_numbers(*parts), name="step_report"))

@@ -1,0 +1,104 @@
+"""`Patience`: ends a run that does not get better, counted over all sessions of the run."""
+
+import json
+import math
+import os
+
+from model_deploy import file_systems
+from model_deploy.checkpoints import BEST_DIR
+from model_deploy.commands import replaced_file
+
+_FILE = "evaluations.json"
+# Of these metrics lower values are better.
+_FALLING = ("loss", "error")
+
+
+def is_falling(metric: str, direction: str) -> bool:
+    """Whether lower values of a metric are better.
+
+    >>> is_falling("log_loss", "auto"), is_falling("auc", "auto"), is_falling("auc", "min")
+    (True, False, True)
+
+    Args:
+      metric: name of the metric.
+      direction: `max`, `min`, or `auto`: lower ones are for names with `loss` or `error`.
+    """
+    if direction == "auto":
+        return any(word in metric for word in _FALLING)
+    return direction == "min"
+
+
+class Patience:
+    """Counts evaluations without improvement.
+
+    The values of all evaluations are in a file beside the best checkpoint, so that the count goes
+    on where a run does that was killed.  What was evaluated after the step at which the run goes on
+    is forgotten.
+
+    Args:
+      train_dir: the folder of the run.
+      metric: name of the metric.
+      falls: whether lower values are better.
+      most: number of evaluations in a row without improvement that end the run; None for no end.
+      min_delta: an improvement is more than this.
+      first_step: number of steps made before.
+    """
+
+    def __init__(
+        self,
+        train_dir: str,
+        metric: str,
+        *,
+        falls: bool,
+        most: int | None,
+        min_delta: float = 0.0,
+        first_step: int = 0,
+    ) -> None:
+        self._metric = metric
+        self._sign = -1 if falls else 1
+        self._most = most
+        self._min_delta = min_delta
+        self._path = os.path.join(train_dir, BEST_DIR, _FILE)
+        self._values: dict[int, float] = {}
+        if file_systems.is_file(self._path):
+            found = json.loads(file_systems.read_text(self._path))
+            if found["metric"] == metric:
+                known = [(step, value) for step, value in found["values"] if step <= first_step]
+                self._values = {step: math.nan if value is None else value for step, value in known}
+
+    def add(self, step: int, value: float) -> None:
+        """Counts an evaluation; NaN is no improvement.
+
+        Raises:
+          OSError: if the file cannot be written.
+        """
+        self._values[step] = value
+        file_systems.make_folders(os.path.dirname(self._path))
+        values = [
+            [step, value if math.isfinite(value) else None]
+            for step, value in sorted(self._values.items())
+        ]
+        with replaced_file(self._path) as file:
+            json.dump({"metric": self._metric, "values": values}, file)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run is to end."""
+        return self._most is not None and self._waited()[0] >= self._most
+
+    def __str__(self) -> str:
+        """Says why the run ends."""
+        waited, step = self._waited()
+        best = f"the best is of step {step}" if step is not None else "none was a number"
+        return f"{self._metric} has not improved in {waited} evaluations ({best})"
+
+    def _waited(self) -> tuple[int, int | None]:
+        """Returns the number of evaluations since the last improvement, and that one's step."""
+        waited, best, best_step = 0, -math.inf, None
+        for step, value in sorted(self._values.items()):
+            number = -math.inf if math.isnan(value) else self._sign * value
+            if number > best + self._min_delta or (best_step is None and number > best):
+                waited, best, best_step = 0, number, step
+            else:
+                waited += 1
+        return waited, best_step
