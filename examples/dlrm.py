@@ -4,8 +4,8 @@
 
 The network is that of Naumov et al., "Deep Learning Recommendation Model for Personalization and
 Recommendation Systems", 2019 (https://arxiv.org/abs/1906.00091).  The clicks have the shape of
-Criteo's, and are made here, from a known model: at the end the AUC on clicks that were kept for the
-test stands beside the best possible one, that of the probabilities from which clicks were drawn.
+Criteo's and are made here, from a known model: at the end the AUC on clicks that no step has seen
+stands beside the best possible one, that of the log-odds from which these clicks were drawn.
 
     python examples/dlrm.py --train_dir=dlrm_ps_run --num_ps=2
 
@@ -14,11 +14,10 @@ model without waiting for each other.
 """
 
 import dataclasses
-import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from model_deploy.commands import without_tensorflow_notices
@@ -27,17 +26,18 @@ with without_tensorflow_notices():
     import numpy as np
     import tensorflow.compat.v1 as tf
 
-    from model_deploy import DeployedModel, DeploymentConfig, deploy, embeddings, train, training
+    from model_deploy import DeploymentConfig, deploy, embeddings, metrics, train, training
     from model_deploy.cluster import ClusterOptions, end_process
     from model_deploy.commands import named_as, option, run_command
+    from model_deploy.evaluation import MetricsEvaluator
 
 NUM_NUMBERS = 13
-# How many ids each column has: those of Criteo's Kaggle data, of the larger ones some.
+# Ids of each column in Criteo's Kaggle data, of the seven largest columns the first 100,000.
 CARDINALITIES = (
     *(1460, 583, 100_000, 100_000, 305, 24, 12_517, 633, 3, 93_145, 5683, 100_000, 3194),
     *(27, 14_992, 100_000, 10, 5652, 2173, 4, 100_000, 18, 15, 100_000, 105, 100_000),
 )
-TEST_BATCHES = 50
+TEST_BATCHES = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,23 +49,22 @@ class DlrmOptions(ClusterOptions, training.LoopOptions):
     num_ps: int = option(0, "start so many parameter servers, and workers", minimum=0)
     num_workers: int = option(2, "workers to start with --num_ps", minimum=1)
     batch_size: int = option(2048, "clicks per clone and step", minimum=1)
-    max_steps: int = option(1000, "number of the last step", minimum=1)
+    max_steps: int = option(1500, "number of the last step", minimum=1)
     learning_rate: float = option(0.05, "learning rate of Adagrad", above=0)
-    width: int = option(16, "values of a row of a table", minimum=1)
-    bottom: str = option("64", "units of the layers below the interaction")
-    top: str = option("128,64", "units of the layers above it")
+    width: int = option(16, "values in a row of a table", minimum=1)
+    units: int = option(64, "units of the hidden layers, before and after the pairs", minimum=1)
     seed: int = option(1, "number that clicks and initial values follow from", minimum=0)
     log_every_n_steps: int = option(50, "steps from one line to the next", minimum=1)
 
 
 class Clicks(NamedTuple):
-    """Some clicks, of arrays or of tensors.
+    """Impressions, as arrays or as tensors.
 
     Attributes:
-      numbers: float32 [clicks, 13], at least 0.
-      ids: int64 [clicks, 26].
-      labels: float32 [clicks], 1 for a click.
-      scores: log-odds from which the labels were drawn, float32 [clicks].
+      numbers: float32 [n, 13], at least 0.
+      ids: int64 [n, 26].
+      labels: float32 [n], 1 for a click.
+      scores: log-odds from which the labels were drawn, float32 [n].
     """
 
     numbers: Any
@@ -75,75 +74,176 @@ class Clicks(NamedTuple):
 
 
 class KnownModel:
-    """Makes clicks: each id has an effect, so has each number, and so have pairs of ids."""
+    """Makes clicks: log-odds are a sum over numbers, ids and pairs of ids, each with its effect."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         rng = np.random.default_rng(seed)
         self._effects = [rng.normal(size=count).astype(np.float32) for count in CARDINALITIES]
-        self._slopes = rng.normal(0, 0.3, NUM_NUMBERS).astype(np.float32)
+        self._slopes = rng.normal(0, 0.2, NUM_NUMBERS).astype(np.float32)
 
     def batch(self, number: int, size: int) -> Clicks:
-        """The batch with a number, which follows from that number and the seed."""
+        """Returns the batch with a number, which follows from that number and the seed."""
         rng = np.random.default_rng([self._seed, number])
-        logs = rng.exponential(1.0, [size, NUM_NUMBERS]).astype(np.float32)
-        chances = rng.random([size, len(CARDINALITIES)])
-        # Ids by a power law, the density of id + 1 falls with its power 1.5.
-        last = np.array(CARDINALITIES) + 1.0
-        ids = ((1 - chances * (1 - last**-POWER)) ** (-1 / POWER)).astype(np.int64) - 1
+        logs = rng.exponential(1, [size, NUM_NUMBERS]).astype(np.float32)
+        # Id k has about (k + 1)^-2 of the impressions, as 1 / u - 1 of an even u has.
+        even = rng.uniform(1 / (1.0 + np.array(CARDINALITIES)), 1, [size, len(CARDINALITIES)])
+        ids = (1 / even).astype(np.int64) - 1
         effects = np.stack([each[ids[:, i]] for i, each in enumerate(self._effects)], 1)
-        scores = (logs - 1) @ self._slopes + SCALE * effects.sum(1)
-        scores += PAIRS * (effects[:, ::2] * effects[:, 1::2]).sum(1) - 1.5
-        labels = (rng.random(size) < 1 / (1 + np.exp(-scores))).astype(np.float32)
-        return Clicks(np.expm1(logs), ids, labels, scores.astype(np.float32))
+        scores = (logs - 1) @ self._slopes + 0.25 * effects.sum(1) - 1.5
+        scores += 0.2 * (effects[:, ::2] * effects[:, 1::2]).sum(1)
+        labels = rng.random(size) < 1 / (1 + np.exp(-scores))
+        return Clicks(np.expm1(logs), ids, labels.astype(np.float32), scores)
 
 
-POWER, SCALE, PAIRS = 0.7, 0.25, 0.15
-
-
-def batches(options: DlrmOptions, first: int, stride: int, last: int | None = None) -> Any:
-    """An iterator of the batches `first`, `first + stride`, ... before `last`."""
+def batches(options: DlrmOptions, first: int, stride: int = 1, count: int | None = None) -> Any:
+    """Returns an iterator of the batches `first`, `first + stride`, ...; of all, or so many."""
     known = KnownModel(options.seed)
+    like = known.batch(0, options.batch_size)
 
     def make(number: Any) -> Clicks:
-        types = Clicks(tf.float32, tf.int64, tf.float32, tf.float32)
-        made = Clicks(
-            *tf.numpy_function(lambda n: tuple(known.batch(n, options.batch_size)), [number], types)
+        made = tf.numpy_function(
+            lambda n: tuple(known.batch(n, options.batch_size)),
+            [number],
+            [array.dtype for array in like],
         )
-        widths = Clicks([NUM_NUMBERS], [len(CARDINALITIES)], [], [])
-        for tensor, shape in zip(made, widths, strict=True):
-            tensor.set_shape([options.batch_size, *shape])
-        return made
+        return Clicks(*(tf.ensure_shape(*each) for each in zip(made, (a.shape for a in like))))
 
-    end = np.iinfo(np.int64).max if last is None else last
-    data = tf.data.Dataset.range(first, end, stride).map(make).prefetch(2)
+    numbers = tf.data.Dataset.range(first, np.iinfo(np.int64).max, stride)
+    data = numbers.take(-1 if count is None else count).map(make).prefetch(2)
     return tf.data.make_one_shot_iterator(data)
 
 
-def layers(net: Any, name: str, units: Sequence[int], last: Any = tf.nn.relu) -> Any:
-    """Fully connected layers with ReLU; `last` is the activation of the last one."""
+def layers(net: Any, name: str, units: Sequence[int]) -> Any:
+    """Fully connected layers, with ReLU in between and none at the end."""
     for i, size in enumerate(units):
+        net = tf.nn.relu(net) if i else net
+        shape = [net.shape[1], size]
         weights = tf.get_variable(
-            f"{name}_{i}/weights",
-            [net.shape[1], size],
-            initializer=tf.glorot_uniform_initializer(),
+            f"{name}{i}/weights", shape, initializer=tf.glorot_uniform_initializer()
         )
-        biases = tf.get_variable(f"{name}_{i}/biases", [size], initializer=tf.zeros_initializer())
+        biases = tf.get_variable(f"{name}{i}/biases", [size], initializer=tf.zeros_initializer())
         net = tf.nn.bias_add(tf.matmul(net, weights), biases)
-        if i < len(units) - 1 or last is not None:
-            net = tf.nn.relu(net)
     return net
 
 
-def network(clicks: Clicks, options: DlrmOptions, is_training: bool) -> Any:
-    """Logits of clicks, float32 [clicks]: equation of section 2 of the paper."""
-    bottom, top = ([int(each) for each in text.split(",")] for text in (options.bottom, options.top))
-    dense = layers(tf.log1p(clicks.numbers), "bottom", [*bottom, options.width])
-    rows = [dense]
+def interactions(vectors: Any) -> Any:
+    """Returns the products of all pairs of different vectors.
+
+    Args:
+      vectors: float32 [n, count, width].
+
+    Returns:
+      float32 [n, count * (count - 1) / 2].
+    """
+    count = vectors.shape[1]
+    products = tf.matmul(vectors, vectors, transpose_b=True)
+    rows, columns = np.tril_indices(count, -1)
+    flat = tf.transpose(tf.reshape(products, [-1, count * count]))
+    return tf.transpose(tf.gather(flat, rows * count + columns))
+
+
+def network(
+    clicks: Clicks, bottom: Sequence[int], top: Sequence[int], width: int, is_training: bool
+) -> Any:
+    """Builds figure 1 of the paper.
+
+    Args:
+      clicks: tensors.
+      bottom: units of the hidden layers between the numbers and the pairs.
+      top: units of the hidden layers after the pairs.
+      width: values in a row of a table.
+      is_training: whether tables make rows.
+
+    Returns:
+      Logits, float32 [n].
+    """
+    dense = tf.nn.relu(layers(tf.log1p(clicks.numbers), "bottom", [*bottom, width]))
+    vectors = [dense]
     for i, count in enumerate(CARDINALITIES):
-        table = embeddings.GrowingTable(name=f"table_{i}", width=options.width, max_rows=count)
-        rows.append(embeddings.look_up(table, clicks.ids[:, i], is_training=is_training))
-    stacked = tf.stack(rows, 1)
-    products = tf.matmul(stacked, stacked, transpose_b=True)
-    pairs = tf.concat([products[:, i, :i] for i in range(1, len(rows))], 1)
-    return layers(tf.concat([dense, pairs], 1), "top", [*top, 1], None)[:, 0]
+        table = embeddings.GrowingTable(name=f"table_{i}", width=width, max_rows=count)
+        vectors.append(embeddings.look_up(table, clicks.ids[:, i], is_training=is_training))
+    pairs = interactions(tf.stack(vectors, 1))
+    return layers(tf.concat([dense, pairs], 1), "top", [*top, 1])[:, 0]
+
+
+def logits_of(clicks: Clicks, options: DlrmOptions, *, is_training: bool) -> Any:
+    """Logits of clicks, float32 [n]."""
+    hidden = [options.units]
+    return network(clicks, hidden, hidden, options.width, is_training)
+
+
+def add_loss(clicks: Any, options: DlrmOptions) -> None:
+    """The `model_fn` of training: takes the next batch for each clone."""
+    batch = clicks.get_next()
+    logits = logits_of(batch, options, is_training=True)
+    tf.losses.sigmoid_cross_entropy(batch.labels, logits)
+    metrics.add_metric(metrics.AUC(), batch.labels, tf.sigmoid(logits))
+
+
+def add_test_metrics(batch: Clicks, options: DlrmOptions) -> None:
+    """The `model_fn` of the test."""
+    logits = logits_of(batch, options, is_training=False)
+    metrics.add_metric(metrics.AUC(), batch.labels, logits)
+    metrics.add_metric(metrics.AUC("best possible auc"), batch.labels, batch.scores)
+    metrics.add_metric(metrics.LogLoss(), batch.labels, tf.sigmoid(logits))
+
+
+def run_task(options: DlrmOptions) -> None:
+    """Does the part of this process in its cluster; without one, trains by itself."""
+    place = training.join_cluster(os.environ, options)  # a parameter server stays in there
+    with named_as(num_ps_tasks="ps_hosts", num_replicas="worker_hosts"):
+        on_cpu = not tf.config.list_physical_devices("GPU")
+        config = place.deployment(DeploymentConfig(options.num_clones, clone_on_cpu=on_cpu))
+    with tf.Graph().as_default():
+        tf.set_random_seed(options.seed)
+        with tf.device(config.inputs_device()):
+            # The first batches are those of the test.
+            own = batches(options, TEST_BATCHES + config.replica_id, config.num_replicas)
+        optimizer = tf.train.AdagradOptimizer(options.learning_rate)
+        train(
+            deploy(config, add_loss, [own, options], optimizer=optimizer),
+            options.train_dir,
+            max_steps=options.max_steps,
+            images_per_step=options.batch_size * options.num_clones,
+            unit="examples",
+            place=place,
+            **options.part(training.LoopOptions),
+        )
+    if place.is_chief:
+        test(options)
+
+
+def test(options: DlrmOptions) -> None:
+    """Prints the AUC of the newest checkpoint, and that of the known model."""
+    evaluator = MetricsEvaluator(
+        lambda batch: add_test_metrics(Clicks(*batch), options),
+        lambda: batches(options, 0, count=TEST_BATCHES).get_next(),
+        config=DeploymentConfig(clone_on_cpu=True),
+    )
+    with evaluator:
+        found = evaluator.evaluate(options.train_dir)
+    values = "  ".join(f"{name} {value:.4f}" for name, value in found.metrics.items())
+    print(f"test at step {found.global_step}: {values} ({found.examples:,} examples)")
+
+
+def run(options: DlrmOptions, argv: Sequence[str]) -> None:
+    """Trains, with `--num_ps` by processes that this one starts with the same flags."""
+    in_cluster = options.ps_hosts or options.worker_hosts or "TF_CONFIG" in os.environ
+    if in_cluster or not options.num_ps:
+        run_task(options)
+        return
+    numbers = [f"--num_workers={options.num_workers}", f"--num_ps={options.num_ps}"]
+    launch = [sys.executable, "-m", "model_deploy.launch", *numbers, "--"]
+    status = subprocess.call([*launch, sys.executable, *argv])
+    if status:
+        sys.exit(status)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the command; returns its exit code."""
+    return run_command(argv, DlrmOptions, lambda options: run(options, argv), __doc__)
+
+
+if __name__ == "__main__":
+    end_process(main(sys.argv))
