@@ -30,6 +30,7 @@ MODULES = (
     "horovod",
     "asynchronous_clones",
     "sparse_embedding",
+    "row_optimizers",
     "estimator",
     "start_up",
     "graph_building",

@@ -27,7 +27,7 @@ WITH_TENSORS = _table(
     """
     all_reduce: VariableCopies copies_difference mean_changes numeric_variables
     collectives: Collectives exchange_gradients fill_up gather_rows sum_narrow without_filling
-    checkpoints: Restorer VariableRow by_name compare variables_to_train
+    checkpoints: Restorer VariableRow by_name compare variables_to_save variables_to_train
     classification: Classifier add_classification_losses
     cluster: EndOps
     embeddings: Constant FixedTable GrowingShard GrowingTable Normal Uniform embedding_column
@@ -41,10 +41,12 @@ WITH_TENSORS = _table(
         register_preprocessing split_batch train_batches
     internals: LayerWatcher NewOp add_loop_inputs add_outputs embedding_column_by inline_callable
         is_custom_gradient_input is_reference
-        partitioned_variable regularizers replace_input restored_by saved_and_restored
+        partitioned_variable regularizers replace_input restored_by saved_and_restored saved_as
         set_slice_of slice_of
         taking_batch_moments_by uses_weight_decay
-    optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer averages_to_restore
+    optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer LazyAdamOptimizer RowAdamOptimizer
+        RowAdamWOptimizer RowFtrlOptimizer RowMomentumOptimizer RowRMSPropOptimizer
+        averages_to_restore current_value
         build_learning_rate build_optimizer layer_name moving_average_update weight_decay_note
     keras: DeployedKerasModel Translation deploy_model export_checkpoint init_fn load_checkpoint
         read_checkpoint read_weights restore_fn translate_optimizer
@@ -121,7 +123,8 @@ WITHOUT_TENSORS = _table(
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
     profile: ProfileHook parse_steps
-    optimization: LearningRateOptions OptimizerOptions learning_rate_note scaled_learning_rate
+    optimization: LearningRateOptions OptimizerOptions has_tables
+        learning_rate_note scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
     rewrites: BatchNorms Compilation Layout Precision computing_in computing_in_layout
         describe_compilation

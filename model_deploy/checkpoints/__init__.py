@@ -33,6 +33,7 @@ from model_deploy.checkpoints.saving import (
     CheckpointWriter,
     is_lost_connection,
     report_unfinished,
+    variables_to_save,
 )
 from model_deploy.checkpoints.watching import CheckpointWatch, clear_end, mark_end
 
@@ -69,5 +70,6 @@ __all__ = [
     "resume_under_way",
     "step_of",
     "table",
+    "variables_to_save",
     "variables_to_train",
 ]

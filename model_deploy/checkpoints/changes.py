@@ -16,6 +16,8 @@ from model_deploy.checkpoints.files import step_of
 from model_deploy.embeddings import GrowingShard, growing_shards
 
 CHANGES_NAME = "changes.ckpt"
+# Optimizers by rows know what a row has missed in so many steps, and in some more.
+MOST_STEPS = 4096
 # Of each index, and with each index for its rows: the numbers of the rows.
 _ROWS = "changed_rows"
 _BASE = "step_of_whole_checkpoint"

@@ -12,15 +12,17 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals
 from model_deploy.checkpoints.changes import (
+    MOST_STEPS,
     ChangesWriter,
     changes_since,
     check_changes,
     rows_variables,
 )
-from model_deploy.checkpoints.files import CHECKPOINT_NAME, counts_of_others
+from model_deploy.checkpoints.files import CHECKPOINT_NAME, counts_of_others, step_of
 from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.commands import replaced_file
 from model_deploy.embeddings import growing_shards, moved_variables
+from model_deploy.optimization import current_value
 from model_deploy.updating import replica_counts, shared_out
 
 BEST_DIR = "best"
@@ -76,18 +78,18 @@ class CheckpointWriter:
             )
 
         with tf.device(device):
-            self.saver = new_saver(_variables_to_save())
+            self.saver = new_saver(variables_to_save())
             others = counts_of_others(first) if first else {}
             missing = [name for name, number in others.items() if number is None]
             moved = moved_variables(first) if first else {}
             self._of_first = self.saver
             if missing or moved:
-                self._of_first = new_saver(_variables_to_save(missing, moved))
+                self._of_first = new_saver(variables_to_save(missing, moved))
             self._changes: ChangesWriter | None = None
             if increments and growing_shards():
                 check_changes()
                 of_rows = rows_variables()
-                rest = [each for each in _variables_to_save() if _name(each) not in of_rows]
+                rest = [each for each in variables_to_save() if _name(each) not in of_rows]
                 self._changes = ChangesWriter(train_dir, new_saver, rest, num_replicas)
         self._first = first
 
@@ -120,6 +122,11 @@ class CheckpointWriter:
         self._num_changes = 0
         return path
 
+    def _may_follow(self, whole: str, step: int) -> bool:
+        """Whether changes may follow a whole checkpoint, as opposed to another whole one."""
+        steps = step - (step_of(whole) or 0)
+        return self._num_changes < self._increments and steps <= MOST_STEPS
+
     def _save_changes(self, writer: ChangesWriter, session: Any, step: int, whole: str) -> None:
         """Writes `changes.ckpt-<step>`.
 
@@ -148,7 +155,7 @@ class CheckpointWriter:
     def try_to_save(self, session: Any, step: int) -> None:
         """Like `save`, or what changed; a failure is a warning, and the next save tries again."""
         try:
-            if self._changes and self.newest and self._num_changes < self._increments:
+            if self._changes and self.newest and self._may_follow(self.newest, step):
                 self._save_changes(self._changes, session, step, self.newest)
             else:
                 self.save(session, step)
@@ -161,14 +168,23 @@ def _save(saver: Any, session: Any, path: str, step: int) -> None:
     run_unless_refused(lambda: saver.save(session, path, global_step=step, write_meta_graph=False))
 
 
-def _variables_to_save(
+def variables_to_save(
     missing: Collection[str] = (), moved: Mapping[str, Any] | None = None
 ) -> list[Any]:
-    """Returns what `tf.train.Saver` should save: all variables, with convertible replica counts.
+    """Returns what `tf.train.Saver` should save: all variables, as a checkpoint should have them.
+
+    Tables that are trained by rows, and their slots, are saved as the dense optimizer has them,
+    with what their rows have missed.  Counts of replicas are restored for other numbers of
+    replicas, too.
+
+    Reads the collections `GLOBAL_VARIABLES` and `SAVEABLE_OBJECTS`, and that of tables.
 
     Args:
       missing: names of counts to restore from the global step.
       moved: by name of a variable what restores it from another layout, see `moved_variables`.
+
+    Returns:
+      Variables of any shapes, and objects that stand for some of them.
     """
     counts, moved = replica_counts(), moved or {}
 
@@ -177,7 +193,8 @@ def _variables_to_save(
         if name in moved:
             return moved[name]
         if name not in counts:
-            return variable
+            value = current_value(variable)
+            return variable if value is None else internals.saved_as(variable, value)
         convert = functools.partial(shared_out, num_replicas=variable.shape[0])
         saved_as = tf.GraphKeys.GLOBAL_STEP if name in missing else name
         return internals.restored_by(variable, convert, {saved_as: variable.dtype.base_dtype})
@@ -188,7 +205,7 @@ def _variables_to_save(
 
 def _name(saved: Any) -> str:
     """Returns the name of a variable, or of another object for a saver."""
-    return str(saved.op.name if hasattr(saved, "op") else saved.name)
+    return str(saved.name).partition(":")[0]
 
 
 class BestCheckpoint:
@@ -211,7 +228,9 @@ class BestCheckpoint:
         self._metric = metric
         self._falls = falls
         with tf.device(device):
-            self._saver = tf.train.Saver(max_to_keep=1, save_relative_paths=True)
+            self._saver = tf.train.Saver(
+                variables_to_save(), max_to_keep=1, save_relative_paths=True
+            )
         self.value: float | None = None
         record = os.path.join(self._folder, _BEST_FILE)
         if file_systems.is_file(record):

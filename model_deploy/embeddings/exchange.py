@@ -121,17 +121,15 @@ def _by_table(requests: Sequence[Request]) -> list[list[Request]]:
 
 def _checked(table: Any, ids: Any) -> Any:
     """Returns ids, int64 [n], that are at least 0 and belong to a row of a fixed table."""
-    where = f"table {table.name}: ids must be"
-    checks = [
-        tf.debugging.Assert(
-            tf.reduce_all(ids >= 0), [f"{where} at least 0, got", tf.reduce_min(ids)]
-        )
-    ]
+    where, lowest = f"table {table.name}: ids must be", tf.reduce_min(ids)
+    # Without the condition that `tf.debugging.Assert` builds around this op.
+    check = tf.raw_ops.Assert
+    checks = [check(condition=tf.reduce_all(ids >= 0), data=[f"{where} at least 0, got", lowest])]
     if hasattr(table, "num_rows"):
         checks.append(
-            tf.debugging.Assert(
-                tf.reduce_all(ids < table.num_rows),
-                [f"{where} less than num_rows={table.num_rows}, got", tf.reduce_max(ids)],
+            check(
+                condition=tf.reduce_all(ids < table.num_rows),
+                data=[f"{where} less than num_rows={table.num_rows}, got", tf.reduce_max(ids)],
             )
         )
     with tf.control_dependencies(checks):

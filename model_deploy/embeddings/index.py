@@ -6,7 +6,7 @@ them, as after a restore or in a server that was restarted.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -27,7 +27,7 @@ _STEP_BITS, _COUNT_BITS, _TIE_BITS = 31, 20, 11
 class Index:
     """The rows of the ids of one table, or of one shard of it; all methods build ops.
 
-    Methods other than `locked` are for a `with index.locked()` block.
+    `rows`, `insert`, `remove` and `touch` are for a `with index.locked()` block.
 
     Args:
       name: of its variables, in the current variable scope.
@@ -36,12 +36,14 @@ class Index:
       order: which rows go first when there are more than `limit`: `oldest` or `rarest`.
       drop_after: rows that no step has used for so many steps go before any other; None for none.
       in_flight: rows that were used within so many steps stay.
+      width: number of values that are made for a new row; 0 for none.
 
     Attributes:
       num_rows: number of rows, free ones included.
-      ids: by row its id, or -1; int64 [num_rows].
-      seen: by row the last step that used it; int32 [num_rows].
-      counts: by row how many steps have used it; int32 [num_rows].
+      ids: by row its id, or -1; int64 [num_rows + 1].  The last row is nobody's: it stands for the
+        rows of ids that have none.
+      seen: by row the last step that used it; int32 [num_rows + 1].
+      counts: by row how many steps have used it; int32 [num_rows + 1].
       device: the device of the index.
     """
 
@@ -54,14 +56,16 @@ class Index:
         order: str,
         drop_after: int | None = None,
         in_flight: int = 0,
+        width: int = 0,
     ) -> None:
+        self._width = width
         self._limit, self._order, self._drop_after = limit, order, drop_after
         self._in_flight = in_flight
         self.num_rows = limit + spare
         with tf.variable_scope(name, reuse=tf.AUTO_REUSE, use_resource=True):
-            self.ids = self._variable("ids", [self.num_rows], tf.int64, _NO_ID)
-            self.seen = self._variable("seen", [self.num_rows], tf.int32, _NEVER)
-            self.counts = self._variable("counts", [self.num_rows], tf.int32, 0)
+            self.ids = self._variable("ids", [self.num_rows + 1], tf.int64, _NO_ID)
+            self.seen = self._variable("seen", [self.num_rows + 1], tf.int32, _NEVER)
+            self.counts = self._variable("counts", [self.num_rows + 1], tf.int32, 0)
             self._free = self._variable("free", [self.num_rows], tf.int32, _last_first)
             self._num_free = self._variable("num_free", [], tf.int64, self.num_rows)
             self._stamp = self._variable("stamp", [], tf.int64, 0)
@@ -111,7 +115,7 @@ class Index:
     def filled(self, kind: str, own: Any) -> Any:
         """Returns a variable with the given values in the first rows; see `of_ids`."""
         rest = {"ids": _NO_ID, "seen": _NEVER, "counts": 0}[kind]
-        missing = self.num_rows - tf.size(own)
+        missing = self.num_rows + 1 - tf.size(own)
         return tf.pad(own, [[0, missing]], constant_values=rest)
 
     @contextlib.contextmanager
@@ -133,35 +137,59 @@ class Index:
                 with tf.control_dependencies(ops):
                     return tf.raw_ops.ConsumeMutexLock(mutex_lock=lock)
 
-            with tf.control_dependencies([lock.op]), tf.control_dependencies([self._refreshed()]):
+            with tf.control_dependencies([lock.op]):
                 yield unlock
 
-    def find(self, ids: Any) -> Any:
-        """Returns the rows of ids, int64 [n]: int64 [n], -1 where there is none."""
-        return tf.raw_ops.LookupTableFindV2(
-            table_handle=self._hash, keys=ids, default_value=tf.constant(NO_ROW, tf.int64)
-        )
-
-    def make_room(self, step: Any) -> Any:
-        """Drops rows where there are more than the limit; the first look-up of a step does it.
+    def rows(
+        self, ids: Any, step: Any = None, make: Callable[[Any], Sequence[Any]] | None = None
+    ) -> tuple[Any, Any, list[Any]]:
+        """Returns the rows of ids, the rows that were dropped, and what came of making others.
 
         Args:
-          step: the step, an int64 scalar.
+          ids: different ids, int64 [n].
+          step: the step, an int64 scalar, whose first look-up makes room; None to make none.
+          make: makes rows for the ids, int64 [m], that have none; returns tensors, of which the
+            first is int64 [made rows], the second, if there is one, float32 [made rows, width].
 
         Returns:
-          The rows that were dropped, int64 [n].
+          int64 [n], -1 where there is no row; int64 [dropped rows]; and what `make` has returned.
         """
-        is_first = step > self._last_step.read_value()
+        found = self._find(tf.concat([tf.constant([_STAMP_KEY], tf.int64), ids], 0))
+        is_fresh = tf.equal(found[0], self._stamp.read_value())
+        rows, nothing = found[1:], tf.zeros([0], tf.int64)
+        if step is None or make is None:
+            found_anew = lambda: self._found_after([self._refreshed(is_fresh)], ids)  # noqa: E731
+            return tf.cond(is_fresh, lambda: rows, found_anew), nothing, []
+        last_step = self._last_step.read_value()
         is_full = self._num_free.read_value() < self.num_rows - self._limit
-        dropped = tf.cond(
-            is_first & is_full,
-            lambda: self._drop(self._rows_to_drop(step), step),
-            lambda: tf.zeros([0], tf.int64),
-        )
-        with tf.control_dependencies([dropped]):
-            noted = self._last_step.assign(tf.maximum(step, self._last_step.read_value()))
-        with tf.control_dependencies([noted.op if hasattr(noted, "op") else noted]):
-            return tf.identity(dropped)
+        must_drop = (step > last_step) & is_full
+        # In most steps nothing else is to be done.
+        is_usual = is_fresh & tf.reduce_all(rows >= 0) & tf.logical_not(must_drop)
+
+        def changed() -> list[Any]:
+            with tf.control_dependencies([self._refreshed(is_fresh)]):
+                dropped = tf.cond(
+                    must_drop,
+                    lambda: self._drop(self._rows_to_drop(step), step),
+                    lambda: tf.zeros([0], tf.int64),
+                )
+            missing = tf.boolean_mask(ids, self._found_after([dropped], ids) < 0)
+            made = make(missing)
+            return [self._found_after(made, ids), tf.identity(dropped), *map(tf.identity, made)]
+
+        def unchanged() -> list[Any]:
+            return [rows, nothing, nothing, *no_values]
+
+        no_values = [tf.zeros([0, self._width])] if self._width else []
+        rows, dropped, *made = tf.cond(is_usual, unchanged, changed)
+        with tf.control_dependencies([rows]):
+            noted = self._last_step.assign(tf.maximum(step, last_step), read_value=False)
+        with tf.control_dependencies([noted]):
+            return tf.identity(rows), tf.identity(dropped), made
+
+    def or_nobodys(self, rows: Any) -> Any:
+        """Returns rows, int64 [n], with nobody's row in place of -1."""
+        return tf.where(rows >= 0, rows, _filled(rows, self.num_rows))
 
     def insert(self, ids: Any) -> tuple[Any, Any]:
         """Gives rows to ids that have none, the first of them where not enough rows are free.
@@ -203,7 +231,7 @@ class Index:
         """Notes that a step uses rows; returns in how many earlier steps they were used.
 
         Args:
-          rows: different rows, int64 [n].
+          rows: different rows, or nobody's, int64 [n].
           step: the step, an int64 scalar.
 
         Returns:
@@ -215,19 +243,23 @@ class Index:
         with tf.control_dependencies([earlier]):
             noted = [
                 self._scatter(self.seen, rows, tf.maximum(seen, step)),
-                self._scatter(self.counts, rows, tf.maximum(counts, earlier + 1)),
+                self._scatter(self.counts, rows, earlier + 1),
             ]
         with tf.control_dependencies(noted):
             return tf.identity(earlier)
 
-    def _refreshed(self) -> Any:
-        """Returns an op after which the hash table is that of the variables."""
-        stamp = self._stamp.read_value()
-        found = tf.raw_ops.LookupTableFindV2(
-            table_handle=self._hash,
-            keys=tf.constant([_STAMP_KEY], tf.int64),
-            default_value=tf.constant(0, tf.int64),
+    def _find(self, ids: Any) -> Any:
+        return tf.raw_ops.LookupTableFindV2(
+            table_handle=self._hash, keys=ids, default_value=tf.constant(NO_ROW, tf.int64)
         )
+
+    def _found_after(self, done: Sequence[Any], ids: Any) -> Any:
+        """Returns the rows of ids, int64 [n], after ops or tensors; -1 where there is none."""
+        with tf.control_dependencies(done):
+            return self._find(ids)
+
+    def _refreshed(self, is_fresh: Any) -> Any:
+        """Returns a tensor after which the hash table is that of the variables."""
 
         def rebuild() -> Any:
             keys, _ = tf.raw_ops.LookupTableExportV2(
@@ -243,7 +275,7 @@ class Index:
             with tf.control_dependencies([made]):
                 return tf.constant(True)
 
-        return tf.cond(tf.equal(found[0], stamp), lambda: tf.constant(False), rebuild).op
+        return tf.cond(is_fresh, lambda: tf.constant(False), rebuild)
 
     def _rows_to_drop(self, step: Any) -> Any:
         """Returns the rows to drop, int64 [n], until nine tenths of the limit are left."""

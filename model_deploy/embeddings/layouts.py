@@ -72,7 +72,7 @@ def _saved(shapes: Shapes, shard: GrowingShard) -> _Saved | None:
             f"{width}"
         )
     num_rows = [shapes[f"{scope}/index/ids"][0] for scope in scopes]
-    if len(scopes) == shard.count and num_rows[shard.number] == shard.index.num_rows:
+    if len(scopes) == shard.count and num_rows[shard.number] == shard.index.ids.shape[0]:
         return None
     return _Saved(scopes, num_rows)
 
@@ -100,6 +100,13 @@ def _restored(shapes: Shapes, shard: GrowingShard, saved: _Saved) -> dict[str, A
             names.update({f"{s}/{kind}": variable.dtype.base_dtype for s in saved.scopes})
             convert = _of_rows(shard, saved)
             found[variable.op.name] = internals.restored_by(variable, convert, names)
+    for variable in tf.global_variables():
+        name = variable.op.name
+        of_first = f"{saved.scopes[0]}/{name.removeprefix(f'{shard.scope}/')}"
+        if name.startswith(f"{shard.scope}/values/") and name not in found and of_first in shapes:
+            # Numbers of an optimizer that are the same for all shards.
+            names = {of_first: variable.dtype.base_dtype}
+            found[name] = internals.restored_by(variable, lambda value: value, names)
     return found
 
 

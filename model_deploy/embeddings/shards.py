@@ -8,13 +8,13 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
 from model_deploy.config import DeploymentConfig
-from model_deploy.embeddings.index import NO_ROW, Index, filled_with
+from model_deploy.embeddings.index import Index, filled_with
 from model_deploy.embeddings.initial_rows import chances, mixed
 from model_deploy.embeddings.table import FixedTable, GrowingTable
 from model_deploy.op_types import changes_rows, changes_variable
 
-# Behind the rows of the index: one that ids without a row read, whose values stay 0, and one that
-# nobody uses, from which the optimizer's slots of new rows are taken.
+# Behind the rows of ids: nobody's, which ids without a row read and whose values stay 0, and one
+# that is never read, from which the optimizer's slots of new rows are taken.
 _EXTRA_ROWS = 2
 # Rows that a step of another replica may be at work on are not dropped: steps per replica.
 _STEPS_IN_FLIGHT = 2
@@ -63,7 +63,7 @@ class Shards:
                         f"{config.global_parts}"
                     )
                 self.parts = [
-                    GrowingShard(table, i, len(devices), device, config)
+                    _noted(GrowingShard(table, i, len(devices), device, config))
                     for i, device in enumerate(devices)
                 ]
                 if table.without_row is None:
@@ -119,6 +119,7 @@ class GrowingShard:
       index: the `Index`.
       waiting: the `Index` of ids that have not been seen in enough steps; or None.
       device: of the variable.
+      table: the table.
       number, count: number of the shard, and of all shards of the table.
       scope, table_scope: scopes of the variables of the shard, and of all shards.
       whole_changes: types of ops that change all rows in a step, by name of the variable.
@@ -132,7 +133,7 @@ class GrowingShard:
         device: str | None,
         config: DeploymentConfig | None,
     ) -> None:
-        self._table, self.number, self.count = table, number, count
+        self.table, self.number, self.count = table, number, count
         self.table_scope = tf.get_variable_scope().name
         limit, spare = -(-table.max_rows // count), -(-table.spare // count)
         in_flight = 0
@@ -150,6 +151,7 @@ class GrowingShard:
                     order=order,
                     drop_after=table.drop_after,
                     in_flight=in_flight,
+                    width=table.width,
                 )
                 self.waiting = None
                 if table.min_steps > 1:
@@ -163,10 +165,9 @@ class GrowingShard:
                 )
         self.device = self.values.device
         self.scope = self.values.op.name.rpartition("/")[0]
-        self._empty_row, self._fresh_row = self.index.num_rows, self.index.num_rows + 1
+        self._fresh_row = self.index.num_rows + 1
         self._resets: list[tuple[Any, Any]] = []
         self.whole_changes: dict[str, str] = {}
-        tf.add_to_collection(_SHARDS, self)
 
     def look_up(self, ids: Any, is_training: bool, of_everyone: Any = None) -> Found:
         """Returns the rows of ids, after making those that are missing.
@@ -176,18 +177,30 @@ class GrowingShard:
           is_training: whether rows are made and their use is noted.
           of_everyone: the ids for which that is done, int64 [n]; None for `ids`.
         """
-        with self.index.locked() as unlock:
-            done = []
+        index = self.index
+        with index.locked() as unlock:
             if is_training:
-                done = self._make_rows(ids if of_everyone is None else of_everyone)
-            with tf.control_dependencies(done):
-                rows = self.index.find(ids)
+                step = tf.cast(_global_step(), tf.int64)
+                asked = ids if of_everyone is None else of_everyone
+                rows, dropped, (made, first) = index.rows(
+                    asked, step, lambda ids: self._make_rows(ids, step)
+                )
+                # Ops that reset slots are added to this one, once there are slots.
+                with tf.control_dependencies([dropped]):
+                    done = [tf.no_op("slots_are_reset")]
+                self._resets.append((dropped, done[0]))
+                done.append(_scatter(self.values, made, first))
+                done.append(index.touch(index.or_nobodys(rows), step))
+                if of_everyone is not None:
+                    with tf.control_dependencies(done):
+                        rows, *_ = index.rows(ids)
+            else:
+                rows, *_ = index.rows(ids)
+                done = []
             unlocked = unlock([*done, rows])
         with tf.device(self.device), tf.control_dependencies([unlocked]):
-            has_row = tf.not_equal(rows, NO_ROW)
-            read = tf.where(has_row, rows, tf.fill(tf.shape(rows), _int64(self._empty_row)))
-            values = self.values.sparse_read(read)
-            return Found(values, tf.cast(has_row, tf.float32))
+            values = self.values.sparse_read(index.or_nobodys(rows))
+            return Found(values, tf.cast(rows >= 0, tf.float32))
 
     def updated(self) -> None:
         """Is called when the optimizer's ops are built, and only these change rows in a step.
@@ -226,56 +239,53 @@ class GrowingShard:
     def _reset(self, slot: Any, rows: Any) -> Any:
         with tf.device(slot.device):
             fresh = slot.sparse_read(tf.fill(tf.shape(rows), _int64(self._fresh_row)))
-            return tf.raw_ops.ResourceScatterUpdate(
-                resource=slot.handle, indices=rows, updates=fresh
-            )
+            return _scatter(slot, rows, fresh)
 
-    def _make_rows(self, ids: Any) -> list[Any]:
-        """Makes missing rows of ids, int64 [n], and notes the use of all; returns the ops."""
-        step = tf.cast(_global_step(), tf.int64)
-        dropped = tf.zeros([0], tf.int64)
-        if self._table.drop != "never":
-            dropped = self.index.make_room(step)
-            # Ops that reset slots are added to this one, once there are slots.
-            with tf.control_dependencies([dropped]):
-                reset = tf.no_op("slots_are_reset")
-            self._resets.append((dropped, reset))
-            dependencies = [reset]
-        else:
-            dependencies = []
-        with tf.control_dependencies(dependencies):
-            missing = tf.boolean_mask(ids, tf.equal(self.index.find(ids), NO_ROW))
-        added, rows_added = self.index.insert(self._admitted(missing, step))
-        with tf.control_dependencies([rows_added]):
-            first = self._table.initial(added, self._table.width)
-            made = tf.raw_ops.ResourceScatterUpdate(
-                resource=self.values.handle, indices=rows_added, updates=first
-            )
-            rows = self.index.find(ids)
-            touched = self.index.touch(tf.boolean_mask(rows, tf.not_equal(rows, NO_ROW)), step)
-        return [made, touched.op]
+    def _make_rows(self, ids: Any, step: Any) -> list[Any]:
+        """Makes rows for those of ids, int64 [n], that get one; returns them and first values."""
+        added, rows = self.index.insert(self._admitted(ids, step))
+        return [rows, self.table.initial(added, self.table.width)]
 
     def _admitted(self, ids: Any, step: Any) -> Any:
         """Returns those of the ids without a row, int64 [n], that get one in this step."""
-        if self._table.probability < 1:
+        if self.table.probability < 1:
             chance = chances(tf.bitcast(mixed(ids), tf.int64) + step, seed=3)
-            ids = tf.boolean_mask(ids, chance < self._table.probability)
-        if self.waiting is None:
+            ids = tf.boolean_mask(ids, chance < self.table.probability)
+        waiting = self.waiting
+        if waiting is None:
             return ids
-        with self.waiting.locked() as unlock:
-            with tf.control_dependencies([self.waiting.make_room(step)]):
-                rows = self.waiting.find(ids)
-                _, added = self.waiting.insert(tf.boolean_mask(ids, tf.equal(rows, NO_ROW)))
-            with tf.control_dependencies([added]):
-                rows = self.waiting.find(ids)
-            is_noted = tf.not_equal(rows, NO_ROW)
+        with waiting.locked() as unlock:
+            rows, *_ = waiting.rows(ids, step, lambda missing: [waiting.insert(missing)[1]])
+            is_noted = rows >= 0
             ids, rows = tf.boolean_mask(ids, is_noted), tf.boolean_mask(rows, is_noted)
-            is_admitted = self.waiting.touch(rows, step) >= self._table.min_steps - 1
+            is_admitted = waiting.touch(rows, step) >= self.table.min_steps - 1
             with tf.control_dependencies([is_admitted]):
-                removed = self.waiting.remove(tf.boolean_mask(rows, is_admitted))
+                removed = waiting.remove(tf.boolean_mask(rows, is_admitted))
             unlocked = unlock([removed])
         with tf.control_dependencies([unlocked]):
             return tf.boolean_mask(ids, is_admitted)
+
+
+def _scatter(variable: Any, rows: Any, values: Any) -> Any:
+    return tf.raw_ops.ResourceScatterUpdate(resource=variable.handle, indices=rows, updates=values)
+
+
+def _noted(shard: GrowingShard) -> GrowingShard:
+    """Notes a shard in the graph; returns the one that is noted already, if it is.
+
+    Raises:
+      ValueError: if that is one of a table of the same name that is another one.
+    """
+    for other in growing_shards():
+        if other.values is shard.values:
+            if other.table != shard.table:
+                raise ValueError(
+                    f"table {shard.table.name}: all look-ups must have the same table, got "
+                    f"{shard.table} and {other.table}"
+                )
+            return other
+    tf.add_to_collection(_SHARDS, shard)
+    return shard
 
 
 def growing_shards() -> list[GrowingShard]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
+from model_deploy.checkpoints import variables_to_save
 from model_deploy.clones import collect_members
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel, deploy
@@ -17,6 +18,7 @@ from model_deploy.estimator.recording import NotDeployableError, Recorder, check
 from model_deploy.estimator.updates import RecordedUpdate
 from model_deploy.hooks import session_hooks
 from model_deploy.op_types import is_assignment
+from model_deploy.optimization import has_tables
 
 ModelFn = Callable[..., Any]
 # `ModeKeys.TRAIN`.
@@ -113,6 +115,7 @@ def _training_spec(model: Deployed, features: Any, kwargs: dict[str, Any]) -> An
     _put_update(update, deployment, specs[0].train_op)
     members = collect_members(tf.GraphKeys.SUMMARIES, deployment.clones)
     tf.get_collection_ref(tf.GraphKeys.SUMMARIES)[:] = [*members.clones[0], *members.shared]
+    _add_saver(specs[0].scaffold, kwargs.get("config"))
     return specs[0]._replace(
         loss=loss,
         training_hooks=(*session_hooks(), *specs[0].training_hooks),
@@ -174,6 +177,24 @@ def _put_update(update: RecordedUpdate, model: DeployedModel, train_op: Any) -> 
             if op.type in _ADDITIONS:
                 value = tf.zeros_like(value)
             internals.replace_input(op, 1, value)
+
+
+def _add_saver(scaffold: Any, run_config: Any) -> None:
+    """Makes Estimator save tables that are trained by rows as the dense optimizer has them.
+
+    Adds to the collection `SAVERS`, in place of Estimator itself, unless the model has a saver.
+    """
+    has_saver = tf.get_collection(tf.GraphKeys.SAVERS) or (scaffold and scaffold.saver)
+    if has_saver or not has_tables():
+        return
+    saver = tf.train.Saver(
+        variables_to_save(),
+        sharded=True,
+        # That of `RunConfig`, which a `model_fn` gets that takes `config`.
+        max_to_keep=run_config.keep_checkpoint_max if run_config else 5,
+        save_relative_paths=True,
+    )
+    tf.add_to_collection(tf.GraphKeys.SAVERS, saver)
 
 
 def _scaffold(scaffold: Any, model: DeployedModel) -> Any:

@@ -116,6 +116,32 @@ for _name in tf.Tensor.OVERLOADABLE_OPERATORS - {"__eq__", "__ne__"}:
     setattr(_PartitionedWithOperators, _name, _operator(_name))
 
 
+def saved_as(variable: Any, value: Any) -> Any:
+    """Prepares a variable for `tf.train.Saver`, which saves a tensor in place of its value.
+
+    Wraps `saveable_object.SaveableObject`, `saveable_object.SaveSpec` and
+    `Variable._save_slice_info`.
+
+    Args:
+      variable: a variable, or a part of a partitioned one.
+      value: a tensor of its shape and dtype.
+    """
+    return _SavedAs(variable, value)
+
+
+class _SavedAs(SaveableObject):
+    def __init__(self, variable: Any, value: Any) -> None:
+        part = slice_of(variable)
+        name, spec = (variable.op.name, "") if part is None else (part.full_name, part.spec)
+        specs = [SaveSpec(value, spec, name, variable.dtype.base_dtype)]
+        super().__init__(variable, specs, variable.op.name)
+
+    def restore(self, restored_tensors: Sequence[Any], restored_shapes: Any) -> Any:
+        del restored_shapes  # None, unless the saver reshapes
+        [value] = restored_tensors
+        return tf.group(self.op.assign(value, read_value=False))
+
+
 def slice_of(variable: Any) -> Any:
     """Returns the slice of a partitioned variable that a variable is; None for other variables.
 

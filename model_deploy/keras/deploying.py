@@ -64,6 +64,7 @@ def deploy_model(
     batches: Any,
     *,
     metrics: Sequence[Any] = (),
+    by_rows: bool = False,
     **settings: Any,
 ) -> DeployedKerasModel:
     """Builds clones of a Keras model and the op that trains them, like `model.compile`.
@@ -85,6 +86,8 @@ def deploy_model(
         `tf.data.Dataset` of batches.  A batch is (features, labels) or (features, labels,
         weights), each of shape [batch, ...], or a mapping with "image" and "label".
       metrics: Keras 3 metrics, functions or names, to compute on each batch.
+      by_rows: whether Keras' Adam or AdamW trains tables of embeddings at the cost of the rows of a
+        step, to the same values, see `RowAdamOptimizer`.
       **settings: more arguments of `deploy`.
 
     Returns:
@@ -104,9 +107,14 @@ def deploy_model(
         """Returns the first clone's model, which is made later."""
         return tf.get_collection(_MODELS)[num_before]()
 
+    if by_rows and isinstance(optimizer, tf.train.Optimizer):
+        raise ValueError(
+            "by_rows must be False with an optimizer of TensorFlow, which says so itself, such as "
+            f"RowAdamOptimizer, got {type(optimizer).__name__}"
+        )
     rate = None
     if not (optimizer is None or isinstance(optimizer, tf.train.Optimizer)):
-        translation = _translate(config, optimizer, first_model)
+        translation = _translate(config, optimizer, first_model, by_rows)
         optimizer, rate = translation.optimizer, translation.learning_rate
         if translation.clip_norm is not None:
             settings.setdefault("clip_norm", translation.clip_norm)
@@ -135,13 +143,15 @@ def deploy_model(
 
 
 def _translate(
-    config: DeploymentConfig, optimizer: Any, first_model: Callable[[], Any]
+    config: DeploymentConfig, optimizer: Any, first_model: Callable[[], Any], by_rows: bool
 ) -> Translation:
     device = config.optimizer_device() if config.all_reduce else config.variables_device()
     with tf.device(device):
         step = tf.train.get_or_create_global_step()
     with tf.device(config.optimizer_device()):
-        return translate_optimizer(optimizer, step, lambda: first_model().variables)
+        return translate_optimizer(
+            optimizer, step, lambda: first_model().variables, by_rows=by_rows
+        )
 
 
 def _is_model(thing: Any) -> bool:

@@ -40,6 +40,13 @@ _TRANSLATIONS: dict[str, _Translate] = {
         else updates.GradientDescent(rate)
     ),
 }
+# Those that train tables by rows, with `by_rows`.
+_BY_ROWS: dict[str, _Translate] = {
+    name: lambda o, rate, name=name: updates.RowAdam(  # type: ignore[misc]
+        rate, 0.0, o.beta_1, o.beta_2, o.epsilon, name=name
+    )
+    for name in ("Adam", "AdamW")
+}
 # Settings that `deploy` provides in place of the optimizer -> what to use.
 _ELSEWHERE = {
     "amsgrad": "there is no such Adam in TensorFlow's distributed optimizers",
@@ -64,7 +71,11 @@ class Translation(NamedTuple):
 
 
 def translate_optimizer(
-    optimizer: Any, global_step: Any, variables: Callable[[], Iterable[Any]] = tuple
+    optimizer: Any,
+    global_step: Any,
+    variables: Callable[[], Iterable[Any]] = tuple,
+    *,
+    by_rows: bool = False,
 ) -> Translation:
     """Returns the TensorFlow optimizer that makes the same updates as a Keras optimizer.
 
@@ -77,12 +88,15 @@ def translate_optimizer(
       global_step: the number of steps done, an integer scalar tensor or variable.
       variables: returns the Keras variables of the model, of any shapes, for optimizers that
         exclude some of them from weight decay.
+      by_rows: whether Adam and AdamW train tables of embeddings at the cost of the rows of a step,
+        see `RowAdamOptimizer`.
 
     Returns:
       A `Translation`.
 
     Raises:
-      ValueError: naming the optimizer, if its class or a setting is not supported.
+      ValueError: naming the optimizer, if its class or a setting is not supported, or is not with
+        `by_rows`.
     """
     if isinstance(optimizer, str):
         optimizer = _by_name(optimizer)
@@ -94,6 +108,10 @@ def translate_optimizer(
             f"optimizer must be one of {', '.join(_TRANSLATIONS)} of Keras (a subclass has steps "
             f"of its own), got {type(optimizer).__module__}.{name}"
         )
+    if by_rows and name not in _BY_ROWS:
+        raise ValueError(
+            f"optimizer must be one of {', '.join(_BY_ROWS)} with by_rows=True, got {name}"
+        )
     _check_settings(optimizer, name)
     rate = tf.identity(_learning_rate(keras, optimizer, global_step), name="learning_rate")
     before = updates.Before(
@@ -102,7 +120,7 @@ def translate_optimizer(
         _is_decayed(optimizer, variables),
         _clip(optimizer),
     )
-    translated = _TRANSLATIONS[name](optimizer, rate).after(before)
+    translated = (_BY_ROWS if by_rows else _TRANSLATIONS)[name](optimizer, rate).after(before)
     # tf-keras keeps a schedule's rate in a variable that is not among `optimizer.variables`.
     forget_variables([*optimizer.variables, optimizer.learning_rate])
     return Translation(translated, rate, optimizer.global_clipnorm or None)

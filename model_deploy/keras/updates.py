@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.optimization import RowAdamWOptimizer
+
 
 class Before(NamedTuple):
     """What a Keras optimizer does to a gradient and a variable before the update.
@@ -121,6 +123,30 @@ class Momentum(_AllRows, _WithBefore, _KerasMomentum):
 
 class Adam(_WithBefore, tf.train.AdamOptimizer):
     """Adam, and with weight decay AdamW."""
+
+
+class RowAdam(RowAdamWOptimizer):
+    """Adam, and with weight decay AdamW, at the cost of the rows of a step."""
+
+    _is_decayed: Callable[[Any], bool]
+
+    def after(self, before: Before) -> Any:
+        """Sets the weight decay; returns this optimizer.
+
+        Raises:
+          ValueError: if gradients are to be clipped one by one, which makes them dense.
+        """
+        if before.clip is not None:
+            raise ValueError(
+                "clipnorm and clipvalue of the optimizer must not be set with by_rows=True, got "
+                "one of them: global_clipnorm leaves gradients sparse"
+            )
+        self._weight_decay = before.weight_decay or 0.0
+        self._is_decayed = before.is_decayed
+        return self
+
+    def _decays(self, variable: Any) -> bool:
+        return bool(self._weight_decay) and self._is_decayed(variable)
 
 
 class Adagrad(_WithBefore, tf.train.AdagradOptimizer):

@@ -4,10 +4,20 @@ from model_deploy.optimization.adamw import AdamWOptimizer
 from model_deploy.optimization.averages import averages_to_restore, moving_average_update
 from model_deploy.optimization.lamb import LAMBOptimizer
 from model_deploy.optimization.lars import LARSOptimizer
+from model_deploy.optimization.lazy_adam import LazyAdamOptimizer
 from model_deploy.optimization.optimizers import (
     OptimizerOptions,
     build_optimizer,
     weight_decay_note,
+)
+from model_deploy.optimization.rows import (
+    RowAdamOptimizer,
+    RowAdamWOptimizer,
+    RowFtrlOptimizer,
+    RowMomentumOptimizer,
+    RowRMSPropOptimizer,
+    current_value,
+    has_tables,
 )
 from model_deploy.optimization.schedules import (
     LearningRateOptions,
@@ -21,11 +31,19 @@ __all__ = [
     "AdamWOptimizer",
     "LAMBOptimizer",
     "LARSOptimizer",
+    "LazyAdamOptimizer",
     "LearningRateOptions",
     "OptimizerOptions",
+    "RowAdamOptimizer",
+    "RowAdamWOptimizer",
+    "RowFtrlOptimizer",
+    "RowMomentumOptimizer",
+    "RowRMSPropOptimizer",
     "averages_to_restore",
     "build_learning_rate",
     "build_optimizer",
+    "current_value",
+    "has_tables",
     "layer_name",
     "learning_rate_note",
     "moving_average_update",

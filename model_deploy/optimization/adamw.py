@@ -68,9 +68,13 @@ class AdamWOptimizer(tf.train.AdamOptimizer):
         rate = self._learning_rate() if callable(self._learning_rate) else self._learning_rate
         self._share = tf.convert_to_tensor(rate) * self._weight_decay
 
+    def _decays(self, variable: Any) -> bool:
+        """Whether a variable, of any shape, is decayed."""
+        return bool(self._weight_decay) and not is_excluded(variable, self._no_weight_decay)
+
     def _decayed(self, variable: Any, gradient: Any) -> list[Any]:
         """Returns a list with the op that decays a variable; [] if it is not decayed."""
-        if not self._weight_decay or is_excluded(variable, self._no_weight_decay):
+        if not self._decays(variable):
             return []
         # After the gradient is computed: until then other ops may read the variable.
         with tf.control_dependencies([gradient]):

@@ -10,13 +10,21 @@ from model_deploy.commands import Options, option
 from model_deploy.optimization.adamw import AdamWOptimizer
 from model_deploy.optimization.lamb import LAMBOptimizer
 from model_deploy.optimization.lars import LARSOptimizer
+from model_deploy.optimization.lazy_adam import LazyAdamOptimizer
+from model_deploy.optimization.rows import (
+    RowAdamOptimizer,
+    RowAdamWOptimizer,
+    RowFtrlOptimizer,
+    RowMomentumOptimizer,
+    RowRMSPropOptimizer,
+)
 from model_deploy.optimization.weight_decay import NO_WEIGHT_DECAY, check_pattern, is_excluded
 
 train = tf.train
 
 # Optimizers with a weight decay of their own, and its default: Keras' for AdamW, the authors' for
 # LAMB, the paper's for LARS.
-_DECAYS = {"adamw": 0.01, "lamb": 0.01, "lars": 0.0005}
+_DECAYS = {"adamw": 0.01, "lamb": 0.01, "lars": 0.0005, "row_adamw": 0.01}
 
 
 # Name -> function (learning rate, options) -> optimizer, in the order of `--help`.
@@ -29,17 +37,12 @@ _BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
     "adam": lambda rate, o: train.AdamOptimizer(rate, o.adam_beta1, o.adam_beta2, o.opt_epsilon),
     "adamw": lambda rate, o: AdamWOptimizer(rate, **_moment_arguments(o), epsilon=o.adamw_epsilon),
     # McMahan et al., https://doi.org/10.1145/2487575.2488200
-    "ftrl": lambda rate, o: train.FtrlOptimizer(
-        rate,
-        o.ftrl_learning_rate_power,
-        o.ftrl_initial_accumulator_value,
-        o.ftrl_l1,
-        o.ftrl_l2,
-    ),
+    "ftrl": lambda rate, o: train.FtrlOptimizer(rate, **_ftrl_arguments(o)),
     "lamb": lambda rate, o: LAMBOptimizer(rate, **_moment_arguments(o), epsilon=o.lamb_epsilon),
     "lars": lambda rate, o: LARSOptimizer(
         rate, o.momentum, o.own_decay, o.lars_coefficient, no_weight_decay=o.no_weight_decay
     ),
+    "lazy_adam": lambda rate, o: LazyAdamOptimizer(rate, o.adam_beta1, o.adam_beta2, o.opt_epsilon),
     # Polyak, https://doi.org/10.1016/0041-5553(64)90137-5
     "momentum": lambda rate, o: train.MomentumOptimizer(rate, o.momentum, name="Momentum"),
     # Nesterov's momentum as Sutskever et al. write it, section 2 of
@@ -49,6 +52,18 @@ _BUILDERS: dict[str, Callable[[Any, "OptimizerOptions"], Any]] = {
     ),
     # Tieleman and Hinton, lecture 6.5 of "Neural networks for machine learning"
     "rmsprop": lambda rate, o: train.RMSPropOptimizer(
+        rate, o.rmsprop_decay, o.rmsprop_momentum, o.opt_epsilon
+    ),
+    "row_adam": lambda rate, o: RowAdamOptimizer(rate, o.adam_beta1, o.adam_beta2, o.opt_epsilon),
+    "row_adamw": lambda rate, o: RowAdamWOptimizer(
+        rate, **_moment_arguments(o), epsilon=o.adamw_epsilon
+    ),
+    "row_ftrl": lambda rate, o: RowFtrlOptimizer(rate, **_ftrl_arguments(o)),
+    "row_momentum": lambda rate, o: RowMomentumOptimizer(rate, o.momentum),
+    "row_nesterov": lambda rate, o: RowMomentumOptimizer(
+        rate, o.momentum, use_nesterov=True, name="Nesterov"
+    ),
+    "row_rmsprop": lambda rate, o: RowRMSPropOptimizer(
         rate, o.rmsprop_decay, o.rmsprop_momentum, o.opt_epsilon
     ),
     "sgd": lambda rate, _: train.GradientDescentOptimizer(rate),
@@ -63,7 +78,8 @@ class OptimizerOptions(Options):
 
     optimizer: str = option(
         "rmsprop",
-        "name of the optimizer",
+        "name of the optimizer; row_NAME is NAME for a dense gradient, at the cost of the rows of "
+        "a step in tables of embeddings",
         choices=tuple(_BUILDERS),
         common=True,
     )
@@ -102,6 +118,9 @@ class OptimizerOptions(Options):
     )
     ftrl_l1: float = option(0.0, "L1 regularization of ftrl", minimum=0)
     ftrl_l2: float = option(0.0, "L2 regularization of ftrl", minimum=0)
+    ftrl_l2_shrinkage: float = option(
+        0.0, "share of each value that ftrl's gradients have added, halved", minimum=0
+    )
     momentum: float = option(0.9, "momentum of lars, momentum and nesterov", minimum=0)
     rmsprop_momentum: float = option(0.9, "momentum of rmsprop", minimum=0)
     rmsprop_decay: float = option(0.9, "decay of rmsprop's mean square", minimum=0, below=1)
@@ -127,6 +146,17 @@ def _moment_arguments(options: OptimizerOptions) -> dict[str, Any]:
         "beta1": options.adam_beta1,
         "beta2": options.adam_beta2,
         "no_weight_decay": options.no_weight_decay,
+    }
+
+
+def _ftrl_arguments(options: OptimizerOptions) -> dict[str, Any]:
+    """Returns the arguments that `FtrlOptimizer` and `RowFtrlOptimizer` share."""
+    return {
+        "learning_rate_power": options.ftrl_learning_rate_power,
+        "initial_accumulator_value": options.ftrl_initial_accumulator_value,
+        "l1_regularization_strength": options.ftrl_l1,
+        "l2_regularization_strength": options.ftrl_l2,
+        "l2_shrinkage_regularization_strength": options.ftrl_l2_shrinkage,
     }
 
 

@@ -63,7 +63,8 @@ def by_id(values, name="items"):
         for key, value in values.items():
             kind = key.removeprefix(f"{scope}/")
             if key.startswith((f"{scope}/values", f"{scope}/index/seen", f"{scope}/index/counts")):
-                for row in used:
+                rows = used if np.ndim(value) and len(value) >= len(ids) else []
+                for row in rows:  # optimizers also have numbers of the whole table there
                     found[f"{name}/{kind}[{ids[row]}]"] = value[row]
     others = {key: value for key, value in values.items() if not key.startswith(f"{name}/")}
     shared = {key: value for key, value in values.items() if key.startswith(f"{name}/shared")}

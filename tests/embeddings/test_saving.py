@@ -7,6 +7,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import deploy, embeddings
 from model_deploy.checkpoints import CheckpointWriter, Restorer, changes_since, merge
 from model_deploy.checkpoints.files import check_fits
+from model_deploy.training import RowAdamOptimizer
 from tests import harness
 from tests.embeddings import models
 from tests.goldens import LogicalDevices
@@ -37,13 +38,19 @@ class _Run(harness.Replica):
         return self
 
 
-def _run(config, table, folder, steps, first=None):
+def _run(config, table, folder, steps, first=None, make=harness.adam):
     target = ""
     if config.num_ps_tasks:
         [target] = harness.parameter_servers(1)
         harness.reset([target])
-    run = _Run(config, models.golden(table), harness.adam)
+    run = _Run(config, models.golden(table), make)
     return run.resume(folder, steps, target, first)
+
+
+def _saved(run):
+    """The values of a run's checkpoint, those of the table by id."""
+    reader = tf.train.load_checkpoint(run.path)
+    return models.by_id({n: reader.get_tensor(n) for n in reader.get_variable_to_shape_map()})
 
 
 @pytest.mark.parametrize(
@@ -217,3 +224,40 @@ def test_changes_need_an_optimizer_of_rows(tmp_path):
     deploy(LogicalDevices(), model_fn, batch, optimizer=harness.adam())
     with pytest.raises(ValueError, match=r"AssignSubVariableOp of items/values; row_adam"):
         CheckpointWriter(str(tmp_path), 5, increments=1)
+
+
+def _row_adam():
+    return RowAdamOptimizer(0.02, epsilon=1e-2)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({}, id="one clone"),
+        pytest.param({"num_clones": 2, **_SERVERS}, id="servers"),
+        pytest.param({"num_clones": 2, "all_reduce": True}, id="all-reduce"),
+    ],
+)
+def test_adam_by_rows_saves_what_adam_saves(fields, tmp_path):
+    """Rows that are made, rest and are dropped are those of the dense optimizer in checkpoints."""
+    table = models.growing(max_rows=9, new_per_step=21)
+    on = _SERVERS if "num_ps_tasks" in fields else {}
+    dense = _run(LogicalDevices(**on), table, tmp_path / "dense", models.STEPS)
+    run = _run(LogicalDevices(**fields), table, tmp_path, models.STEPS, make=_row_adam)
+    expected, found = _saved(dense), _saved(run)
+    shared = sorted(key for key in expected if key.startswith("items/values["))
+    assert len(shared) > table.max_rows
+    harness.assert_close({k: found[k] for k in shared}, {k: expected[k] for k in shared}, 2e-6)
+
+
+def test_changes_hold_what_rows_have_missed(tmp_path):
+    """Adam by rows goes on from a whole checkpoint and changes as without an end."""
+    table, config = models.growing(), LogicalDevices()
+    runs = [
+        _Interrupted(config, models.golden(table), _row_adam).run(folder, steps, increments=10)
+        for folder, steps in ((tmp_path / "whole", models.STEPS), (tmp_path, models.STEPS - 2))
+    ]
+    whole, first = runs
+    second = _Interrupted(config, models.golden(table), _row_adam)
+    second.run(tmp_path, 2, first=first.newest, increments=10)
+    np.testing.assert_allclose(second.losses, whole.losses[-2:], rtol=1e-6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import DeploymentConfig, estimator, slim
+from model_deploy import DeploymentConfig, estimator, slim, training
 from tests.estimator import models
 
 _CLONES = {"num_clones": 2, "clone_on_cpu": True}
@@ -241,3 +241,35 @@ def test_replicas_are_those_of_the_cluster():
         estimator.Estimator(
             lambda features, mode: None, config=models.run_config(train_distribute=config)
         )
+
+
+def _table_model_fn(make_optimizer):
+    def model_fn(features, labels, mode, config):
+        del config
+        table = tf.get_variable("table", [9, 2], initializer=tf.ones_initializer())
+        # Other rows in each step.
+        rows = (tf.cast(tf.abs(labels), tf.int64) + tf.train.get_global_step()) % 9
+        loss = tf.reduce_mean(tf.square(tf.gather(table, rows) - features["x"][:, :2]))
+        train_op = make_optimizer(0.1).minimize(loss, global_step=tf.train.get_global_step())
+        return estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)
+
+    return model_fn
+
+
+@pytest.mark.one_mode
+def test_tables_by_rows(tmp_path):
+    """A table that is trained by rows is in Estimator's checkpoints as Adam has it, and as many are
+    kept as `RunConfig` says.
+    """
+    found = []
+    for name, make in (("adam", tf.train.AdamOptimizer), ("rows", training.RowAdamOptimizer)):
+        made = estimator.deployed(_table_model_fn(make), DeploymentConfig(clone_on_cpu=True))
+        config = models.run_config(keep_checkpoint_max=1, save_checkpoints_steps=2)
+        trained = estimator.Estimator(made, str(tmp_path / name), config)
+        trained.train(models.input_fn(2), steps=6)
+        found.append(models.values_of(trained))
+        assert len(list((tmp_path / name).glob("model.ckpt-*.index"))) == 1
+    own = ("/last", "/history", "/steps")
+    rows = {name: value for name, value in found[1].items() if not name.endswith(own)}
+    assert len(rows) == len(found[1]) - 3
+    check_equal(rows, found[0])

@@ -6,9 +6,10 @@ import pytest
 import tensorflow.compat.v1 as tf
 import tf_keras
 
-from model_deploy import DeploymentConfig
+from model_deploy import DeploymentConfig, graph_walk
 from model_deploy.keras import deploy_model
 from model_deploy.keras.losses import get_loss
+from model_deploy.optimization import current_value
 from tests.goldens import LogicalDevices, cpu_config
 from tests.keras_layers.every_layer import functions_of
 
@@ -236,3 +237,35 @@ def test_rejects(arguments, message):
     settings = {"model": double, "loss": "mse", "optimizer": "sgd", "batches": batches()}
     with pytest.raises(ValueError, match=f"^{message}"):
         deploy_model(CPU, **{**settings, **arguments})
+
+
+@pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras", "tf_keras"])
+def test_embeddings_by_rows(library):
+    """Keras' Adam trains an embedding by rows to the values that it has without, and no op of the
+    step takes the whole table.
+    """
+    ends = []
+    for by_rows in (False, True):
+        with tf.Graph().as_default(), tf.Session() as session:
+            words = tf.placeholder(tf.int64, [4, 2])
+
+            def make_model():
+                start = library.initializers.RandomNormal(seed=1)
+                embedding = library.layers.Embedding(20, 3, embeddings_initializer=start)
+                return library.Sequential([library.Input((2,), dtype="int64"), embedding])
+
+            # The words of a step are only known when it is made.
+            batch = iter([(words, tf.ones([4, 2, 3]))])
+            deployed = deploy_model(CPU, make_model, "mse", "adam", batch, by_rows=by_rows)
+            session.run(tf.global_variables_initializer())
+            for step in range(8):
+                session.run(deployed.train_op, {words: np.arange(8).reshape(4, 2) * step % 20})
+            [table] = tf.trainable_variables()
+            value = current_value(table)
+            assert (value is not None) == by_rows
+            ends.append(session.run(table if value is None else value))
+            needed = graph_walk.ancestors([deployed.train_op.op], control_inputs=True)
+            reads = [op for op in table.handle.consumers() if op.type == "ReadVariableOp"]
+            if by_rows:
+                assert not needed.intersection(reads)
+    np.testing.assert_allclose(ends[1], ends[0], atol=1e-6)

@@ -77,6 +77,48 @@ def test_ten_steps(library, name, sparse):
         np.testing.assert_allclose(found[variable], values, rtol=1e-5, atol=2e-6, err_msg=variable)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["adam_polynomial", "adamw", "excluded"])
+def test_ten_steps_by_rows(name):
+    """Ten steps of rows, each of which costs these rows, end where Keras' dense ones do."""
+    made = optimizers.make_variables("keras")
+    step = tf.train.get_or_create_global_step()
+    optimizer = optimizers.make("keras", name)
+    translated = translate_optimizer(optimizer, step, made.values, by_rows=True).optimizer
+    tensors, at = ten_steps.feeds(True)
+    pairs = [(tensors[each], made[each].value) for each in ten_steps.SHAPES]
+    update = translated.apply_gradients(pairs, global_step=step)
+    current = {each: translated.current(variable.value) for each, variable in made.items()}
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for number in range(ten_steps.STEPS):
+            session.run(update, at(number))
+        found = session.run(current)
+    for variable, values in _of_keras("keras")[name].items():
+        np.testing.assert_allclose(
+            found[variable], values[-1], rtol=1e-5, atol=2e-6, err_msg=variable
+        )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        pytest.param(
+            lambda: "sgd", "must be one of Adam, AdamW with by_rows=True, got SGD", id="sgd"
+        ),
+        pytest.param(
+            lambda: keras.optimizers.Adam(clipnorm=1.0),
+            "clipnorm and clipvalue of the optimizer must not be set with by_rows=True",
+            id="clipped",
+        ),
+    ],
+)
+def test_not_by_rows(make, message):
+    """What cannot be done by rows is refused."""
+    with pytest.raises(ValueError, match=message):
+        translate_optimizer(make(), tf.train.get_or_create_global_step(), by_rows=True)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(
     ("settings", "message"),

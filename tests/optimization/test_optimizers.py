@@ -30,6 +30,11 @@ FIRST_STEPS = {
     # z = g - (sqrt(4.1) - sqrt(0.1)) / rate * w; the new weight is -z / (sqrt(4.1) / rate).
     "ftrl": ({}, -(GRADIENT - (math.sqrt(4.1) - math.sqrt(0.1)) / RATE) / (math.sqrt(4.1) / RATE)),
 }
+# For dense gradients, as here, they are the same.
+FIRST_STEPS.update(
+    {f"row_{name}": FIRST_STEPS[name] for name in ("momentum", "rmsprop", "adam", "ftrl")}
+)
+FIRST_STEPS["lazy_adam"] = FIRST_STEPS["adam"]
 
 
 @pytest.mark.parametrize("name", FIRST_STEPS)
@@ -45,7 +50,7 @@ def test_first_step(name, variable_kind):
         session.run(tf.global_variables_initializer())
         session.run(step)
         assert session.run(weight) == pytest.approx(expected, rel=1e-6)
-        if name == "momentum":
+        if name.endswith("momentum"):
             session.run(step)
             assert session.run(weight) == pytest.approx(1 - RATE * GRADIENT * (1 + 1 + 0.5))
 
@@ -55,8 +60,9 @@ def test_first_step(name, variable_kind):
     [
         (
             {"optimizer": "lion"},
-            "one of adadelta, adagrad, adam, adamw, ftrl, lamb, lars, momentum, nesterov, "
-            "rmsprop, sgd, got 'lion'",
+            "one of adadelta, adagrad, adam, adamw, ftrl, lamb, lars, lazy_adam, momentum, "
+            "nesterov, rmsprop, row_adam, row_adamw, row_ftrl, row_momentum, row_nesterov, "
+            "row_rmsprop, sgd, got 'lion'",
         ),
         ({"adam_beta1": 1.0}, "adam_beta1 must be less than 1, got 1.0"),
         ({"opt_epsilon": 0.0}, "opt_epsilon must be more than 0, got 0.0"),
