@@ -38,6 +38,7 @@ CARDINALITIES = (
     *(27, 14_992, 100_000, 10, 5652, 2173, 4, 100_000, 18, 15, 100_000, 105, 100_000),
 )
 TEST_BATCHES = 64
+START = embeddings.Normal(0.05)  # first values of rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +50,8 @@ class DlrmOptions(ClusterOptions, training.LoopOptions):
     num_ps: int = option(0, "start so many parameter servers, and workers", minimum=0)
     num_workers: int = option(2, "workers to start with --num_ps", minimum=1)
     batch_size: int = option(2048, "clicks per clone and step", minimum=1)
-    max_steps: int = option(1500, "number of the last step", minimum=1)
-    learning_rate: float = option(0.05, "learning rate of Adagrad", above=0)
+    max_steps: int = option(2000, "number of the last step", minimum=1)
+    learning_rate: float = option(0.002, "learning rate of Adam, in the first half", above=0)
     width: int = option(16, "values in a row of a table", minimum=1)
     units: int = option(64, "units of the hidden layers, before and after the pairs", minimum=1)
     seed: int = option(1, "number that clicks and initial values follow from", minimum=0)
@@ -161,7 +162,7 @@ def network(
     dense = tf.nn.relu(layers(tf.log1p(clicks.numbers), "bottom", [*bottom, width]))
     vectors = [dense]
     for i, count in enumerate(CARDINALITIES):
-        table = embeddings.GrowingTable(name=f"table_{i}", width=width, max_rows=count)
+        table = embeddings.GrowingTable(name=f"table_{i}", width=width, max_rows=count, initial=START)
         vectors.append(embeddings.look_up(table, clicks.ids[:, i], is_training=is_training))
     pairs = interactions(tf.stack(vectors, 1))
     return layers(tf.concat([dense, pairs], 1), "top", [*top, 1])[:, 0]
@@ -200,18 +201,30 @@ def run_task(options: DlrmOptions) -> None:
         with tf.device(config.inputs_device()):
             # The first batches are those of the test.
             own = batches(options, TEST_BATCHES + config.replica_id, config.num_replicas)
-        optimizer = tf.train.AdagradOptimizer(options.learning_rate)
+        with tf.device(config.variables_device()):
+            step = tf.train.get_or_create_global_step()
+        with tf.device(step.device):  # where the rate is needed: it does not move then
+            rate = learning_rate(step, options)
+        # Adam's tables, at the cost of the rows of a step.
+        optimizer = training.RowAdamOptimizer(rate)
         train(
             deploy(config, add_loss, [own, options], optimizer=optimizer),
             options.train_dir,
             max_steps=options.max_steps,
             images_per_step=options.batch_size * options.num_clones,
             unit="examples",
+            learning_rate=rate,
             place=place,
             **options.part(training.LoopOptions),
         )
     if place.is_chief:
         test(options)
+
+
+def learning_rate(step: Any, options: DlrmOptions) -> Any:
+    """The rate of a step: in the second half it falls along a line to 0."""
+    done = tf.cast(step, tf.float32) / options.max_steps
+    return options.learning_rate * tf.clip_by_value(2 * (1 - done), 0.0, 1.0)
 
 
 def test(options: DlrmOptions) -> None:
