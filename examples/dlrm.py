@@ -52,6 +52,7 @@ class DlrmOptions(ClusterOptions, training.LoopOptions):
     batch_size: int = option(2048, "clicks per clone and step", minimum=1)
     max_steps: int = option(2000, "number of the last step", minimum=1)
     learning_rate: float = option(0.002, "learning rate of Adam, in the first half", above=0)
+    num_tables: int = option(26, "columns of ids that there are, of the first ones", minimum=1)
     width: int = option(16, "values in a row of a table", minimum=1)
     units: int = option(64, "units of the hidden layers, before and after the pairs", minimum=1)
     seed: int = option(1, "number that clicks and initial values follow from", minimum=0)
@@ -63,7 +64,7 @@ class Clicks(NamedTuple):
 
     Attributes:
       numbers: float32 [n, 13], at least 0.
-      ids: int64 [n, 26].
+      ids: int64 [n, tables].
       labels: float32 [n], 1 for a click.
       scores: log-odds from which the labels were drawn, float32 [n].
     """
@@ -77,10 +78,10 @@ class Clicks(NamedTuple):
 class KnownModel:
     """Makes clicks: log-odds are a sum over numbers, ids and pairs of ids, each with its effect."""
 
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
+    def __init__(self, seed: int, num_tables: int = len(CARDINALITIES)) -> None:
+        self._seed, self._counts = seed, np.array(CARDINALITIES[:num_tables])
         rng = np.random.default_rng(seed)
-        self._effects = [rng.normal(size=count).astype(np.float32) for count in CARDINALITIES]
+        self._effects = [rng.normal(size=count).astype(np.float32) for count in self._counts]
         self._slopes = rng.normal(0, 0.2, NUM_NUMBERS).astype(np.float32)
 
     def batch(self, number: int, size: int) -> Clicks:
@@ -88,18 +89,18 @@ class KnownModel:
         rng = np.random.default_rng([self._seed, number])
         logs = rng.exponential(1, [size, NUM_NUMBERS]).astype(np.float32)
         # Id k has about (k + 1)^-2 of the impressions, as 1 / u - 1 of an even u has.
-        even = rng.uniform(1 / (1.0 + np.array(CARDINALITIES)), 1, [size, len(CARDINALITIES)])
+        even = rng.uniform(1 / (1.0 + self._counts), 1, [size, len(self._counts)])
         ids = (1 / even).astype(np.int64) - 1
         effects = np.stack([each[ids[:, i]] for i, each in enumerate(self._effects)], 1)
         scores = (logs - 1) @ self._slopes + 0.25 * effects.sum(1) - 1.5
-        scores += 0.2 * (effects[:, ::2] * effects[:, 1::2]).sum(1)
+        scores += 0.2 * (effects[:, :-1:2] * effects[:, 1::2]).sum(1)
         labels = rng.random(size) < 1 / (1 + np.exp(-scores))
         return Clicks(np.expm1(logs), ids, labels.astype(np.float32), scores)
 
 
 def batches(options: DlrmOptions, first: int, stride: int = 1, count: int | None = None) -> Any:
     """Returns an iterator of the batches `first`, `first + stride`, ...; of all, or so many."""
-    known = KnownModel(options.seed)
+    known = KnownModel(options.seed, options.num_tables)
     like = known.batch(0, options.batch_size)
 
     def make(number: Any) -> Clicks:
@@ -161,7 +162,7 @@ def network(
     """
     dense = tf.nn.relu(layers(tf.log1p(clicks.numbers), "bottom", [*bottom, width]))
     vectors = [dense]
-    for i, count in enumerate(CARDINALITIES):
+    for i, count in enumerate(CARDINALITIES[: clicks.ids.shape[1]]):
         table = embeddings.GrowingTable(name=f"table_{i}", width=width, max_rows=count, initial=START)
         vectors.append(embeddings.look_up(table, clicks.ids[:, i], is_training=is_training))
     pairs = interactions(tf.stack(vectors, 1))
