@@ -29,6 +29,8 @@ MODULES = (
     "slow_network",
     "horovod",
     "asynchronous_clones",
+    "dlrm",
+    "dlrm_ps",
     "sparse_embedding",
     "row_optimizers",
     "estimator",

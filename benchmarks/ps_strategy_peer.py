@@ -1,5 +1,6 @@
 """TensorFlow's `ParameterServerStrategy` with `ClusterCoordinator`, task by task."""
 
+import importlib
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,23 +25,28 @@ def serve_coordinator(
     cluster: Mapping[str, Sequence[str]],
     steps: int,
     steps_per_call: int = 1,
+    network: str = "ps_network",
 ) -> None:
-    """Schedules `steps` steps on the workers per request; answers "seconds"."""
+    """Schedules `steps` steps on the workers per request; answers "seconds".
+
+    The network is that of a module that has `batches`, and maybe a `StrategyNetwork`.
+    """
+    module = importlib.import_module(f"benchmarks.{network}")
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec(cluster), rpc_layer="grpc"
     )
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     with strategy.scope():
-        network = _Network()
+        built = getattr(module, "StrategyNetwork", _Network)()
 
     @tf.function
     def run_steps(iterator: Any) -> Any:
         for _ in tf.range(steps_per_call - 1):
-            strategy.run(network.step, args=next(iterator))
-        return strategy.run(network.step, args=next(iterator))
+            strategy.run(built.step, args=next(iterator))
+        return strategy.run(built.step, args=next(iterator))
 
-    data = coordinator.create_per_worker_dataset(tf.function(ps_network.batches))
+    data = coordinator.create_per_worker_dataset(tf.function(module.batches))
     iterator = iter(data)
 
     def measure(num_steps: int = steps) -> dict[str, float]:
@@ -59,10 +65,10 @@ class _Network:
 
     def __init__(self) -> None:
         self._variables = [
-            _variable(tf.random.normal(shape, stddev=0.05 if len(shape) > 1 else 0.0))
+            variable_of(tf.random.normal(shape, stddev=0.05 if len(shape) > 1 else 0.0))
             for shape in ps_network.SHAPES
         ]
-        self._step = _variable(tf.constant(0, tf.int64), trainable=False)
+        self._step = variable_of(tf.constant(0, tf.int64), trainable=False)
 
     def step(self, images: Any, labels: Any) -> Any:
         """One update; returns the loss."""
@@ -86,7 +92,7 @@ class _Network:
         return loss
 
 
-def _variable(value: Any, trainable: bool = True) -> Any:
+def variable_of(value: Any, trainable: bool = True) -> Any:
     # Steps of a worker's only replica may assign to it.
     first = tf.VariableAggregation.ONLY_FIRST_REPLICA
     return tf.Variable(value, trainable=trainable, aggregation=first)

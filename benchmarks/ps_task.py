@@ -100,9 +100,9 @@ def serve_worker(
 
 
 def _model_fn(network: str) -> Any:
-    if network == "keras_residual":
+    if network not in ps_network.MODEL_FNS:
         # Its imports are not for the other tasks to wait for.
-        return importlib.import_module("benchmarks.keras_residual").model_fn
+        return importlib.import_module(f"benchmarks.{network}").model_fn
     return ps_network.MODEL_FNS[network]
 
 

@@ -40,8 +40,8 @@ def _against_peer(settings: Settings) -> Benchmark:
     def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
         return {
             "train": start_cluster(stack, 2, 1, network="mlp", steps=steps),
-            STRATEGY: _start_strategy(stack, 2 * steps),
-            f"{STRATEGY}, 10 steps per call": _start_strategy(stack, 2 * steps, steps_per_call=10),
+            STRATEGY: start_strategy(stack, 2 * steps),
+            f"{STRATEGY}, 10 steps per call": start_strategy(stack, 2 * steps, steps_per_call=10),
         }
 
     return Benchmark(
@@ -146,7 +146,9 @@ def _start_copy(stack: contextlib.ExitStack, steps: int) -> Measure:
     return functools.partial(_measure, [child], steps)
 
 
-def _start_strategy(stack: contextlib.ExitStack, steps: int, steps_per_call: int = 1) -> Measure:
+def start_strategy(
+    stack: contextlib.ExitStack, steps: int, steps_per_call: int = 1, network: str = "ps_network"
+) -> Measure:
     """2 workers, 1 parameter server and the coordinator; a round has `steps` steps in all."""
     hosts = _hosts(stack, 2, 1)
     cluster = {"worker": hosts["worker_hosts"], "ps": hosts["ps_hosts"]}
@@ -164,6 +166,7 @@ def _start_strategy(stack: contextlib.ExitStack, steps: int, steps_per_call: int
         cluster=cluster,
         steps=steps,
         steps_per_call=steps_per_call,
+        network=network,
     )
     coordinator.wait_until_ready()
     return functools.partial(_measure, [coordinator], steps)

@@ -11,6 +11,7 @@ from model_deploy import gpus
 from model_deploy.checkpoints import Restorer, find_checkpoint
 from model_deploy.checks import check_at_least
 from model_deploy.config import DeploymentConfig
+from model_deploy.embeddings import growing_shards
 from model_deploy.optimization import averages_to_restore
 
 # Sessions of a server share variables of the same container; this one keeps evaluation apart.
@@ -84,7 +85,10 @@ class Passes:
                 else {variable.op.name: variable for variable in tf.global_variables()}
             )
             self._initializer = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
-        self._graph.finalize()
+        with self._graph.as_default():
+            # The rows of a checkpoint of other parameter servers are found by ops that come with it.
+            if not growing_shards():
+                self._graph.finalize()
 
     def open(self) -> None:
         """Opens the session."""

@@ -16,7 +16,7 @@ _OF_MESSAGE, _OF_ROWS = "ModelDeployMessage", "ModelDeployRows"
 
 
 def send_ids(ids: Sequence[Any], source: str, destination: str) -> list[Any]:
-    """Sends integers of one dtype, [n] each, in one message; returns them on `destination`."""
+    """Sends integers of one dtype, vectors, in one message; returns them on `destination`."""
     if len(ids) < 2:
         return list(ids)
     dtype = ids[0].dtype
@@ -29,7 +29,7 @@ def send_ids(ids: Sequence[Any], source: str, destination: str) -> list[Any]:
 
 
 def send_rows(rows: Sequence[Any], server: str, worker: str) -> list[Any]:
-    """Sends tensors [n, ...] that differ in n in one message; returns them on `worker`.
+    """Sends tensors [rows, ...] that differ in rows in one message; returns them on `worker`.
 
     Their gradients stay on the worker.
     """
@@ -43,7 +43,7 @@ def send_rows(rows: Sequence[Any], server: str, worker: str) -> list[Any]:
 
 
 def keep_indices(gather: Any) -> None:
-    """Makes the gradient of a `ResourceGather` leave its indices, [n], on the server.
+    """Makes the gradient of a `ResourceGather` leave its indices, a vector, on the server.
 
     TensorFlow's own gradient takes them to the worker, for their number, and back.
     """
