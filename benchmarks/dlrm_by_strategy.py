@@ -17,9 +17,14 @@ def batches() -> Any:
 
 
 class StrategyNetwork:
-    """The network of `examples.dlrm`, updated by gradient descent."""
+    """The network of `examples.dlrm`, updated by gradient descent.
 
-    def __init__(self) -> None:
+    Args:
+      rows_once: whether each row crosses once per step, not once for each of its examples.
+    """
+
+    def __init__(self, *, rows_once: bool) -> None:
+        self._rows_once = rows_once
         width = dlrm_work.WIDTH
         self._tables = [
             variable_of(tf.random.normal([count, width], stddev=0.05))
@@ -34,16 +39,18 @@ class StrategyNetwork:
         # Read once: each use of a variable would fetch it again.
         variables = [*self._bottom, *self._top]
         weights = [tf.convert_to_tensor(variable) for variable in variables]
-        # Each row crosses once, as it does for the other contender.
-        unique = [tf.unique(ids[:, i]) for i in range(len(self._tables))]
+        wanted, places = zip(*(self._wanted(each) for each in tf.unstack(ids, axis=1)), strict=True)
         rows = [
-            tf.nn.embedding_lookup(table, each.y)
-            for table, each in zip(self._tables, unique, strict=True)
+            tf.nn.embedding_lookup(table, each)
+            for table, each in zip(self._tables, wanted, strict=True)
         ]
         with tf.GradientTape() as tape:
             tape.watch([weights, rows])
             dense = tf.nn.relu(_apply(tf.math.log1p(numbers), weights[: len(self._bottom)]))
-            found = [tf.gather(r, each.idx) for r, each in zip(rows, unique, strict=True)]
+            found = [
+                each if place is None else tf.gather(each, place)
+                for each, place in zip(rows, places, strict=True)
+            ]
             pairs = dlrm.interactions(tf.stack([dense, *found], 1))
             top = weights[len(self._bottom) :]
             logits = _apply(tf.concat([dense, pairs], 1), top)[:, 0]
@@ -52,11 +59,15 @@ class StrategyNetwork:
         of_weights, of_rows = tape.gradient(loss, [weights, rows])
         for variable, gradient in zip(variables, of_weights, strict=True):
             variable.assign_sub(ps_network.LEARNING_RATE * gradient)
-        for table, each, gradient in zip(self._tables, unique, of_rows, strict=True):
+        for table, each, gradient in zip(self._tables, wanted, of_rows, strict=True):
             change = ps_network.LEARNING_RATE * tf.convert_to_tensor(gradient)
-            table.scatter_sub(tf.IndexedSlices(change, each.y))
+            table.scatter_sub(tf.IndexedSlices(change, each))
         self._step.assign_add(1)
         return loss
+
+    def _wanted(self, ids: Any) -> tuple[Any, Any]:
+        """Returns the ids to look up, and which of them each example has; None for one each."""
+        return tf.unique(ids) if self._rows_once else (ids, None)
 
 
 def _layers(inputs: int, units: tuple[int, ...]) -> list[Any]:

@@ -14,7 +14,7 @@ LEARNING_RATE = 0.001
 # A round goes through them again and again.
 NUM_BATCHES = 40
 # Of each worker of a cluster.
-PS_BATCH_SIZE = 512
+PS_BATCH_SIZE = 128
 
 
 def clicks(batch_size: int) -> dlrm.Clicks:

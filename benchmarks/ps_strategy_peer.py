@@ -26,10 +26,12 @@ def serve_coordinator(
     steps: int,
     steps_per_call: int = 1,
     network: str = "ps_network",
+    **settings: Any,
 ) -> None:
     """Schedules `steps` steps on the workers per request; answers "seconds".
 
-    The network is that of a module that has `batches`, and maybe a `StrategyNetwork`.
+    The network is that of a module that has `batches`, and maybe a `StrategyNetwork`, which gets
+    the settings.
     """
     module = importlib.import_module(f"benchmarks.{network}")
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
@@ -38,7 +40,7 @@ def serve_coordinator(
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     with strategy.scope():
-        built = getattr(module, "StrategyNetwork", _Network)()
+        built = getattr(module, "StrategyNetwork", _Network)(**settings)
 
     @tf.function
     def run_steps(iterator: Any) -> Any:

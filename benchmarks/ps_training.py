@@ -147,7 +147,7 @@ def _start_copy(stack: contextlib.ExitStack, steps: int) -> Measure:
 
 
 def start_strategy(
-    stack: contextlib.ExitStack, steps: int, steps_per_call: int = 1, network: str = "ps_network"
+    stack: contextlib.ExitStack, steps: int, steps_per_call: int = 1, **network: Any
 ) -> Measure:
     """2 workers, 1 parameter server and the coordinator; a round has `steps` steps in all."""
     hosts = _hosts(stack, 2, 1)
@@ -166,7 +166,7 @@ def start_strategy(
         cluster=cluster,
         steps=steps,
         steps_per_call=steps_per_call,
-        network=network,
+        **network,
     )
     coordinator.wait_until_ready()
     return functools.partial(_measure, [coordinator], steps)

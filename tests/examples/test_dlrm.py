@@ -62,7 +62,7 @@ def test_two_clones(tmp_path, capsys, monkeypatch):
         return known(self, number, size)
 
     monkeypatch.setattr(script.KnownModel, "batch", noted)
-    assert run(tmp_path, num_clones=2, batch_size=100, max_steps=2) == 0
+    assert run(tmp_path, num_clones=2, num_tables=2, batch_size=100, max_steps=2) == 0
     step, *_, examples = LINE.search(capsys.readouterr().out).groups()
     assert (step, examples) == ("2", "300")
     assert (tmp_path / "model.ckpt-2.index").exists()
@@ -88,7 +88,7 @@ def test_by_one_flag_on_parameter_servers(tmp_path, monkeypatch, capfd):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     path = ROOT / "examples" / "dlrm.py"
-    assert run(tmp_path, path, num_ps=2, batch_size=256, max_steps=20) == 0
+    assert run(tmp_path, path, num_ps=2, num_tables=2, batch_size=256, max_steps=20) == 0
     output = capfd.readouterr().out
     assert LINE.search(output)[1] == "20"
     names = {name for name, _ in tf.train.list_variables(str(tmp_path / "model.ckpt-20"))}
