@@ -52,6 +52,7 @@ class ChangesWriter:
         self._set_base = self._base.assign(self._new_base)
         tables = [each for shard in growing_shards() for each in self._of_shard(shard)]
         self._saver = new_saver([self._base, *others, *tables], 1)
+        self._written: str | None = None
 
     def save(self, session: Any, step: int, whole: str) -> str:
         """Writes what changed since a whole checkpoint; returns the path of the changes."""
@@ -63,7 +64,15 @@ class ChangesWriter:
             latest_filename=CHANGES_NAME,
             write_meta_graph=False,
         )
-        return f"{self._path}-{step}"
+        self._written = f"{self._path}-{step}"
+        return self._written
+
+    def remove(self) -> None:
+        """Removes the changes that this object has written, when a whole checkpoint has them."""
+        if self._written is not None:
+            for path in file_systems.paths_starting_with(f"{self._written}."):
+                file_systems.remove(path)
+            self._written = None
 
     def restore(self, session: Any, path: str) -> None:
         """Restores what changed, after the whole checkpoint was restored."""

@@ -120,6 +120,8 @@ class CheckpointWriter:
             ) from error
         self._saved_step, self.newest = step, path
         self._num_changes = 0
+        if self._changes is not None:
+            self._changes.remove()
         return path
 
     def _may_follow(self, whole: str, step: int) -> bool:

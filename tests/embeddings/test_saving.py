@@ -218,6 +218,21 @@ def test_changes_are_small(tmp_path):
     assert changes < whole / 10
 
 
+def test_a_whole_checkpoint_ends_the_changes_before_it(tmp_path):
+    """Changes that a later whole checkpoint has are removed; those of another run stay."""
+    (tmp_path / "changes.ckpt-1.index").write_text("of somebody else")
+    run = _Interrupted(LogicalDevices(), models.golden(models.growing()), harness.momentum)
+    run.run(tmp_path, 5, increments=2)
+    names = {path.name for path in tmp_path.glob("*.index")}
+    # Whole, changes, changes, whole, changes.
+    assert names == {
+        "model.ckpt-1.index",
+        "changes.ckpt-1.index",
+        "model.ckpt-4.index",
+        "changes.ckpt-5.index",
+    }
+
+
 def test_changes_need_an_optimizer_of_rows(tmp_path):
     """An optimizer that changes all rows in each step is refused by name."""
     model_fn = models.golden(models.growing()).model_fn
