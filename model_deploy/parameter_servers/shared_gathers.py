@@ -28,8 +28,7 @@ def share_gathers(config: DeploymentConfig, ops: Sequence[Any]) -> None:
         if config.num_ps_tasks and _can_be_shared(config, op):
             by_server.setdefault((op.device, op.inputs[1].dtype), []).append(op)
     for (server, _), gathers in by_server.items():
-        apart = _apart(gathers)
-        if len(apart) > 1:
+        if apart := _apart(gathers):
             _share(apart, server, config.inputs_device())
 
 
