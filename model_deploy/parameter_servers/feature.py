@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from model_deploy.config import DeploymentConfig
-from model_deploy.feature import Feature
+from model_deploy.feature import Build, Feature
 from model_deploy.parameter_servers.narrow_reads import narrow_reads
 from model_deploy.parameter_servers.shared_gathers import share_gathers
 from model_deploy.parameter_servers.shared_reads import pack_reads, share_reads
+from model_deploy.parts import Call, Part
 
 
 class SharedReads(Feature):
@@ -15,12 +16,22 @@ class SharedReads(Feature):
 
     _values: Sequence[Any] = ()
 
+    def __init__(self, config: DeploymentConfig) -> None:
+        super().__init__(config)
+        self._parts: list[Part] = []
+
     @classmethod
     def is_wanted(cls, config: DeploymentConfig) -> bool:
         return config.num_ps_tasks > 0
 
+    def around_part(self, part: Part, call: Call, build: Build) -> Any:
+        self._parts.append(part)
+        return build(call)
+
     def after_parts(self, ops: Sequence[Any]) -> None:
-        share_gathers(self.config, ops)
+        for part in self._parts:
+            if not any(each.counterparts for each in self._parts):
+                share_gathers(self.config, part.ops)
         self._values = share_reads(self.config, ops)
 
     def after_update(self, computed: Sequence[Any]) -> None:

@@ -16,12 +16,15 @@ def share_gathers(config: DeploymentConfig, ops: Sequence[Any]) -> None:
     A model with many tables, such as one of feature columns, sends ids to each table, gets rows and
     sends gradients, each by a message of its own.
 
+    Each part has messages of its own: the gradient of one goes through no other.  Copied parts have
+    none, as their gradients are copies of one that knows nothing of a message.
+
     Left alone are gathers by other gathers' results or under control dependencies, in loops and
     conditions, of indices that are no vector, and of rows that stay on the server.
 
     Args:
       config: the deployment; without parameter servers nothing is changed.
-      ops: the ops that may be changed.
+      ops: the ops of one part.
     """
     by_server: dict[tuple[str, Any], list[Any]] = {}
     for op in ops:
