@@ -1,5 +1,9 @@
 """Tables in checkpoints: gone on with to the last bit, on other parameter servers, with limits."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -277,3 +281,34 @@ def test_changes_hold_what_rows_have_missed(tmp_path):
     second = _Interrupted(config, models.golden(table), _row_adam)
     second.run(tmp_path, 2, first=first.newest, increments=10)
     np.testing.assert_allclose(second.losses, whole.losses[-2:], rtol=1e-6)
+
+
+_SERVE = """
+import sys
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+with tf.Session() as session:
+    tf.saved_model.load(session, ["serve"], sys.argv[1])
+    print(*session.run("rows:0", {"ids:0": [3, 1000]}).ravel())
+assert "model_deploy" not in sys.modules
+"""
+
+
+@pytest.mark.slow
+def test_an_exported_table_serves_without_this_library(tmp_path):
+    """TensorFlow alone loads a SavedModel with a table, and finds the rows."""
+    run = _run(LogicalDevices(), models.growing(), tmp_path / "run", models.STEPS)
+    with tf.Graph().as_default():
+        ids = tf.placeholder(tf.int64, [None], "ids")
+        found = embeddings.look_up(models.growing(), ids, is_training=False)
+        rows = tf.identity(found, "rows")
+        restorer = Restorer({variable.op.name: variable for variable in tf.global_variables()})
+        with tf.Session() as session:
+            restorer.restore(session, run.path)
+            tf.saved_model.simple_save(session, str(tmp_path / "model"), {"ids": ids}, {"r": rows})
+    command = [sys.executable, "-c", _SERVE, str(tmp_path / "model")]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    served = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    values = models.by_id(run.values)
+    expected = [*values["items/values[3]"], *values["items/shared"]]
+    np.testing.assert_allclose([float(each) for each in served.stdout.split()], expected, rtol=1e-6)
