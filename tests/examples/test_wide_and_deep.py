@@ -8,7 +8,9 @@ import tensorflow.compat.v1 as tf
 
 from examples import wide_and_deep as script
 
-LINE = re.compile(r"test at step (\d+): auc ([\d.]+)  best possible auc ([\d.]+) \(([\d,]+) people\)")
+LINE = re.compile(
+    r"test at step (\d+): auc ([\d.]+)  best possible auc ([\d.]+) \(([\d,]+) people\)"
+)
 
 
 @pytest.mark.one_mode
