@@ -34,8 +34,9 @@ KEPT = Path(__file__).parent / "data" / "interface.json"
 # What docs/api.md, the other pages for users, README and examples import: rooms with all that
 # they list, and single names of rooms and files that are not public otherwise.
 _INNER = (
-    *("cluster", "commands", "elastic", "estimator", "horovod", "image_training", "inputs"),
-    "keras",
+    *("cluster", "commands", "elastic", "embeddings", "estimator", "horovod"),
+    *("image_training", "inputs"),
+    *("keras", "metrics"),
     *("plan", "runs", "settings", "tf1", "training"),
 )
 ROOMS = ("model_deploy", *(f"model_deploy.{room}" for room in _INNER))

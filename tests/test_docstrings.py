@@ -34,6 +34,8 @@ WITH_TENSORS = _table(
         look_up moved_variables
     estimator: deployed
     evaluation: Evaluation Evaluator Predictions evaluate
+    metrics: AUC Calibration CalibrationError LogLoss Metric NotedMetric PRAUC PrecisionAt RecallAt
+        add_metric exact_area
     exporting: Serving Signature
     image_training: Networks
     inputs: ArraySource Augmentation Column CsvDataset EvalBatches Order ParquetDataset
@@ -53,7 +55,8 @@ WITH_TENSORS = _table(
     keras_layers: update_after using_own_variables
     horovod: DistributedGradientTape DistributedOptimizer allgather allreduce alltoall broadcast
         broadcast_variables
-    parameter_servers: StepCounter SynchronousOptimizer pack_gradients
+    parameter_servers: StepCounter SynchronousOptimizer keep_indices pack_gradients send_ids
+        send_rows
     updating: Change ChangeOfParts Condition LossScale PartUpdates apply_changes changes_by_parts
         part_updates shared_out
     ways: CloneUpdate Training Update gradients_of_clones
@@ -70,7 +73,7 @@ WITHOUT_TENSORS = _table(
         uses_nccl
     collectives: LEAST_BYTES MOST_BYTES PerClone add_missing_members collectives_of packing
         packs_of
-    checkpoints: BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
+    checkpoints: BEST_DIR BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
         describe_counts excluded_names few find_checkpoint fitting_checkpoint is_checkpoint
         is_lost_connection mark_end report_unfinished restore_fn resume_under_way step_of
@@ -89,7 +92,8 @@ WITHOUT_TENSORS = _table(
     copying: Copies
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
     estimator: NotDeployableError load
-    evaluation: EvaluationWriter confusion_png has_evaluation
+    evaluation: EvaluationWriter MetricsEvaluation MetricsEvaluator confusion_png has_evaluation
+    metrics: UndefinedMetricError metrics_of
     gpus: Holder cpu_beside
         device_errors_explained gpu_holders has_gpu_kernel is_divided is_gpu placing session_config
         use_tf32

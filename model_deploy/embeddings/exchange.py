@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import graph_walk, internals
 from model_deploy.embeddings.shards import FixedShard, Found, Shards
 from model_deploy.embeddings.table import GrowingTable
+from model_deploy.parameter_servers import send_ids, send_rows
 
 
 @dataclasses.dataclass(eq=False)
@@ -140,13 +141,8 @@ def _ask(places: Sequence[tuple[Asked, int]], server: str, worker: str) -> None:
     """Looks up the ids of all tables at one server; one message there and one back."""
     ids = [table.ids[number] for table, number in places]
     is_near = _process(server) == _process(worker)
-    if len(ids) > 1 and not is_near:
-        sizes = tf.stack([tf.size(each) for each in ids])
-        message = tf.concat([tf.cast(sizes, tf.int64), *ids], 0)
-        with tf.device(server):
-            message = tf.identity(message)
-            sizes = message[: len(ids)]
-            ids = tf.split(message[len(ids) :], sizes, num=len(ids))
+    if not is_near:
+        ids = send_ids(ids, worker, server)
     found = [table.look_up(number, each) for (table, number), each in zip(places, ids, strict=True)]
     if not is_near:
         found = _sent(found, server, worker)
@@ -161,41 +157,15 @@ def _sent(found: Sequence[Found], server: str, worker: str) -> list[Found]:
         by_width.setdefault(int(each.values.shape[1]), []).append(place)
     rows: list[Any] = [each.values for each in found]
     for places in by_width.values():
-        sent = _sent_together([rows[place] for place in places], server, worker)
+        sent = send_rows([rows[place] for place in places], server, worker)
         for place, values in zip(places, sent, strict=True):
             rows[place] = values
     flags = [each.has_row for each in found if each.has_row is not None]
-    arrived = iter(_sent_together(flags, server, worker))
+    arrived = iter(send_rows(flags, server, worker))
     return [
         Found(values, None if each.has_row is None else next(arrived))
         for values, each in zip(rows, found, strict=True)
     ]
-
-
-# The gradient of a `ConcatV2` on a server whose result is split on a worker, see `_stay`.
-_STAY = "ModelDeployRowsStay"
-
-
-def _sent_together(tensors: Sequence[Any], server: str, worker: str) -> list[Any]:
-    """Sends tensors [n, ...] that differ in n in one message; gradients stay on the worker."""
-    if len(tensors) < 2:
-        return list(tensors)
-    with tf.device(server), tf.get_default_graph().gradient_override_map({"ConcatV2": _STAY}):
-        message = tf.concat(tensors, 0)
-        sizes = tf.stack([tf.shape(each)[0] for each in tensors])
-    with tf.device(worker):
-        return list(tf.split(message, tf.identity(sizes), num=len(tensors)))
-
-
-@tf.RegisterGradient(_STAY)
-def _stay(op: Any, gradient: Any) -> list[Any]:
-    """Splits the gradient as the worker has split the message.
-
-    TensorFlow's own gradient of `ConcatV2` would need all rows again on the worker, for their
-    shapes.
-    """
-    [split] = [each for each in op.outputs[0].consumers() if each.type == "SplitV"]
-    return [*tf.split(gradient, split.inputs[1], num=len(split.outputs)), None]
 
 
 def _replace(placeholder: Any, tensor: Any) -> Any:

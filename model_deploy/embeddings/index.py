@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import graph_walk, internals
 from model_deploy.all_reduce import note_alike
 from model_deploy.embeddings.initial_rows import mixed
 
@@ -181,7 +182,13 @@ class Index:
             return [rows, nothing, nothing, *no_values]
 
         no_values = [tf.zeros([0, self._width])] if self._width else []
-        rows, dropped, *made = tf.cond(is_usual, unchanged, changed)
+        with graph_walk.new_ops() as ops:
+            rows, dropped, *made = tf.cond(is_usual, unchanged, changed)
+        for op in ops:
+            if op.type == "If":
+                # Else all ops of both branches would stand in the graph, and each step go through
+                # those that do not run.
+                internals.clear_attribute(op, "_lower_using_switch_merge")
         with tf.control_dependencies([rows]):
             noted = self._last_step.assign(tf.maximum(step, last_step), read_value=False)
         with tf.control_dependencies([noted]):

@@ -12,6 +12,7 @@ from model_deploy.embeddings.index import Index, filled_with
 from model_deploy.embeddings.initial_rows import chances, mixed
 from model_deploy.embeddings.table import FixedTable, GrowingTable
 from model_deploy.op_types import changes_rows, changes_variable
+from model_deploy.parameter_servers import keep_indices
 
 # Behind the rows of ids: nobody's, which ids without a row read and whose values stay 0, and one
 # that is never read, from which the optimizer's slots of new rows are taken.
@@ -108,7 +109,7 @@ class FixedShard:
     def look_up(self, ids: Any) -> Found:
         """Returns the rows of ids of this shard, int64 [n]."""
         with tf.device(self.device):
-            return Found(self.values.sparse_read(ids - self.start), None)
+            return Found(_gathered(self.values, ids - self.start), None)
 
 
 class GrowingShard:
@@ -199,7 +200,7 @@ class GrowingShard:
                 done = []
             unlocked = unlock([*done, rows])
         with tf.device(self.device), tf.control_dependencies([unlocked]):
-            values = self.values.sparse_read(index.or_nobodys(rows))
+            values = _gathered(self.values, index.or_nobodys(rows))
             return Found(values, tf.cast(rows >= 0, tf.float32))
 
     def updated(self) -> None:
@@ -264,6 +265,16 @@ class GrowingShard:
             unlocked = unlock([removed])
         with tf.control_dependencies([unlocked]):
             return tf.boolean_mask(ids, is_admitted)
+
+
+def _gathered(variable: Any, rows: Any) -> Any:
+    """Returns rows, int64 [n], of a variable; their numbers stay on its device."""
+    gather = tf.raw_ops.ResourceGather(
+        resource=variable.handle, indices=rows, dtype=variable.dtype.base_dtype
+    )
+    gather.set_shape([None, *variable.shape[1:]])
+    keep_indices(gather.op)
+    return gather
 
 
 def _scatter(variable: Any, rows: Any, values: Any) -> Any:

@@ -70,8 +70,8 @@ class CalibrationError(Metric):
     """Expected calibration error, a float from 0 to 1; 0 is best.
 
     The mean over examples of |mean prediction - mean label| of the example's bin (Guo et al., On
-    Calibration of Modern Neural Networks, 2017, equation 3).  Labels and predictions are float
-    [n], from 0 to 1.
+    Calibration of Modern Neural Networks, 2017, equation 3).  Labels and predictions are
+    float [n], from 0 to 1.
 
     Attributes:
       num_bins: number of bins.

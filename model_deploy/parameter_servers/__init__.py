@@ -2,6 +2,7 @@
 
 from model_deploy.parameter_servers.feature import SharedReads
 from model_deploy.parameter_servers.fence import Fence, note_fence, noted_fence, repeats_steps
+from model_deploy.parameter_servers.messages import keep_indices, send_ids, send_rows
 from model_deploy.parameter_servers.shared_reads import pack_gradients
 from model_deploy.parameter_servers.step_counter import StepCounter
 from model_deploy.parameter_servers.synchronous import SynchronousOptimizer
@@ -11,8 +12,11 @@ __all__ = [
     "SharedReads",
     "StepCounter",
     "SynchronousOptimizer",
+    "keep_indices",
     "note_fence",
     "noted_fence",
     "pack_gradients",
     "repeats_steps",
+    "send_ids",
+    "send_rows",
 ]

@@ -7,6 +7,7 @@ import os
 from model_deploy import file_systems
 from model_deploy.checkpoints import BEST_DIR
 from model_deploy.commands import replaced_file
+from model_deploy.training.loop_options import LoopOptions
 
 _FILE = "evaluations.json"
 # Of these metrics lower values are better.
@@ -42,6 +43,9 @@ class Patience:
       most: number of evaluations in a row without improvement that end the run; None for no end.
       min_delta: an improvement is more than this.
       first_step: number of steps made before.
+
+    Attributes:
+      falls: as given.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class Patience:
         min_delta: float = 0.0,
         first_step: int = 0,
     ) -> None:
+        self.falls = falls
         self._metric = metric
         self._sign = -1 if falls else 1
         self._most = most
@@ -102,3 +107,15 @@ class Patience:
             else:
                 waited += 1
         return waited, best_step
+
+
+def patience_of(train_dir: str, metric: str, options: LoopOptions, first_step: int) -> Patience:
+    """Returns the patience that options ask for, of a metric, where a session begins."""
+    return Patience(
+        train_dir,
+        metric,
+        falls=is_falling(metric, options.stop_direction),
+        most=options.stop_patience,
+        min_delta=options.stop_min_delta,
+        first_step=first_step,
+    )

@@ -11,7 +11,7 @@ from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter, is_lost_c
 from model_deploy.profile import ProfileHook
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
 from model_deploy.training.loop_options import LoopOptions
-from model_deploy.training.patience import Patience, is_falling
+from model_deploy.training.patience import Patience, patience_of
 from model_deploy.training.replicas.early_end import EarlyEnd
 from model_deploy.training.replicas.replicas import Replicas
 from model_deploy.training.replicas.streamed_metrics import StreamedMetrics
@@ -227,14 +227,7 @@ class TrainingRun:
         """Returns the count of evaluations without improvement, on the chief that evaluates."""
         if self.writer is None or self.evaluate is None:
             return None
-        return Patience(
-            self.train_dir,
-            self.metric,
-            falls=is_falling(self.metric, self.options.stop_direction),
-            most=self.options.stop_patience,
-            min_delta=self.options.stop_min_delta,
-            first_step=first_step,
-        )
+        return patience_of(self.train_dir, self.metric, self.options, first_step)
 
     def _own_hooks(
         self,
@@ -261,7 +254,7 @@ class TrainingRun:
             every = self._every("save_summaries_steps", first_step, "save_summaries_secs")
             yield SummaryHook(board, self.summary_op, every, self.max_steps)
         if self.evaluate is not None and patience is not None:
-            falls = is_falling(self.metric, self.options.stop_direction)
+            falls = patience.falls
             yield EvaluationHook(
                 self.evaluate,
                 metric=self.metric,

@@ -12,7 +12,8 @@ from tests import harness
 from tests.embeddings import models
 from tests.goldens import LogicalDevices
 
-pytestmark = pytest.mark.usefixtures("as_built")
+# Variables of tables are resource variables in both modes.
+pytestmark = [pytest.mark.usefixtures("as_built"), pytest.mark.one_mode]
 
 _SERVERS = {"num_ps_tasks": 2}
 _HALF = models.STEPS // 2
@@ -38,7 +39,7 @@ class _Run(harness.Replica):
         return self
 
 
-def _run(config, table, folder, steps, first=None, make=harness.adam):
+def _run(config, table, folder, steps, first=None, *, make=harness.adam):
     target = ""
     if config.num_ps_tasks:
         [target] = harness.parameter_servers(1)

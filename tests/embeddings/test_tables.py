@@ -1,6 +1,9 @@
 """What tables are: which ids have rows, what look-ups give, what is refused."""
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,10 +11,11 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, create_clones, deploy, embeddings
 from tests import harness
-from tests.embeddings import models
+from tests.embeddings import many_ids, models
 from tests.goldens import LogicalDevices
 
-pytestmark = pytest.mark.usefixtures("as_built")
+# Variables of tables are resource variables in both modes.
+pytestmark = [pytest.mark.usefixtures("as_built"), pytest.mark.one_mode]
 
 
 def _ids_by_step(table, steps):
@@ -316,7 +320,6 @@ def test_ids_that_cannot_be(table, ids, message):
             assert (session.run("t/index/ids/Read/ReadVariableOp:0") == -1).all()
 
 
-@pytest.mark.not_v1("conditions of TensorFlow 1 are no functions")
 def test_look_ups_stay_out_of_loops():
     """A look-up in a loop is refused, as all clones look up together."""
     with pytest.raises(ValueError, match="look_up must be called outside of loops"):
@@ -374,3 +377,16 @@ def test_columns_share_a_table():
     assert (ids >= 0).sum() == 2 + 3  # cities; crosses
     # Columns stand in the order of their names: city_X_hour, then city_weighted.
     np.testing.assert_allclose(dense[:, 3:], [rome + 3 * bonn, 3 * bonn], rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.one_mode
+def test_two_million_ids():
+    """A row takes its values, 20 bytes of the index's variables, and some 70 of the hash table."""
+    command = [sys.executable, "-m", "tests.embeddings.many_ids"]
+    # Only then all memory that is given back is the system's.
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "100000"}
+    output = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    num_rows, num_bytes = map(int, output.stdout.split())
+    assert num_rows == many_ids.NUM_IDS
+    assert 4 * many_ids.WIDTH + 20 < num_bytes <= 4 * many_ids.WIDTH + 20 + 96

@@ -98,8 +98,8 @@ def build(mode, config, learning_rate):
     return deploy(config, model_fn, optimizer=optimizer, replicas_to_aggregate=count)
 
 
-def main(options):
-    """Runs this process's task to its end."""
+def main(options, build_model=build):
+    """Runs this process's task of training a model to its end."""
     cluster, note = cluster_lib.resolve(options, os.environ)
     print(note, flush=True)
     if cluster.job_name == "ps":
@@ -117,7 +117,7 @@ def main(options):
     if options.start_gate:
         add_session_hook(Wait(options.start_gate))
     training.train(
-        build(options.mode, config, options.learning_rate),
+        build_model(options.mode, config, options.learning_rate),
         options.train_dir,
         max_steps=options.max_number_of_steps,
         hooks=[
