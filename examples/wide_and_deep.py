@@ -29,7 +29,7 @@ with without_tensorflow_notices():
     from model_deploy import DeploymentConfig, deploy, embeddings, metrics, train, training
     from model_deploy.cluster import ClusterOptions, end_process
     from model_deploy.commands import named_as, option, run_command
-    from model_deploy.evaluation import MetricsEvaluator
+    from model_deploy.training import MetricsEvaluator
 
 COLUMNS = {
     "education": (
