@@ -34,8 +34,8 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
         title="DLRM on 1 parameter server, 2 workers",
         does=(
             "The network of the benchmark on one machine, batches of 128 per worker, gradient "
-            "descent. `train` has tables that grow, the programs by hand have fixed ones; the second "
-            "one looks up each id once per step."
+            "descent. `train` has tables that grow, the programs by hand have fixed ones; the "
+            "second one looks up each id once per step."
         ),
         quantities=ps_training.QUANTITIES,
         reference=STRATEGY,

@@ -11,9 +11,7 @@ from benchmarks.child import Requests
 from examples import dlrm
 
 
-def serve(
-    requests: Requests, batch_size: int, steps: int, num_threads: int | None = None
-) -> None:
+def serve(requests: Requests, batch_size: int, steps: int, num_threads: int | None = None) -> None:
     """Trains `steps` steps per request; answers "examples/s"."""
     import torch  # noqa: PLC0415 - optional; who starts the process has none of it
 

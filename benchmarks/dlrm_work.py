@@ -1,5 +1,6 @@
 """The work of the benchmarks of DLRM: how large the network is, and the clicks of its steps."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def model_fn() -> None:
 def mlp_shapes(inputs: int, units: Any) -> list[tuple[int, int]]:
     """Shapes of the weights of fully connected layers."""
     sizes = [inputs, *units]
-    return list(zip(sizes[:-1], sizes[1:], strict=True))
+    return list(itertools.pairwise(sizes))
 
 
 def num_pairs() -> int:

@@ -109,7 +109,8 @@ def batches(options: DlrmOptions, first: int, stride: int = 1, count: int | None
             [number],
             [array.dtype for array in like],
         )
-        return Clicks(*(tf.ensure_shape(*each) for each in zip(made, (a.shape for a in like))))
+        shapes = [array.shape for array in like]
+        return Clicks(*map(tf.ensure_shape, made, shapes))
 
     numbers = tf.data.Dataset.range(first, np.iinfo(np.int64).max, stride)
     data = numbers.take(-1 if count is None else count).map(make).prefetch(2)
@@ -163,7 +164,9 @@ def network(
     dense = tf.nn.relu(layers(tf.log1p(clicks.numbers), "bottom", [*bottom, width]))
     vectors = [dense]
     for i, count in enumerate(CARDINALITIES[: clicks.ids.shape[1]]):
-        table = embeddings.GrowingTable(name=f"table_{i}", width=width, max_rows=count, initial=START)
+        table = embeddings.GrowingTable(
+            name=f"table_{i}", width=width, max_rows=count, initial=START
+        )
         vectors.append(embeddings.look_up(table, clicks.ids[:, i], is_training=is_training))
     pairs = interactions(tf.stack(vectors, 1))
     return layers(tf.concat([dense, pairs], 1), "top", [*top, 1])[:, 0]

@@ -163,7 +163,9 @@ class WideAndDeepOptimizer(tf.train.Optimizer):
         super().__init__(use_locking=False, name="WideAndDeep")
         self._wide, self._deep = wide, deep
 
-    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: Any = None) -> Any:
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: Any = None
+    ) -> Any:
         """Returns the op that makes both updates, and then counts the step."""
         parts: tuple[list[Any], list[Any]] = ([], [])
         for gradient, variable in grads_and_vars:

@@ -86,7 +86,7 @@ class Passes:
             )
             self._initializer = tf.group(tf.local_variables_initializer(), tf.tables_initializer())
         with self._graph.as_default():
-            # The rows of a checkpoint of other parameter servers are found by ops that come with it.
+            # A checkpoint of other parameter servers comes with ops that find the rows in it.
             if not growing_shards():
                 self._graph.finalize()
 
