@@ -15,7 +15,6 @@ model without waiting for each other.
 
 import dataclasses
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ with without_tensorflow_notices():
     from model_deploy import DeploymentConfig, deploy, embeddings, metrics, train, training
     from model_deploy.cluster import ClusterOptions, end_process
     from model_deploy.commands import named_as, option, run_command
+    from model_deploy.launch import launched_again
     from model_deploy.training import MetricsEvaluator
 
 NUM_NUMBERS = 13
@@ -246,15 +246,8 @@ def test(options: DlrmOptions) -> None:
 
 def run(options: DlrmOptions, argv: Sequence[str]) -> None:
     """Trains, with `--num_ps` by processes that this one starts with the same flags."""
-    in_cluster = options.ps_hosts or options.worker_hosts or "TF_CONFIG" in os.environ
-    if in_cluster or not options.num_ps:
+    if not launched_again(os.environ, options, argv):
         run_task(options)
-        return
-    numbers = [f"--num_workers={options.num_workers}", f"--num_ps={options.num_ps}"]
-    launch = [sys.executable, "-m", "model_deploy.launch", *numbers, "--"]
-    status = subprocess.call([*launch, sys.executable, *argv])
-    if status:
-        sys.exit(status)
 
 
 def main(argv: Sequence[str]) -> int:

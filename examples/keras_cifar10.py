@@ -21,7 +21,6 @@ without `--data_dir` the images are scikit-learn's digits.  At the end the weigh
 
 import dataclasses
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -36,6 +35,7 @@ with without_tensorflow_notices():
     from model_deploy.cluster import ClusterOptions, end_process
     from model_deploy.commands import named_as, option, run_command
     from model_deploy.keras import deploy_model, export_checkpoint
+    from model_deploy.launch import launched_again
     from model_deploy.settings import PRECISIONS
 
 CLASSES = 10
@@ -208,15 +208,8 @@ def data_of(options: KerasOptions, split: str) -> dict[str, Any]:
 
 def run(options: KerasOptions, argv: Sequence[str]) -> None:
     """Trains, with `--num_ps` by processes that this one starts with the same flags."""
-    in_cluster = options.ps_hosts or options.worker_hosts or "TF_CONFIG" in os.environ
-    if in_cluster or not options.num_ps:
+    if not launched_again(os.environ, options, argv):
         run_task(options)
-        return
-    numbers = [f"--num_workers={options.num_workers}", f"--num_ps={options.num_ps}"]
-    launch = [sys.executable, "-m", "model_deploy.launch", *numbers, "--"]
-    status = subprocess.call([*launch, sys.executable, *argv])
-    if status:
-        sys.exit(status)
 
 
 def main(argv: Sequence[str]) -> int:

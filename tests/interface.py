@@ -49,6 +49,7 @@ SINGLE_NAMES = (
     "model_deploy.ways.CloneUpdate",
     "model_deploy.deployment.session_config",
     "model_deploy.hooks.session_hooks",
+    "model_deploy.launch.launched_again",
     "model_deploy.settings.PRECISIONS",
     *(f"nets.nets_factory.{name}" for name in _NETS),
 )

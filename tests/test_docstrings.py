@@ -121,7 +121,7 @@ WITHOUT_TENSORS = _table(
         gloo_enabled init is_homogeneous is_initialized local_rank local_size mpi_built mpi_enabled
         mpi_threads_supported nccl_built rank rocm_built session_config session_target shutdown size
     launch: ElasticLauncher ElasticServersLauncher JoiningLauncher LaunchOptions Launcher
-        ReservedPorts
+        ReservedPorts launched_again
     embeddings: SharedLookUps connect_slots growing_shards
     parameter_servers: Fence SharedReads note_fence noted_fence repeats_steps
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw

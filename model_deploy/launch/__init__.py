@@ -1,5 +1,6 @@
 """Starts a whole cluster on this machine: `python -m model_deploy.launch -- COMMAND`."""
 
+from model_deploy.launch.again import launched_again
 from model_deploy.launch.elastic import ElasticLauncher
 from model_deploy.launch.elastic_servers import ElasticServersLauncher
 from model_deploy.launch.joining import JoiningLauncher
@@ -14,4 +15,5 @@ __all__ = [
     "LaunchOptions",
     "Launcher",
     "ReservedPorts",
+    "launched_again",
 ]
