@@ -139,7 +139,7 @@ def interactions(vectors: Any) -> Any:
     Returns:
       float32 [n, count * (count - 1) / 2].
     """
-    count = vectors.shape[1]
+    count = vectors.shape.as_list()[1]
     products = tf.matmul(vectors, vectors, transpose_b=True)
     rows, columns = np.tril_indices(count, -1)
     flat = tf.transpose(tf.reshape(products, [-1, count * count]))
@@ -163,7 +163,7 @@ def network(
     """
     dense = tf.nn.relu(layers(tf.log1p(clicks.numbers), "bottom", [*bottom, width]))
     vectors = [dense]
-    for i, count in enumerate(CARDINALITIES[: clicks.ids.shape[1]]):
+    for i, count in enumerate(CARDINALITIES[: clicks.ids.shape.as_list()[1]]):
         table = embeddings.GrowingTable(
             name=f"table_{i}", width=width, max_rows=count, initial=START
         )
