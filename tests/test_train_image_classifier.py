@@ -449,7 +449,7 @@ def test_helpfull(capsys):
         assert f"\n  --{flag}" in topics[topic]
     in_a_line = " ".join(out.split())  # a line ends where the terminal does
     assert re.search(
-        r"name of the optimizer \(one of: adadelta,[^)]*\) \(default: rmsprop\)", in_a_line
+        r"name of the optimizer;[^(]* \(one of: adadelta,[^)]*\) \(default: rmsprop\)", in_a_line
     )
 
 

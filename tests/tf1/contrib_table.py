@@ -55,12 +55,13 @@ def rows():
 
 
 def public_names(module):
-    """The functions and classes that a module of this project makes."""
+    """The functions and classes that a module of this project makes, or has of the library."""
     loaded = importlib.import_module(module)
+    listed = getattr(loaded, "__all__", ())
     return [
         name
         for name, value in vars(loaded).items()
-        if not name.startswith("_") and callable(value) and _is_ours(value)
+        if not name.startswith("_") and callable(value) and (_is_ours(value) or name in listed)
     ]
 
 
