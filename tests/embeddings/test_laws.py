@@ -58,7 +58,7 @@ def _cells():
         yield pytest.param(way, table, marks=[pytest.mark.one_mode] if is_one else [])
 
 
-@pytest.mark.parametrize(("way", "table"), _cells())
+@pytest.mark.parametrize(("way", "table"), list(_cells()))
 def test_any_division_makes_the_same_rows(way, table):
     """The ids that have rows, their values, slots and counts are those of one clone."""
     on_servers = "full" in table and "num_ps_tasks" in WAYS[way]
