@@ -382,11 +382,14 @@ def test_columns_share_a_table():
 @pytest.mark.slow
 @pytest.mark.one_mode
 def test_two_million_ids():
-    """A row takes its values, 20 bytes of the index's variables, and some 70 of the hash table."""
+    """A row takes its values, 20 bytes of the index's variables, and those of the hash table.
+
+    These are some 70 bytes with TensorFlow 2.21, and 120 with 2.16.
+    """
     command = [sys.executable, "-m", "tests.embeddings.many_ids"]
     # Only then all memory that is given back is the system's.
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "100000"}
     output = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     num_rows, num_bytes = map(int, output.stdout.split())
     assert num_rows == many_ids.NUM_IDS
-    assert 4 * many_ids.WIDTH + 20 < num_bytes <= 4 * many_ids.WIDTH + 20 + 96
+    assert 4 * many_ids.WIDTH + 20 < num_bytes <= 4 * many_ids.WIDTH + 20 + 140
