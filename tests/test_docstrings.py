@@ -31,7 +31,7 @@ WITH_TENSORS = _table(
     classification: Classifier add_classification_losses
     cluster: EndOps
     embeddings: Constant FixedTable GrowingShard GrowingTable Normal Uniform embedding_column
-        look_up moved_variables
+        look_up moved_variables scatter
     estimator: deployed
     evaluation: Evaluation Evaluator Predictions evaluate
     metrics: AUC Calibration CalibrationError LogLoss Metric NotedMetric PRAUC PrecisionAt RecallAt

@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals
 from model_deploy.checkpoints.files import step_of
-from model_deploy.embeddings import GrowingShard, growing_shards
+from model_deploy.embeddings import GrowingShard, growing_shards, scatter
 
 CHANGES_NAME = "changes.ckpt"
 # Optimizers by rows know what a row has missed in so many steps, and in some more.
@@ -31,7 +31,7 @@ class ChangesWriter:
     Args:
       train_dir: folder of the run.
       new_saver: makes a `tf.train.Saver` of given objects that keeps the given number of files.
-      others: what is saved whole, all that `is_of_table` does not name; objects for a saver.
+      others: what is saved whole, all but `rows_variables`; objects for a saver.
       num_replicas: number of replicas that make steps by themselves; 1 for steps made together.
     """
 
@@ -216,11 +216,7 @@ def _scatter(variables: Sequence[Any]) -> Callable[..., Any]:
         done = []
         for variable, its_rows in zip(variables, values, strict=True):
             with tf.device(variable.device):
-                done.append(
-                    tf.raw_ops.ResourceScatterUpdate(
-                        resource=variable.handle, indices=rows, updates=its_rows
-                    )
-                )
+                done.append(scatter(variable, rows, its_rows))
         return tf.group(*done)
 
     return restore

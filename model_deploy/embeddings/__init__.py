@@ -2,6 +2,7 @@
 
 from model_deploy.embeddings.columns import embedding_column
 from model_deploy.embeddings.feature import SharedLookUps
+from model_deploy.embeddings.index import scatter
 from model_deploy.embeddings.initial_rows import Constant, Normal, Uniform
 from model_deploy.embeddings.layouts import moved_variables
 from model_deploy.embeddings.lookup import look_up
@@ -21,4 +22,5 @@ __all__ = [
     "growing_shards",
     "look_up",
     "moved_variables",
+    "scatter",
 ]

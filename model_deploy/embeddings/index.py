@@ -81,11 +81,6 @@ class Index:
         note_alike(variable)
         return variable
 
-    @property
-    def num_used(self) -> Any:
-        """How many rows have an id, an int64 scalar."""
-        return self.num_rows - self._num_free.read_value()
-
     def of_rows(self) -> list[Any]:
         """Returns the variables of which a row changes only where `seen` does."""
         return [self.ids, self.seen, self.counts]
@@ -216,11 +211,9 @@ class Index:
         stamp = _next_stamp(stamp, taken)
         with tf.control_dependencies([rows, stamp]):
             noted = [
-                self._scatter(self.ids, rows, taken),
-                self._scatter(self.counts, rows, tf.zeros_like(rows)),
-                self._scatter(
-                    self.seen, rows, tf.fill(tf.shape(rows), tf.constant(_NEVER, tf.int64))
-                ),
+                scatter(self.ids, rows, taken),
+                scatter(self.counts, rows, tf.zeros_like(rows)),
+                scatter(self.seen, rows, _filled(rows, _NEVER)),
                 self._num_free.assign(num_free - count, read_value=False),
                 self._stamp.assign(stamp, read_value=False),
                 self._insert_into_hash(
@@ -249,8 +242,8 @@ class Index:
         earlier = counts - tf.cast(seen >= step, tf.int32)
         with tf.control_dependencies([earlier]):
             noted = [
-                self._scatter(self.seen, rows, tf.maximum(seen, step)),
-                self._scatter(self.counts, rows, earlier + 1),
+                scatter(self.seen, rows, tf.maximum(seen, step)),
+                scatter(self.counts, rows, earlier + 1),
             ]
         with tf.control_dependencies(noted):
             return tf.identity(earlier)
@@ -314,8 +307,8 @@ class Index:
         stamp = _next_stamp(stamp, ids)
         with tf.control_dependencies([ids, stamp, num_free]):
             noted = [
-                self._scatter(self.ids, rows, _filled(rows, _NO_ID)),
-                self._scatter(self._free, tf.range(num_free, num_free + count), rows),
+                scatter(self.ids, rows, _filled(rows, _NO_ID)),
+                scatter(self._free, tf.range(num_free, num_free + count), rows),
                 self._num_free.assign(num_free + count, read_value=False),
                 self._stamp.assign(stamp, read_value=False),
                 self._remove_from_hash(ids),
@@ -324,7 +317,7 @@ class Index:
                 ),
             ]
             if step is not None:
-                noted.append(self._scatter(self.seen, rows, _filled(rows, step)))
+                noted.append(scatter(self.seen, rows, _filled(rows, step)))
         with tf.control_dependencies(noted):
             return tf.identity(rows)
 
@@ -334,13 +327,12 @@ class Index:
     def _remove_from_hash(self, keys: Any) -> Any:
         return tf.raw_ops.LookupTableRemoveV2(table_handle=self._hash, keys=keys)
 
-    @staticmethod
-    def _scatter(variable: Any, rows: Any, values: Any) -> Any:
-        return tf.raw_ops.ResourceScatterUpdate(
-            resource=variable.handle,
-            indices=rows,
-            updates=tf.cast(values, variable.dtype.base_dtype),
-        )
+
+def scatter(variable: Any, rows: Any, values: Any) -> Any:
+    """Returns an op that sets rows, int64 [n], of a variable to values [n, ...] in its dtype."""
+    return tf.raw_ops.ResourceScatterUpdate(
+        resource=variable.handle, indices=rows, updates=tf.cast(values, variable.dtype.base_dtype)
+    )
 
 
 def _unfolded(value: float) -> Any:

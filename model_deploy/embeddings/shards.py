@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
 from model_deploy.config import DeploymentConfig
-from model_deploy.embeddings.index import Index, filled_with
+from model_deploy.embeddings.index import Index, filled_with, scatter
 from model_deploy.embeddings.initial_rows import chances, mixed
 from model_deploy.embeddings.table import FixedTable, GrowingTable
 from model_deploy.op_types import changes_rows, changes_variable
@@ -190,7 +190,7 @@ class GrowingShard:
                 with tf.control_dependencies([dropped]):
                     done = [tf.no_op("slots_are_reset")]
                 self._resets.append((dropped, done[0]))
-                done.append(_scatter(self.values, made, first))
+                done.append(scatter(self.values, made, first))
                 done.append(index.touch(index.or_nobodys(rows), step))
                 if of_everyone is not None:
                     with tf.control_dependencies(done):
@@ -240,7 +240,7 @@ class GrowingShard:
     def _reset(self, slot: Any, rows: Any) -> Any:
         with tf.device(slot.device):
             fresh = slot.sparse_read(tf.fill(tf.shape(rows), _int64(self._fresh_row)))
-            return _scatter(slot, rows, fresh)
+            return scatter(slot, rows, fresh)
 
     def _make_rows(self, ids: Any, step: Any) -> list[Any]:
         """Makes rows for those of ids, int64 [n], that get one; returns them and first values."""
@@ -275,10 +275,6 @@ def _gathered(variable: Any, rows: Any) -> Any:
     gather.set_shape([None, *variable.shape[1:]])
     keep_indices(gather.op)
     return gather
-
-
-def _scatter(variable: Any, rows: Any, values: Any) -> Any:
-    return tf.raw_ops.ResourceScatterUpdate(resource=variable.handle, indices=rows, updates=values)
 
 
 def _noted(shard: GrowingShard) -> GrowingShard:

@@ -29,8 +29,8 @@ class SharedReads(Feature):
         return build(call)
 
     def after_parts(self, ops: Sequence[Any]) -> None:
-        for part in self._parts:
-            if not any(each.counterparts for each in self._parts):
+        if all(part.counterparts is None for part in self._parts):
+            for part in self._parts:
                 share_gathers(self.config, part.ops)
         self._values = share_reads(self.config, ops)
 

@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import graph_walk, internals
 from model_deploy.config import DeploymentConfig
 from model_deploy.parameter_servers.messages import keep_indices, send_ids, send_rows
+from model_deploy.parameter_servers.shared_reads import is_remote
 
 
 def share_gathers(config: DeploymentConfig, ops: Sequence[Any]) -> None:
@@ -43,9 +44,9 @@ def _can_be_shared(config: DeploymentConfig, op: Any) -> bool:
     return (
         op.inputs[0].op.type == "VarHandleOp"
         and op.inputs[1].shape.rank == 1
-        and _is_on_server(config, op.device)
-        and not _is_on_server(config, op.inputs[1].op.device)
-        and not any(_is_on_server(config, device) for device in uses)
+        and is_remote(config, op.device)
+        and not is_remote(config, op.inputs[1].op.device)
+        and not any(is_remote(config, device) for device in uses)
     )
 
 
@@ -83,7 +84,3 @@ def _by_kind(gathers: Sequence[Any]) -> list[list[int]]:
         rows = op.outputs[0]
         kinds.setdefault((rows.dtype, tuple(rows.shape.as_list()[1:])), []).append(place)
     return list(kinds.values())
-
-
-def _is_on_server(config: DeploymentConfig, device: str) -> bool:
-    return bool(tf.DeviceSpec.from_string(device or "").job == config.ps_job_name)

@@ -41,7 +41,7 @@ def share_reads(config: DeploymentConfig, ops: Sequence[Any]) -> list[Any]:
             (index, op)
             for read in reads
             for index, op in graph_walk.uses_of(read.outputs[0])
-            if op in changeable and not _is_remote(config, op.device)
+            if op in changeable and not is_remote(config, op.device)
         ]
         if uses:
             values.append(_read_once(variable, reads[0].outputs[0], config.inputs_device()))
@@ -129,7 +129,7 @@ def pack_gradients(
     ]
     for device, places in _by_device([packed[i][1] for i in small]).items():
         moved = [packed[small[place]] for place in places]
-        dtype = config.wire_dtype if _is_remote(config, device) else tf.float32
+        dtype = config.wire_dtype if is_remote(config, device) else tf.float32
         parts = packing.move_packed([g for g, _ in moved], config.optimizer_device(), device, dtype)
         for place, part, (_, variable) in zip(places, parts, moved, strict=True):
             packed[small[place]] = (part, variable)
@@ -145,8 +145,8 @@ def _pack_rows(config: DeploymentConfig, gradients: list[GradientAndVariable]) -
         for i, (gradient, variable) in enumerate(gradients)
         if isinstance(gradient, tf.IndexedSlices)
         and gradient.values.dtype == tf.float32
-        and _is_remote(config, variable.device)
-        and not _is_remote(config, gradient.values.device)
+        and is_remote(config, variable.device)
+        and not is_remote(config, gradient.values.device)
     ]
     for device, places in _by_device([gradients[i][1] for i in sparse]).items():
         of_device = [sparse[place] for place in places]
@@ -171,14 +171,15 @@ def _moved_to_variable(
         return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
     if (
         gradient is None
-        or _is_remote(config, gradient.device)
-        or not _is_remote(config, variable.device)
+        or is_remote(config, gradient.device)
+        or not is_remote(config, variable.device)
     ):
         return gradient
     return packing.move(gradient, gradient.device, variable.device, config.wire_dtype)
 
 
-def _is_remote(config: DeploymentConfig, device: str) -> bool:
+def is_remote(config: DeploymentConfig, device: str) -> bool:
+    """Whether a device is one of a parameter server."""
     return bool(tf.DeviceSpec.from_string(device).job == config.ps_job_name)
 
 
