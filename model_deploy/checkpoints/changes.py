@@ -12,10 +12,9 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals
-from model_deploy.checkpoints.files import step_of
+from model_deploy.checkpoints.files import CHANGES_NAME, step_of, steps_in
 from model_deploy.embeddings import GrowingShard, growing_shards, scatter
 
-CHANGES_NAME = "changes.ckpt"
 # Optimizers by rows know what a row has missed in so many steps, and in some more.
 MOST_STEPS = 4096
 # Of each index, and with each index for its rows: the numbers of the rows.
@@ -135,11 +134,9 @@ class Changes(NamedTuple):
 
 def changes_since(whole: str) -> Changes | None:
     """Returns the newest changes since a whole checkpoint; None if there are none."""
-    folder = os.path.dirname(whole)
-    names = file_systems.names_in(folder, f"{CHANGES_NAME}-*.index")
-    paths = [os.path.join(folder, name.removesuffix(".index")) for name in names]
-    for path in sorted(paths, key=lambda path: step_of(path) or 0, reverse=True):
-        step, base = step_of(path) or 0, step_of(whole) or 0
+    folder, base = os.path.dirname(whole), step_of(whole) or 0
+    for step in reversed(steps_in(folder, CHANGES_NAME)):
+        path = os.path.join(folder, f"{CHANGES_NAME}-{step}")
         if step > base == tf.train.NewCheckpointReader(path).get_tensor(_BASE):
             return Changes(path, step)
     return None

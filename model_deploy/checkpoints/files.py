@@ -12,6 +12,8 @@ from model_deploy.embeddings import moved_variables
 from model_deploy.updating import replica_counts
 
 CHECKPOINT_NAME = "model.ckpt"
+# Of checkpoints of what changed since a whole one, see `changes`.
+CHANGES_NAME = "changes.ckpt"
 _SHOWN = 3
 
 
@@ -39,9 +41,9 @@ def newest_checkpoint(folder: str) -> str | None:
     return newest
 
 
-def steps_in(train_dir: str) -> list[int]:
-    """Returns the steps of all complete checkpoints in a folder, in rising order."""
-    names = file_systems.names_in(train_dir, f"{CHECKPOINT_NAME}-*.index")
+def steps_in(train_dir: str, name: str = CHECKPOINT_NAME) -> list[int]:
+    """Returns the steps of all complete checkpoints of a name in a folder, in rising order."""
+    names = file_systems.names_in(train_dir, f"{name}-*.index")
     steps = [step_of(name.removesuffix(".index")) for name in names]
     return sorted(step for step in steps if step is not None)
 
@@ -71,7 +73,8 @@ def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
             )
         return None
     path, step = _named_checkpoint(resume)
-    later = [each for each in steps_in(train_dir) if each > step]
+    every = [*steps_in(train_dir), *steps_in(train_dir, CHANGES_NAME)]
+    later = sorted(each for each in every if each > step)
     if later:
         raise ValueError(
             f"train_dir must hold no checkpoint after step {step} of resume={resume!r}, got "

@@ -149,7 +149,10 @@ class CheckpointWriter:
         self._num_changes += 1
 
     def restore_changes(self, session: Any, checkpoint: str) -> None:
-        """Restores what changed since a whole checkpoint, after that was restored."""
+        """Restores what changed since a whole checkpoint of this run, after that was restored."""
+        own = os.path.dirname(os.path.abspath(self._path))
+        if os.path.dirname(os.path.abspath(checkpoint)) != own:
+            return  # one that `resume` names, of another run
         writer, changes = self._changes, changes_since(checkpoint)
         if writer is not None and changes is not None:
             run_unless_refused(lambda: writer.restore(session, changes.path))

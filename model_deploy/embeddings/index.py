@@ -374,6 +374,7 @@ def _tie(ids: Any) -> Any:
 
 
 def _next_stamp(stamp: Any, ids: Any) -> Any:
-    """Returns the stamp after a change of some ids: it tells which changes there were."""
+    """Returns the stamp after a change of ids, of which there may be none: it tells which."""
     changes = tf.reduce_sum(tf.bitcast(mixed(ids), tf.int64))
-    return tf.bitcast(mixed(stamp + changes, seed=1), tf.int64)
+    changed = tf.bitcast(mixed(stamp + changes, seed=1), tf.int64)
+    return tf.where(tf.size(ids) > 0, changed, stamp)

@@ -252,7 +252,7 @@ def _chief_start(
 
 def _with_changes(checkpoint: str, options: LoopOptions) -> str:
     """Returns the checkpoint to start from, merged with later changes if the run writes none."""
-    changes = changes_since(checkpoint)
+    changes = changes_since(checkpoint) if options.resume == "auto" else None
     if changes is None or (options.checkpoint_increments and not moved_variables(checkpoint)):
         return checkpoint
     merged = merge(checkpoint, changes)

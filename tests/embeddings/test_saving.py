@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, embeddings
 from model_deploy.checkpoints import CheckpointWriter, Restorer, changes_since, merge
-from model_deploy.checkpoints.files import check_fits
+from model_deploy.checkpoints.files import check_fits, checkpoint_to_resume
 from model_deploy.training import RowAdamOptimizer
 from tests import harness
 from tests.embeddings import models
@@ -196,6 +196,20 @@ def test_changes_are_merged(tmp_path):
     assert changes_since(merged) is None
     second = _interrupted(LogicalDevices(**_SERVERS), table, tmp_path, 1, merged)
     harness.assert_close(models.by_id(second.values), models.by_id(whole.values))
+
+
+def test_a_checkpoint_that_is_named_is_taken_without_its_changes(tmp_path):
+    """`resume=PATH` goes on from that step; beside changes of later steps it is refused."""
+    table, config = models.growing(), LogicalDevices()
+    whole = _interrupted(config, table, tmp_path / "whole", models.STEPS)
+    first = _interrupted(config, table, tmp_path / "first", 4)
+    message = r"no checkpoint after step 1 of resume=.*, got step 4, which the run would overwrite"
+    with pytest.raises(ValueError, match=message):
+        checkpoint_to_resume(str(tmp_path / "first"), first.newest)
+    assert checkpoint_to_resume(str(tmp_path / "other"), first.newest) == first.newest
+    second = _interrupted(config, table, tmp_path / "other", models.STEPS - 1, first.newest)
+    second.losses = first.losses[:1] + second.losses
+    harness.assert_equal(second, whole)
 
 
 def test_changes_are_small(tmp_path):

@@ -4,17 +4,17 @@ python -m tests.processes.clicks --mode=synchronous --train_dir=DIR [flags of th
 """
 
 import dataclasses
-import os
 import sys
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from model_deploy import DeploymentConfig, deploy, training
 from model_deploy import cluster as cluster_lib
+from model_deploy import deploy, training
 from model_deploy.commands import option, run_command
 from model_deploy.metrics import AUC, LogLoss, add_metric
 from tests import modes
+from tests.processes.training import worker_of
 
 MODES = ("asynchronous", "synchronous", "all_reduce")
 WORKERS, BATCH, MOST_STEPS, BEST_STEP = 2, 16, 200, 6
@@ -58,18 +58,10 @@ def build(options, config):
 
 def main(options):
     """Runs this process's task to its end."""
-    cluster, note = cluster_lib.resolve(options, os.environ)
-    print(note, flush=True)
-    if cluster.job_name == "ps":
-        training.serve(cluster, options.start_timeout)
+    worker = worker_of(options)
+    if worker is None:
         return
-    config = DeploymentConfig(
-        clone_on_cpu=True,
-        replica_id=cluster.task_id,
-        num_replicas=len(cluster.workers),
-        num_ps_tasks=len(cluster.ps),
-        all_reduce=options.mode == "all_reduce",
-    )
+    cluster, config = worker
     result = training.train(
         build(options, config),
         options.train_dir,

@@ -98,20 +98,28 @@ def build(mode, config, learning_rate):
     return deploy(config, model_fn, optimizer=optimizer, replicas_to_aggregate=count)
 
 
-def main(options, build_model=build):
-    """Runs this process's task of training a model to its end."""
+def worker_of(options):
+    """The cluster and deployment of a worker; None for a server, when it has served to the end."""
     cluster, note = cluster_lib.resolve(options, os.environ)
     print(note, flush=True)
     if cluster.job_name == "ps":
         training.serve(cluster, options.start_timeout)
-        return
-    config = DeploymentConfig(
+        return None
+    return cluster, DeploymentConfig(
         clone_on_cpu=True,
         replica_id=cluster.task_id,
         num_replicas=len(cluster.workers),
         num_ps_tasks=len(cluster.ps),
         all_reduce=options.mode == "all_reduce",
     )
+
+
+def main(options, build_model=build):
+    """Runs this process's task of training a model to its end."""
+    worker = worker_of(options)
+    if worker is None:
+        return
+    cluster, config = worker
     with tf.device(config.optimizer_device()), tf.device(config.variables_device()):
         tf.train.get_or_create_global_step()
     if options.start_gate:
