@@ -10,15 +10,8 @@ class LazyAdamOptimizer(tf.train.AdamOptimizer):
 
     So it is not the algorithm of `tf.train.AdamOptimizer`, in which the moments of all rows decay
     in each step and move them; `RowAdamOptimizer` is, at the same cost.  For dense gradients all
-    three are the same.  Its name, arguments and steps are those of `tf.contrib.opt`.
-
-    Args:
-      learning_rate: a number, a float scalar tensor, or a function that returns one.
-      beta1: decay of the first moment.
-      beta2: decay of the second moment.
-      epsilon: added to the divisor.
-      use_locking: whether updates lock the variables.
-      name: of slots and ops.
+    three are the same.  Its name and steps are those of `tf.contrib.opt`, its arguments those of
+    `tf.train.AdamOptimizer`.
     """
 
     def _apply_sparse(self, grad: Any, var: Any) -> tf.Operation:
