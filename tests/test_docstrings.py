@@ -43,8 +43,8 @@ WITH_TENSORS = _table(
         register_preprocessing split_batch train_batches
     internals: LayerWatcher NewOp add_loop_inputs add_outputs embedding_column_by inline_callable
         is_custom_gradient_input is_reference
-        partitioned_variable regularizers replace_input restored_by saved_and_restored saved_as
-        set_slice_of slice_of
+        partitioned_variable regularizers replace_input restored_by saveables saved_and_restored
+        saved_as saved_from set_slice_of slice_of
         taking_batch_moments_by uses_weight_decay
     optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer LazyAdamOptimizer RowAdamOptimizer
         RowAdamWOptimizer RowFtrlOptimizer RowMomentumOptimizer RowRMSPropOptimizer

@@ -1,5 +1,7 @@
 """Checkpoints: finding, restoring, comparing and saving them."""
 
+from model_deploy.checkpoints.background import OneAtATime
+from model_deploy.checkpoints.best import BEST_DIR, BestCheckpoint
 from model_deploy.checkpoints.changes import changes_since, merge
 from model_deploy.checkpoints.choosing import Restorer, checkpoints_in
 from model_deploy.checkpoints.files import (
@@ -27,14 +29,9 @@ from model_deploy.checkpoints.restoring import (
     table,
     variables_to_train,
 )
-from model_deploy.checkpoints.saving import (
-    BEST_DIR,
-    BestCheckpoint,
-    CheckpointWriter,
-    is_lost_connection,
-    report_unfinished,
-    variables_to_save,
-)
+from model_deploy.checkpoints.saved import variables_to_save
+from model_deploy.checkpoints.saving import CheckpointWriter, report_unfinished
+from model_deploy.checkpoints.storage import NotSavedError, Storage, is_lost_connection
 from model_deploy.checkpoints.watching import CheckpointWatch, clear_end, mark_end
 
 __all__ = [
@@ -46,7 +43,10 @@ __all__ = [
     "CheckpointWatch",
     "CheckpointWriter",
     "FineTuneOptions",
+    "NotSavedError",
+    "OneAtATime",
     "Restorer",
+    "Storage",
     "VariableRow",
     "by_name",
     "changes_since",

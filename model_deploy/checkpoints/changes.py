@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from model_deploy import file_systems, internals
+from model_deploy import internals
 from model_deploy.checkpoints.files import CHANGES_NAME, step_of, steps_in
+from model_deploy.checkpoints.kept import KeptCheckpoints
 from model_deploy.embeddings import GrowingShard, growing_shards, scatter
 
 # Optimizers by rows know what a row has missed in so many steps, and in some more.
@@ -25,23 +26,28 @@ _STEPS_IN_FLIGHT = 4
 
 
 class ChangesWriter:
-    """Writes and restores the rows that changed since a whole checkpoint.
+    """What saves, and restores, the rows that changed since a whole checkpoint.
 
     Args:
       train_dir: folder of the run.
-      new_saver: makes a `tf.train.Saver` of given objects that keeps the given number of files.
+      new_saver: makes a `tf.train.Saver` of given objects.
       others: what is saved whole, all but `rows_variables`; objects for a saver.
       num_replicas: number of replicas that make steps by themselves; 1 for steps made together.
+
+    Attributes:
+      saved: what changes have, objects for a saver.
+      saver: writes and restores them.
+      kept: the newest changes, which a whole checkpoint makes superfluous.
     """
 
     def __init__(
         self,
         train_dir: str,
-        new_saver: Callable[[Sequence[Any], int], Any],
+        new_saver: Callable[[Sequence[Any]], Any],
         others: Sequence[Any],
         num_replicas: int,
     ) -> None:
-        self._path = os.path.join(train_dir, CHANGES_NAME)
+        self.kept = KeptCheckpoints(train_dir, CHANGES_NAME, 1, state_file=CHANGES_NAME)
         self._in_flight = _STEPS_IN_FLIGHT * (num_replicas - 1)
         # A saver takes no feeds.
         self._base = tf.Variable(
@@ -50,32 +56,12 @@ class ChangesWriter:
         self._new_base = tf.placeholder(tf.int64, [])
         self._set_base = self._base.assign(self._new_base)
         tables = [each for shard in growing_shards() for each in self._of_shard(shard)]
-        self._saver = new_saver([self._base, *others, *tables], 1)
-        self._written: str | None = None
+        self.saved = [self._base, *others, *tables]
+        self.saver = new_saver(self.saved)
 
-    def save(self, session: Any, step: int, whole: str) -> str:
-        """Writes what changed since a whole checkpoint; returns the path of the changes."""
+    def note_base(self, session: Any, whole: str) -> None:
+        """Notes, before changes are read, the whole checkpoint since which they are wanted."""
         session.run(self._set_base, {self._new_base: step_of(whole) or 0})
-        self._saver.save(
-            session,
-            self._path,
-            global_step=step,
-            latest_filename=CHANGES_NAME,
-            write_meta_graph=False,
-        )
-        self._written = f"{self._path}-{step}"
-        return self._written
-
-    def remove(self) -> None:
-        """Removes the changes that this object has written, when a whole checkpoint has them."""
-        if self._written is not None:
-            for path in file_systems.paths_starting_with(f"{self._written}."):
-                file_systems.remove(path)
-            self._written = None
-
-    def restore(self, session: Any, path: str) -> None:
-        """Restores what changed, after the whole checkpoint was restored."""
-        self._saver.restore(session, path)
 
     def _of_shard(self, shard: GrowingShard) -> list[Any]:
         """Returns what saves the changed rows of a shard: one object for each of its indexes."""

@@ -1,16 +1,17 @@
 """Writes checkpoints so that the previous one stays usable whatever happens."""
 
+import contextlib
 import functools
-import json
-import math
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import file_systems, internals
+from model_deploy import file_systems
+from model_deploy.checkpoints.background import OneAtATime
 from model_deploy.checkpoints.changes import (
     MOST_STEPS,
     ChangesWriter,
@@ -18,23 +19,25 @@ from model_deploy.checkpoints.changes import (
     check_changes,
     rows_variables,
 )
+from model_deploy.checkpoints.copies import Copies
 from model_deploy.checkpoints.files import CHECKPOINT_NAME, counts_of_others, step_of
-from model_deploy.cluster import is_refusal, run_unless_refused
-from model_deploy.commands import replaced_file
+from model_deploy.checkpoints.kept import KeptCheckpoints
+from model_deploy.checkpoints.saved import variables_to_save
+from model_deploy.checkpoints.storage import NotSavedError, Storage
+from model_deploy.cluster import run_unless_refused
 from model_deploy.embeddings import growing_shards, moved_variables
-from model_deploy.optimization import current_value
-from model_deploy.updating import replica_counts, shared_out
 
-BEST_DIR = "best"
-_BEST_FILE = "best.json"
+# What the writer writes, in words.
+_CHECKPOINTS = "checkpoints"
+# Seconds between two tries at the end of a run.
+_RETRY_SECS = 1.0
 
 
 class CheckpointWriter:
     """Writes the checkpoints `model.ckpt-<step>` of one run.
 
-    TensorFlow writes all values under temporary names, renames the files, and only then replaces
-    the file `checkpoint`, which names the newest.  So a run that is killed or meets a full disk
-    while saving leaves the previous checkpoint usable.
+    A run that is killed or meets a full disk while saving leaves the previous checkpoint usable,
+    see `KeptCheckpoints`.
 
     Args:
       train_dir: folder to write to.
@@ -45,11 +48,13 @@ class CheckpointWriter:
         `train_dir`.
       increments: how many checkpoints of changes follow a whole one.
       num_replicas: number of replicas that make steps by themselves; 1 for steps made together.
+      in_background: whether `save_soon` writes while steps go on.
 
     Attributes:
       device: as given.
       saver: the `tf.train.Saver`.
       newest: path of the newest checkpoint, the restored one included, or None.
+      storage: knows whether files can be written.
     """
 
     def __init__(
@@ -62,20 +67,21 @@ class CheckpointWriter:
         by_servers: bool = False,
         increments: int = 0,
         num_replicas: int = 1,
+        in_background: bool = False,
     ) -> None:
         if by_servers and file_systems.is_local(train_dir):
             train_dir = os.path.abspath(train_dir)  # servers may have another working directory
         self.device = device
+        self.storage = Storage()
         self._increments, self._num_changes = increments, 0
-        self._path = os.path.join(train_dir, CHECKPOINT_NAME)
+        self._kept = KeptCheckpoints(train_dir, CHECKPOINT_NAME, keep)
+        self._thread = OneAtATime()
         self._saved_step: int | None = None
         self.newest: str | None = None
 
         # The graph is in the events file; writing it with each checkpoint would take seconds.
-        def new_saver(variables: Sequence[Any], kept: int = keep) -> Any:
-            return tf.train.Saver(
-                variables, max_to_keep=kept, save_relative_paths=True, sharded=by_servers
-            )
+        def new_saver(variables: Sequence[Any]) -> Any:
+            return tf.train.Saver(variables, save_relative_paths=True, sharded=by_servers)
 
         with tf.device(device):
             self.saver = new_saver(variables_to_save())
@@ -91,6 +97,13 @@ class CheckpointWriter:
                 of_rows = rows_variables()
                 rest = [each for each in variables_to_save() if _name(each) not in of_rows]
                 self._changes = ChangesWriter(train_dir, new_saver, rest, num_replicas)
+            self._copies: Copies | None = None
+            self._copies_of_changes: Copies | None = None
+            if in_background:
+                self._copies = Copies(variables_to_save(), new_saver, "whole", device)
+                if self._changes is not None:
+                    saved = self._changes.saved
+                    self._copies_of_changes = Copies(saved, new_saver, "changes", device)
         self._first = first
 
     def saver_of(self, checkpoint: str) -> Any:
@@ -103,109 +116,154 @@ class CheckpointWriter:
         Raises:
           OSError: if it cannot be written; the previous one is still there.
         """
-        path = f"{self._path}-{step}"
-        if step == self._saved_step:
-            return path
-        before = set(file_systems.paths_starting_with(path))
-        try:
-            _save(self.saver, session, self._path, step)
-        except (tf.errors.OpError, OSError) as error:
-            if is_lost_connection(error):
-                raise
-            for name in set(file_systems.paths_starting_with(path)) - before:
-                file_systems.remove(name)
-            raise OSError(
-                f"checkpoint {path} could not be written, the newest one is "
-                f"{self.newest or 'none'}: {_first_line(error)}"
-            ) from error
-        self._saved_step, self.newest = step, path
-        self._num_changes = 0
-        if self._changes is not None:
-            self._changes.remove()
-        return path
+        self._thread.wait()
+        if step != self._saved_step:
+            self._write(step, functools.partial(self._write_whole, self.saver, session))
+        return self._kept.path(step)
 
-    def _may_follow(self, whole: str, step: int) -> bool:
-        """Whether changes may follow a whole checkpoint, as opposed to another whole one."""
-        steps = step - (step_of(whole) or 0)
-        return self._num_changes < self._increments and steps <= MOST_STEPS
+    def try_to_save(self, session: Any, step: int, *, whole: bool = False) -> str | None:
+        """Like `save`, or what changed; a failure is told, and the next save tries again.
 
-    def _save_changes(self, writer: ChangesWriter, session: Any, step: int, whole: str) -> None:
-        """Writes `changes.ckpt-<step>`.
+        Args:
+          session: the session.
+          step: its global step.
+          whole: whether a whole checkpoint is needed.
+
+        Returns:
+          The path of a whole checkpoint; None for changes, and after a failure.
+        """
+        self._thread.wait()
+        with self.storage.trying(_CHECKPOINTS):
+            if whole or not self._may_follow(step):
+                return self.save(session, step)
+            if step != self._saved_step and self._changes is not None:
+                self._changes.note_base(session, self.newest or "")
+                write = functools.partial(self._write_changes, self._changes, self._changes.saver)
+                self._write(step, functools.partial(write, session))
+        return None
+
+    def save_soon(self, session: Any, step: int) -> None:
+        """Like `try_to_save`, while steps go on; skipped while the last one is being written.
+
+        Returns as soon as all values are copied, in memory.  Where the copies do not fit there, it
+        says so and waits until they are written.
+        """
+        if self._copies is None:
+            self.try_to_save(session, step)
+            return
+        if step == self._saved_step or not self._thread.is_free(f"the checkpoint of step {step}"):
+            return
+        write, copies, changes = self._write_whole, self._copies, self._changes
+        if changes is not None and self._copies_of_changes is not None and self._may_follow(step):
+            write, copies = functools.partial(self._write_changes, changes), self._copies_of_changes
+            changes.note_base(session, self.newest or "")
+        if not copies.fit():
+            self.try_to_save(session, step)
+            return
+        run_unless_refused(lambda: copies.take(session))
+        self._thread.start(
+            f"the checkpoint of step {step}",
+            lambda: self._write_copies(copies, session, step, write),
+        )
+
+    def _write_copies(
+        self, copies: Copies, session: Any, step: int, write: Callable[..., str]
+    ) -> None:
+        """Writes copies, in a thread; a lost connection is left to the steps to notice."""
+        with session.graph.as_default(), contextlib.suppress(tf.errors.OpError, RuntimeError):
+            try:
+                with self.storage.trying(_CHECKPOINTS):
+                    saving = functools.partial(write, copies.saver, session, in_thread=True)
+                    self._write(step, saving)
+            finally:
+                copies.free(session)
+
+    def save_last(
+        self, session: Any, step: int, wait_secs: float, stops: Callable[[], bool]
+    ) -> None:
+        """Saves the last step of a run, trying for a while.
+
+        Args:
+          session: the session.
+          step: the step.
+          wait_secs: seconds to wait until it can be written.
+          stops: says whether to stop waiting.
 
         Raises:
-          OSError: if it cannot be written; the previous changes are still there.
+          NotSavedError: saying which steps are lost.
         """
-        if step == self._saved_step:
-            return
-        try:
-            run_unless_refused(lambda: writer.save(session, step, whole))
-        except (tf.errors.OpError, OSError) as error:
-            if is_lost_connection(error):
-                raise
-            raise OSError(
-                f"changes of step {step} could not be written, the newest whole checkpoint is "
-                f"{whole}: {_first_line(error)}"
-            ) from error
-        self._num_changes += 1
+        end = time.monotonic() + wait_secs
+        while self.try_to_save(session, step, whole=True) is None:
+            if time.monotonic() >= end or stops():
+                last = step_of(self.newest or "") or 0
+                raise NotSavedError(
+                    f"steps {last + 1} to {step} are lost: {self.storage.reason(_CHECKPOINTS)}; "
+                    f"wait_for_storage_secs says how long to try at the end, got {wait_secs:g}"
+                )
+            time.sleep(_RETRY_SECS)
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it is time to try again after a failure, whatever the interval."""
+        return self.storage.is_overdue(_CHECKPOINTS)
+
+    def wait(self) -> None:
+        """Waits until a checkpoint that is being written is there, or has failed."""
+        self._thread.wait()
+
+    def end(self) -> None:
+        """Ends the writing of a session that is closed."""
+        self._thread.end()
 
     def restore_changes(self, session: Any, checkpoint: str) -> None:
         """Restores what changed since a whole checkpoint of this run, after that was restored."""
-        own = os.path.dirname(os.path.abspath(self._path))
+        own = os.path.dirname(os.path.abspath(self._kept.path(0)))
         if os.path.dirname(os.path.abspath(checkpoint)) != own:
             return  # one that `resume` names, of another run
         writer, changes = self._changes, changes_since(checkpoint)
         if writer is not None and changes is not None:
-            run_unless_refused(lambda: writer.restore(session, changes.path))
+            run_unless_refused(lambda: writer.saver.restore(session, changes.path))
 
-    def try_to_save(self, session: Any, step: int) -> None:
-        """Like `save`, or what changed; a failure is a warning, and the next save tries again."""
+    def _may_follow(self, step: int) -> bool:
+        """Whether changes may follow the last checkpoint, as opposed to another whole one."""
+        if self._changes is None or self.newest is None:
+            return False
+        steps = step - (step_of(self.newest) or 0)
+        return self._num_changes < self._increments and steps <= MOST_STEPS
+
+    def _write(self, step: int, write: Callable[[int], str]) -> None:
+        """Writes one checkpoint.
+
+        Raises:
+          OSError: if it cannot be written, naming it and the newest whole one.
+        """
         try:
-            if self._changes and self.newest and self._may_follow(self.newest, step):
-                self._save_changes(self._changes, session, step, self.newest)
-            else:
-                self.save(session, step)
+            write(step)
         except OSError as error:
-            print(f"warning: {error}", file=sys.stderr, flush=True)
+            raise OSError(
+                f"checkpoint {self._kept.path(step)} could not be written, the newest one is "
+                f"{self.newest or 'none'}: {error}"
+            ) from error
 
+    def _write_whole(self, saver: Any, session: Any, step: int, *, in_thread: bool = False) -> str:
+        self.newest = self._kept.write(saver, session, step, in_thread=in_thread)
+        self._saved_step, self._num_changes = step, 0
+        if self._changes is not None:
+            self._changes.kept.clear()
+        return self.newest
 
-def _save(saver: Any, session: Any, path: str, step: int) -> None:
-    """Writes `<path>-<step>` by a `tf.train.Saver`, without the graph."""
-    run_unless_refused(lambda: saver.save(session, path, global_step=step, write_meta_graph=False))
-
-
-def variables_to_save(
-    missing: Collection[str] = (), moved: Mapping[str, Any] | None = None
-) -> list[Any]:
-    """Returns what `tf.train.Saver` should save: all variables, as a checkpoint should have them.
-
-    Tables that are trained by rows, and their slots, are saved as the dense optimizer has them,
-    with what their rows have missed.  Counts of replicas are restored for other numbers of
-    replicas, too.
-
-    Reads the collections `GLOBAL_VARIABLES` and `SAVEABLE_OBJECTS`, and that of tables.
-
-    Args:
-      missing: names of counts to restore from the global step.
-      moved: by name of a variable what restores it from another layout, see `moved_variables`.
-
-    Returns:
-      Variables of any shapes, and objects that stand for some of them.
-    """
-    counts, moved = replica_counts(), moved or {}
-
-    def to_save(variable: Any) -> Any:
-        name = variable.op.name
-        if name in moved:
-            return moved[name]
-        if name not in counts:
-            value = current_value(variable)
-            return variable if value is None else internals.saved_as(variable, value)
-        convert = functools.partial(shared_out, num_replicas=variable.shape[0])
-        saved_as = tf.GraphKeys.GLOBAL_STEP if name in missing else name
-        return internals.restored_by(variable, convert, {saved_as: variable.dtype.base_dtype})
-
-    others = tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS)
-    return [*map(to_save, tf.global_variables()), *others]
+    def _write_changes(
+        self,
+        changes: ChangesWriter,
+        saver: Any,
+        session: Any,
+        step: int,
+        *,
+        in_thread: bool = False,
+    ) -> str:
+        path = changes.kept.write(saver, session, step, in_thread=in_thread)
+        self._num_changes += 1
+        return path
 
 
 def _name(saved: Any) -> str:
@@ -213,83 +271,8 @@ def _name(saved: Any) -> str:
     return str(saved.name).partition(":")[0]
 
 
-class BestCheckpoint:
-    """Keeps the checkpoint with the best metric in the folder `best`.
-
-    Args:
-      train_dir: the folder of the run.
-      metric: name of the metric.
-      device: device that writes files, as for `CheckpointWriter`.
-      falls: whether lower values are better.
-
-    Attributes:
-      value: the best value so far, in earlier runs too; None before the first.
-    """
-
-    def __init__(
-        self, train_dir: str, metric: str, device: str = "", *, falls: bool = False
-    ) -> None:
-        self._folder = os.path.join(train_dir, BEST_DIR)
-        self._metric = metric
-        self._falls = falls
-        with tf.device(device):
-            self._saver = tf.train.Saver(
-                variables_to_save(), max_to_keep=1, save_relative_paths=True
-            )
-        self.value: float | None = None
-        record = os.path.join(self._folder, _BEST_FILE)
-        if file_systems.is_file(record):
-            self.value = json.loads(file_systems.read_text(record)).get(metric)
-
-    def offer(self, session: Any, step: int, value: float) -> None:
-        """Saves the variables if `value` is better than all earlier values; NaN is not.
-
-        Raises:
-          OSError: if they cannot be written.
-        """
-        if math.isnan(value) or not self._is_better(value):
-            return
-        file_systems.make_folders(self._folder)
-        path = os.path.join(self._folder, CHECKPOINT_NAME)
-        try:
-            _save(self._saver, session, path, step)
-        except tf.errors.OpError as error:
-            if is_lost_connection(error):
-                raise
-            reason = _first_line(error)
-            raise OSError(f"checkpoint {path}-{step} could not be written: {reason}") from error
-        self.value = value
-        with replaced_file(os.path.join(self._folder, _BEST_FILE)) as file:
-            json.dump({"step": step, self._metric: value}, file)
-
-    def _is_better(self, value: float) -> bool:
-        if self.value is None:
-            return True
-        return value < self.value if self._falls else value > self.value
-
-
 def report_unfinished(train_dir: str) -> None:
     """Prints the names of incomplete checkpoint files that a killed run left; none is ever read."""
     for name in file_systems.names_in(train_dir, f"{CHECKPOINT_NAME}-*temp*"):
         path = os.path.join(train_dir, name)
         print(f"not used: {path}, left by a run that ended while it was saving", file=sys.stderr)
-
-
-def is_lost_connection(error: BaseException) -> bool:
-    """Whether an error says that a process of the cluster is lost or was restarted.
-
-    A session that is closed while it runs raises `CancelledError`; a restarted parameter server has
-    lost its variables, which raises `FailedPreconditionError`.
-    """
-    lost = (
-        tf.errors.UnavailableError,
-        tf.errors.AbortedError,
-        tf.errors.CancelledError,
-        tf.errors.FailedPreconditionError,
-    )
-    return isinstance(error, lost) and not is_refusal(error)
-
-
-def _first_line(error: Exception) -> str:
-    text = error.message if isinstance(error, tf.errors.OpError) else str(error)
-    return text.strip().splitlines()[0]

@@ -1,6 +1,7 @@
 """Commands: options from flags and YAML, one-line errors, files replaced as a whole."""
 
 from model_deploy.commands.command_line import (
+    NOT_SAVED,
     OPTIONS_FILE,
     parse_options,
     read_options,
@@ -15,6 +16,7 @@ from model_deploy.commands.replacing import replaced_file
 from model_deploy.commands.tables import aligned
 
 __all__ = [
+    "NOT_SAVED",
     "OPTIONS_FILE",
     "Options",
     "aligned",

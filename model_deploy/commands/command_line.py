@@ -23,6 +23,8 @@ from model_deploy.commands.options import Options, define_flags
 from model_deploy.commands.replacing import replaced_file
 
 OPTIONS_FILE = "options.yaml"
+# Exit status of a run whose last steps could not be saved: `EX_IOERR` of sysexits.h.
+NOT_SAVED = 74
 _RECIPES = "recipes"
 _PACKAGED = os.path.join(os.path.dirname(os.path.dirname(__file__)), _RECIPES)
 
@@ -55,8 +57,9 @@ def run_command(
       saved_in: see `parse_options`.
 
     Returns:
-      The exit code: 0, 1 for an error while running, 2 for a bad command line, 130 for Ctrl-C; or
-      the code of a `SystemExit` raised by `function`.
+      The exit code: 0, 1 for an error while running, 2 for a bad command line, 74 for a run whose
+      last steps could not be saved, 130 for Ctrl-C; or the code of a `SystemExit` raised by
+      `function`.
     """
     # Otherwise the last garbage collection, over all of TensorFlow's objects, takes a second.
     atexit.register(gc.freeze)
@@ -75,7 +78,6 @@ def run_command(
     # which takes most of the time to build a deep network.
     tf.disable_tensor_equality()
     tf.get_logger().setLevel("ERROR")
-    code = 1
     try:
         function(options)
     except (ValueError, OSError, FloatingPointError, MemoryError, tf.errors.OpError) as error:
@@ -85,7 +87,7 @@ def run_command(
         if isinstance(error, tf.errors.OpError):
             # Behind its first line comes TensorFlow's own account of the place.
             text = error.message.strip().splitlines()[0]
-        message = f"error: {text}"
+        message, code = f"error: {text}", getattr(error, "exit_code", 1)
     except KeyboardInterrupt:
         message, code = "interrupted", 130
     except SystemExit as ending:  # of a parameter server, or by a signal

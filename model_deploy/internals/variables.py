@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import resource_variable_ops
 from tensorflow.python.ops.variables import PartitionedVariable
+from tensorflow.python.training.saving import saveable_object_util
 from tensorflow.python.training.saving.saveable_object import SaveableObject, SaveSpec
 
 
@@ -178,3 +179,47 @@ def forget_slots(optimizer: Any) -> None:
     Wraps `Optimizer._slots` and `Optimizer._non_slot_dict` of `tf.compat.v1.train.Optimizer`.
     """
     optimizer._slots, optimizer._non_slot_dict = {}, {}
+
+
+def saveables(objects: Sequence[Any]) -> list[Any]:
+    """Returns what `tf.train.Saver` makes of variables and other objects that it is given.
+
+    Wraps `saveable_object_util.op_list_to_dict` and
+    `saveable_object_util.validate_and_slice_inputs`.
+
+    Args:
+      objects: variables of any shapes, parts of partitioned ones, objects for a saver.
+
+    Returns:
+      Objects that have `specs`; each spec has `tensor`, which may add ops to the graph, `name`,
+      `slice_spec`, `dtype` and `device`.
+    """
+    found: list[Any] = saveable_object_util.validate_and_slice_inputs(
+        saveable_object_util.op_list_to_dict(list(objects))
+    )
+    return found
+
+
+def saved_from(saveable: Any, tensors: Sequence[Any]) -> Any:
+    """Prepares an object for `tf.train.Saver`, which saves other tensors, and restores nothing.
+
+    Wraps `saveable_object.SaveableObject` and `saveable_object.SaveSpec`.
+
+    Args:
+      saveable: one of `saveables`.
+      tensors: one of any shape for each of its specs, of the same dtype.
+    """
+    return _SavedFrom(saveable, tensors)
+
+
+class _SavedFrom(SaveableObject):
+    def __init__(self, saveable: Any, tensors: Sequence[Any]) -> None:
+        specs = [
+            SaveSpec(tensor, spec.slice_spec, spec.name)
+            for spec, tensor in zip(saveable.specs, tensors, strict=True)
+        ]
+        super().__init__(tensors[0], specs, saveable.name)
+
+    def restore(self, restored_tensors: Sequence[Any], restored_shapes: Any) -> Any:
+        del restored_tensors, restored_shapes
+        return tf.no_op()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from model_deploy.commands import NOT_SAVED
 from model_deploy.launch.options import LaunchOptions
 from model_deploy.launch.output import TaskOutput
 from model_deploy.launch.task import EVALUATOR, TaskProcess, task_configs, task_gpus
@@ -220,7 +221,10 @@ class Launcher:
         return True
 
     def _takes_restart(self) -> bool:
-        """Counts one more restart; False if none was left."""
+        """Counts one more restart; False if none was left, or none would help."""
+        if any(task.returncode == NOT_SAVED for task in self._tasks):
+            self._say("a task could not save its last steps: see to its train_dir before a restart")
+            return False
         if not self._restarts_left:
             return False
         self._restarts_left -= 1

@@ -1,5 +1,7 @@
 """`ProfileHook`: records steps while a model is trained."""
 
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 from model_deploy.profile.traces import OpTime, ops_of, write_trace
@@ -32,9 +34,17 @@ class ProfileHook:
       train_dir: folder of the run.
       steps: steps to record, see `parse_steps`.
       done_before: number of the last step before this session.
+      trying: a context manager in which files are written.
     """
 
-    def __init__(self, train_dir: str, steps: str, done_before: int) -> None:
+    def __init__(
+        self,
+        train_dir: str,
+        steps: str,
+        done_before: int,
+        trying: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
+    ) -> None:
+        self._trying = trying
         self._train_dir = train_dir
         self._first, last = parse_steps(steps)
         self._first = max(self._first, done_before + 1)
@@ -68,6 +78,10 @@ class ProfileHook:
 
     def close(self) -> None:
         """Writes the recorded steps, also if the run ends before the last of them."""
+        with self._trying():
+            self._write()
+
+    def _write(self) -> None:
         import tensorflow  # noqa: PLC0415 - see above
 
         if self._is_recording:
@@ -75,6 +89,6 @@ class ProfileHook:
             self._left = 0
             tensorflow.profiler.experimental.stop()
         if self._ops:
-            path = write_trace(self._train_dir, self._ops)
-            self._ops = []
+            ops, self._ops = self._ops, []
+            path = write_trace(self._train_dir, ops)
             print(f"profile: {path}; python -m model_deploy.profile {self._train_dir}", flush=True)

@@ -11,7 +11,7 @@ from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
 from model_deploy.training.patience import Patience
 from model_deploy.training.shown.board import Board
 from model_deploy.training.shown.metrics import MetricsLog
-from model_deploy.training.shown.plots import plot_training
+from model_deploy.training.shown.plots import PLOT_FILE, plot_training
 from model_deploy.training.shown.progress import Progress
 from model_deploy.training.steps.report import StepContext, StepReport
 from model_deploy.training.timing import Every
@@ -101,19 +101,24 @@ class Log:
         if self._metrics is not None:
             self._metrics.add(entry)
             if self._plot.take(report.step):
-                plot_training(self._train_dir, self._progress.unit)
+                with self._metrics.storage.trying(PLOT_FILE):
+                    plot_training(self._train_dir, self._progress.unit)
 
 
 class SaveHook(_IntervalHook):
-    """Writes checkpoints at intervals."""
+    """Writes checkpoints at intervals, and again soon after a failure."""
 
     def __init__(self, writer: CheckpointWriter, every: Every) -> None:
         super().__init__(every)
         self._writer = writer
 
+    def due(self, step: int) -> bool:
+        """Whether the hook takes part in a step."""
+        return super().due(step) or self._writer.is_overdue
+
     def after_run(self, run_context: StepContext, run_values: Any) -> None:
         step = run_context.report.step
-        self._writer.try_to_save(run_context.session, step)
+        self._writer.save_soon(run_context.session, step)
         self._every.done(step)
 
 
@@ -198,7 +203,11 @@ class EvaluationHook(_IntervalHook):
         step = run_context.report.step
         self._every.done(step)
         begin = time.perf_counter()
-        found = dict(self._evaluate(self._writer.save(run_context.session, step)))
+        checkpoint = self._writer.try_to_save(run_context.session, step, whole=True)
+        if checkpoint is None:
+            self._progress.line(f"no evaluation at step {step}: its checkpoint is not written")
+            return
+        found = dict(self._evaluate(checkpoint))
         if self._metric not in found:
             raise ValueError(
                 f"metric must be one of {', '.join(sorted(found))}, got {self._metric!r}"
@@ -208,7 +217,8 @@ class EvaluationHook(_IntervalHook):
         numbers = "  ".join(f"{name} {value:.4f}" for name, value in found.items())
         self._progress.line(f"evaluation at step {step}:  {numbers}")
         value = float(found[self._metric])
-        self._best.offer(run_context.session, step, value)
+        with self._writer.storage.trying("the best checkpoint"):
+            self._best.offer(run_context.session, step, value)
         self._patience.add(step, value)
         if self._reaches(value):
             self._progress.line(f"{self._metric} {self._stop_at} is reached: the run ends")

@@ -100,7 +100,8 @@ def train(
     Raises:
       ValueError: if the model has no train op, a number is out of range, or the checkpoint is
         of another model.
-      OSError: if `train_dir` or the last checkpoint cannot be written.
+      OSError: if `train_dir` cannot be written at the start.
+      NotSavedError: an `OSError`, if the last checkpoint cannot be written.
       FloatingPointError: if the loss becomes NaN or infinite.
       MemoryError: if a step needs more memory than a device has; the message says what to try.
       TimeoutError: naming required tasks of the cluster that did not start in time.
@@ -154,8 +155,9 @@ def train(
     )
     with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):
         result = _make_steps(run, SessionOpener(place.master, place.session_config, start))
-    if is_chief:
-        mark_end(folder, result.global_step)
+    if start.writer is not None:
+        with start.writer.storage.trying("the note that the run has ended"):
+            mark_end(folder, result.global_step)
     return result
 
 
@@ -246,6 +248,7 @@ def _chief_start(
         by_servers=options.checkpoints_by_servers,
         increments=options.checkpoint_increments,
         num_replicas=num_replicas,
+        in_background=options.save_in_background,
     )
     return start._replace(is_chief=True, writer=writer, checkpoint=checkpoint, init_fn=init_fn)
 

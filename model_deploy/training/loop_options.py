@@ -46,6 +46,18 @@ class LoopOptions(Options):
         "see; else the chief does all",
         topic="checkpoints",
     )
+    save_in_background: bool = option(
+        True,
+        "checkpoints at intervals are copied in memory and written while steps go on; else steps "
+        "wait",
+        topic="checkpoints",
+    )
+    wait_for_storage_secs: float = option(
+        0.0,
+        "seconds to wait at the end of the run, if its checkpoint cannot be written, until it can",
+        minimum=0,
+        topic="checkpoints",
+    )
     eval_every_n_steps: int | None = option(
         None,
         "steps between evaluations while training; default: none",

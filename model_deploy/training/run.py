@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter, is_lost_connection
+from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
 from model_deploy.profile import ProfileHook
+from model_deploy.training.ending import saved_at_the_end
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.patience import Patience, patience_of
@@ -17,12 +18,12 @@ from model_deploy.training.replicas.replicas import Replicas
 from model_deploy.training.replicas.streamed_metrics import StreamedMetrics
 from model_deploy.training.shown.board import Board
 from model_deploy.training.shown.metrics import MetricsLog
-from model_deploy.training.shown.plots import plot_training
+from model_deploy.training.shown.plots import PLOT_FILE, plot_training
 from model_deploy.training.shown.progress import Progress
 from model_deploy.training.steps.clone_threads import CloneThreads
 from model_deploy.training.steps.course import Course, Stretch
 from model_deploy.training.steps.numeric_checks import NumericChecks
-from model_deploy.training.steps.report import NonFiniteLoss, StepReport, describe_loss
+from model_deploy.training.steps.report import StepReport, describe_loss
 from model_deploy.training.steps.runner import StepRunner
 from model_deploy.training.stopping import StopSignals
 from model_deploy.training.timing import Every
@@ -110,8 +111,9 @@ class TrainingRun:
                 shares_steps=self.shares_steps,
             )
             stack.enter_context(progress)
-            metrics = self._metrics(stack)
-            board = Board(self.train_dir, self.unit) if self.writer is not None else None
+            metrics, board = self._metrics(stack), None
+            if self.writer is not None:
+                board = Board(self.train_dir, self.unit, storage=self.writer.storage)
             if board is not None:
                 stack.callback(board.close)
             every = self._every("log_every_n_steps", first_step)
@@ -122,7 +124,9 @@ class TrainingRun:
             patience = self._patience(first_step)
             own = self._own_hooks(first_step, progress, metrics, board, stack, patience=patience)
             hooks = [*self.hooks, *own]
-            with self._saved_at_the_end(course):
+            secs = self.options.wait_for_storage_secs
+            leave = functools.partial(self._leave, course)
+            with saved_at_the_end(self.writer, course, secs, self._describe_bad_step, leave):
                 if patience is not None and patience.is_over:
                     progress.line(f"{patience}: no more steps are made")
                 is_over = patience is not None and patience.is_over
@@ -133,8 +137,7 @@ class TrainingRun:
                 for hook in self.hooks:
                     hook.end(session)
         done = course.done
-        if self.replicas is not None and signals.received is None:
-            self._leave(self.replicas, session, done.step)
+        self._leave(course)
         return TrainResult(done.step, done.loss if done.step > first_step else None)
 
     def _make_steps(
@@ -179,10 +182,13 @@ class TrainingRun:
                 return
         yield Stretch(last_step, is_shared=False)
 
-    def _leave(self, replicas: Replicas, session: Any, step: int) -> None:
+    def _leave(self, course: Course) -> None:
         """Ends the run for the other processes; a worker reports its last step to the chief."""
+        replicas, session = self.replicas, course.session
+        if replicas is None or course.is_interrupted:
+            return
         if self.writer is None:
-            replicas.leave(session, step)
+            replicas.leave(session, course.done.step)
         else:
             if not replicas.shares_steps:
                 replicas.wait_for_others(session)
@@ -218,8 +224,14 @@ class TrainingRun:
     def _metrics(self, stack: contextlib.ExitStack) -> MetricsLog | None:
         if self.writer is None:
             return None
-        metrics = MetricsLog(self.train_dir)
-        stack.callback(plot_training, self.train_dir, self.unit)
+        storage = self.writer.storage
+        metrics = MetricsLog(self.train_dir, storage)
+
+        def plot() -> None:
+            with storage.trying(PLOT_FILE):
+                plot_training(self.train_dir, self.unit)
+
+        stack.callback(plot)
         stack.callback(metrics.close)
         return metrics
 
@@ -247,7 +259,12 @@ class TrainingRun:
         if self.writer is None or metrics is None or board is None:
             return
         if self.options.profile_steps is not None:
-            profile = ProfileHook(self.train_dir, self.options.profile_steps, first_step)
+            profile = ProfileHook(
+                self.train_dir,
+                self.options.profile_steps,
+                first_step,
+                lambda: metrics.storage.trying("the profile"),
+            )
             stack.callback(profile.close)
             yield profile
         if self.summary_op is not None:
@@ -272,20 +289,6 @@ class TrainingRun:
         yield SaveHook(
             self.writer, self._every("save_interval_steps", first_step, "save_interval_secs")
         )
-
-    @contextlib.contextmanager
-    def _saved_at_the_end(self, course: Course) -> Iterator[None]:
-        """Saves the last step, also of an interrupted run, unless the variables are lost."""
-        try:
-            yield
-        except NonFiniteLoss as error:
-            raise FloatingPointError(self._describe_bad_step(error.report)) from error
-        except BaseException as error:
-            if self.writer is not None and not is_lost_connection(error):
-                self.writer.try_to_save(course.session, course.done.step)
-            raise
-        if self.writer is not None:
-            self.writer.save(course.session, course.done.step)
 
     def _describe_bad_step(self, report: StepReport) -> str:
         """Returns one line about a step whose numbers are not finite."""

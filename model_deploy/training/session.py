@@ -99,6 +99,8 @@ class SessionOpener:
         finally:
             coordinator.request_stop()
             close_session(session)
+            if start.writer is not None:
+                start.writer.end()
             coordinator.join(threads, stop_grace_period_secs=10, ignore_live_threads=True)
 
     def _new_session(self) -> Any:

@@ -10,6 +10,7 @@ import textwrap
 import pytest
 import tensorflow.compat.v1 as tf
 
+from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter, report_unfinished
 from model_deploy.checkpoints.files import (
     check_fits,
     checkpoint_to_resume,
@@ -17,7 +18,6 @@ from model_deploy.checkpoints.files import (
     resume_under_way,
     step_of,
 )
-from model_deploy.checkpoints.saving import BestCheckpoint, CheckpointWriter, report_unfinished
 from model_deploy.updating import note_replica_counts
 from tests.processes.harness import Processes
 from tests.training.halving import run_halving
@@ -48,7 +48,10 @@ def test_a_full_disk(tmp_path, session, capsys):
         writer.try_to_save(session, 2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert re.match(r"warning: checkpoint .*-2 could not be written", capsys.readouterr().err)
+    said = (
+        r"warning: checkpoints: checkpoint .*-2 could not be written, .*: File too large; training"
+    )
+    assert re.match(said, capsys.readouterr().err)
     assert {path.name for path in tmp_path.iterdir()} == before
     assert tf.train.latest_checkpoint(str(tmp_path)) == first
     tf.train.Saver().restore(session, first)

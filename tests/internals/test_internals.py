@@ -24,7 +24,7 @@ from tensorflow.python.ops import (
     variable_scope,
     variables,
 )
-from tensorflow.python.training.saving import saveable_object
+from tensorflow.python.training.saving import saveable_object, saveable_object_util
 from tensorflow.python.util import deprecation, pywrap_xla_ops
 from tf_keras.src import backend
 from tf_keras.src.engine import base_layer_v1
@@ -64,6 +64,7 @@ _OWNERS = {
     "Variable": [ref_variable.RefVariable, resource_variable_ops.ResourceVariable],
     "resource_variable_ops": [resource_variable_ops],
     "saveable_object": [saveable_object],
+    "saveable_object_util": [saveable_object_util],
     "deprecation": [deprecation],
     "config": [config],
     "kernels": [kernels],

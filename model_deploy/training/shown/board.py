@@ -9,6 +9,8 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from google.protobuf import struct_pb2
 
+from model_deploy.checkpoints import Storage
+from model_deploy.training.shown.events import EventsFile
 from model_deploy.training.shown.progress import METRIC
 
 # Key in metrics.jsonl -> tag.
@@ -35,20 +37,19 @@ class Board:
       train_dir: folder of the events.
       unit: name of the examples, in place of images.
       suffix: suffix of the file name.
+      storage: the run's, told of events that cannot be written.
     """
 
-    def __init__(self, train_dir: str, unit: str = "images", suffix: str | None = None) -> None:
-        self._train_dir = train_dir
+    def __init__(
+        self,
+        train_dir: str,
+        unit: str = "images",
+        suffix: str = "",
+        *,
+        storage: Storage | None = None,
+    ) -> None:
         self._unit = unit
-        self._suffix = suffix
-        self._open: Any = None
-
-    @property
-    def _events(self) -> Any:
-        if self._open is None:
-            with tf.Graph().as_default():  # the writer refuses to be made in eager mode
-                self._open = tf.summary.FileWriter(self._train_dir, filename_suffix=self._suffix)
-        return self._open
+        self._events = EventsFile(train_dir, suffix, storage or Storage())
 
     def add_log(self, entry: Mapping[str, Any]) -> None:
         """Writes the numbers of a log entry, under grouped tags."""
@@ -69,16 +70,12 @@ class Board:
 
     def add_summary(self, summary: bytes, step: int) -> None:
         """Writes the result of a summary op."""
-        self._events.add_summary(summary, step)
+        self._add(step, *tf.Summary.FromString(summary).value)
 
     def add_graph(self, graph: Any) -> None:
         """Writes the graph without the clones after the first, which look alike."""
-        self._events.add_event(
-            tf.Event(
-                wall_time=time.time(),
-                graph_def=graph_of_one_clone(graph.as_graph_def()).SerializeToString(),
-            )
-        )
+        shown = graph_of_one_clone(graph.as_graph_def())
+        self._events.add(tf.Event(wall_time=time.time(), graph_def=shown.SerializeToString()))
 
     def add_picture(self, tag: str, png: bytes, step: int) -> None:
         """Writes an image, of any size, as PNG."""
@@ -106,8 +103,7 @@ class Board:
 
     def close(self) -> None:
         """Writes remaining events and closes the file."""
-        if self._open is not None:
-            self._open.close()
+        self._events.close()
 
     def _add_scalars(self, step: int, values: Mapping[str, float]) -> None:
         known = {tag: value for tag, value in values.items() if math.isfinite(value)}
@@ -117,7 +113,8 @@ class Board:
         )
 
     def _add(self, step: int, *values: Any) -> None:
-        self._events.add_summary(tf.Summary(value=values), step)
+        summary = tf.Summary(value=values)
+        self._events.add(tf.Event(wall_time=time.time(), step=step, summary=summary))
 
 
 def graph_of_one_clone(graph: Any) -> Any:

@@ -1,0 +1,105 @@
+"""`OneAtATime`: a thread that writes one thing while steps go on."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from model_deploy.cluster import wait_at_exit
+
+# Seconds that the next one waits for one that is usually written faster than this.
+SHORT_SECS = 2.0
+# Seconds after which it is said that somebody waits.
+_LONG_SECS = 10.0
+# Seconds for a thread to end whose session is closed.
+_CLOSED_SECS = 30.0
+
+
+class OneAtATime:
+    """Runs functions in a thread, one at a time; an error of one comes with the next call.
+
+    >>> thread = OneAtATime()
+    >>> thread.start("a line", lambda: print("written"))
+    >>> thread.wait()
+    written
+    """
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._what = ""
+        self._began = 0.0
+        self._last_secs = 0.0
+        self._has_skipped = False
+        self._error: BaseException | None = None
+
+    def start(self, what: str, run: Callable[[], None]) -> None:
+        """Starts a function; call `wait` or `is_free` before.
+
+        Args:
+          what: what it writes, in words.
+          run: the function.
+        """
+
+        def in_thread() -> None:
+            try:
+                run()
+            except BaseException as error:
+                self._error = error
+            self._last_secs = time.monotonic() - self._began
+
+        self._what, self._began, self._has_skipped = what, time.monotonic(), False
+        # As a daemon, it does not keep a process alive that ends without `wait`.
+        self._thread = threading.Thread(target=in_thread, name="save", daemon=True)
+        self._thread.start()
+
+    def is_free(self, what: str) -> bool:
+        """Whether a function can be started, maybe after a short wait; says so if not.
+
+        The wait is for where checkpoints are small, and asked for at exact steps.
+
+        Args:
+          what: what it would write.
+        """
+        if self.is_running and self._last_secs < SHORT_SECS and not self._has_skipped:
+            self._join(SHORT_SECS)
+        if not self.is_running:
+            self._raise_error()
+            return True
+        if not self._has_skipped:
+            secs = time.monotonic() - self._began
+            _say(f"{what} is skipped: {self._what} is still being written, for {secs:.0f} s")
+        self._has_skipped = True
+        return False
+
+    def wait(self) -> None:
+        """Waits for the end of the function; raises its error."""
+        self._join(_LONG_SECS)
+        if self.is_running:
+            _say(f"waiting for {self._what} to be written")
+            self._join(None)
+        self._raise_error()
+
+    def end(self) -> None:
+        """Waits a while for the end of a function whose session is closed; drops its error."""
+        self._join(_CLOSED_SECS)
+        if self._thread is not None and self.is_running:
+            wait_at_exit(self._thread)
+        self._error = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a function has not ended yet."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def _join(self, secs: float | None) -> None:
+        if self._thread is not None:
+            self._thread.join(secs)
+
+    def _raise_error(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

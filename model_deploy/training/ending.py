@@ -1,0 +1,54 @@
+"""`saved_at_the_end`: the last step of a run is saved, however the run ends."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from model_deploy.checkpoints import CheckpointWriter, NotSavedError, is_lost_connection
+from model_deploy.training.steps.course import Course
+from model_deploy.training.steps.report import NonFiniteLoss, StepReport
+
+
+@contextlib.contextmanager
+def saved_at_the_end(
+    writer: CheckpointWriter | None,
+    course: Course,
+    wait_secs: float,
+    describe: Callable[[StepReport], str],
+    give_up: Callable[[], None],
+) -> Iterator[None]:
+    """Saves the last step behind a `with` block, unless the variables are lost.
+
+    Args:
+      writer: the chief's writer of checkpoints; None in other workers.
+      course: has the session and the last step.
+      wait_secs: seconds to wait until the checkpoint can be written.
+      describe: returns one line about a step whose numbers are not finite.
+      give_up: called if the last step cannot be saved.
+
+    Raises:
+      FloatingPointError: for a step whose numbers are not finite.
+      NotSavedError: if the last step cannot be saved.
+    """
+    try:
+        yield
+    except NonFiniteLoss as error:
+        if writer is not None:
+            writer.wait()
+        raise FloatingPointError(describe(error.report)) from error
+    except BaseException as error:
+        if writer is not None and not is_lost_connection(error):
+            writer.try_to_save(course.session, course.done.step)
+        raise
+    if writer is None:
+        return
+    was_interrupted = course.is_interrupted
+    try:
+        writer.save_last(
+            course.session,
+            course.done.step,
+            wait_secs,
+            lambda: course.is_interrupted and not was_interrupted,
+        )
+    except NotSavedError:
+        give_up()
+        raise
