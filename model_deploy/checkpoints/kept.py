@@ -36,6 +36,7 @@ class KeptCheckpoints:
         self._state_file = state_file
         self._paths: list[str] = []
         self._old: list[str] = []  # not yet removed
+        self._was_there = file_systems.is_folder(folder)
 
     def path(self, step: int) -> str:
         """Returns the path of the checkpoint of a step."""
@@ -80,7 +81,9 @@ class KeptCheckpoints:
         if file_systems.is_local(self._folder) and not file_systems.is_folder(self._folder):
             file_systems.make_folders(self._folder)
             self._paths, self._old = [], []
-            print(f"{self._folder} was not there, it is made anew", file=sys.stderr, flush=True)
+            if self._was_there:
+                print(f"{self._folder} was removed: it is made anew", file=sys.stderr, flush=True)
+        self._was_there = True
 
     def _note(self, path: str) -> None:
         """Names a new checkpoint as the newest, and removes what is too old."""

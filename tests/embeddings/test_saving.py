@@ -135,12 +135,12 @@ def test_evaluation_reads_the_rows_of_any_layout(fields, tmp_path):
 
 
 class _Interrupted(_Run):
-    """A replica that saves at each step, and ends without saving."""
+    """A replica that saves at each step, while it makes the next, and ends without saving."""
 
     def run(self, folder, steps, target="", first=None, **settings):
         """Makes steps, each of which is saved, after what a folder has is restored."""
         with self.graph.as_default():
-            writer = CheckpointWriter(str(folder), 5, first=first, **settings)
+            writer = CheckpointWriter(str(folder), 5, first=first, in_background=True, **settings)
             with self.open(target) as session:
                 if first:
                     writer.saver_of(first).restore(session, first)
@@ -148,8 +148,9 @@ class _Interrupted(_Run):
                     writer.restore_changes(session, first)
                 self.start()
                 for _ in range(steps):
-                    writer.try_to_save(session, self.step())
+                    writer.save_soon(session, self.step())
                 self.finish()
+                writer.wait()
             self.newest = writer.newest
         return self
 
