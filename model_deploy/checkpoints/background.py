@@ -1,14 +1,14 @@
 """`OneAtATime`: a thread that writes one thing while steps go on."""
 
-import sys
 import threading
 import time
 from collections.abc import Callable
 
 from model_deploy.cluster import wait_at_exit
+from model_deploy.commands import tell
 
 # Seconds that the next one waits for one that is usually written faster than this.
-SHORT_SECS = 2.0
+SHORT_SECS = 1.0
 # Seconds after which it is said that somebody waits.
 _LONG_SECS = 10.0
 # Seconds for a thread to end whose session is closed.
@@ -67,7 +67,7 @@ class OneAtATime:
             return True
         if not self._has_skipped:
             secs = time.monotonic() - self._began
-            _say(f"{what} is skipped: {self._what} is still being written, for {secs:.0f} s")
+            tell(f"{what} is skipped: {self._what} is still being written, for {secs:.0f} s")
         self._has_skipped = True
         return False
 
@@ -75,7 +75,7 @@ class OneAtATime:
         """Waits for the end of the function; raises its error."""
         self._join(_LONG_SECS)
         if self.is_running:
-            _say(f"waiting for {self._what} to be written")
+            tell(f"waiting for {self._what} to be written")
             self._join(None)
         self._raise_error()
 
@@ -99,7 +99,3 @@ class OneAtATime:
         error, self._error = self._error, None
         if error is not None:
             raise error
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -1,6 +1,5 @@
 """`Copies`: all that a checkpoint has, copied in memory at the end of a step."""
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
 from model_deploy.checkpoints.free_memory import free_memory
+from model_deploy.commands import tell
 
 # Copies of fewer bytes are not worth a line.
 _LARGE = 16 << 20
@@ -60,12 +60,12 @@ class Copies:
         needed, free = self.size - self.size_elsewhere, free_memory()
         fits = free is None or needed <= free
         if not fits and self._said is not False:
-            _say(
+            tell(
                 f"no copies for {self._purpose} checkpoints, which stop the steps: they take "
                 f"{_megabytes(needed)} of memory, and {_megabytes(free or 0)} are free"
             )
         elif fits and self._said is not True and self.size >= _LARGE:
-            _say(self._describe())
+            tell(self._describe())
         self._said = fits
         return fits
 
@@ -117,10 +117,6 @@ class Copies:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _host(device: str) -> str:

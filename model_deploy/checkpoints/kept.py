@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import sys
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -11,7 +10,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import file_systems
 from model_deploy.checkpoints.storage import is_lost_connection, is_of_file, reason_of
 from model_deploy.cluster import run_unless_refused
-from model_deploy.commands import replaced_file
+from model_deploy.commands import replaced_file, tell
 
 # The file that names the newest checkpoint, for `tf.train.latest_checkpoint`.
 STATE_FILE = "checkpoint"
@@ -82,7 +81,7 @@ class KeptCheckpoints:
             file_systems.make_folders(self._folder)
             self._paths, self._old = [], []
             if self._was_there:
-                print(f"{self._folder} was removed: it is made anew", file=sys.stderr, flush=True)
+                tell(f"{self._folder} was removed: it is made anew")
         self._was_there = True
 
     def _note(self, path: str) -> None:

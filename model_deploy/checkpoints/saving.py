@@ -25,6 +25,7 @@ from model_deploy.checkpoints.kept import KeptCheckpoints
 from model_deploy.checkpoints.saved import variables_to_save
 from model_deploy.checkpoints.storage import NotSavedError, Storage
 from model_deploy.cluster import run_unless_refused
+from model_deploy.commands import tell
 from model_deploy.embeddings import growing_shards, moved_variables
 
 # What the writer writes, in words.
@@ -192,7 +193,7 @@ class CheckpointWriter:
         Raises:
           NotSavedError: saying which steps are lost.
         """
-        end = time.monotonic() + wait_secs
+        end, waits = time.monotonic() + wait_secs, False
         while self.try_to_save(session, step, whole=True) is None:
             if time.monotonic() >= end or stops():
                 last = step_of(self.newest or "") or 0
@@ -200,6 +201,9 @@ class CheckpointWriter:
                     f"steps {last + 1} to {step} are lost: {self.storage.reason(_CHECKPOINTS)}; "
                     f"wait_for_storage_secs says how long to try at the end, got {wait_secs:g}"
                 )
+            if not waits:
+                tell(f"waiting for storage, at most {wait_secs:g} s")
+            waits = True
             time.sleep(_RETRY_SECS)
 
     @property

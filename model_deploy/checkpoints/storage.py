@@ -1,7 +1,6 @@
 """`Storage`: what becomes of a run whose files cannot be written, and who is told."""
 
 import contextlib
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +8,7 @@ from collections.abc import Callable, Iterator
 import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import is_refusal
-from model_deploy.commands import NOT_SAVED
+from model_deploy.commands import NOT_SAVED, tell
 
 # Seconds between two lines about files that cannot be written, and between two tries.
 EVERY_SECS = 60.0
@@ -37,10 +36,10 @@ class Storage:
 
     def __init__(
         self,
-        say: Callable[[str], None] | None = None,
+        say: Callable[[str], None] = tell,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._say = say or _to_stderr
+        self._say = say
         self._clock = clock
         self._lock = threading.Lock()
         self._since: dict[str, float] = {}  # of what cannot be written
@@ -131,7 +130,3 @@ def reason_of(error: BaseException, path: str = "") -> str:
     lines = str(text).strip().split("\n")
     of_file = [line.rpartition("; ")[2] for line in lines if path and path in line]
     return (of_file or lines)[0]
-
-
-def _to_stderr(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

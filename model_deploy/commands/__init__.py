@@ -10,7 +10,7 @@ from model_deploy.commands.command_line import (
     write_options,
 )
 from model_deploy.commands.naming import make_folder, named_as
-from model_deploy.commands.notices import without_tensorflow_notices
+from model_deploy.commands.notices import tell, without_tensorflow_notices
 from model_deploy.commands.options import Options, option
 from model_deploy.commands.replacing import replaced_file
 from model_deploy.commands.tables import aligned
@@ -28,6 +28,7 @@ __all__ = [
     "replaced_file",
     "run_command",
     "saved_options",
+    "tell",
     "without_tensorflow_notices",
     "write_options",
 ]

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 
@@ -24,3 +25,9 @@ def without_tensorflow_notices() -> Iterator[None]:
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
+
+
+def tell(text: str) -> None:
+    """Prints a line to standard error, as a whole, also where several threads print."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

@@ -11,13 +11,10 @@ from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
 from model_deploy.training.patience import Patience
 from model_deploy.training.shown.board import Board
 from model_deploy.training.shown.metrics import MetricsLog
-from model_deploy.training.shown.plots import PLOT_FILE, plot_training
+from model_deploy.training.shown.plots import TrainingPlot
 from model_deploy.training.shown.progress import Progress
 from model_deploy.training.steps.report import StepContext, StepReport
 from model_deploy.training.timing import Every
-
-# Seconds between two drawings of training.png; a drawing takes a third of a second.
-PLOT_EVERY_SECS = 60.0
 
 
 class _IntervalHook(tf.train.SessionRunHook):
@@ -75,7 +72,7 @@ class Log:
         self,
         progress: Progress,
         metrics: MetricsLog | None,
-        train_dir: str,
+        plot: TrainingPlot | None,
         every: Every,
         board: Board | None = None,
         *,
@@ -85,9 +82,8 @@ class Log:
         self._read_metrics = read_metrics
         self._progress = progress
         self._metrics = metrics
-        self._train_dir = train_dir
+        self._plot = plot
         self._every = every
-        self._plot = Every(secs=PLOT_EVERY_SECS)
 
     def add(self, report: StepReport) -> None:
         """Counts a step; shows progress at intervals and at the last step."""
@@ -100,9 +96,8 @@ class Log:
             self._board.add_log(entry)
         if self._metrics is not None:
             self._metrics.add(entry)
-            if self._plot.take(report.step):
-                with self._metrics.storage.trying(PLOT_FILE):
-                    plot_training(self._train_dir, self._progress.unit)
+        if self._plot is not None:
+            self._plot.draw_now_and_then(report.step)
 
 
 class SaveHook(_IntervalHook):

@@ -18,7 +18,7 @@ from model_deploy.training.replicas.replicas import Replicas
 from model_deploy.training.replicas.streamed_metrics import StreamedMetrics
 from model_deploy.training.shown.board import Board
 from model_deploy.training.shown.metrics import MetricsLog
-from model_deploy.training.shown.plots import PLOT_FILE, plot_training
+from model_deploy.training.shown.plots import TrainingPlot
 from model_deploy.training.shown.progress import Progress
 from model_deploy.training.steps.clone_threads import CloneThreads
 from model_deploy.training.steps.course import Course, Stretch
@@ -111,16 +111,12 @@ class TrainingRun:
                 shares_steps=self.shares_steps,
             )
             stack.enter_context(progress)
-            metrics, board = self._metrics(stack), None
-            if self.writer is not None:
-                board = Board(self.train_dir, self.unit, storage=self.writer.storage)
-            if board is not None:
-                stack.callback(board.close)
+            metrics, plot, board = self._shown(stack)
             every = self._every("log_every_n_steps", first_step)
             read = None
             if self.streamed is not None:
                 read = functools.partial(self.streamed.read, session, in_step)
-            log = Log(progress, metrics, self.train_dir, every, board, read_metrics=read)
+            log = Log(progress, metrics, plot, every, board, read_metrics=read)
             patience = self._patience(first_step)
             own = self._own_hooks(first_step, progress, metrics, board, stack, patience=patience)
             hooks = [*self.hooks, *own]
@@ -221,19 +217,19 @@ class TrainingRun:
             first_step=first_step,
         )
 
-    def _metrics(self, stack: contextlib.ExitStack) -> MetricsLog | None:
+    def _shown(
+        self, stack: contextlib.ExitStack
+    ) -> tuple[MetricsLog | None, TrainingPlot | None, Board | None]:
+        """Returns the files that show how the run goes, on the chief, closed by the stack."""
         if self.writer is None:
-            return None
+            return None, None, None
         storage = self.writer.storage
+        plot = TrainingPlot(self.train_dir, self.unit, storage)
         metrics = MetricsLog(self.train_dir, storage)
-
-        def plot() -> None:
-            with storage.trying(PLOT_FILE):
-                plot_training(self.train_dir, self.unit)
-
-        stack.callback(plot)
-        stack.callback(metrics.close)
-        return metrics
+        board = Board(self.train_dir, self.unit, storage=storage)
+        for each in (plot, metrics, board):
+            stack.callback(each.close)
+        return metrics, plot, board
 
     def _patience(self, first_step: int) -> Patience | None:
         """Returns the count of evaluations without improvement, on the chief that evaluates."""

@@ -194,7 +194,7 @@ def test_one_at_a_time(capsys):
     assert not thread.is_free("d")
     release.set()
     thread.wait()
-    assert capsys.readouterr().err == "c is skipped: b is still being written, for 2 s\n"
+    assert capsys.readouterr().err == "c is skipped: b is still being written, for 1 s\n"
 
     def fail():
         raise KeyError("of the thread")

@@ -1,12 +1,10 @@
 """`metrics.jsonl`: the numbers of a run, one JSON object per log or evaluation."""
 
-import collections
 import contextlib
 import json
 import math
 import os
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -14,13 +12,11 @@ import tensorflow.compat.v1 as tf
 from model_deploy import file_systems
 from model_deploy.checkpoints import Storage
 from model_deploy.runs import METRICS_FILE
-
-# As many lines wait in memory where they cannot be written; older ones are dropped.
-_MOST_LINES = 10_000
+from model_deploy.training.shown.later import WrittenLater
 
 
 class MetricsLog:
-    """Appends to `metrics.jsonl` in a folder; what cannot be written waits in memory.
+    """Appends to `metrics.jsonl` in a folder, by a thread; what cannot be written waits in memory.
 
     A run that is resumed after being killed writes some steps again, and so does one after a full
     disk: of several lines for a step the last one counts.
@@ -37,8 +33,9 @@ class MetricsLog:
         self.storage = storage or Storage()
         self._path = os.path.join(train_dir, METRICS_FILE)
         self._file: Any = None
-        self._lines: collections.deque[bytes] = collections.deque()  # not yet written
-        self._dropped = 0
+        self._later = WrittenLater(
+            f"lines of {METRICS_FILE}", self.storage, self._write, self._give_up
+        )
 
     def add(self, values: Mapping[str, Any]) -> None:
         """Writes one JSON object; NaN and infinity, which JSON lacks, become null."""
@@ -46,34 +43,19 @@ class MetricsLog:
             key: None if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in values.items()
         }
-        self._lines.append(json.dumps(known, allow_nan=False).encode() + b"\n")
-        if len(self._lines) > _MOST_LINES:
-            self._lines.popleft()
-            self._dropped += 1
-        self._write()
+        self._later.add(json.dumps(known, allow_nan=False).encode() + b"\n")
 
     def close(self) -> None:
         """Closes the file; says how many lines are lost."""
-        if self._lines:
-            self._write()
-        self._close()
-        lost = self._dropped + len(self._lines)
-        if lost:
-            print(f"warning: {lost} lines of {self._path} are lost", file=sys.stderr, flush=True)
+        self._later.close()
 
-    def _write(self) -> None:
-        with self.storage.trying(METRICS_FILE):
-            try:
-                if self._file is not None and not self._is_there():
-                    self._close()
-                if self._file is None:
-                    self._open()
-                self._file.write(b"".join(self._lines))
-                self._file.flush()
-            except (OSError, tf.errors.OpError):
-                self._close()
-                raise
-            self._lines.clear()
+    def _write(self, lines: Sequence[bytes]) -> None:
+        if self._file is not None and not self._is_there():
+            self._give_up()
+        if self._file is None:
+            self._open()
+        self._file.write(b"".join(lines))
+        self._file.flush()
 
     def _open(self) -> None:
         broken = self._ends_within_a_line()
@@ -81,7 +63,7 @@ class MetricsLog:
         if broken:  # the process was killed while it wrote, or the disk was full
             self._file.write(b"\n")
 
-    def _close(self) -> None:
+    def _give_up(self) -> None:
         file, self._file = self._file, None
         if file is not None:
             with contextlib.suppress(OSError, tf.errors.OpError):

@@ -2,10 +2,14 @@
 
 import os
 
+from model_deploy.checkpoints import OneAtATime, Storage
 from model_deploy.commands import replaced_file
 from model_deploy.runs import Run, read_metrics
+from model_deploy.training.timing import Every
 
 PLOT_FILE = "training.png"
+# Seconds between two drawings during a run; a drawing takes a third of a second.
+_EVERY_SECS = 60.0
 # (key in metrics.jsonl, label of the axis)
 _PANELS = (
     ("loss", "total loss (nats, if cross entropy)"),
@@ -48,3 +52,33 @@ def plot_training(train_dir: str | os.PathLike[str], unit: str = "images") -> st
     with replaced_file(path, "wb") as file:
         figure.savefig(file, format="png", dpi=110)
     return path
+
+
+class TrainingPlot:
+    """Draws `training.png` now and then, in a thread, and at the end of a run.
+
+    Args:
+      train_dir: the folder.
+      unit: name of the examples, for the labels of the axes.
+      storage: the run's, told if the picture cannot be written.
+    """
+
+    def __init__(self, train_dir: str, unit: str, storage: Storage) -> None:
+        self._train_dir, self._unit, self._storage = train_dir, unit, storage
+        self._every = Every(secs=_EVERY_SECS)
+        self._thread = OneAtATime()
+
+    def draw_now_and_then(self, step: int) -> None:
+        """Begins to draw, if it is time to."""
+        if not self._thread.is_running and self._every.take(step):
+            self._thread.wait()
+            self._thread.start(PLOT_FILE, self._draw)
+
+    def close(self) -> None:
+        """Draws the picture of the whole run."""
+        self._thread.wait()
+        self._draw()
+
+    def _draw(self) -> None:
+        with self._storage.trying(PLOT_FILE):
+            plot_training(self._train_dir, self._unit)
