@@ -66,6 +66,12 @@ def rows_before():
     return {case: line for case in cases() for line in lines if line.startswith(columns(case))}
 
 
+def behind():
+    """What stands behind the rows on the page as it is, written by hand."""
+    _, mark, text = PAGE.read_text().partition("\n## ")
+    return mark + text
+
+
 def head(lines):
     """What comes before these rows."""
     num_holding = sum("| holds |" in line for line in lines)
@@ -114,7 +120,7 @@ def main(part):
             rows[case] = row(case, secs, failure)
             print(rows[case], flush=True)
     lines = [rows[case] for case in cases() if case in rows]
-    PAGE.write_text(head(lines) + "\n".join(lines) + "\n")
+    PAGE.write_text(head(lines) + "\n".join(lines) + "\n" + behind())
     return num_failures
 
 
