@@ -74,6 +74,7 @@ WITHOUT_TENSORS = _table(
     collectives: LEAST_BYTES MOST_BYTES PerClone add_missing_members collectives_of packing
         packs_of
     checkpoints: BEST_DIR BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
+        NotSavedError OneAtATime Storage
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
         describe_counts excluded_names few find_checkpoint fitting_checkpoint is_checkpoint
         is_lost_connection mark_end report_unfinished restore_fn resume_under_way step_of
@@ -87,8 +88,9 @@ WITHOUT_TENSORS = _table(
         serve_until_done session_config signal_done
         start_server tasks_needed unreachable wait_at_exit wait_for_tasks wait_for_workers
         write_world
-    commands: OPTIONS_FILE Options aligned make_folder named_as option parse_options read_options
-        replaced_file run_command saved_options without_tensorflow_notices write_options
+    commands: NOT_SAVED OPTIONS_FILE Options aligned make_folder named_as option parse_options
+        read_options replaced_file run_command saved_options tell without_tensorflow_notices
+        write_options
     copying: Copies
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
     estimator: NotDeployableError load

@@ -4,6 +4,7 @@ from model_deploy.all_reduce import added_by
 from model_deploy.checkpoints import (
     CheckpointWatch,
     FineTuneOptions,
+    NotSavedError,
     check_start,
     checkpoints_in,
     clear_end,
@@ -98,6 +99,7 @@ __all__ = [
     "LoopOptions",
     "MetricsEvaluation",
     "MetricsEvaluator",
+    "NotSavedError",
     "OptimizerOptions",
     "Place",
     "Predictions",

@@ -114,18 +114,20 @@ KILLED_WHILE_SAVING = """
     weights = [tf.get_variable(f"weight{i}", [4096, 1024], None, zeros) for i in range(16)]
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        writer = CheckpointWriter(sys.argv[1], keep=1)
+        writer = CheckpointWriter(sys.argv[1], keep=1, in_background=True)
         writer.save(session, 1)
         print("saving", flush=True)
-        writer.save(session, 2)
+        getattr(writer, sys.argv[2])(session, 2)
+        writer.wait()
 """
 
 
 @pytest.mark.slow
-def test_killed_while_saving(tmp_path, capsys):
+@pytest.mark.parametrize("save", ["save", "save_soon"])
+def test_killed_while_saving(save, tmp_path, capsys):
     """kill -9 in the middle of a save leaves the previous checkpoint the newest, and whole."""
     (tmp_path / "program.py").write_text(textwrap.dedent(KILLED_WHILE_SAVING))
-    command = [sys.executable, str(tmp_path / "program.py"), str(tmp_path)]
+    command = [sys.executable, str(tmp_path / "program.py"), str(tmp_path), save]
     with Processes(tmp_path) as processes:
         process = processes.start("program", command)
         process.wait_for_line("^saving$")
