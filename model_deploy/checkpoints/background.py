@@ -18,10 +18,11 @@ _CLOSED_SECS = 30.0
 class OneAtATime:
     """Runs functions in a thread, one at a time; an error of one comes with the next call.
 
-    >>> thread = OneAtATime()
-    >>> thread.start("a line", lambda: print("written"))
+    >>> thread, written = OneAtATime(), []
+    >>> thread.start("a number", lambda: written.append(1))
     >>> thread.wait()
-    written
+    >>> written
+    [1]
     """
 
     def __init__(self) -> None:
