@@ -1,16 +1,15 @@
 """Checkpoints: finding, restoring, comparing and saving them."""
 
 from model_deploy.checkpoints.changes import changes_since, merge
-from model_deploy.checkpoints.choosing import Restorer, checkpoints_in
-from model_deploy.checkpoints.files import (
-    checkpoint_to_resume,
-    describe_counts,
-    few,
-    fitting_checkpoint,
-    is_checkpoint,
-    resume_under_way,
-    step_of,
+from model_deploy.checkpoints.choosing import (
+    Restorer,
+    checkpoints_in,
+    find_checkpoint,
+    with_checkpoint,
 )
+from model_deploy.checkpoints.damage import UNREADABLE, DamagedCheckpointError
+from model_deploy.checkpoints.files import check_fits, describe_counts, few, is_checkpoint, step_of
+from model_deploy.checkpoints.good import GoodCheckpoints
 from model_deploy.checkpoints.restoring import (
     MISSING,
     RESTORED,
@@ -22,10 +21,14 @@ from model_deploy.checkpoints.restoring import (
     check_start,
     compare,
     excluded_names,
-    find_checkpoint,
     restore_fn,
     table,
     variables_to_train,
+)
+from model_deploy.checkpoints.resuming import (
+    checkpoint_to_resume,
+    fitting_checkpoint,
+    resume_under_way,
 )
 from model_deploy.checkpoints.saving import (
     BEST_DIR,
@@ -35,6 +38,7 @@ from model_deploy.checkpoints.saving import (
     report_unfinished,
     variables_to_save,
 )
+from model_deploy.checkpoints.source import Source, saver_to_restore
 from model_deploy.checkpoints.watching import CheckpointWatch, clear_end, mark_end
 
 __all__ = [
@@ -42,14 +46,19 @@ __all__ = [
     "MISSING",
     "RESTORED",
     "SKIPPED",
+    "UNREADABLE",
     "BestCheckpoint",
     "CheckpointWatch",
     "CheckpointWriter",
+    "DamagedCheckpointError",
     "FineTuneOptions",
+    "GoodCheckpoints",
     "Restorer",
+    "Source",
     "VariableRow",
     "by_name",
     "changes_since",
+    "check_fits",
     "check_rows",
     "check_start",
     "checkpoint_to_resume",
@@ -68,8 +77,10 @@ __all__ = [
     "report_unfinished",
     "restore_fn",
     "resume_under_way",
+    "saver_to_restore",
     "step_of",
     "table",
     "variables_to_save",
     "variables_to_train",
+    "with_checkpoint",
 ]

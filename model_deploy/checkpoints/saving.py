@@ -1,7 +1,6 @@
 """Writes checkpoints so that the previous one stays usable whatever happens."""
 
 import functools
-import json
 import math
 import os
 import sys
@@ -11,6 +10,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems, internals
+from model_deploy.checkpoints.best_value import BEST_FILE, best_value
 from model_deploy.checkpoints.changes import (
     MOST_STEPS,
     ChangesWriter,
@@ -18,15 +18,20 @@ from model_deploy.checkpoints.changes import (
     check_changes,
     rows_variables,
 )
-from model_deploy.checkpoints.files import CHECKPOINT_NAME, counts_of_others, step_of
+from model_deploy.checkpoints.files import (
+    CHECKPOINT_NAME,
+    counts_of_others,
+    is_checkpoint,
+    step_of,
+)
+from model_deploy.checkpoints.manifest import remove_manifest, write_manifest
 from model_deploy.cluster import is_refusal, run_unless_refused
-from model_deploy.commands import replaced_file
+from model_deploy.commands import write_checked
 from model_deploy.embeddings import growing_shards, moved_variables
 from model_deploy.optimization import current_value
 from model_deploy.updating import replica_counts, shared_out
 
 BEST_DIR = "best"
-_BEST_FILE = "best.json"
 
 
 class CheckpointWriter:
@@ -104,7 +109,7 @@ class CheckpointWriter:
           OSError: if it cannot be written; the previous one is still there.
         """
         path = f"{self._path}-{step}"
-        if step == self._saved_step:
+        if step == self._saved_step and is_checkpoint(path):  # or it was damaged and set aside
             return path
         before = set(file_systems.paths_starting_with(path))
         try:
@@ -168,9 +173,13 @@ class CheckpointWriter:
             print(f"warning: {error}", file=sys.stderr, flush=True)
 
 
-def _save(saver: Any, session: Any, path: str, step: int) -> None:
-    """Writes `<path>-<step>` by a `tf.train.Saver`, without the graph."""
+def _save(
+    saver: Any, session: Any, path: str, step: int, facts: Mapping[str, Any] | None = None
+) -> None:
+    """Writes `<path>-<step>` by a `tf.train.Saver`, without the graph; its manifest is the last."""
+    remove_manifest(f"{path}-{step}")
     run_unless_refused(lambda: saver.save(session, path, global_step=step, write_meta_graph=False))
+    write_manifest(f"{path}-{step}", step, facts)
 
 
 def variables_to_save(
@@ -236,10 +245,7 @@ class BestCheckpoint:
             self._saver = tf.train.Saver(
                 variables_to_save(), max_to_keep=1, save_relative_paths=True
             )
-        self.value: float | None = None
-        record = os.path.join(self._folder, _BEST_FILE)
-        if file_systems.is_file(record):
-            self.value = json.loads(file_systems.read_text(record)).get(metric)
+        self.value: float | None = best_value(self._folder, metric)
 
     def offer(self, session: Any, step: int, value: float) -> None:
         """Saves the variables if `value` is better than all earlier values; NaN is not.
@@ -252,15 +258,14 @@ class BestCheckpoint:
         file_systems.make_folders(self._folder)
         path = os.path.join(self._folder, CHECKPOINT_NAME)
         try:
-            _save(self._saver, session, path, step)
+            _save(self._saver, session, path, step, {self._metric: value})
         except tf.errors.OpError as error:
             if is_lost_connection(error):
                 raise
             reason = _first_line(error)
             raise OSError(f"checkpoint {path}-{step} could not be written: {reason}") from error
         self.value = value
-        with replaced_file(os.path.join(self._folder, _BEST_FILE)) as file:
-            json.dump({"step": step, self._metric: value}, file)
+        write_checked(os.path.join(self._folder, BEST_FILE), {"step": step, self._metric: value})
 
     def _is_better(self, value: float) -> bool:
         if self.value is None:

@@ -3,6 +3,7 @@
 from model_deploy.all_reduce import added_by
 from model_deploy.checkpoints import (
     CheckpointWatch,
+    DamagedCheckpointError,
     FineTuneOptions,
     check_start,
     checkpoints_in,
@@ -86,6 +87,7 @@ __all__ = [
     "CheckpointWatch",
     "Classifier",
     "ClassifierOptions",
+    "DamagedCheckpointError",
     "DeploymentOptions",
     "Evaluation",
     "EvaluationWriter",

@@ -10,13 +10,8 @@ import textwrap
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.checkpoints.files import (
-    check_fits,
-    checkpoint_to_resume,
-    describe_counts,
-    resume_under_way,
-    step_of,
-)
+from model_deploy.checkpoints.files import check_fits, describe_counts, step_of
+from model_deploy.checkpoints.resuming import checkpoint_to_resume, resume_under_way
 from model_deploy.checkpoints.saving import BestCheckpoint, CheckpointWriter, report_unfinished
 from model_deploy.updating import note_replica_counts
 from tests.processes.harness import Processes
