@@ -1,5 +1,6 @@
 """Checkpoints: finding, restoring, comparing and saving them."""
 
+from model_deploy.checkpoints.best_value import BEST_FILE
 from model_deploy.checkpoints.changes import changes_since, merge
 from model_deploy.checkpoints.choosing import (
     Restorer,
@@ -9,7 +10,7 @@ from model_deploy.checkpoints.choosing import (
 )
 from model_deploy.checkpoints.damage import UNREADABLE, DamagedCheckpointError
 from model_deploy.checkpoints.files import check_fits, describe_counts, few, is_checkpoint, step_of
-from model_deploy.checkpoints.good import GoodCheckpoints
+from model_deploy.checkpoints.good import GoodCheckpoints, say_once
 from model_deploy.checkpoints.restoring import (
     MISSING,
     RESTORED,
@@ -43,6 +44,7 @@ from model_deploy.checkpoints.watching import CheckpointWatch, clear_end, mark_e
 
 __all__ = [
     "BEST_DIR",
+    "BEST_FILE",
     "MISSING",
     "RESTORED",
     "SKIPPED",
@@ -78,6 +80,7 @@ __all__ = [
     "restore_fn",
     "resume_under_way",
     "saver_to_restore",
+    "say_once",
     "step_of",
     "table",
     "variables_to_save",

@@ -1,4 +1,4 @@
-"""The best value so far of a run, which is noted twice: beside the best checkpoint and in its manifest."""
+"""The best value of a run so far, noted beside the best checkpoint and in its manifest."""
 
 import os
 

@@ -3,7 +3,8 @@
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
-from model_deploy.checkpoints.choosing import check_whole
+from model_deploy.checkpoints.choosing import check_whole, raise_if_damaged
+from model_deploy.checkpoints.damage import UNREADABLE
 from model_deploy.checkpoints.files import (
     CHANGES_NAME,
     check_fits,
@@ -82,7 +83,11 @@ def _named_checkpoint(resume: str) -> tuple[str, int]:
     reader = tf.train.NewCheckpointReader(path)
     if not reader.has_tensor(tf.GraphKeys.GLOBAL_STEP):
         raise ValueError(f"resume must be a checkpoint with a global_step, got {path} without")
-    return path, int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
+    try:
+        return path, int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
+    except UNREADABLE as error:
+        raise_if_damaged("resume", path, error)
+        raise
 
 
 def fitting_checkpoint(train_dir: str, resume: str) -> str | None:

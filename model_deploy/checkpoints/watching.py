@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from model_deploy import file_systems
 from model_deploy.checkpoints.choosing import checkpoint_step, checkpoints_in
-from model_deploy.checkpoints.damage import quick_damage
+from model_deploy.checkpoints.damage import UNREADABLE, damage_behind, quick_damage
 from model_deploy.checkpoints.files import is_checkpoint, step_of
 from model_deploy.checkpoints.good import say_once
 from model_deploy.commands import read_checked, write_checked
@@ -44,14 +44,22 @@ def read_end(train_dir: str | os.PathLike[str]) -> int | None:
     return step
 
 
-def _is_good(path: str) -> bool:
-    """Whether a checkpoint is whole as far as its manifest says; a damaged one is said to be."""
+def _step_of_good(path: str) -> int | None:
+    """Returns the step of a checkpoint that is whole as far as its manifest says.
+
+    Of a damaged one it says so and returns None, as of one that has been deleted.
+    """
     damage = quick_damage(path)
     if damage is None:
-        return True
-    if is_checkpoint(path):  # else it has been deleted
+        try:
+            return checkpoint_step(path)
+        except UNREADABLE as error:
+            damage = damage_behind(path, error)
+            if damage is None:
+                raise
+    if is_checkpoint(path):
         print(f"not evaluated: {damage}", flush=True)
-    return False
+    return None
 
 
 def _facts_of_mark(folder: str) -> file_systems.FileFacts | None:
@@ -116,10 +124,10 @@ class CheckpointWatch:
             fresh = [path for path in checkpoints_in(self._folder) if path not in seen]
             if fresh:
                 seen.add(fresh[0])
+                found = _step_of_good(fresh[0])
                 # Of a damaged one, too: the run has come so far.
-                step = max(step, step_of(fresh[0]) or 0)
-                if _is_good(fresh[0]):
-                    step = max(step, checkpoint_step(fresh[0]))
+                step = max(step, found or step_of(fresh[0]) or 0)
+                if found is not None:
                     yield fresh[0]
                 since = self._clock()
             elif any(end is not None and step >= end for end in (self._last_step, ended)):

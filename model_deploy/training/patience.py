@@ -2,10 +2,9 @@
 
 import math
 import os
-import sys
 
 from model_deploy import file_systems
-from model_deploy.checkpoints import BEST_DIR
+from model_deploy.checkpoints import BEST_DIR, BEST_FILE, say_once
 from model_deploy.commands import read_checked, write_checked
 from model_deploy.training.loop_options import LoopOptions
 
@@ -68,6 +67,8 @@ class Patience:
         if file_systems.is_file(self._path):
             known = [(step, value) for step, value in self._noted() if step <= first_step]
             self._values = {step: math.nan if value is None else value for step, value in known}
+        elif file_systems.is_file(os.path.join(train_dir, BEST_DIR, BEST_FILE)):
+            say_once(f"{self._path} is missing: evaluations are counted from here")
 
     def add(self, step: int, value: float) -> None:
         """Counts an evaluation; NaN is no improvement.
@@ -97,7 +98,7 @@ class Patience:
                 raise ValueError(
                     f"{error}; without {self._path} evaluations are counted from here"
                 ) from error
-            print(f"{error}: evaluations are counted from here", file=sys.stderr, flush=True)
+            say_once(f"{error}: evaluations are counted from here")
             return []
 
     @property
