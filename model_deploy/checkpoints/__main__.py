@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from model_deploy import file_systems
+from model_deploy.checkpoints.good import listing_of
 from model_deploy.checkpoints.listing import checkpoints_found, listing
 
 
@@ -12,7 +13,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Lists the checkpoints of the folders that the command line names.
 
     Raises:
-      SystemExit: with 1, if one is damaged; with 2 for a folder without checkpoints.
+      SystemExit: with 1, if one, or the file that lists them, is damaged; with 2 for a folder
+        without checkpoints.
     """
     parser = argparse.ArgumentParser(
         prog="python -m model_deploy.checkpoints",
@@ -32,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not found:
             parser.error(f"folder must have checkpoints, got none in {folder}")
         print(listing(folder, found))
-        all_good &= all(each.is_good for each in found)
+        all_good &= all(each.is_good for each in found) and not listing_of(folder).wrong
     if not all_good:
         sys.exit(1)
 

@@ -109,7 +109,7 @@ class CheckpointWriter:
           OSError: if it cannot be written; the previous one is still there.
         """
         path = f"{self._path}-{step}"
-        if step == self._saved_step and is_checkpoint(path):  # or it was damaged and set aside
+        if step == self._saved_step and is_checkpoint(path):  # else it was set aside
             return path
         before = set(file_systems.paths_starting_with(path))
         try:

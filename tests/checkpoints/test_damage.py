@@ -195,6 +195,34 @@ def test_the_file_that_lists_them(run, case, capsys):
     assert tf.train.latest_checkpoint(str(run)) == _checkpoint(run, 8)
 
 
+# What a killed save of step 6 leaves: files that are not there or cut short, which step the file
+# `checkpoint` names; which step is taken.
+KILLED = {
+    "before the index": ((INDEX, "model.ckpt-6.manifest"), (), 4, 4),
+    "within the index": (("model.ckpt-6.manifest",), (INDEX,), 4, 4),
+    "before the list": (("model.ckpt-6.manifest",), (), 4, 4),
+    "before the manifest": (("model.ckpt-6.manifest",), (), 6, 6),
+    "after all": ((), (), 6, 6),
+}
+
+
+@pytest.mark.parametrize("case", KILLED)
+def test_a_kill_leaves_the_last_whole_one(run, case, capsys):
+    """At whichever moment of a save a run is killed, the newest listed checkpoint is taken."""
+    missing, cut, listed, expected = KILLED[case]
+    for name in missing:
+        (run / name).unlink()
+    for name in cut:
+        damage(run / name, "truncate")
+    tf.train.update_checkpoint_state(
+        str(run), f"model.ckpt-{listed}", [f"model.ckpt-{step}" for step in range(2, listed + 1, 2)]
+    )
+    assert find_checkpoint(str(run)) == _checkpoint(run, expected)
+    run_halving(run, 8)
+    assert "aside" not in capsys.readouterr().err
+    assert _weight(_checkpoint(run, 8)) == 2.0**-8
+
+
 def test_checkpoints_of_other_programs(run, capsys):
     """Without manifests a folder is read as ever; without `checkpoint`, too, by index files."""
     for path in run.glob("*.manifest"):
