@@ -85,8 +85,9 @@ def full_damage(checkpoint: str) -> Damage | None:
         try:
             reader.get_tensor(name)
         except UNREADABLE as error:
-            file = _data_file(checkpoint, _line(error))
-            return Damage(checkpoint, file, f"is damaged in {name} ({_line(error)})")
+            line = _line(error)
+            why = "its checksum differs" if "Checksum does not match" in line else line
+            return Damage(checkpoint, _data_file(checkpoint, line), f"is damaged in {name} ({why})")
     return None
 
 

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 from google.protobuf import text_format
 
 from model_deploy import file_systems
 from model_deploy.checkpoints.files import is_checkpoint
+from model_deploy.commands import replaced_file
 
 STATE_FILE = "checkpoint"
 
@@ -63,10 +64,14 @@ def write_state(folder: str, checkpoints: Sequence[str]) -> None:
       checkpoints: their paths, at least one, oldest first.
     """
     names = [os.path.basename(each) for each in checkpoints]
-    tf.train.update_checkpoint_state(folder, names[-1], names)
+    state = _empty()
+    state.model_checkpoint_path = names[-1]
+    state.all_model_checkpoint_paths.extend(names)
+    with replaced_file(os.path.join(folder, STATE_FILE)) as file:
+        file.write(text_format.MessageToString(state))
 
 
-def _empty() -> "tf.train.CheckpointState":
+def _empty() -> Any:
     state = tf.train.generate_checkpoint_state_proto("", "none")
     state.Clear()
     return state

@@ -96,7 +96,7 @@ runs are those of an undisturbed run to 1e-6. Where a parameter server is killed
 interval ({SAVE_STEPS} steps) is lost, and nothing elsewhere; all-reduce goes on from the newest
 checkpoint.
 
-`python -m tests.processes.fault_matrix` runs the cases, two at once, and writes this page. Of
+`python -m tests.processes.fault_matrix` runs the cases, two at once, and writes this table. Of
 {len(cases())} cases {len(lines)} were run; of these {num_holding} hold.
 
 | mode | who | signal | moment | result | seconds |
@@ -114,7 +114,8 @@ def main(part):
             rows[case] = row(case, secs, failure)
             print(rows[case], flush=True)
     lines = [rows[case] for case in cases() if case in rows]
-    PAGE.write_text(head(lines) + "\n".join(lines) + "\n")
+    _, heading, others = PAGE.read_text().partition("\n## ")
+    PAGE.write_text(head(lines) + "\n".join(lines) + "\n" + heading + others)
     return num_failures
 
 
