@@ -78,7 +78,8 @@ WITHOUT_TENSORS = _table(
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end
         describe_counts excluded_names few find_checkpoint fitting_checkpoint is_checkpoint
         is_lost_connection mark_end report_unfinished restore_fn resume_under_way step_of
-        table changes_since merge
+        table changes_since merge BEST_FILE DamagedCheckpointError GoodCheckpoints Source
+        UNREADABLE check_fits saver_to_restore say_once with_checkpoint
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World begun_file
@@ -89,8 +90,8 @@ WITHOUT_TENSORS = _table(
         start_server tasks_needed unreachable wait_at_exit wait_for_tasks wait_for_workers
         write_world
     commands: NOT_SAVED OPTIONS_FILE Options aligned make_folder named_as option parse_options
-        read_options replaced_file run_command saved_options tell without_tensorflow_notices
-        write_options
+        read_checked read_options replaced_file run_command saved_options tell
+        without_tensorflow_notices write_checked write_options
     copying: Copies
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
     estimator: NotDeployableError load

@@ -10,6 +10,7 @@ import pytest
 import eval_image_classifier
 import export_image_classifier
 import train_image_classifier
+from model_deploy.checkpoints import __main__ as checkpoints
 from model_deploy.runs import __main__ as runs
 
 pytestmark = pytest.mark.one_mode
@@ -20,13 +21,14 @@ COMMANDS = {
     module.__name__: module.main
     for module in (train_image_classifier, eval_image_classifier, export_image_classifier)
 }
+PROGRAMS = {"model_deploy.runs": runs.main, "model_deploy.checkpoints": checkpoints.main}
 
 
 def run_line(line):
     """Runs a line of the page in this process; returns the exit code."""
     program, *arguments = shlex.split(line)
-    if arguments[:2] == ["-m", "model_deploy.runs"]:
-        runs.main(arguments[2:])  # which ends the test where it fails
+    if arguments[0] == "-m":
+        PROGRAMS[arguments[1]](arguments[2:])  # which ends the test where it fails
         return 0
     return COMMANDS[program]([program, *arguments])
 

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import signal
 import socket
 import sys
@@ -16,6 +17,7 @@ import export_image_classifier
 import train_image_classifier
 from model_deploy.launch import ReservedPorts
 from tests import devices
+from tests.checkpoints.damages import damage
 from tests.processes.harness import Processes, Tasks
 
 pytestmark = pytest.mark.one_mode
@@ -72,6 +74,8 @@ def folder(tmp_path_factory):
         patch.chdir(made)
         run = ["", "--train_dir=digits_run", "--max_number_of_steps=2", "--batch_size=4"]
         assert train_image_classifier.main(run) == 0
+    shutil.copytree(made / "digits_run", made / "broken_run")
+    damage(made / "broken_run" / "model.ckpt-2.data-00000-of-00001", "truncate")
     return made
 
 

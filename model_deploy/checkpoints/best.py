@@ -1,6 +1,5 @@
 """`BestCheckpoint`: the checkpoint with the best metric, in a folder of its own."""
 
-import json
 import math
 import os
 from typing import Any
@@ -8,13 +7,13 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
+from model_deploy.checkpoints.best_value import BEST_FILE, best_value
 from model_deploy.checkpoints.files import CHECKPOINT_NAME
 from model_deploy.checkpoints.kept import KeptCheckpoints
 from model_deploy.checkpoints.saved import variables_to_save
-from model_deploy.commands import replaced_file
+from model_deploy.commands import write_checked
 
 BEST_DIR = "best"
-_BEST_FILE = "best.json"
 
 
 class BestCheckpoint:
@@ -39,10 +38,7 @@ class BestCheckpoint:
         self._kept = KeptCheckpoints(self._folder, CHECKPOINT_NAME, 1)
         with tf.device(device):
             self._saver = tf.train.Saver(variables_to_save(), save_relative_paths=True)
-        self.value: float | None = None
-        record = os.path.join(self._folder, _BEST_FILE)
-        if file_systems.is_file(record):
-            self.value = json.loads(file_systems.read_text(record)).get(metric)
+        self.value: float | None = best_value(self._folder, metric)
 
     def offer(self, session: Any, step: int, value: float) -> None:
         """Saves the variables if `value` is better than all earlier values; NaN is not.
@@ -54,13 +50,12 @@ class BestCheckpoint:
             return
         file_systems.make_folders(self._folder)
         try:
-            self._kept.write(self._saver, session, step)
+            self._kept.write(self._saver, session, step, {self._metric: value})
         except OSError as error:
             path = self._kept.path(step)
             raise OSError(f"checkpoint {path} could not be written: {error}") from error
         self.value = value
-        with replaced_file(os.path.join(self._folder, _BEST_FILE)) as file:
-            json.dump({"step": step, self._metric: value}, file)
+        write_checked(os.path.join(self._folder, BEST_FILE), {"step": step, self._metric: value})
 
     def _is_better(self, value: float) -> bool:
         if self.value is None:

@@ -12,8 +12,13 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
-from model_deploy.checkpoints.files import CHANGES_NAME, step_of, steps_in
+from model_deploy.checkpoints.aside import changes_after, set_aside
+from model_deploy.checkpoints.damage import quick_damage
+from model_deploy.checkpoints.files import CHANGES_NAME, step_of
+from model_deploy.checkpoints.good import say_once
 from model_deploy.checkpoints.kept import KeptCheckpoints
+from model_deploy.checkpoints.manifest import write_manifest
+from model_deploy.checkpoints.state_file import read_state, write_state
 from model_deploy.embeddings import GrowingShard, growing_shards, scatter
 
 # Optimizers by rows know what a row has missed in so many steps, and in some more.
@@ -119,12 +124,16 @@ class Changes(NamedTuple):
 
 
 def changes_since(whole: str) -> Changes | None:
-    """Returns the newest changes since a whole checkpoint; None if there are none."""
-    folder, base = os.path.dirname(whole), step_of(whole) or 0
-    for step in reversed(steps_in(folder, CHANGES_NAME)):
-        path = os.path.join(folder, f"{CHANGES_NAME}-{step}")
-        if step > base == tf.train.NewCheckpointReader(path).get_tensor(_BASE):
-            return Changes(path, step)
+    """Returns the newest changes since a whole checkpoint; None if there are none.
+
+    The calling process must be the chief of the run: damaged changes are set aside.
+    """
+    for path in reversed(changes_after(whole)):
+        if (damage := quick_damage(path)) is not None:
+            set_aside(path)
+            say_once(f"{damage}: kept aside as damaged.*, going on from {whole} without it")
+        elif step_of(whole) == tf.train.NewCheckpointReader(path).get_tensor(_BASE):
+            return Changes(path, step_of(path) or 0)
     return None
 
 
@@ -150,11 +159,9 @@ def merge(whole: str, changes: Changes) -> str:
             tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=[written], destination_prefix=path)
         )
     folder = os.path.dirname(path)
-    state = tf.train.get_checkpoint_state(folder)
-    others = list(state.all_model_checkpoint_paths) if state else []
-    # Relative to the folder, which may be moved.
-    *others, name = (os.path.basename(each) for each in [*others, path])
-    tf.train.update_checkpoint_state(folder, name, [*others, name])
+    state = read_state(folder)
+    write_state(folder, [*(state.listed if state else []), path])
+    write_manifest(path, changes.step)
     return path
 
 

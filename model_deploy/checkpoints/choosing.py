@@ -1,31 +1,118 @@
 """Finds the checkpoints that an evaluation reads, and restores them one after another."""
 
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import file_systems
+from model_deploy.checkpoints.damage import (
+    UNREADABLE,
+    Damage,
+    DamagedCheckpointError,
+    damage_behind,
+    note_on_manifest,
+    quick_damage,
+)
 from model_deploy.checkpoints.files import describe_misfits, is_checkpoint, step_of
+from model_deploy.checkpoints.good import GoodCheckpoints, say_once
+from model_deploy.checkpoints.manifest import files_of, with_manifests
+from model_deploy.checkpoints.state_file import read_state
 from model_deploy.embeddings import moved_variables
+
+_Result = TypeVar("_Result")
 
 
 def checkpoints_in(folder: str | os.PathLike[str]) -> list[str]:
     """Returns the checkpoints that the `checkpoint` file of a folder lists, oldest first.
 
     Checkpoints that are deleted, or still being written, are left out.  A folder that was moved is
-    read at its present path.
+    read at its present path.  If that file is damaged or missing, those with a manifest are taken.
     """
     folder = os.fspath(folder)
     try:
-        state = tf.train.get_checkpoint_state(folder)
-    except ValueError:  # the file is empty
+        state = read_state(folder)
+    except ValueError as error:
+        say_once(f"{error}: checkpoints are found by their manifests")
         state = None
-    if state is None:
-        return []
-    listed = list(state.all_model_checkpoint_paths) or [state.model_checkpoint_path]
-    moved = [os.path.join(folder, os.path.basename(path)) for path in listed]
-    return [path for path in moved if is_checkpoint(path)]
+    listed = sorted(with_manifests(folder), key=_step) if state is None else state.listed
+    return [path for path in listed if is_checkpoint(path)]
+
+
+def find_checkpoint(checkpoint_path: str) -> str:
+    """Returns the checkpoint with this name, or the newest good one in a folder with this name.
+
+    Raises:
+      ValueError: if there is none, in either of TensorFlow's formats; naming the file, if all in
+        the folder are damaged, or the one that is named.
+    """
+    return with_checkpoint(checkpoint_path, lambda path: path)
+
+
+def with_checkpoint(named: str, read: Callable[[str], _Result]) -> _Result:
+    """Calls a function with the checkpoint of a name, or the newest good one of a folder.
+
+    Args:
+      named: path of a checkpoint, or of a folder.
+      read: reads a checkpoint, given its path.
+
+    Raises:
+      DamagedCheckpointError: naming the damaged file, if the named checkpoint, or all in the
+        folder, are damaged.
+      ValueError: if there is none.
+    """
+    path = named.removesuffix(".index")
+    if not is_checkpoint(path) and file_systems.is_folder(path):
+        good = GoodCheckpoints(path)
+        newest = good.newest()
+        if newest is None:
+            raise ValueError(
+                f"checkpoint_path must be a folder with checkpoints and the file `checkpoint` "
+                f"that lists them, or the name of one, got {named}"
+            )
+        return good.use(read, newest)
+    if not files_of(path) and quick_damage(path) is not None:
+        raise ValueError(
+            f"checkpoint_path must be a checkpoint such as DIR/model.ckpt-1000, or a folder with "
+            f"checkpoints, got {named}"
+        )
+    check_whole("checkpoint_path", path)
+    try:
+        return read(path)
+    except UNREADABLE as error:
+        raise_if_damaged("checkpoint_path", path, error)
+        raise
+
+
+def check_whole(field: str, checkpoint: str) -> None:
+    """Checks a checkpoint that a user has named, by its manifest.
+
+    Raises:
+      DamagedCheckpointError: naming the field, and the file that is damaged.
+    """
+    if (found := quick_damage(checkpoint)) is not None:
+        raise DamagedCheckpointError(_rule(field, found))
+    if note := note_on_manifest(checkpoint):
+        say_once(note)
+
+
+def raise_if_damaged(field: str, checkpoint: str, error: Exception) -> None:
+    """Looks closely at a checkpoint that could not be restored.
+
+    Raises:
+      DamagedCheckpointError: naming the field, and the file that is damaged.
+    """
+    if (found := damage_behind(checkpoint, error)) is not None:
+        raise DamagedCheckpointError(_rule(field, found)) from error
+
+
+def _rule(field: str, damage: Damage) -> str:
+    return f"{field} must be a whole checkpoint, got {damage.checkpoint}: {damage}"
+
+
+def _step(checkpoint: str) -> int:
+    return step_of(checkpoint) or 0
 
 
 def checkpoint_step(path: str) -> int:

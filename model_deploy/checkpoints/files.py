@@ -1,6 +1,5 @@
 """Checkpoints on disk: which exist, and whether one fits the graph's variables."""
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,111 +27,11 @@ def is_checkpoint(path: str) -> bool:
     return file_systems.is_file(f"{path}.index") or file_systems.is_file(path)
 
 
-def newest_checkpoint(folder: str) -> str | None:
-    """Returns the newest checkpoint in a folder, or None.
-
-    It is the one that the file `checkpoint` names.  A file system that cannot replace a file in one
-    step may lose that file: then it is the checkpoint with the highest step whose index file
-    exists, which is written last.
-    """
-    newest: str | None = tf.train.latest_checkpoint(folder)
-    if newest is None and not file_systems.is_local(folder) and steps_in(folder):
-        return os.path.join(folder, f"{CHECKPOINT_NAME}-{steps_in(folder)[-1]}")
-    return newest
-
-
 def steps_in(train_dir: str, name: str = CHECKPOINT_NAME) -> list[int]:
     """Returns the steps of all complete checkpoints of a name in a folder, in rising order."""
     names = file_systems.names_in(train_dir, f"{name}-*.index")
     steps = [step_of(name.removesuffix(".index")) for name in names]
     return sorted(step for step in steps if step is not None)
-
-
-def checkpoint_to_resume(train_dir: str, resume: str) -> str | None:
-    """Returns the checkpoint from which a run starts.
-
-    Args:
-      train_dir: the folder of the run.
-      resume: `auto` for the newest checkpoint in `train_dir`, if there is one; `never`
-        to start anew, in a folder without checkpoints; or the path of a checkpoint.
-
-    Returns:
-      The checkpoint's path, or None to start anew.
-
-    Raises:
-      ValueError: if a new run would overwrite checkpoints, or `resume` names none.
-    """
-    newest = newest_checkpoint(train_dir)
-    if resume == "auto":
-        return newest
-    if resume == "never":
-        if newest is not None:
-            raise ValueError(
-                f"train_dir must hold no checkpoint with resume='never', got {newest}; choose "
-                "another train_dir, or resume='auto' to go on"
-            )
-        return None
-    path, step = _named_checkpoint(resume)
-    every = [*steps_in(train_dir), *steps_in(train_dir, CHANGES_NAME)]
-    later = sorted(each for each in every if each > step)
-    if later:
-        raise ValueError(
-            f"train_dir must hold no checkpoint after step {step} of resume={resume!r}, got "
-            f"step {later[-1]}, which the run would overwrite; choose another train_dir"
-        )
-    return path
-
-
-def resume_under_way(train_dir: str, resume: str) -> str:
-    """Returns the `resume` setting with which a run that has begun continues.
-
-    Args:
-      train_dir: the folder of the run.
-      resume: the setting with which the run began, see `checkpoint_to_resume`.
-
-    Returns:
-      `auto`; or the given path, while the run has no checkpoint of its own.
-
-    Raises:
-      ValueError: if there is no checkpoint where `resume` says.
-    """
-    if resume in ("auto", "never"):
-        return "auto"
-    _, step = _named_checkpoint(resume)
-    return "auto" if any(each > step for each in steps_in(train_dir)) else resume
-
-
-def _named_checkpoint(resume: str) -> tuple[str, int]:
-    """Returns the checkpoint that `resume` names, or the newest in that folder, and its step."""
-    is_folder = not is_checkpoint(resume) and file_systems.is_folder(resume)
-    path = newest_checkpoint(resume) if is_folder else resume
-    if path is None or not tf.train.checkpoint_exists(path):
-        raise ValueError(
-            f"resume must be 'auto', 'never' or the path of a checkpoint, got {resume!r}"
-        )
-    reader = tf.train.NewCheckpointReader(path)
-    if not reader.has_tensor(tf.GraphKeys.GLOBAL_STEP):
-        raise ValueError(f"resume must be a checkpoint with a global_step, got {path} without")
-    return path, int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
-
-
-def fitting_checkpoint(train_dir: str, resume: str) -> str | None:
-    """Returns the checkpoint to continue from, checked against the graph's global variables.
-
-    Args:
-      train_dir: folder of the run.
-      resume: as for `checkpoint_to_resume`.
-
-    Returns:
-      The checkpoint's path; None to start anew.
-
-    Raises:
-      ValueError: as `checkpoint_to_resume`; if the checkpoint is of another model.
-    """
-    path = checkpoint_to_resume(train_dir, resume)
-    if path is not None:
-        check_fits(path, resume)
-    return path
 
 
 def check_fits(path: str, resume: str = "auto") -> None:

@@ -1,27 +1,26 @@
 """`KeptCheckpoints`: the files of a run's newest checkpoints, and the file that names them."""
 
 import contextlib
-import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
+from model_deploy.checkpoints.manifest import remove_manifest, write_manifest
+from model_deploy.checkpoints.state_file import STATE_FILE, write_state
 from model_deploy.checkpoints.storage import is_lost_connection, is_of_file, reason_of
 from model_deploy.cluster import run_unless_refused
-from model_deploy.commands import replaced_file, tell
-
-# The file that names the newest checkpoint, for `tf.train.latest_checkpoint`.
-STATE_FILE = "checkpoint"
+from model_deploy.commands import tell
 
 
 class KeptCheckpoints:
     """Writes checkpoints `<name>-<step>` to a folder, and keeps the newest of those it has written.
 
     TensorFlow writes all values under temporary names and renames the files; only then the file
-    that names the newest checkpoint is replaced.  So a run that is killed or meets a full disk
-    while saving leaves the previous checkpoint usable.
+    that names the newest checkpoint is replaced, and the manifest comes last.  So a run that is
+    killed or meets a full disk while saving leaves the previous checkpoint usable.
 
     Args:
       folder: the folder.
@@ -41,13 +40,22 @@ class KeptCheckpoints:
         """Returns the path of the checkpoint of a step."""
         return os.path.join(self._folder, f"{self._name}-{step}")
 
-    def write(self, saver: Any, session: Any, step: int, *, in_thread: bool = False) -> str:
+    def write(
+        self,
+        saver: Any,
+        session: Any,
+        step: int,
+        facts: Mapping[str, Any] | None = None,
+        *,
+        in_thread: bool = False,
+    ) -> str:
         """Writes a checkpoint; returns its path.
 
         Args:
           saver: a `tf.train.Saver`.
           session: the session of the values.
           step: their step.
+          facts: plain values to note in the manifest.
           in_thread: whether the caller is a thread beside the one that makes steps.
 
         Raises:
@@ -59,8 +67,10 @@ class KeptCheckpoints:
         try:
             self._make_folder()
             before = set(file_systems.paths_starting_with(path))
+            remove_manifest(path)
             save(saver, session, path, in_thread=in_thread)
             self._note(path)
+            write_manifest(path, step, facts)
         except (tf.errors.OpError, OSError) as error:
             if is_lost_connection(error) and not is_of_file(error, path):
                 raise
@@ -87,7 +97,7 @@ class KeptCheckpoints:
     def _note(self, path: str) -> None:
         """Names a new checkpoint as the newest, and removes what is too old."""
         paths = [*(each for each in self._paths if each != path), path]
-        name_newest(os.path.join(self._folder, self._state_file), paths[-self._keep :])
+        write_state(self._folder, paths[-self._keep :], self._state_file)
         self._paths, self._old = paths[-self._keep :], [*self._old, *paths[: -self._keep]]
         self._remove_old()
 
@@ -113,20 +123,6 @@ def save(saver: Any, session: Any, path: str, *, in_thread: bool = False) -> Non
         options = tf.RunOptions(inter_op_thread_pool=-1)
     feeds = {names.filename_tensor_name: path}
     run_unless_refused(lambda: session.run(names.save_tensor_name, feeds, options))
-
-
-def name_newest(state_file: str, paths: list[str]) -> None:
-    """Writes the file that names checkpoints beside it, a `CheckpointState` of TensorFlow.
-
-    Args:
-      state_file: path of the file.
-      paths: paths of checkpoints, the newest last.  Their names are written without the folder,
-        which may be moved.
-    """
-    names = [json.dumps(os.path.basename(path)) for path in paths]
-    lines = [f"all_model_checkpoint_paths: {name}\n" for name in names]
-    with replaced_file(state_file) as file:
-        file.write(f"model_checkpoint_path: {names[-1]}\n{''.join(lines)}")
 
 
 def _remove_if_possible(paths: Any) -> None:

@@ -5,6 +5,7 @@ A scope matches whole parts of a name: `LeNet/fc` matches `LeNet/fc/weights`, bu
 """
 
 import dataclasses
+import functools
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -12,13 +13,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import file_systems, internals, slim
-from model_deploy.checkpoints.files import (
-    checkpoint_to_resume,
-    few,
-    is_checkpoint,
-    newest_checkpoint,
-)
+from model_deploy import internals, slim
+from model_deploy.checkpoints.choosing import with_checkpoint
+from model_deploy.checkpoints.files import few
+from model_deploy.checkpoints.resuming import checkpoint_to_resume
 from model_deploy.commands import Options, aligned, option
 
 RESTORED, SKIPPED, MISSING, MIS_SHAPED = "restored", "skipped", "missing", "mis-shaped"
@@ -99,14 +97,24 @@ def restore_fn(
     """
     if options.checkpoint_path is None:
         return None
-    checkpoint = find_checkpoint(options.checkpoint_path)
+    named = options.checkpoint_path
     variables = by_name(slim.get_model_variables() or tf.trainable_variables())
-    rows = compare(checkpoint, variables, excluded_names(options, variables))
-    show(table(checkpoint, rows))
-    check_rows(options, checkpoint, rows)
-    restored = {row.name: variables[row.name] for row in rows if row.state == RESTORED}
-    saver = tf.train.Saver(restored, name="restore_to_fine_tune")
-    return lambda session: saver.restore(session, checkpoint)
+
+    @functools.cache
+    def saver_of(checkpoint: str) -> Any:
+        rows = compare(checkpoint, variables, excluded_names(options, variables))
+        show(table(checkpoint, rows))
+        check_rows(options, checkpoint, rows)
+        restored = {row.name: variables[row.name] for row in rows if row.state == RESTORED}
+        return tf.train.Saver(restored, name="restore_to_fine_tune")
+
+    with_checkpoint(named, saver_of)
+
+    def restore(session: Any) -> None:
+        with session.graph.as_default():
+            with_checkpoint(named, lambda path: saver_of(path).restore(session, path))
+
+    return restore
 
 
 def variables_to_train(trainable_scopes: str | None) -> list[Any]:
@@ -145,31 +153,6 @@ def check_start(train_dir: str, checkpoint_path: str | None, resume: str = "auto
             f"{checkpoint_path}: to go on, leave out --checkpoint_path; to fine-tune anew, "
             "give another --train_dir"
         )
-
-
-def find_checkpoint(checkpoint_path: str) -> str:
-    """Returns the checkpoint with this name, or the newest one in a folder with this name.
-
-    Raises:
-      ValueError: if there is none, in either of TensorFlow's formats.
-    """
-    path = checkpoint_path.removesuffix(".index")
-    if not is_checkpoint(path) and file_systems.is_folder(path):
-        newest = newest_checkpoint(path)
-        if newest is None:
-            raise ValueError(
-                f"checkpoint_path must be a folder with checkpoints and the file `checkpoint` "
-                f"that lists them, or the name of one, got {checkpoint_path}"
-            )
-        path = newest
-    try:
-        tf.train.NewCheckpointReader(path)
-    except (tf.errors.OpError, ValueError) as error:
-        raise ValueError(
-            f"checkpoint_path must be a checkpoint such as DIR/model.ckpt-1000, or a folder with "
-            f"checkpoints, got {checkpoint_path}"
-        ) from error
-    return path
 
 
 def compare(

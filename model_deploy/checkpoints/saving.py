@@ -20,7 +20,12 @@ from model_deploy.checkpoints.changes import (
     rows_variables,
 )
 from model_deploy.checkpoints.copies import Copies
-from model_deploy.checkpoints.files import CHECKPOINT_NAME, counts_of_others, step_of
+from model_deploy.checkpoints.files import (
+    CHECKPOINT_NAME,
+    counts_of_others,
+    is_checkpoint,
+    step_of,
+)
 from model_deploy.checkpoints.kept import KeptCheckpoints
 from model_deploy.checkpoints.saved import variables_to_save
 from model_deploy.checkpoints.storage import NotSavedError, Storage
@@ -118,7 +123,7 @@ class CheckpointWriter:
           OSError: if it cannot be written; the previous one is still there.
         """
         self._thread.wait()
-        if step != self._saved_step:
+        if not self._is_saved(step):
             self._write(step, functools.partial(self._write_whole, self.saver, session))
         return self._kept.path(step)
 
@@ -137,7 +142,7 @@ class CheckpointWriter:
         with self.storage.trying(_CHECKPOINTS):
             if whole or not self._may_follow(step):
                 return self.save(session, step)
-            if step != self._saved_step and self._changes is not None:
+            if not self._is_saved(step) and self._changes is not None:
                 self._changes.note_base(session, self.newest or "")
                 write = functools.partial(self._write_changes, self._changes, self._changes.saver)
                 self._write(step, functools.partial(write, session))
@@ -152,7 +157,7 @@ class CheckpointWriter:
         if self._copies is None:
             self.try_to_save(session, step)
             return
-        if step == self._saved_step or not self._thread.is_free(f"the checkpoint of step {step}"):
+        if self._is_saved(step) or not self._thread.is_free(f"the checkpoint of step {step}"):
             return
         write, copies, changes = self._write_whole, self._copies, self._changes
         if changes is not None and self._copies_of_changes is not None and self._may_follow(step):
@@ -227,6 +232,10 @@ class CheckpointWriter:
         writer, changes = self._changes, changes_since(checkpoint)
         if writer is not None and changes is not None:
             run_unless_refused(lambda: writer.saver.restore(session, changes.path))
+
+    def _is_saved(self, step: int) -> bool:
+        """Whether this writer has written a step whole, and it was not set aside since."""
+        return step == self._saved_step and is_checkpoint(self._kept.path(step))
 
     def _may_follow(self, step: int) -> bool:
         """Whether changes may follow the last checkpoint, as opposed to another whole one."""

@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterator
 
 from model_deploy import file_systems
 from model_deploy.checkpoints.choosing import checkpoint_step, checkpoints_in
-from model_deploy.commands import replaced_file
+from model_deploy.checkpoints.damage import UNREADABLE, damage_behind, quick_damage
+from model_deploy.checkpoints.files import is_checkpoint, step_of
+from model_deploy.checkpoints.good import say_once
+from model_deploy.commands import read_checked, write_checked
 
 END_FILE = "run_ended"
 
 
 def mark_end(train_dir: str | os.PathLike[str], step: int) -> None:
     """Writes the file that says that the run in this folder ended after `step`."""
-    with replaced_file(os.path.join(train_dir, END_FILE)) as file:
-        file.write(f"{step}\n")
+    write_checked(os.path.join(train_dir, END_FILE), {"step": step})
 
 
 def clear_end(train_dir: str | os.PathLike[str]) -> None:
@@ -27,11 +29,37 @@ def clear_end(train_dir: str | os.PathLike[str]) -> None:
 
 
 def read_end(train_dir: str | os.PathLike[str]) -> int | None:
-    """Returns the step after which the run in this folder ended; None without an end mark."""
+    """Returns the step after which the run in this folder ended; None without an end mark.
+
+    Raises:
+      ValueError: naming the file, if it is damaged.
+    """
+    path = os.path.join(train_dir, END_FILE)
     try:
-        return int(file_systems.read_text(os.path.join(train_dir, END_FILE)))
+        found = read_checked(path)
     except FileNotFoundError:
         return None
+    if not isinstance(step := found.get("step"), int):
+        raise ValueError(f"{path} must have a step, got {step!r}")
+    return step
+
+
+def _step_of_good(path: str) -> int | None:
+    """Returns the step of a checkpoint that is whole as far as its manifest says.
+
+    Of a damaged one it says so and returns None, as of one that has been deleted.
+    """
+    damage = quick_damage(path)
+    if damage is None:
+        try:
+            return checkpoint_step(path)
+        except UNREADABLE as error:
+            damage = damage_behind(path, error)
+            if damage is None:
+                raise
+    if is_checkpoint(path):
+        print(f"not evaluated: {damage}", flush=True)
+    return None
 
 
 def _facts_of_mark(folder: str) -> file_systems.FileFacts | None:
@@ -92,12 +120,15 @@ class CheckpointWatch:
             # The end mark first: no checkpoint is added after it, so the list read next is final.
             is_early = self._clock() - began < self._start_secs
             is_old = is_early and _facts_of_mark(self._folder) == first_mark
-            ended = None if is_old else read_end(self._folder)
+            ended = None if is_old else self._end(step)
             fresh = [path for path in checkpoints_in(self._folder) if path not in seen]
             if fresh:
                 seen.add(fresh[0])
-                step = max(step, checkpoint_step(fresh[0]))
-                yield fresh[0]
+                found = _step_of_good(fresh[0])
+                # Of a damaged one, too: the run has come so far.
+                step = max(step, found or step_of(fresh[0]) or 0)
+                if found is not None:
+                    yield fresh[0]
                 since = self._clock()
             elif any(end is not None and step >= end for end in (self._last_step, ended)):
                 self.reason = f"the run in {self._folder} has ended at step {step}"
@@ -109,3 +140,11 @@ class CheckpointWatch:
                 return
             else:
                 self._wait(self._interval_secs)
+
+    def _end(self, step: int) -> int | None:
+        """Returns the last step by the run's end mark; if that is damaged, the step so far."""
+        try:
+            return read_end(self._folder)
+        except ValueError as error:
+            say_once(f"{error}: the run has ended with its newest checkpoint")
+            return step

@@ -1,5 +1,6 @@
 """Commands: options from flags and YAML, one-line errors, files replaced as a whole."""
 
+from model_deploy.commands.checked_json import read_checked, write_checked
 from model_deploy.commands.command_line import (
     NOT_SAVED,
     OPTIONS_FILE,
@@ -24,11 +25,13 @@ __all__ = [
     "named_as",
     "option",
     "parse_options",
+    "read_checked",
     "read_options",
     "replaced_file",
     "run_command",
     "saved_options",
     "tell",
     "without_tensorflow_notices",
+    "write_checked",
     "write_options",
 ]

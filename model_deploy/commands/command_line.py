@@ -10,6 +10,7 @@ import gc
 import os
 import re
 import sys
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -174,11 +175,13 @@ def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads options from a YAML file, a mapping of names to plain values.
 
     Raises:
-      ValueError: if the file is not such a mapping.
+      ValueError: if the file is not such a mapping, or not what `write_options` wrote.
       OSError: if it cannot be read.
     """
     try:
-        read = yaml.load(file_systems.read_text(path), _Loader)  # a SafeLoader
+        text = file_systems.read_text(path)
+        _check_sum(path, text)
+        read = yaml.load(text, _Loader)  # a SafeLoader
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         place = " ".join(str(error).split())
         raise ValueError(f"config must be a YAML file, got {path}: {place}") from error
@@ -208,12 +211,36 @@ def saved_options(options_class: type[Any], folder: str | None) -> dict[str, Any
         return {}
     names = {field.name for field in dataclasses.fields(options_class)}
     reused = names - set(options_class.not_reused)
-    return {name: value for name, value in read_options(path).items() if name in reused}
+    found = read_options(path)
+    if not found:
+        raise ValueError(f"config must have the options of a run, got none in {path}")
+    return {name: value for name, value in found.items() if name in reused}
 
 
 def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
-    """Writes `options.yaml` into a folder, replacing it as a whole; returns its path."""
+    """Writes `options.yaml` into a folder, replacing it as a whole; returns its path.
+
+    Its first line, a comment, has the checksum of the others; who edits the file removes it.
+    """
     path = os.path.join(folder, OPTIONS_FILE)
+    text = yaml.safe_dump(dataclasses.asdict(options), sort_keys=False)
     with replaced_file(path) as file:
-        yaml.safe_dump(dataclasses.asdict(options), file, sort_keys=False)
+        file.write(
+            f"# crc32 {_sum(text)} of the lines below; remove this line to edit them\n{text}"
+        )
     return path
+
+
+def _check_sum(path: str | os.PathLike[str], text: str) -> None:
+    """Checks the lines below the first one, if that has their checksum."""
+    first, _, rest = text.partition("\n")
+    noted = re.match(r"# crc32 ([0-9a-f]{8}) of", first)
+    if noted and noted.group(1) != _sum(rest):
+        raise ValueError(
+            f"config must be as it was written, with the crc32 {noted.group(1)}, got {path} with "
+            f"{_sum(rest)}; after an edit remove its first line"
+        )
+
+
+def _sum(text: str) -> str:
+    return f"{zlib.crc32(text.encode()):08x}"

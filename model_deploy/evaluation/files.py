@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
 from model_deploy.checkpoints import step_of
-from model_deploy.commands import make_folder, replaced_file
+from model_deploy.commands import make_folder, read_checked, replaced_file, write_checked
 from model_deploy.evaluation.confusion import confusion_figure
 from model_deploy.evaluation.results import Evaluation
 
@@ -72,8 +72,7 @@ class EvaluationWriter:
             figure.savefig(file, format="png", dpi=100)
         self._write_history(evaluation)
         self._write_events(evaluation)
-        with replaced_file(self._path(_SUMMARY)) as file:
-            file.write(_to_json(self._summary(evaluation)) + "\n")
+        write_checked(self._path(_SUMMARY), self._summary(evaluation))
 
     def _summary(self, evaluation: Evaluation) -> dict[str, Any]:
         examples = evaluation.confusion.sum(axis=1).tolist()
@@ -96,9 +95,9 @@ class EvaluationWriter:
         lines = []
         if file_systems.is_file(path):
             lines = file_systems.read_text(path).splitlines()
-        others = [
-            line for line in lines if json.loads(line)["global_step"] != evaluation.global_step
-        ]
+        others = [line for line in lines if _step_in(line) not in (None, evaluation.global_step)]
+        if broken := sum(_step_in(line) is None for line in lines):
+            print(f"{path} is damaged: {broken} of {len(lines)} lines are dropped", flush=True)
         with replaced_file(path) as file:
             file.writelines(f"{line}\n" for line in [*others, _to_json(evaluation.scores)])
 
@@ -131,9 +130,20 @@ def has_evaluation(folder: str | os.PathLike[str], checkpoint: str) -> bool:
     with contextlib.suppress(FileNotFoundError):
         written = file_systems.facts_of(path).modified_nsec
         saved = file_systems.facts_of(f"{checkpoint}.index").modified_nsec
-        last_step: int = json.loads(file_systems.read_text(path))["global_step"]
+        try:
+            last_step: int = read_checked(path)["global_step"]
+        except (ValueError, KeyError) as error:
+            print(f"{error}: {checkpoint} is evaluated again", flush=True)
+            return False
         return saved <= written and (step_of(checkpoint) or 0) <= last_step
     return False
+
+
+def _step_in(line: str) -> int | None:
+    """Returns the step of a line of the history; None if the line is damaged."""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return int(json.loads(line)["global_step"])
+    return None
 
 
 def _to_json(value: Any) -> str:

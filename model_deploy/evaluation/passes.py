@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import tensorflow.compat.v1 as tf
 
 from model_deploy import gpus
-from model_deploy.checkpoints import Restorer, find_checkpoint
+from model_deploy.checkpoints import Restorer, with_checkpoint
 from model_deploy.checks import check_at_least
 from model_deploy.config import DeploymentConfig
 from model_deploy.embeddings import growing_shards
@@ -105,17 +105,18 @@ class Passes:
         """Restores a checkpoint and runs all batches.
 
         Args:
-          checkpoint: path of a checkpoint, or of a folder, for its newest one.
+          checkpoint: path of a checkpoint, or of a folder, for its newest good one.
 
         Raises:
-          ValueError: if there is no such checkpoint, or it is of another model.
+          ValueError: if there is no such checkpoint, or it is damaged or of another model.
           MemoryError: if a batch does not fit into the memory of a device.
           RuntimeError: if the session is not open.
         """
         if self._session is None:
             raise RuntimeError("evaluate must be called within `with Evaluator(...) as evaluator:`")
-        path = find_checkpoint(os.fspath(checkpoint))
-        step = self._restorer.restore(self._session, path)
+        path, step = with_checkpoint(
+            os.fspath(checkpoint), lambda path: (path, self._restorer.restore(self._session, path))
+        )
         self._session.run(self._initializer)
         runs: list[list[Any]] = []
         with gpus.device_errors_explained(own_pid=os.getpid()):

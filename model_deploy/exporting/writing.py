@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
-from model_deploy.checkpoints import Restorer, by_name
+from model_deploy.checkpoints import Restorer, by_name, with_checkpoint
 from model_deploy.commands import named_as
 from model_deploy.exporting.serving import Signature
 from model_deploy.optimization import averages_to_restore
@@ -17,20 +17,30 @@ from model_deploy.optimization import averages_to_restore
 LABELS_FILE = "labels.txt"
 
 
-def restore_to_export(session: Any, checkpoint: str, use_averages: bool = False) -> None:
+def restore_to_export(session: Any, checkpoint: str, use_averages: bool = False) -> str:
     """Restores a checkpoint into the variables of the session's graph.
 
     Args:
       session: a session of the default graph.
-      checkpoint: path of the checkpoint.
+      checkpoint: path of the checkpoint, or of a folder, for its newest good one.
       use_averages: whether to restore the moving averages of the variables.
 
+    Returns:
+      The path of the checkpoint.
+
     Raises:
-      ValueError: naming variables that the checkpoint lacks or has in another shape.
+      ValueError: naming variables that the checkpoint lacks or has in another shape; naming the
+        file, if it is damaged.
     """
     variables = averages_to_restore() if use_averages else by_name(tf.global_variables())
     with named_as(**{"the checkpoint must be one": "checkpoint_path must be a checkpoint"}):
-        Restorer(variables).restore(session, checkpoint)
+        restorer = Restorer(variables)
+
+        def restore(path: str) -> str:
+            restorer.restore(session, path)
+            return path
+
+        return with_checkpoint(checkpoint, restore)
 
 
 def write_saved_model(

@@ -27,7 +27,8 @@ def evaluate(options: EvalOptions, networks: Networks) -> training.Evaluation:
       OSError: if the results cannot be written.
     """
     checkpoints = checkpoints_of(options)
-    found = evaluate_each(options, networks, checkpoints)
+    is_watch = options.eval_interval_secs is not None
+    found = evaluate_each(options, networks, checkpoints, is_watch=is_watch)
     reason = getattr(checkpoints, "reason", "")
     if found is None:
         raise ValueError(f"at least one checkpoint must appear, got none: {reason}")
@@ -37,7 +38,7 @@ def evaluate(options: EvalOptions, networks: Networks) -> training.Evaluation:
 
 
 def evaluate_each(
-    options: EvalOptions, networks: Networks, checkpoints: Iterable[str]
+    options: EvalOptions, networks: Networks, checkpoints: Iterable[str], *, is_watch: bool
 ) -> training.Evaluation | None:
     """Evaluates checkpoints, writes and prints the results; returns the last evaluation, if any."""
     dataset = split_of(options)
@@ -52,7 +53,7 @@ def evaluate_each(
         built as evaluator,
         build_writer(options, dataset, eval_dir) as writer,
     ):
-        for found in evaluations(evaluator, checkpoints):
+        for found in evaluations(evaluator, checkpoints, is_watch=is_watch):
             writer.write(found)
             print(f"{line_of(found, dataset.split)}; results in {eval_dir}", flush=True)
     return found
@@ -66,7 +67,8 @@ def checkpoints_of(options: EvalOptions) -> Iterable[str]:
     """
     if options.eval_interval_secs is None:
         with named_as(checkpoint_path=options.source_flag):
-            return [training.find_checkpoint(options.source)]
+            training.find_checkpoint(options.source)  # there is one
+            return [options.source]  # if the newest one cannot be read, the one before it
     if not file_systems.is_folder(options.source):
         raise ValueError(
             f"{options.source_flag} must be a folder with eval_interval_secs="
@@ -134,16 +136,23 @@ def build_evaluator(
 
 
 def evaluations(
-    evaluator: training.Evaluator, checkpoints: Iterable[str]
+    evaluator: training.Evaluator, checkpoints: Iterable[str], *, is_watch: bool = False
 ) -> Iterator[training.Evaluation]:
-    """Evaluates one checkpoint after another; skips those that the run has deleted meanwhile."""
+    """Evaluates one checkpoint after another; skips those that the run has deleted meanwhile.
+
+    Of those that a watch yields damaged ones are skipped, too: it waits for the next.
+    """
     for path in checkpoints:
         try:
             found = evaluator.evaluate(path)
-        except (ValueError, tf.errors.OpError):
-            if training.is_checkpoint(path):
+        except (ValueError, tf.errors.OpError) as error:
+            is_damaged = isinstance(error, training.DamagedCheckpointError)
+            if file_systems.is_folder(path) or (
+                training.is_checkpoint(path) and not (is_watch and is_damaged)
+            ):
                 raise
-            print(f"not evaluated: {path} has been deleted", flush=True)
+            wrong = str(error) if training.is_checkpoint(path) else f"{path} has been deleted"
+            print(f"not evaluated: {wrong}", flush=True)
             continue
         yield found
 

@@ -25,13 +25,13 @@ def export(options: ExportOptions, networks: Networks) -> None:
     """
     paths = options.new_paths()
     with named_as(**options.flags):
-        checkpoint = training.find_checkpoint(options.source)
+        training.find_checkpoint(options.source)
     serving = serving_of(options, networks)
     with tf.Graph().as_default(), tf.Session() as session:
         use_averages = options.moving_average_decay is not None
         with named_as(**options.flags):
             signatures = serving.signatures()
-            training.restore_to_export(session, checkpoint, use_averages)
+            checkpoint = training.restore_to_export(session, options.source, use_averages)
         if "output_dir" in paths:
             training.write_saved_model(
                 session, signatures, paths["output_dir"], serving.class_names

@@ -51,7 +51,7 @@ def follow(options: TrainOptions, networks: Networks) -> float | None:
         start_secs=options.start_timeout,
     )
     fresh = (path for path in watch if not has_evaluation(own.eval_dir or "", path))
-    found = evaluate_each(own, networks, fresh)
+    found = evaluate_each(own, networks, fresh, is_watch=True)
     print(f"stopped: {watch.reason}", flush=True)
     return None if found is None else found.accuracy
 

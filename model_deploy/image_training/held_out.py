@@ -35,7 +35,7 @@ class Evaluations:
         """Returns the evaluation of the newest checkpoint in the run's folder."""
         newest = training.find_checkpoint(train_dir)
         if self._last is None or self._last.checkpoint != newest:
-            self._last = self._evaluator.evaluate(newest)
+            self._last = self._evaluator.evaluate(train_dir)
         return self._last
 
 

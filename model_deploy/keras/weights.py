@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
-from model_deploy.checkpoints import few, find_checkpoint
+from model_deploy.checkpoints import few, with_checkpoint
 from model_deploy.keras.libraries import library_of
 from model_deploy.keras.naming import match_names
 
@@ -104,16 +104,23 @@ def read_checkpoint(
 
     Args:
       model: the model that was trained, or one made in the same way; in a graph or not.
-      checkpoint: its name, or a folder, for the newest one there.
+      checkpoint: its name, or a folder, for the newest good one there.
       use_averages: whether to take the moving averages of what was trained, of the same shapes.
 
     Returns:
       Arrays in the order of `model.weights`, of their shapes.
 
     Raises:
-      ValueError: if there is no such checkpoint; naming what it lacks or has in another shape.
+      ValueError: if there is no such checkpoint, or it is damaged; naming what it lacks or has in
+        another shape.
     """
-    path = find_checkpoint(os.fspath(checkpoint))
+    return with_checkpoint(
+        os.fspath(checkpoint), lambda path: _read_whole(model, path, use_averages=use_averages)
+    )
+
+
+def _read_whole(model: Any, path: str, *, use_averages: bool) -> list[np.ndarray]:
+    """Reads the values of one checkpoint, see `read_checkpoint`."""
     reader = tf.train.NewCheckpointReader(path)
     shapes = reader.get_variable_to_shape_map()
     names = [_name(weight) for weight in model.weights]
@@ -143,7 +150,7 @@ def load_checkpoint(
 
     Args:
       model: a built model made in the same way as the trained one.
-      checkpoint: its name, or a folder, for the newest one there.
+      checkpoint: its name, or a folder, for the newest good one there.
       use_averages: whether to take the moving averages of what was trained, of the same shapes.
 
     Returns:
@@ -176,7 +183,7 @@ def export_checkpoint(
     Args:
       model: the model that was trained, or one made in the same way; in a graph or not.  It keeps
         the weights that it has.
-      checkpoint: its name, or a folder, for the newest one there.
+      checkpoint: its name, or a folder, for the newest good one there.
       path: a `.weights.h5` file for the weights or `.keras` file for model and weights; an existing
         file is replaced as a whole.
       use_averages: whether to take the moving averages of what was trained, of the same shapes.

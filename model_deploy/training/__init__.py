@@ -3,6 +3,7 @@
 from model_deploy.all_reduce import added_by
 from model_deploy.checkpoints import (
     CheckpointWatch,
+    DamagedCheckpointError,
     FineTuneOptions,
     NotSavedError,
     check_start,
@@ -87,6 +88,7 @@ __all__ = [
     "CheckpointWatch",
     "Classifier",
     "ClassifierOptions",
+    "DamagedCheckpointError",
     "DeploymentOptions",
     "Evaluation",
     "EvaluationWriter",

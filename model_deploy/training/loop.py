@@ -9,7 +9,10 @@ from typing import Any
 from model_deploy import file_systems, gpus
 from model_deploy.checkpoints import (
     CheckpointWriter,
+    GoodCheckpoints,
+    Source,
     changes_since,
+    check_fits,
     clear_end,
     describe_counts,
     fitting_checkpoint,
@@ -235,7 +238,7 @@ def _chief_start(
     report_unfinished(folder)
     checkpoint = fitting_checkpoint(folder, options.resume)
     if checkpoint is not None:
-        checkpoint = _with_changes(checkpoint, options)
+        checkpoint = _with_changes(folder, checkpoint, options)
         for line in describe_counts(checkpoint):
             print(line, flush=True)
     clear_end(folder)
@@ -250,17 +253,25 @@ def _chief_start(
         num_replicas=num_replicas,
         in_background=options.save_in_background,
     )
-    return start._replace(is_chief=True, writer=writer, checkpoint=checkpoint, init_fn=init_fn)
+    source = Source(folder, checkpoint, options.resume)
+    return start._replace(is_chief=True, writer=writer, source=source, init_fn=init_fn)
 
 
-def _with_changes(checkpoint: str, options: LoopOptions) -> str:
+def _with_changes(folder: str, checkpoint: str, options: LoopOptions) -> str:
     """Returns the checkpoint to start from, merged with later changes if the run writes none."""
-    changes = changes_since(checkpoint) if options.resume == "auto" else None
-    if changes is None or (options.checkpoint_increments and not moved_variables(checkpoint)):
+    if options.resume != "auto":
         return checkpoint
-    merged = merge(checkpoint, changes)
-    print(f"{merged} is {checkpoint} with the changes of {changes.path}", flush=True)
-    return merged
+
+    def merged(whole: str) -> str:
+        check_fits(whole)
+        changes = changes_since(whole)
+        if changes is None or (options.checkpoint_increments and not moved_variables(whole)):
+            return whole
+        path = merge(whole, changes)
+        print(f"{path} is {whole} with the changes of {changes.path}", flush=True)
+        return path
+
+    return GoodCheckpoints(folder, is_own=True).use(merged, checkpoint)
 
 
 def check_writable(train_dir: str | os.PathLike[str]) -> None:

@@ -1,12 +1,11 @@
 """`Patience`: ends a run that does not get better, counted over all sessions of the run."""
 
-import json
 import math
 import os
 
 from model_deploy import file_systems
-from model_deploy.checkpoints import BEST_DIR
-from model_deploy.commands import replaced_file
+from model_deploy.checkpoints import BEST_DIR, BEST_FILE, say_once
+from model_deploy.commands import read_checked, write_checked
 from model_deploy.training.loop_options import LoopOptions
 
 _FILE = "evaluations.json"
@@ -66,10 +65,10 @@ class Patience:
         self._path = os.path.join(train_dir, BEST_DIR, _FILE)
         self._values: dict[int, float] = {}
         if file_systems.is_file(self._path):
-            found = json.loads(file_systems.read_text(self._path))
-            if found["metric"] == metric:
-                known = [(step, value) for step, value in found["values"] if step <= first_step]
-                self._values = {step: math.nan if value is None else value for step, value in known}
+            known = [(step, value) for step, value in self._noted() if step <= first_step]
+            self._values = {step: math.nan if value is None else value for step, value in known}
+        elif file_systems.is_file(os.path.join(train_dir, BEST_DIR, BEST_FILE)):
+            say_once(f"{self._path} is missing: evaluations are counted from here")
 
     def add(self, step: int, value: float) -> None:
         """Counts an evaluation; NaN is no improvement.
@@ -83,8 +82,24 @@ class Patience:
             [step, value if math.isfinite(value) else None]
             for step, value in sorted(self._values.items())
         ]
-        with replaced_file(self._path) as file:
-            json.dump({"metric": self._metric, "values": values}, file)
+        write_checked(self._path, {"metric": self._metric, "values": values})
+
+    def _noted(self) -> list[tuple[int, float | None]]:
+        """Returns the steps and values of earlier sessions that are in the file.
+
+        Raises:
+          ValueError: naming the file, if it is damaged and the run may end by it.
+        """
+        try:
+            found = read_checked(self._path)
+            return found["values"] if found["metric"] == self._metric else []
+        except (ValueError, KeyError) as error:
+            if self._most is not None:
+                raise ValueError(
+                    f"{error}; without {self._path} evaluations are counted from here"
+                ) from error
+            say_once(f"{error}: evaluations are counted from here")
+            return []
 
     @property
     def is_over(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.checkpoints import CheckpointWriter
+from model_deploy.checkpoints import CheckpointWriter, Source, saver_to_restore
 from model_deploy.cluster import close_session, run_unless_refused
 from model_deploy.training.replicas.shared_variables import SharedVariables
 
@@ -21,7 +21,7 @@ class Start(NamedTuple):
     Attributes:
       is_chief: whether this process initializes the variables; other processes wait for that.
       writer: the chief's writer of checkpoints, whose saver restores.
-      checkpoint: path of the checkpoint to restore; None to initialize the variables.
+      source: where the run's checkpoint comes from; without one variables are initialized.
       init_fn: called with the session after variables were initialized, but not restored.
       owns_variables: whether every process has, and initializes, variables of its own.
       shared: knows whether the variables on parameter servers have values; None for variables that
@@ -33,7 +33,7 @@ class Start(NamedTuple):
 
     is_chief: bool
     writer: CheckpointWriter | None = None
-    checkpoint: str | None = None
+    source: Source = Source()
     init_fn: Callable[[Any], None] | None = None
     owns_variables: bool = False
     shared: SharedVariables | None = None
@@ -116,23 +116,29 @@ class SessionOpener:
 
     def _initialized(self) -> Any:
         """Returns a session after restoring or initializing the variables."""
-        start = self._start
-        checkpoint = None
-        if start.writer is not None:
-            checkpoint = start.writer.newest or start.checkpoint
-        session = self._manager.prepare_session(
+        writer = self._start.writer
+        newest = None if writer is None else writer.newest or self._start.source.checkpoint
+        if writer is None or newest is None:
+            return self._prepared(None)
+
+        def restored(checkpoint: str) -> Any:
+            session = self._prepared(saver_to_restore(writer, checkpoint), checkpoint)
+            writer.newest = checkpoint
+            writer.restore_changes(session, checkpoint)
+            return session
+
+        return self._start.source.use(restored, newest)
+
+    def _prepared(self, saver: Any, checkpoint: str | None = None) -> Any:
+        """Returns a session after restoring a checkpoint, or initializing the variables."""
+        return self._manager.prepare_session(
             self._master,
             init_op=self._init_op,
-            saver=start.writer.saver_of(checkpoint) if start.writer and checkpoint else None,
+            saver=saver,
             checkpoint_filename_with_path=checkpoint,
             config=self._config,
-            init_fn=start.init_fn,
+            init_fn=self._start.init_fn,
         )
-        if start.writer is not None:
-            start.writer.newest = checkpoint
-            if checkpoint is not None:
-                start.writer.restore_changes(session, checkpoint)
-        return session
 
     def _chiefs_session(self, shared: SharedVariables) -> Any:
         """Returns a session with the parameter servers' present values, or new ones."""
@@ -142,7 +148,9 @@ class SessionOpener:
             step = session.run(tf.train.get_global_step())
             print(f"the parameter servers are at step {step}: going on there", flush=True)
             if self._start.writer is not None:
-                self._start.writer.newest = self._start.writer.newest or self._start.checkpoint
+                self._start.writer.newest = (
+                    self._start.writer.newest or self._start.source.checkpoint
+                )
             return session
         shared.mark(session, False)
         session.close()

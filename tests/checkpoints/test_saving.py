@@ -1,6 +1,5 @@
 """Checkpoints: what is kept, what a failed or killed save leaves, where a run starts."""
 
-import json
 import re
 import resource
 import signal
@@ -11,13 +10,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter, report_unfinished
-from model_deploy.checkpoints.files import (
-    check_fits,
-    checkpoint_to_resume,
-    describe_counts,
-    resume_under_way,
-    step_of,
-)
+from model_deploy.checkpoints.files import check_fits, describe_counts, step_of
+from model_deploy.checkpoints.resuming import checkpoint_to_resume, resume_under_way
+from model_deploy.commands import read_checked
 from model_deploy.updating import note_replica_counts
 from tests.processes.harness import Processes
 from tests.training.halving import run_halving
@@ -152,7 +147,7 @@ def test_the_best_is_kept(tmp_path, session):
     again = BestCheckpoint(str(tmp_path), "accuracy")
     assert again.value == 0.75
     again.offer(session, 4, 0.75)
-    found = json.loads((tmp_path / "best" / "best.json").read_text())
+    found = read_checked(tmp_path / "best" / "best.json")
     assert found == {"step": 2, "accuracy": 0.75}
 
 

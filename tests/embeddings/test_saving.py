@@ -10,7 +10,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, embeddings
 from model_deploy.checkpoints import CheckpointWriter, Restorer, changes_since, merge
-from model_deploy.checkpoints.files import check_fits, checkpoint_to_resume
+from model_deploy.checkpoints.files import check_fits
+from model_deploy.checkpoints.resuming import checkpoint_to_resume
 from model_deploy.training import RowAdamOptimizer
 from tests import harness
 from tests.embeddings import models

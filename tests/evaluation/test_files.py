@@ -9,7 +9,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from matplotlib import image
 
-from model_deploy.commands import replaced_file
+from model_deploy.commands import read_checked, replaced_file
 from model_deploy.evaluation import has_evaluation
 from model_deploy.evaluation.confusion import confusion_figure
 from model_deploy.training import Evaluation, EvaluationWriter, Predictions
@@ -41,7 +41,7 @@ def test_files(tmp_path):
     """
     with EvaluationWriter(tmp_path / "new", NAMES, {"split": "test"}) as writer:
         writer.write(_evaluation())
-    assert json.loads((tmp_path / "new" / "evaluation.json").read_text()) == {
+    assert read_checked(tmp_path / "new" / "evaluation.json") == {
         "split": "test",
         "checkpoint": "run/model.ckpt-7",
         "global_step": 7,

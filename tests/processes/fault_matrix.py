@@ -102,7 +102,7 @@ runs are those of an undisturbed run to 1e-6. Where a parameter server is killed
 interval ({SAVE_STEPS} steps) is lost, and nothing elsewhere; all-reduce goes on from the newest
 checkpoint.
 
-`python -m tests.processes.fault_matrix` runs the cases, two at once, and writes this page. Of
+`python -m tests.processes.fault_matrix` runs the cases, two at once, and writes this table. Of
 {len(cases())} cases {len(lines)} were run; of these {num_holding} hold.
 
 | mode | who | signal | moment | result | seconds |

@@ -1,10 +1,9 @@
 """A run that gets no better ends, at the step that a reader can compute, killed or not."""
 
-import json
-
 import pytest
 import tensorflow.compat.v1 as tf
 
+from model_deploy.commands import read_checked
 from model_deploy.training.patience import Patience, is_falling
 from tests.training.halving import run_halving
 
@@ -75,7 +74,7 @@ def test_what_came_after_is_forgotten(tmp_path):
     assert not earlier.is_over
     earlier.add(3, 0.6)
     assert not Patience(str(tmp_path), **options, first_step=3).is_over
-    record = json.loads((tmp_path / "best" / "evaluations.json").read_text())
+    record = read_checked(tmp_path / "best" / "evaluations.json")
     assert record == {"metric": "auc", "values": [[1, 0.5], [2, 0.4], [3, 0.6]]}
     assert not Patience(str(tmp_path), **{**options, "metric": "loss"}, first_step=9).is_over
 

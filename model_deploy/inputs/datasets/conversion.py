@@ -177,7 +177,10 @@ def _facts(dataset: dataset_lib.Dataset, num_shards: int) -> dict[str, Any]:
 def _check_same_conversion(manifest: pathlib.Path, facts: dict[str, Any]) -> None:
     """Checks the settings in the folder's manifest, or writes them for later calls."""
     if manifest.exists():
-        found = json.loads(manifest.read_text(encoding="utf-8"))
+        try:
+            found = json.loads(manifest.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{manifest} must be JSON, got {error}") from error
         if found != facts:
             different = next(key for key in facts | found if found.get(key) != facts.get(key))
             raise ValueError(

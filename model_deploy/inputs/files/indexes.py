@@ -8,6 +8,7 @@ import concurrent.futures
 import contextlib
 import os
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -37,7 +38,11 @@ def read(path: str, facts: file_systems.FileFacts, magic: bytes) -> np.ndarray |
     """
     for place in _places(path):
         with contextlib.suppress(OSError):
-            numbers = _numbers_in(file_systems.read_bytes(place), facts, magic)
+            content = file_systems.read_bytes(place)
+            if not _is_whole(content):
+                print(f"{place} is damaged: examples are looked for again", file=sys.stderr)
+                continue
+            numbers = _numbers_in(content, facts, magic)
             if numbers is not None:
                 return numbers
     return None
@@ -86,15 +91,21 @@ def find_all(
     return found
 
 
-def _numbers_in(content: bytes, facts: file_systems.FileFacts, magic: bytes) -> np.ndarray | None:
-    """Parses the content of an index; None if it is invalid or the file has changed."""
+def _is_whole(content: bytes) -> bool:
+    """Whether the content of an index has its length and its checksum."""
     if len(content) < _HEADER.size:
-        return None
-    found, size, modified, count, checksum = _HEADER.unpack_from(content)
+        return False
+    *_, count, checksum = _HEADER.unpack_from(content)
     data = content[_HEADER.size :]
-    if found != magic or len(data) != 8 * count or zlib.crc32(data) != checksum:
+    return len(data) == 8 * count and zlib.crc32(data) == checksum
+
+
+def _numbers_in(content: bytes, facts: file_systems.FileFacts, magic: bytes) -> np.ndarray | None:
+    """Parses the content of a whole index; None if it is another one or the file has changed."""
+    found, size, modified, *_ = _HEADER.unpack_from(content)
+    if found != magic or (size, modified) != facts:
         return None
-    return np.frombuffer(data, "<i8") if (size, modified) == facts else None
+    return np.frombuffer(content[_HEADER.size :], "<i8")
 
 
 def _places(path: str) -> list[str]:
