@@ -218,7 +218,9 @@ class _SavedFrom(SaveableObject):
             SaveSpec(tensor, spec.slice_spec, spec.name)
             for spec, tensor in zip(saveable.specs, tensors, strict=True)
         ]
-        super().__init__(tensors[0], specs, saveable.name)
+        # Parts of one variable have the same name, and a saver keeps the last object of a name.
+        own_name = f"{saveable.name}/{specs[0].slice_spec}"
+        super().__init__(tensors[0], specs, own_name)
 
     def restore(self, restored_tensors: Sequence[Any], restored_shapes: Any) -> Any:
         del restored_tensors, restored_shapes

@@ -8,12 +8,17 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
-from model_deploy.checkpoints import CheckpointWatch, find_checkpoint, mark_end, with_checkpoint
+from model_deploy.checkpoints import (
+    BestCheckpoint,
+    CheckpointWatch,
+    find_checkpoint,
+    mark_end,
+    with_checkpoint,
+)
 from model_deploy.checkpoints.__main__ import main
 from model_deploy.checkpoints.best_value import best_value
 from model_deploy.checkpoints.damage import DamagedCheckpointError, full_damage, quick_damage
 from model_deploy.checkpoints.manifest import read_manifest, write_manifest
-from model_deploy.checkpoints.saving import BestCheckpoint
 from tests.checkpoints import random_damage
 from tests.checkpoints.damages import damage
 from tests.training.halving import run_halving
