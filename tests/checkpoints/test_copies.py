@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+from model_deploy import file_systems
 from model_deploy.checkpoints import CheckpointWriter, OneAtATime
 from model_deploy.checkpoints.copies import Copies
+from model_deploy.checkpoints.files import newest_checkpoint
 from model_deploy.checkpoints.free_memory import free_memory
 from model_deploy.checkpoints.kept import save
 from model_deploy.checkpoints.saved import variables_to_save
@@ -97,14 +99,16 @@ def test_later_updates_do_not_change_copies(model, make, fields, by_servers, tmp
     assert len(changed) >= len(replica.variables) / 2
 
 
-def test_steps_go_on_while_it_is_written(tmp_path, capsys):
+@pytest.mark.parametrize("is_remote", [False, True], ids=["here", "remote"])
+def test_steps_go_on_while_it_is_written(is_remote, tmp_path, capsys):
     """Steps are made while 32 MB are written, and the file has the values of the step it is of."""
+    folder = f"ram:/{tmp_path}" if is_remote else str(tmp_path)
     step = tf.train.get_or_create_global_step()
     shape = [8, 1024, 1024]
     weight = tf.get_variable("weight", shape, initializer=tf.zeros_initializer())
     update = tf.group(tf.assign_add(step, 1), tf.assign_add(weight, tf.ones(shape)))
     proto = tf.ConfigProto(inter_op_parallelism_threads=1)  # which writing does not take
-    writer = CheckpointWriter(str(tmp_path), 1, in_background=True)
+    writer = CheckpointWriter(folder, 1, in_background=True)
     with tf.Session(config=proto) as session:
         session.run(tf.global_variables_initializer())
         for _ in range(2):
@@ -115,10 +119,11 @@ def test_steps_go_on_while_it_is_written(tmp_path, capsys):
                 session.run(update)
             writer.wait()
             assert session.run(step) > saved
-            reader = tf.train.load_checkpoint(str(tmp_path / f"model.ckpt-{saved}"))
+            reader = tf.train.NewCheckpointReader(f"{folder}/model.ckpt-{saved}")
             assert reader.get_tensor("global_step") == saved
             np.testing.assert_array_equal(reader.get_tensor("weight"), np.full(shape, saved))
-    assert [path.name for path in tmp_path.glob("*.index")] == [f"model.ckpt-{saved}.index"]
+    assert file_systems.names_in(folder, "*.index") == [f"model.ckpt-{saved}.index"]
+    assert newest_checkpoint(folder) == f"{folder}/model.ckpt-{saved}"
     assert capsys.readouterr().err == "whole checkpoints are copied in memory: 33.6 MB\n"
 
 

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from model_deploy.commands import NOT_SAVED
 from model_deploy.launch import Launcher, LaunchOptions
 from model_deploy.launch.__main__ import main
 from tests.launch.programs import program
@@ -106,6 +107,15 @@ def test_restarts_are_counted(tmp_path):
     launch = Launch(tmp_path, source, num_ps=1, max_restarts=2)
     assert launch.status == 3
     assert launch.of("launch")[:2] == [RESTART.format("worker 1", left) for left in (1, 0)]
+
+
+def test_a_task_that_could_not_save(tmp_path):
+    """A chief whose last steps could not be saved is not started again: it would lose them, too."""
+    source = f"signal.pause() if {WORKER_1} else sys.exit({NOT_SAVED})"
+    launch = Launch(tmp_path, source, max_restarts=2)
+    assert launch.status == NOT_SAVED
+    line = "launch| a task could not save its last steps: see to its train_dir before a restart"
+    assert launch.of("launch")[0] == line
 
 
 @pytest.mark.parametrize("options", [{"num_ps": 0}, {"num_ps": 1, "restart": "all"}])
