@@ -221,7 +221,7 @@ def _drawing(name):
     """
     if name.name in ("training.png", "metrics.jsonl"):
         return contextlib.nullcontext()
-    return mock.patch("model_deploy.training.run.plot_training")
+    return mock.patch("model_deploy.training.shown.plots.plot_training")
 
 
 def run(count, seed, variants=tuple(_VARIANTS), show=lambda text: None):
