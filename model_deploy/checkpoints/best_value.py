@@ -1,11 +1,12 @@
 """The best value of a run so far, noted beside the best checkpoint and in its manifest."""
 
 import os
+from typing import Any
 
 from model_deploy.checkpoints.aside import set_aside
 from model_deploy.checkpoints.damage import manifest_of, quick_damage
 from model_deploy.checkpoints.good import listing_of, say_once
-from model_deploy.commands import read_checked
+from model_deploy.commands import read_checked, write_checked
 
 BEST_FILE = "best.json"
 
@@ -13,8 +14,8 @@ BEST_FILE = "best.json"
 def best_value(folder: str, metric: str) -> float | None:
     """Returns the best value of a metric in earlier sessions of a run; None without any.
 
-    If the best checkpoint is damaged, that is set aside, and there is no best value.  If the file
-    is damaged or missing, the manifest of the checkpoint has the value.
+    If the best checkpoint is damaged, that is set aside, and there is no best value.  Its manifest
+    has the value, too, so that the file is written again if it is damaged or missing.
 
     Args:
       folder: that of the best checkpoint.
@@ -28,17 +29,28 @@ def best_value(folder: str, metric: str) -> float | None:
         set_aside(best)
         say_once(f"{damage}: kept aside as damaged.*, the next evaluation counts as the best")
         return None
-    manifest = None if best is None else manifest_of(best)
-    of_manifest = None if manifest is None else manifest.facts.get(metric)
     path = os.path.join(folder, BEST_FILE)
+    manifest = None if best is None else manifest_of(best)
+    if manifest is None or metric not in manifest.facts:
+        return _noted(path).get(metric)
+    value = manifest.facts[metric]
     try:
-        return read_checked(path).get(metric)
-    except FileNotFoundError:
-        if of_manifest is not None:
-            say_once(f"{path} is missing: the manifest of {best} has the best {metric}")
-        return of_manifest
+        wrong = "" if _noted(path) else f"{path} is missing"
     except ValueError as error:
-        if of_manifest is None:
-            raise ValueError(f"{error}; without it the next evaluation is the best") from error
-        say_once(f"{error}: the manifest of {best} has the best {metric}")
-        return of_manifest
+        wrong = str(error)
+    if wrong:
+        say_once(f"{wrong}: it is written again, with the best {metric} in the manifest of {best}")
+        write_checked(path, {"step": manifest.step, metric: value})
+    return value
+
+
+def _noted(path: str) -> dict[str, Any]:
+    """Reads the file, {} without it.
+
+    Raises:
+      ValueError: naming the file, if it is damaged.
+    """
+    try:
+        return read_checked(path)
+    except FileNotFoundError:
+        return {}
