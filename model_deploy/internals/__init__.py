@@ -42,6 +42,7 @@ from model_deploy.internals.ops import (
     set_attribute,
     set_device,
 )
+from model_deploy.internals.pipelines import PipelineNode, pipeline_nodes
 from model_deploy.internals.process import (
     Running,
     hide_deprecations,
@@ -72,6 +73,7 @@ __all__ = [
     "LayerWatcher",
     "NewOp",
     "OptimizerWatcher",
+    "PipelineNode",
     "Running",
     "SlurmStep",
     "add_control_inputs",
@@ -108,6 +110,7 @@ __all__ = [
     "opening_sessions_by",
     "ops_are_deterministic",
     "partitioned_variable",
+    "pipeline_nodes",
     "read_tf_config",
     "record_at",
     "regularizers",

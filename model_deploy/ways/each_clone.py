@@ -27,7 +27,7 @@ class EachClone(Way):
                 update, gradients = self._update_of_clone(training, group)
             updates.append(update)
             shown = shown or gradients
-            computed += values_of(gradients)
+            computed += update.computed[1:]
         with tf.control_dependencies([update.train_op for update in updates]):
             train_op = tf.identity(training.total_loss, name="train_op")
         return Update(train_op, shown, updates, computed=computed)
@@ -65,7 +65,8 @@ class EachClone(Way):
         staleness, step_after = counter.after(condition.done(updates), step_at_update)
         with tf.control_dependencies([step_after]):
             train_op = tf.identity(loss, name="train_op")
-        return CloneUpdate(train_op, staleness, step_after), gradients
+        computed = [loss, *values_of(gradients)]
+        return CloneUpdate(train_op, staleness, step_after, computed), gradients
 
     @property
     def clones_in_update(self) -> int:
