@@ -4,6 +4,7 @@ python -m tests.processes.pace --mode=synchronous --train_dir=DIR [flags of the 
 """
 
 import dataclasses
+import random
 import sys
 import time
 from pathlib import Path
@@ -30,6 +31,7 @@ class PaceOptions(cluster_lib.ClusterOptions, training.LoopOptions):
     max_number_of_steps: int = option(100_000, "the target", minimum=1)
     input_secs: float = option(0.1, "seconds until a batch is there", minimum=0)
     slow_input_secs: float = option(0.3, "the same, while there is a file `slow-<task>`", minimum=0)
+    input_jitter: float = option(0.0, "share by which these differ at random", minimum=0)
     products: int = option(1, "products of matrices in a step", minimum=1)
     size: int = option(64, "rows and columns of each matrix", minimum=1)
 
@@ -40,7 +42,8 @@ def _batches(options, task):
     row = np.full([options.size], 0.5, np.float32)
 
     def load(_):
-        time.sleep(options.slow_input_secs if slow.exists() else options.input_secs)
+        secs = options.slow_input_secs if slow.exists() else options.input_secs
+        time.sleep(secs * (1 + options.input_jitter * random.uniform(-1, 1)))  # noqa: S311
         return row
 
     numbers = tf.data.Dataset.range(1 << 40)

@@ -130,7 +130,7 @@ def name_slow_worker(log_dir, mode, causes, settled=30):
             before = [cluster.steps_of(SLOW), len(_lines(cluster))]
             assert before[1] == 2 * len(found), cluster.chief.log
             with cluster.slowed(SLOW, cause):
-                processes.wait_until(lambda: len(_lines(cluster)) > before[1], 60)
+                processes.wait_until(lambda count=before[1]: len(_lines(cluster)) > count, 60)
                 steps = cluster.steps_of(SLOW) - before[0]
             worker, factor, part = _lines(cluster)[before[1]]
             found.append(Named(steps, int(worker), float(factor), part))
@@ -140,7 +140,7 @@ def name_slow_worker(log_dir, mode, causes, settled=30):
 
 
 def _lines(cluster):
-    """Worker, factor and part in each line about a slow worker; the last two empty if it is over."""
+    """Worker, factor and part in each line about a slow worker; without the last two it is over."""
     line = r"^step \d+: worker (\d+) is (?:([\d.]+)x slower \((\w+)\)|no longer slower)$"
     return re.findall(line, cluster.chief.log, re.M)
 

@@ -16,7 +16,7 @@ from model_deploy.training.pace.reporting import Report
 from model_deploy.training.pace.spending import PARTS, Spent
 
 # A stretch of steps takes so many intervals between reports at least.
-_INTERVALS_OF_STRETCH = 4
+_INTERVALS_OF_STRETCH = 3
 # A worker that was not heard from for so long is not compared any more.
 _GONE_SECS = 10.0
 # Rates and shares in the status are those of so many seconds.

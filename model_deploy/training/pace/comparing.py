@@ -12,9 +12,9 @@ SLOW_FACTOR = 1.5
 # ... and more by so much: of a whole step, and in seconds.
 _SHARE_OF_STEP = 0.1
 _SECS = 0.002
-# So many stretches of steps in a row, each of at least so many steps of each worker: 17 steps in
-# the worst case, as the first one may have begun before the worker became slow.
-STRETCHES = 5
+# So many stretches of steps in a row, each of at least so many steps of each worker: 15 steps, or
+# a few more as stretches end when reports come, and the first may have begun before the trouble.
+STRETCHES = 4
 STEPS_OF_STRETCH = 3
 # By all-reduce a worker's link is slow if messages over it take so many times as long as the
 # others', more by so many seconds, and the exchange is such a part of a step.
@@ -108,7 +108,7 @@ def slow_workers(
         if slow is not None:
             found[worker] = slow
     if by_all_reduce and not found:
-        return _slow_links(stretches, spent)
+        return _slow_links(stretches, spent, parts)
     return found
 
 
@@ -140,13 +140,19 @@ def _slow(worker: int, parts: Mapping[int, Mapping[str, float]], of_step: float)
     return Slow(own_secs / max(usual, 1e-9), excess)
 
 
-def _slow_links(stretches: Mapping[int, Stretch], spent: Mapping[int, Spent]) -> dict[int, Slow]:
+def _slow_links(
+    stretches: Mapping[int, Stretch],
+    spent: Mapping[int, Spent],
+    parts: Mapping[int, Mapping[str, float]],
+) -> dict[int, Slow]:
     """Returns the worker at the slow link, if there is one: messages from it and to it take long.
 
-    In a ring of three or more, each other worker has a neighbour with a good link.
+    In a ring of three or more, each other worker has a neighbour with a good link.  The factor is
+    at most that of the messages, and what it would be if others' exchange took no time.
     """
-    exchange = statistics.median(each.exchange / each.secs for each in spent.values())
-    if len(stretches) < 3 or not exchange >= _LINK_SHARE:
+    exchange = statistics.median(each.exchange / each.steps for each in spent.values())
+    of_step = statistics.median(each.secs / each.steps for each in spent.values())
+    if len(stretches) < 3 or not exchange >= _LINK_SHARE * of_step:
         return {}
     workers = sorted(stretches)
     sent = [stretches[worker].link_secs for worker in workers]
@@ -159,7 +165,9 @@ def _slow_links(stretches: Mapping[int, Stretch], spent: Mapping[int, Spent]) ->
     excess = secs[slowest] - usual
     if secs[slowest] < _LINK_FACTOR * usual or excess < _LINK_SECS:
         return {}
-    return {workers[slowest]: Slow(secs[slowest] / max(usual, 1e-9), {"exchange": excess})}
+    alone = statistics.median(sum(each.values()) for each in parts.values())
+    factor = min(secs[slowest] / max(usual, 1e-9), 1 + exchange / max(alone, 1e-9))
+    return {workers[slowest]: Slow(factor, {"exchange": excess})}
 
 
 class SlowWatch:
@@ -167,7 +175,7 @@ class SlowWatch:
 
     >>> fine, slow = (Stretch(Spent(steps=4, secs=2.0, input=secs)) for secs in (1.0, 1.8))
     >>> watch = SlowWatch()
-    >>> [watch.add({0: fine, 1: fine, 2: slow}, now=float(now)) for now in range(6)][3:]
+    >>> [watch.add({0: fine, 1: fine, 2: slow}, now=float(now)) for now in range(5)][2:]
     [[], ['worker 2 is 1.8x slower (input)'], []]
 
     Args:

@@ -29,7 +29,7 @@ class InputWork:
         for iterator in iterators.values():
             with tf.device(iterator.device):
                 self._models.append(tf.raw_ops.IteratorGetModelProto(iterator=iterator))
-        self._nodes: list[Mapping[int, internals.PipelineNode]] = [{} for _ in self._models]
+        self._nodes: list[dict[int, internals.PipelineNode]] = [{} for _ in self._models]
         self._secs = 0.0
 
     def secs(self, session: Any) -> float:
