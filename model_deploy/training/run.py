@@ -104,7 +104,7 @@ class TrainingRun:
         repeats = self.replicas is None or self.replicas.repeats_steps
         course = Course(session, signals, made, repeats=repeats)
         first_step = course.done.step
-        in_step = _both(self.pace.spending.in_step, in_step)
+        in_step = self.pace.spending.around(in_step)
         with contextlib.ExitStack() as stack:
             stack.enter_context(
                 self.pace.beside(session, first_step, lambda: signals.received is not None)
@@ -304,13 +304,3 @@ class TrainingRun:
         if self.writer is not None:
             parts.append(f"last good checkpoint: {self.writer.newest or 'none'}")
         return ", ".join(parts)
-
-
-def _both(first: Callable[[bool], None], second: Callable[[bool], None]) -> Callable[[bool], None]:
-    """Returns a function that calls both."""
-
-    def call(running: bool) -> None:
-        first(running)
-        second(running)
-
-    return call

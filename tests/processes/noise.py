@@ -30,7 +30,7 @@ _BURN = "import sys, time; end = time.time() + float(sys.argv[1])\nwhile time.ti
 def random_load(seed):
     """Lets processes compute at random; about one at a time in the mean."""
     ended = threading.Event()
-    random_numbers = random.Random(seed)  # noqa: S311
+    random_numbers = random.Random(seed)
 
     def load():
         while not ended.wait(random_numbers.expovariate(0.7)):

@@ -43,7 +43,7 @@ def _batches(options, task):
 
     def load(_):
         secs = options.slow_input_secs if slow.exists() else options.input_secs
-        time.sleep(secs * (1 + options.input_jitter * random.uniform(-1, 1)))  # noqa: S311
+        time.sleep(secs * (1 + options.input_jitter * random.uniform(-1, 1)))
         return row
 
     numbers = tf.data.Dataset.range(1 << 40)

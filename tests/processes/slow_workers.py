@@ -95,7 +95,7 @@ class _Cluster:
 
 
 @contextlib.contextmanager
-def stopped_now_and_then(process, share=0.6, period=0.1):
+def stopped_now_and_then(process, share=0.7, period=0.1):
     """Stops a process, as `cpulimit` does, for a share of each period, in seconds."""
     ended = threading.Event()
 

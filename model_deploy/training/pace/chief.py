@@ -6,17 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from model_deploy.cluster import Task, connection_error
 from model_deploy.status import Status, TaskStatus
-from model_deploy.training.pace.comparing import (
-    STEPS_OF_STRETCH,
-    SlowWatch,
-    Stretch,
-    divided,
-)
+from model_deploy.training.pace.comparing import SlowWatch, Stretch, divided
 from model_deploy.training.pace.reporting import Report
 from model_deploy.training.pace.spending import PARTS, Spent
 
 # A stretch of steps takes so many intervals between reports at least.
-_INTERVALS_OF_STRETCH = 3
+_INTERVALS_OF_STRETCH = 1.5
 # A worker that was not heard from for so long is not compared any more.
 _GONE_SECS = 10.0
 # Rates and shares in the status are those of so many seconds.
@@ -82,7 +77,7 @@ class Overview:
                 self._heard_at[i] = now
 
     def _compare(self, now: float) -> None:
-        """Compares the workers when all that are there have made some steps."""
+        """Compares the workers when all that are there have made a step."""
         there = {
             i: self._reports[i]
             for i, task in enumerate(self._tasks)
@@ -94,7 +89,7 @@ class Overview:
                 self._began[i] = report
         made = {i: each.spent.since(self._began[i].spent) for i, each in there.items()}
         if now - self._began_at < self._stretch_secs or any(
-            each.steps < STEPS_OF_STRETCH for each in made.values()
+            each.steps == 0 for each in made.values()
         ):
             return
         stretches = {i: _stretch(each, self._began[i], there[i]) for i, each in made.items()}
@@ -158,6 +153,4 @@ def shares_of(spent: Spent) -> Mapping[str, float] | None:
 
 
 def _stretch(spent: Spent, begun: Report, report: Report) -> Stretch:
-    count = report.link_count - begun.link_count
-    link_secs = (report.link_secs - begun.link_secs) / count if count > 0 else None
-    return Stretch(spent, report.input_work - begun.input_work, link_secs)
+    return Stretch(spent, report.input_work - begun.input_work, report.link_secs)

@@ -7,15 +7,13 @@ from typing import NamedTuple
 
 from model_deploy.training.pace.spending import Spent
 
-# A worker is slow whose own time is so many times the median of the others' ...
-SLOW_FACTOR = 1.5
-# ... and more by so much: of a whole step, and in seconds.
+# A difference counts in a stretch of steps if it is such a part of a step, and so many seconds.
 _SHARE_OF_STEP = 0.1
 _SECS = 0.002
-# So many stretches of steps in a row, each of at least so many steps of each worker: 15 steps, or
-# a few more as stretches end when reports come, and the first may have begun before the trouble.
-STRETCHES = 4
-STEPS_OF_STRETCH = 3
+# A worker is named if the mean of its factors in the last stretches, without the largest ones, is
+# so large, and no more once it is small.  No single one counts for more than the largest.
+NUM_STRETCHES, _LEFT_OUT = 16, 4
+SLOW_FACTOR, _FINE_FACTOR, _LARGEST = 1.5, 1.2, 3.0
 # By all-reduce a worker's link is slow if messages over it take so many times as long as the
 # others', more by so many seconds, and the exchange is such a part of a step.
 _LINK_FACTOR = 3.0
@@ -33,17 +31,17 @@ class Stretch(NamedTuple):
     Attributes:
       spent: the time, and how many steps there were: at least 1.
       input_work: seconds that its pipelines have worked, see `InputWork`; 0 if nobody knows.
-      link_secs: mean seconds for a connection to the next worker, after the last one the first;
-        None where none was made.
+      link_secs: seconds for the newest connection to the next worker, after the last one the first;
+        0 where none was made.
     """
 
     spent: Spent
     input_work: float = 0.0
-    link_secs: float | None = None
+    link_secs: float = 0.0
 
 
 class Slow(NamedTuple):
-    """A worker that was slow in a stretch of steps.
+    """A worker that took longer than others in a stretch of steps.
 
     Attributes:
       factor: its own time, as a multiple of the median of the others'.
@@ -80,7 +78,7 @@ def divided(spent: Mapping[int, Spent]) -> dict[int, Spent]:
 def slow_workers(
     stretches: Mapping[int, Stretch], *, by_all_reduce: bool = False
 ) -> dict[int, Slow]:
-    """Returns the workers that were slow in a stretch of steps that all have made.
+    """Returns the workers that took longer than others in a stretch of steps that all have made.
 
     What counts is the time that a worker takes by itself: all but waiting for others.  By
     all-reduce the exchange is everybody's, however slow one link is; there the times of
@@ -92,7 +90,7 @@ def slow_workers(
         then not told apart yet.
 
     Returns:
-      The slow ones, by worker; none if there is only one worker.
+      The longer ones, by worker, if the difference counts; none if there is only one worker.
     """
     if len(stretches) < 2:
         return {}
@@ -156,10 +154,8 @@ def _slow_links(
         return {}
     workers = sorted(stretches)
     sent = [stretches[worker].link_secs for worker in workers]
-    if None in sent:
-        return {}
     received = sent[-1:] + sent[:-1]
-    secs = [min(a or 0.0, b or 0.0) for a, b in zip(sent, received, strict=True)]
+    secs = [min(each) for each in zip(sent, received, strict=True)]
     slowest = max(range(len(secs)), key=secs.__getitem__)
     usual = statistics.median(secs[:slowest] + secs[slowest + 1 :])
     excess = secs[slowest] - usual
@@ -171,11 +167,14 @@ def _slow_links(
 
 
 class SlowWatch:
-    """Names a worker that is slow for some stretches of steps in a row, and says when it is over.
+    """Names a worker that is slow over some stretches of steps, and says when that is over.
 
-    >>> fine, slow = (Stretch(Spent(steps=4, secs=2.0, input=secs)) for secs in (1.0, 1.8))
+    Steps vary: a count of slow ones would miss a worker of which every second step is slow, and a
+    plain mean would name one for a single long step.
+
+    >>> fine, slow = (Stretch(Spent(steps=1, secs=0.5, input=secs)) for secs in (0.25, 0.45))
     >>> watch = SlowWatch()
-    >>> [watch.add({0: fine, 1: fine, 2: slow}, now=float(now)) for now in range(5)][2:]
+    >>> [watch.add({0: fine, 1: fine, 2: slow}, now=float(now)) for now in range(13)][10:]
     [[], ['worker 2 is 1.8x slower (input)'], []]
 
     Args:
@@ -188,7 +187,7 @@ class SlowWatch:
     def __init__(self, *, by_all_reduce: bool = False) -> None:
         self.slow: dict[int, tuple[float, str]] = {}
         self._by_all_reduce = by_all_reduce
-        self._found: collections.deque[dict[int, Slow]] = collections.deque(maxlen=STRETCHES)
+        self._found: collections.deque[dict[int, Slow]] = collections.deque(maxlen=NUM_STRETCHES)
         self._named_at: dict[int, float] = {}
 
     def add(self, stretches: Mapping[int, Stretch], now: float) -> list[str]:
@@ -199,23 +198,27 @@ class SlowWatch:
           now: the time in seconds.
         """
         self._found.append(slow_workers(stretches, by_all_reduce=self._by_all_reduce))
-        if len(self._found) < STRETCHES:
-            return []
         lines = []
         for worker in {each for found in self._found for each in found} | {*self.slow}:
             slow = [found[worker] for found in self._found if worker in found]
-            if len(slow) == STRETCHES:
+            factors = sorted(min(each.factor, _LARGEST) for each in slow)
+            factors = [*[1.0] * (NUM_STRETCHES - len(factors)), *factors]
+            mean = statistics.mean(factors[:-_LEFT_OUT])
+            if mean >= SLOW_FACTOR:
                 lines += self._name(worker, slow, now)
-            elif not slow:
+            elif worker in self.slow and mean <= _FINE_FACTOR:
                 del self.slow[worker]
                 self._named_at.pop(worker)
                 lines.append(f"worker {worker} is no longer slower")
         return lines
 
     def _name(self, worker: int, slow: list[Slow], now: float) -> list[str]:
+        """Notes a slow worker; returns a line, unless there was one of late."""
         factor = statistics.median(each.factor for each in slow)
-        parts = slow[0].excess
-        part = max(parts, key=lambda part: sum(each.excess.get(part, 0.0) for each in slow))
+        excess = collections.Counter[str]()
+        for each in slow:
+            excess.update(each.excess)
+        part = max(excess, key=excess.__getitem__)
         self.slow[worker] = factor, part
         if now - self._named_at.get(worker, -_REPEAT_SECS) < _REPEAT_SECS:
             return []

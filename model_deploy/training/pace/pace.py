@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import tensorflow.compat.v1 as tf
-
 from model_deploy import file_systems, graph_walk, internals
 from model_deploy.cluster import Cluster, Task
 from model_deploy.deployment import DeployedModel
@@ -132,9 +130,9 @@ class ChiefPace(Pace):
                 yield
                 state = "ended"
             finally:
-                with contextlib.suppress(tf.errors.OpError, RuntimeError):  # a session that is lost
-                    others = self._overview.reports[1:]
-                    self._overview.add([self._reporter.report(), *others], time.time())
+                self._reporter.session = None  # which may be lost
+                others = self._overview.reports[1:]
+                self._overview.add([self._reporter.report(), *others], time.time())
                 self._write("stopped" if is_stopped() else state)
 
     def lines(self) -> list[str]:

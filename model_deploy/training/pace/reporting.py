@@ -15,6 +15,8 @@ from model_deploy.training.pace.table import SharedTable
 # Seconds between two reports: of a step, and of a task that makes none, which still is there.
 _STEP_SECS = 0.1
 _ALIVE_SECS = 1.0
+# Seconds between two looks of a chief that is alone.
+_ALONE_SECS = 0.5
 # With many tasks longer, so that the chief gets at most 200 reports in a second.
 _SECS_OF_TASK = 0.005
 
@@ -26,8 +28,7 @@ class Report(NamedTuple):
       number: number of its reports; 0 if none has come.
       memory: bytes of memory that the process holds; 0 if it is not known.
       input_work: seconds that its pipelines have worked, see `InputWork`.
-      link_secs: seconds in which connections to the next worker were made.
-      link_count: how many these were.
+      link_secs: seconds in which the newest connection to the next worker was made; 0 if none was.
       spent: where the time of its steps went.
     """
 
@@ -35,7 +36,6 @@ class Report(NamedTuple):
     memory: float = 0
     input_work: float = 0.0
     link_secs: float = 0.0
-    link_count: float = 0
     spent: Spent = Spent()
 
     def row(self) -> list[float]:
@@ -45,9 +45,9 @@ class Report(NamedTuple):
     @classmethod
     def of_row(cls, row: Sequence[float]) -> "Report":
         """Returns the report in a row."""
-        number, memory, work, link_secs, link_count, step, steps, *secs = map(float, row)
+        number, memory, work, link_secs, step, steps, *secs = map(float, row)
         spent = Spent(int(step), int(steps), *secs)
-        return cls(number, memory, work, link_secs, link_count, spent)
+        return cls(number, memory, work, link_secs, spent)
 
 
 NUM_COLUMNS = len(Report().row())
@@ -55,7 +55,7 @@ NUM_COLUMNS = len(Report().row())
 
 def report_secs(cluster: Cluster | None) -> float:
     """Returns the seconds between two reports of a task."""
-    return max(_STEP_SECS, _SECS_OF_TASK * (0 if cluster is None else len(cluster.tasks)))
+    return _ALONE_SECS if cluster is None else max(_STEP_SECS, _SECS_OF_TASK * len(cluster.tasks))
 
 
 def memory_held() -> int:
@@ -72,6 +72,9 @@ class Reporter:
       spending: where the time of its steps goes; None in a parameter server.
       work: how long its pipelines work; None where nobody asks.
       neighbour: the task to which connections are timed; or None.
+
+    Attributes:
+      session: the session of the steps; None while there is none.
     """
 
     def __init__(
@@ -112,9 +115,7 @@ class Reporter:
             return
         began = time.perf_counter()
         if connection_error(self._neighbour) is None:
-            secs, count = self._report.link_secs, self._report.link_count
-            secs += time.perf_counter() - began
-            self._report = self._report._replace(link_secs=secs, link_count=count + 1)
+            self._report = self._report._replace(link_secs=time.perf_counter() - began)
 
 
 class Reporting:

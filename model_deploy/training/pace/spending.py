@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
@@ -74,6 +75,15 @@ class Spending:
         self._last = time.time()
         self._in_step, self._others, self._saved = None, 0.0, 0.0
         self.spent = self.spent._replace(step=step)
+
+    def around(self, in_step: Callable[[bool], None]) -> Callable[[bool], None]:
+        """Returns a function that is told what `in_step` is, and tells that one."""
+
+        def call(running: bool) -> None:
+            self.in_step(running)
+            in_step(running)
+
+        return call
 
     def in_step(self, running: bool) -> None:
         """Is told that a step, or a wait for others between steps, begins or has ended."""
