@@ -29,6 +29,7 @@ from model_deploy.internals.keras_layers import (
 from model_deploy.internals.kernels import gpu_kernels, xla_kernels
 from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
 from model_deploy.internals.ops import (
+    PipelineNode,
     add_control_inputs,
     add_loop_inputs,
     add_outputs,
@@ -38,11 +39,11 @@ from model_deploy.internals.ops import (
     is_reference,
     lookup_module,
     makes_old_control_flow,
+    pipeline_nodes,
     replace_input,
     set_attribute,
     set_device,
 )
-from model_deploy.internals.pipelines import PipelineNode, pipeline_nodes
 from model_deploy.internals.process import (
     Running,
     hide_deprecations,

@@ -114,7 +114,7 @@ def clone_report_ops(
             counted = [] if count is None else [count(group, scale[2])]
         with tf.device(update.global_step.device), tf.control_dependencies(counted):
             parts = [update.global_step, loss, learning_rate, waited, -1, update.staleness]
-            marks = marks_of(model, update.computed, times_batches=waited is None)
+            marks = marks_of(model, model.clone_computed[i], times_batches=waited is None)
             parts += [*scale, *marks, loss]
             reports.append(tf.stack(_numbers(*parts), name="step_report"))
     return reports
