@@ -113,12 +113,16 @@ class PipelineNode(NamedTuple):
 
     Attributes:
       busy_secs: seconds of work since the start, over all of its threads.
+      elements: how many were taken from it.
+      made: how many it has made, with those in its buffer.
       parallelism: how many threads it has: at least 1.
       has_thread: whether it works beside the stage that takes from it.
       inputs: names of the stages that it takes from.
     """
 
     busy_secs: float
+    elements: int
+    made: int
     parallelism: float
     has_thread: bool
     inputs: tuple[int, ...]
@@ -139,6 +143,8 @@ def pipeline_nodes(model: bytes) -> dict[int, PipelineNode]:
         parallel = [each.value for each in node.parameters if each.name == "parallelism"]
         found[name] = PipelineNode(
             node.processing_time * 1e-9,
+            node.num_elements,
+            node.num_elements + node.buffered_elements,
             max(1.0, *parallel, 1.0),
             node.node_class in _ASYNCHRONOUS,
             tuple(node.inputs),

@@ -13,6 +13,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 
+_Nodes = Mapping[int, internals.PipelineNode]
 _GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
 
 
@@ -48,26 +49,42 @@ class InputWork:
         except (tf.errors.NotFoundError, tf.errors.FailedPreconditionError):
             return self._secs  # not initialized yet, or a pipeline that is not tuned
         nodes = [internals.pipeline_nodes(model) for model in models]
-        self._secs += max(map(work_between, self._nodes, nodes))
-        self._nodes = nodes
+        if all(_taken(*each) for each in zip(self._nodes, nodes, strict=True)):
+            self._secs += max(map(work_between, self._nodes, nodes))
+            self._nodes = nodes
         return self._secs
 
 
-def work_between(
-    before: Mapping[int, internals.PipelineNode], after: Mapping[int, internals.PipelineNode]
-) -> float:
-    """Returns the seconds that the busiest thread of a pipeline has worked between two looks.
+def _taken(before: _Nodes, after: _Nodes) -> int:
+    """Returns how many batches were taken between two looks."""
+    if not after:
+        return 0
+    root = min(after)
+    return after[root].elements - (before[root].elements if root in before else 0)
 
-    A stage without threads of its own works in that of the stage that takes from it.
+
+def work_between(before: _Nodes, after: _Nodes) -> float:
+    """Returns how long the busiest thread of a pipeline works for what was taken between two looks.
+
+    Not how long it has worked: it may have filled a buffer meanwhile.  A stage without threads of
+    its own works in that of the stage that takes from it.
 
     Args:
       before: the stages at the first look, by name; {} for the start.
-      after: the stages at the second one, each after those that it takes from.
+      after: the stages at the second one, each after those that it takes from; the first name is
+        that of the last stage.
     """
-    threads: dict[int, float] = {}
+    none = internals.PipelineNode(0.0, 0, 0, 1.0, False, ())
+    threads: dict[int, float] = {}  # seconds for each element that a stage makes
+    works = [0.0]
     for name, node in after.items():
-        since = before[name].busy_secs if name in before else 0.0
-        others = [each for each in node.inputs if each in after and not after[each].has_thread]
-        busy = (node.busy_secs - since) / node.parallelism
-        threads[name] = busy + sum(threads.get(each, 0.0) for each in others)
-    return max(threads.values(), default=0.0)
+        first = before.get(name, none)
+        made = node.made - first.made
+        threads[name] = (node.busy_secs - first.busy_secs) / node.parallelism / made if made else 0
+        for each in node.inputs:
+            if each in after and not after[each].has_thread and node.made:
+                threads[name] += threads[each] * after[each].made / node.made
+        if node.has_thread or name == min(after):
+            of_batch = node.elements / after[min(after)].elements
+            works.append(threads[name] * of_batch * _taken(before, after))
+    return max(works)

@@ -124,7 +124,10 @@ class ChiefPace(Pace):
         self._reporter.session = session
         self._written_at = time.monotonic()
         self._table = None
-        with Beat(self._look, self._secs, self._close):
+        with (
+            self._reporter.timing_link(self._secs),
+            Beat(self._look, self._secs, self._close),
+        ):
             state = "failed"
             try:
                 yield
@@ -151,7 +154,6 @@ class ChiefPace(Pace):
 
     def _look(self) -> None:
         """Reads the reports of all tasks, and writes the status if it is time to."""
-        self._reporter.time_link()
         others = []
         if self._cluster is not None:
             if self._table is None:

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from model_deploy.cluster import Cluster, Task, connection_error
@@ -15,6 +15,8 @@ from model_deploy.training.pace.table import SharedTable
 # Seconds between two reports: of a step, and of a task that makes none, which still is there.
 _STEP_SECS = 0.1
 _ALIVE_SECS = 1.0
+# A connection to a neighbour that takes so long is given up.
+_CONNECT_SECS = 1.0
 # Seconds between two looks of a chief that is alone.
 _ALONE_SECS = 0.5
 # With many tasks longer, so that the chief gets at most 200 reports in a second.
@@ -87,6 +89,7 @@ class Reporter:
         self._work = work
         self._neighbour = neighbour
         self._report = Report()
+        self._link_secs = 0.0
         self.session: Any = None
 
     def report(self) -> Report:
@@ -101,7 +104,11 @@ class Reporter:
         if self._work is not None and self.session is not None:
             work = self._work.secs(self.session)
         self._report = report._replace(
-            number=report.number + 1, memory=memory_held(), input_work=work, spent=spent
+            number=report.number + 1,
+            memory=memory_held(),
+            input_work=work,
+            link_secs=self._link_secs,
+            spent=spent,
         )
         return self._report
 
@@ -109,13 +116,25 @@ class Reporter:
         """Whether there is a step that is not in a report yet."""
         return self._spending is not None and self._spending.spent is not self._report.spent
 
-    def time_link(self) -> None:
-        """Times a connection to the neighbour, if there is one that accepts it."""
+    def timing_link(self, secs: float) -> contextlib.AbstractContextManager[Any]:
+        """Returns a context manager in which connections to the neighbour, if any, are timed.
+
+        In a thread of their own, as one takes long over a slow link.
+
+        Args:
+          secs: seconds between two of them.
+        """
         if self._neighbour is None:
-            return
-        began = time.perf_counter()
-        if connection_error(self._neighbour) is None:
-            self._report = self._report._replace(link_secs=time.perf_counter() - began)
+            return contextlib.nullcontext()
+        neighbour = self._neighbour
+
+        def connect() -> None:
+            began = time.perf_counter()
+            error = connection_error(neighbour, _CONNECT_SECS)
+            if error is None or isinstance(error, TimeoutError):
+                self._link_secs = time.perf_counter() - began
+
+        return Beat(connect, secs)
 
 
 class Reporting:
@@ -132,12 +151,16 @@ class Reporting:
         self._secs = report_secs(cluster)
         self._handed_in_at = 0.0
 
-    def beat(self) -> Beat:
-        """Returns a context manager, in whose block reports are handed in."""
-        return Beat(self._hand_in, self._secs, self._table.close)
+    @contextlib.contextmanager
+    def beat(self) -> Iterator[None]:
+        """Hands in reports while a `with` block runs."""
+        with (
+            self._reporter.timing_link(self._secs),
+            Beat(self._hand_in, self._secs, self._table.close),
+        ):
+            yield
 
     def _hand_in(self) -> None:
-        self._reporter.time_link()
         now = time.monotonic()
         if self._reporter.has_step() or now - self._handed_in_at >= _ALIVE_SECS:
             self._table.hand_in(self._reporter.report().row())

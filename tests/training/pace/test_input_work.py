@@ -25,11 +25,18 @@ SECS, BATCHES = 0.02, 10
 def test_the_busiest_thread(nodes, expected):
     """Stages without threads of their own add up; threads work at the same time."""
     after = {
-        name: PipelineNode(busy, threads, own, tuple(inputs))
+        name: PipelineNode(busy, 1, 1, threads, own, tuple(inputs))
         for name, (busy, threads, own, inputs) in sorted(nodes.items(), reverse=True)
     }
     assert work_between({}, after) == expected
     assert work_between(after, after) == 0
+
+
+def test_a_buffer_that_is_filled():
+    """Work for batches that nobody has taken yet does not count: of 4 s for 8 batches 0.5 s."""
+    before = {2: PipelineNode(1, 10, 12, 1, True, ()), 1: PipelineNode(0, 10, 10, 1, False, (2,))}
+    after = {2: PipelineNode(5, 11, 20, 1, True, ()), 1: PipelineNode(0, 11, 11, 1, False, (2,))}
+    assert work_between(before, after) == 0.5
 
 
 @pytest.mark.parametrize("threads", [None, 2])
