@@ -52,6 +52,10 @@ class DeployedModel(_Model):
         asynchronous clones (see `CloneUpdate.staleness`).
       global_step: the global step after this step's update, an int64 scalar; None with
         asynchronous clones or all-reduce.  Fetch it, and `staleness`, together with `train_op`.
+      computed: the losses and gradients of a step, tensors of any shapes.
+      clone_computed: the gradients of each clone if clones are asynchronous.
+      exchanged: what is there once this replica's part in the exchange is done: ops or tensors;
+        empty where replicas make no update together.
       loss_scale: the loss scale, and the count of updates skipped because of gradients that
         were not finite; None without loss scaling.
     """
@@ -63,6 +67,9 @@ class DeployedModel(_Model):
     is_synchronous: bool = False
     staleness: Any = None
     global_step: Any = None
+    computed: Sequence[Any] = ()
+    clone_computed: Sequence[Sequence[Any]] = ()
+    exchanged: Sequence[Any] = ()
     loss_scale: LossScale | None = None
 
 
@@ -232,6 +239,8 @@ def deploy(
     model.owns_variables, model.is_synchronous = way.owns_variables, way.is_synchronous
     model.clone_updates, model.copies_difference = update.clone_updates, update.copies_difference
     model.staleness, model.global_step = update.staleness, update.global_step
+    model.computed, model.clone_computed = update.computed, update.clone_computed
+    model.exchanged = update.exchanged
     return model
 
 

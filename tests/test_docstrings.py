@@ -104,7 +104,8 @@ WITHOUT_TENSORS = _table(
     inputs: Corpus CorruptRecordError Dataset EncodedSource Held convert_dataset dataset_names
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
-    internals: EstimatorState OptimizerWatcher Running SlurmStep add_control_inputs barrier_class
+    internals: EstimatorState OptimizerWatcher PipelineNode Running SlurmStep pipeline_nodes
+        add_control_inputs barrier_class
         calls_itself_stateful change_tf_config clear_attribute computes_gradients_itself
         forget_slots fresh_names fusing_batch_norms gpu_kernels hide_deprecations
         in_old_control_flow
@@ -143,6 +144,7 @@ WITHOUT_TENSORS = _table(
         replica_counts split_functions with_functions
     ways: Way way_for
     runs: METRICS_FILE Run differing_options draw_runs find_runs read_metrics runs_table
+    status: STATUS_FILE Status TaskStatus read_status status_report write_status
     image_training: EvalOptions ExportOptions TrainOptions evaluate export train train_task
     training: Board LoopOptions Place TrainResult check_writable join join_cluster serve
         say session_config

@@ -29,6 +29,7 @@ from model_deploy.internals.keras_layers import (
 from model_deploy.internals.kernels import gpu_kernels, xla_kernels
 from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
 from model_deploy.internals.ops import (
+    PipelineNode,
     add_control_inputs,
     add_loop_inputs,
     add_outputs,
@@ -38,6 +39,7 @@ from model_deploy.internals.ops import (
     is_reference,
     lookup_module,
     makes_old_control_flow,
+    pipeline_nodes,
     replace_input,
     set_attribute,
     set_device,
@@ -74,6 +76,7 @@ __all__ = [
     "LayerWatcher",
     "NewOp",
     "OptimizerWatcher",
+    "PipelineNode",
     "Running",
     "SlurmStep",
     "add_control_inputs",
@@ -110,6 +113,7 @@ __all__ = [
     "opening_sessions_by",
     "ops_are_deterministic",
     "partitioned_variable",
+    "pipeline_nodes",
     "read_tf_config",
     "record_at",
     "regularizers",

@@ -4,9 +4,17 @@ TensorFlow's own control flow and its gradients change ops by the same methods.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from tensorflow.core.framework import model_pb2
 from tensorflow.python.ops import data_flow_ops, lookup_ops
+
+# Stages of pipelines that have threads of their own.
+_ASYNCHRONOUS = (
+    model_pb2.ASYNC_INTERLEAVE_MANY,
+    model_pb2.ASYNC_KNOWN_RATIO,
+    model_pb2.ASYNC_UNKNOWN_RATIO,
+)
 
 
 def set_device(op: Any, device: str) -> None:
@@ -98,3 +106,47 @@ def barrier_class() -> type:
     """Returns the class of queues of keyed parts of elements. Wraps `data_flow_ops.Barrier`."""
     kind: type = data_flow_ops.Barrier
     return kind
+
+
+class PipelineNode(NamedTuple):
+    """One stage of a `tf.data` pipeline.
+
+    Attributes:
+      busy_secs: seconds of work since the start, over all of its threads.
+      elements: how many were taken from it.
+      made: how many it has made, with those in its buffer.
+      parallelism: how many threads it has: at least 1.
+      has_thread: whether it works beside the stage that takes from it.
+      inputs: names of the stages that it takes from.
+    """
+
+    busy_secs: float
+    elements: int
+    made: int
+    parallelism: float
+    has_thread: bool
+    inputs: tuple[int, ...]
+
+
+def pipeline_nodes(model: bytes) -> dict[int, PipelineNode]:
+    """Returns the stages of a pipeline, by name, each after those that it takes from.
+
+    Wraps `model_pb2.ModelProto`, the model by which TensorFlow tunes a pipeline.
+
+    Args:
+      model: what `tf.raw_ops.IteratorGetModelProto` returned.
+    """
+    parsed = model_pb2.ModelProto.FromString(model)
+    found = {}
+    for name in sorted(parsed.nodes, reverse=True):  # a stage is made before its inputs
+        node = parsed.nodes[name]
+        parallel = [each.value for each in node.parameters if each.name == "parallelism"]
+        found[name] = PipelineNode(
+            node.processing_time * 1e-9,
+            node.num_elements,
+            node.num_elements + node.buffered_elements,
+            max(1.0, *parallel, 1.0),
+            node.node_class in _ASYNCHRONOUS,
+            tuple(node.inputs),
+        )
+    return found

@@ -64,6 +64,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
 
     Attributes:
       was_updated: whether the update that `apply_gradients` waited for was made, a bool scalar.
+      handed_in: the ops by which this replica hands in gradients and changes.
       token: the token that ends the wait for the update, an integer scalar.
     """
 
@@ -94,6 +95,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         self._gate = gate
         self._fence: Fence | None = None
         self.was_updated: Any = None
+        self.handed_in: Sequence[Any] = ()
         self.token: Any = None
 
     def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
@@ -147,6 +149,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
             local_step,
         )
         handed_in += added
+        self.handed_in = handed_in
         accumulators += others
         with tf.device(global_step.device):
             with self._names_of_the_world():

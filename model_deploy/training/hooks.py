@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
+from model_deploy.training.pace.pace import Pace
 from model_deploy.training.patience import Patience
 from model_deploy.training.shown.board import Board
 from model_deploy.training.shown.metrics import MetricsLog
@@ -77,8 +78,10 @@ class Log:
         board: Board | None = None,
         *,
         read_metrics: Callable[[], Mapping[str, float]] | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._board = board
+        self._pace = pace
         self._read_metrics = read_metrics
         self._progress = progress
         self._metrics = metrics
@@ -88,12 +91,18 @@ class Log:
     def add(self, report: StepReport) -> None:
         """Counts a step; shows progress at intervals and at the last step."""
         self._progress.add(report)
+        if self._pace is not None:
+            self._pace.spending.add(report)
+            for line in self._pace.lines():
+                self._progress.line(f"step {report.step}: {line}")
         if not (self._every.take(report.step) or report.step == self._progress.max_steps):
             return
         found = {} if self._read_metrics is None else self._read_metrics()
         entry = self._progress.show(report, found)
         if self._board is not None:
             self._board.add_log(entry)
+            if self._pace is not None:
+                self._board.add_shares(report.step, self._pace.shares())
         if self._metrics is not None:
             self._metrics.add(entry)
         if self._plot is not None:

@@ -27,6 +27,7 @@ from model_deploy.deployment import DeployedModel
 from model_deploy.embeddings import moved_variables
 from model_deploy.hooks import session_hooks
 from model_deploy.training.loop_options import LoopOptions
+from model_deploy.training.pace.pace import pace_of
 from model_deploy.training.recovery import run_in_sessions
 from model_deploy.training.replicas.early_end import early_end_of
 from model_deploy.training.replicas.joining import Place, started
@@ -155,6 +156,7 @@ def train(
         replicas=replicas,
         early_end=early_end,
         streamed=streamed,
+        pace=pace_of(model, place.cluster, folder, is_chief=is_chief, max_steps=max_steps),
     )
     with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):
         result = _make_steps(run, SessionOpener(place.master, place.session_config, start))

@@ -12,6 +12,7 @@ from model_deploy.profile import ProfileHook
 from model_deploy.training.ending import saved_at_the_end
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
 from model_deploy.training.loop_options import LoopOptions
+from model_deploy.training.pace.pace import Pace
 from model_deploy.training.patience import Patience, patience_of
 from model_deploy.training.replicas.early_end import EarlyEnd
 from model_deploy.training.replicas.replicas import Replicas
@@ -64,6 +65,7 @@ class TrainingRun:
       replicas: the other processes of the cluster; None without a cluster.
       early_end: how all workers end where the chief ends the run early.
       streamed: the model's metrics in training; None without metrics.
+      pace: where the time of steps goes, here and in other processes.
     """
 
     options: LoopOptions
@@ -79,6 +81,7 @@ class TrainingRun:
     evaluate: Callable[[str], Mapping[str, float]] | None
     metric: str
     shares_steps: bool
+    pace: Pace
     copies_difference: Any = None
     replicas: Replicas | None = None
     early_end: EarlyEnd = dataclasses.field(default_factory=EarlyEnd)
@@ -102,7 +105,11 @@ class TrainingRun:
         repeats = self.replicas is None or self.replicas.repeats_steps
         course = Course(session, signals, made, repeats=repeats)
         first_step = course.done.step
+        in_step = self.pace.spending.around(in_step)
         with contextlib.ExitStack() as stack:
+            stack.enter_context(
+                self.pace.beside(session, first_step, lambda: signals.received is not None)
+            )
             progress = Progress(
                 first_step,
                 self.max_steps,
@@ -116,7 +123,7 @@ class TrainingRun:
             read = None
             if self.streamed is not None:
                 read = functools.partial(self.streamed.read, session, in_step)
-            log = Log(progress, metrics, plot, every, board, read_metrics=read)
+            log = Log(progress, metrics, plot, every, board, read_metrics=read, pace=self.pace)
             patience = self._patience(first_step)
             own = self._own_hooks(first_step, progress, metrics, board, stack, patience=patience)
             hooks = [*self.hooks, *own]
@@ -268,7 +275,7 @@ class TrainingRun:
             yield SummaryHook(board, self.summary_op, every, self.max_steps)
         if self.evaluate is not None and patience is not None:
             falls = patience.falls
-            yield EvaluationHook(
+            evaluation = EvaluationHook(
                 self.evaluate,
                 metric=self.metric,
                 falls=falls,
@@ -282,9 +289,9 @@ class TrainingRun:
                 every=self._every("eval_every_n_steps", first_step),
                 last_step=self.max_steps,
             )
-        yield SaveHook(
-            self.writer, self._every("save_interval_steps", first_step, "save_interval_secs")
-        )
+            yield self.pace.spending.saving(evaluation)
+        every = self._every("save_interval_steps", first_step, "save_interval_secs")
+        yield self.pace.spending.saving(SaveHook(self.writer, every))
 
     def _describe_bad_step(self, report: StepReport) -> str:
         """Returns one line about a step whose numbers are not finite."""

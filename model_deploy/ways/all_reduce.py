@@ -29,7 +29,7 @@ from model_deploy.collectives import (
 )
 from model_deploy.config import DeploymentConfig
 from model_deploy.feature import join
-from model_deploy.gradients import GradientAndVariable
+from model_deploy.gradients import GradientAndVariable, values_of
 from model_deploy.parts import parts_by_clone
 from model_deploy.updating import (
     Change,
@@ -73,6 +73,7 @@ class AllReduce(Way):
         collectives = collectives_of(self.config, "step")
         join(training.clones, collectives)
         summed, loss = self._exchanged(collectives, gradients, training.total_loss)
+        arrived = [loss, *(value for of_clone in summed for value in values_of(of_clone))]
         if training.clip_norm is not None:
             summed = collectives.on_devices(lambda i: training.clip(summed[i]))
         # The loss comes first: its forward pass must not read variables half updated.
@@ -96,7 +97,14 @@ class AllReduce(Way):
             check_updates_wait(train_op, first)
         add_start_hook(self.config, self._copies)
         difference = copies_difference(self.config, self._copies)
-        return Update(train_op, gradients[0], copies_difference=difference)
+        computed = [value for of_clone in gradients for value in values_of(of_clone)]
+        return Update(
+            train_op,
+            gradients[0],
+            copies_difference=difference,
+            computed=[training.total_loss, *computed],
+            exchanged=arrived,
+        )
 
     def _gradients(self, training: Training) -> list[list[GradientAndVariable]]:
         """Returns for each clone the gradients of its own losses at its own copies."""

@@ -21,16 +21,17 @@ class EachClone(Way):
     def update(self, training: Training) -> Update:
         updates: list[CloneUpdate] = []
         shown: list[GradientAndVariable] = []
-        computed = [training.total_loss]
+        of_clones: list[list[Any]] = []
         for group in parts_by_clone(training.clones):
             with tf.name_scope(training.clones[group[0]].scope):
                 update, gradients = self._update_of_clone(training, group)
             updates.append(update)
             shown = shown or gradients
-            computed += values_of(gradients)
+            of_clones.append(values_of(gradients))
         with tf.control_dependencies([update.train_op for update in updates]):
             train_op = tf.identity(training.total_loss, name="train_op")
-        return Update(train_op, shown, updates, computed=computed)
+        computed = [training.total_loss, *(value for each in of_clones for value in each)]
+        return Update(train_op, shown, updates, computed=computed, clone_computed=of_clones)
 
     def _update_of_clone(
         self, training: Training, group: Sequence[int]

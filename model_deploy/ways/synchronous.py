@@ -65,7 +65,12 @@ class Synchronous(Way):
         with tf.control_dependencies([global_step]):
             train_op = tf.identity(training.total_loss, name="train_op")
         return Update(
-            train_op, gradients, computed=computed, staleness=staleness, global_step=global_step
+            train_op,
+            gradients,
+            computed=computed,
+            exchanged=optimizer.handed_in,
+            staleness=staleness,
+            global_step=global_step,
         )
 
     @property

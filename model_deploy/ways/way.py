@@ -51,6 +51,9 @@ class Update(NamedTuple):
       clone_updates: one `CloneUpdate` per clone if clones are asynchronous.
       copies_difference: see `DeployedModel`, a float64 scalar or None.
       computed: the losses and gradients of the step, tensors of any shapes.
+      clone_computed: the gradients of each clone if clones are asynchronous.
+      exchanged: ops or tensors that are there when this replica's part in a common update is
+        done: its gradients are handed in, or the sums have arrived; () for one of its own.
       staleness: see `DeployedModel`, an int64 scalar or None.
       global_step: see `DeployedModel`, an int64 scalar or None.
     """
@@ -60,6 +63,8 @@ class Update(NamedTuple):
     clone_updates: Sequence[CloneUpdate] = ()
     copies_difference: Any = None
     computed: Sequence[Any] = ()
+    clone_computed: Sequence[Sequence[Any]] = ()
+    exchanged: Sequence[Any] = ()
     staleness: Any = None
     global_step: Any = None
 

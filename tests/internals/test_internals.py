@@ -10,6 +10,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 import tf_keras
 from keras.src.backend.common import global_state
+from tensorflow.core.framework import model_pb2
 from tensorflow.python.eager import record
 from tensorflow.python.feature_column import feature_column_v2
 from tensorflow.python.framework import config, dtypes, kernels, ops
@@ -69,6 +70,7 @@ _OWNERS = {
     "config": [config],
     "kernels": [kernels],
     "record": [record],
+    "model_pb2": [model_pb2],
     "custom_gradient": [custom_gradient],
     "data_flow_ops": [data_flow_ops],
     "lookup_ops": [lookup_ops],

@@ -281,10 +281,10 @@ class Tasks(dict):
         flags = [f"--{job}_hosts={','.join(hosts[job])}" for job in hosts]
         self._processes, self._command = processes, [*program, *flags]
 
-    def start(self, name, *flags):
-        """Starts one, or starts it again; returns its `Process`."""
+    def start(self, name, *flags, within=()):
+        """Starts one, or starts it again, with some words before its command; its `Process`."""
         job, task = name.split()
-        command = [*self._command, f"--job_name={job}", f"--task_id={task}", *flags]
+        command = [*within, *self._command, f"--job_name={job}", f"--task_id={task}", *flags]
         self[name] = self._processes.start(name.replace(" ", "-"), command)
         return self[name]
 

@@ -77,6 +77,16 @@ class Board:
         shown = graph_of_one_clone(graph.as_graph_def())
         self._events.add(tf.Event(wall_time=time.time(), graph_def=shown.SerializeToString()))
 
+    def add_shares(self, step: int, shares: Mapping[str, Mapping[str, float]]) -> None:
+        """Writes the parts of each worker's time, by worker and part, each between 0 and 1."""
+        values = {
+            f"share_of_{part}/{worker}": share
+            for worker, parts in shares.items()
+            for part, share in parts.items()
+        }
+        if values:
+            self._add_scalars(step, values)
+
     def add_picture(self, tag: str, png: bytes, step: int) -> None:
         """Writes an image, of any size, as PNG."""
         image = tf.Summary.Image(encoded_image_string=png)

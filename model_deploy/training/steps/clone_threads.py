@@ -23,6 +23,7 @@ class _Made(NamedTuple):
 
     values: Any
     at: float
+    between: tuple[float, float]
 
 
 class _Ended(NamedTuple):
@@ -96,7 +97,7 @@ class CloneThreads:
         report = checked_report(found.values)
         # Hooks and checkpoints need rising numbers, whatever the order of the clones.
         self._step = max(self._step + 1, report.step if self._counts_shared else 0)
-        report = report._replace(step=self._step, made_at=found.at)
+        report = report._replace(step=self._step, made_at=found.at, made_between=found.between)
         if self._calls.choose(self._step):
             context = StepContext(tf.train.SessionRunArgs(None), self._session)
             fetches = self._calls.before(context)
@@ -119,10 +120,12 @@ class CloneThreads:
         step = self._first_step
         try:
             while self._take(step):
+                began = time.time()
                 values = run_unless_refused(run)
+                between = began, time.time()
                 step = read_report(values).step
                 with self._lock:  # in the order of their times
-                    self._done.put(_Made(values, time.perf_counter()))
+                    self._done.put(_Made(values, time.perf_counter(), between))
         except tf.errors.OutOfRangeError:
             self._give_back()
         except Exception as other:

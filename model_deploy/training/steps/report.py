@@ -9,7 +9,9 @@ import tensorflow.compat.v1 as tf
 from model_deploy.clones import collect_members
 from model_deploy.deployment import DeployedModel
 from model_deploy.parts import parts_by_clone
+from model_deploy.training.pace.marks import Marks, marks_of
 
+_NUM_MARKS = len(Marks._fields)
 # (places of clones or parts, whether the step was left out) -> an op.
 Count = Callable[[Sequence[int], Any], Any]
 
@@ -31,6 +33,9 @@ class StepReport(NamedTuple):
       was_left_out: whether this step's update was skipped.
       made_at: when the step was made, by `time.perf_counter`, if it is reported later, while other
         steps are made; else NaN.
+      made_between: when the step began and ended, by `time.time`, for one that is reported later;
+        else None.
+      marks: the step's `Marks`, in seconds; () without any.
     """
 
     step: int
@@ -44,6 +49,8 @@ class StepReport(NamedTuple):
     num_left_out: int = 0
     was_left_out: bool = False
     made_at: float = math.nan
+    made_between: tuple[float, float] | None = None
+    marks: tuple[float, ...] = ()
 
 
 def report_op(
@@ -53,7 +60,7 @@ def report_op(
     first_bad: Any = None,
     count: Count | None = None,
 ) -> Any:
-    """Returns an op that makes a step and returns its report, float64 [9 + clones].
+    """Returns an op that makes a step and returns its report, float64 [13 + clones].
 
     The report is one small tensor, as each fetch costs more than the ops that pack it.
 
@@ -69,7 +76,8 @@ def report_op(
     with tf.device(model.train_op.device):
         # Outside of the control dependency: TensorFlow then computes constants only once.
         known = _numbers(learning_rate, wait_secs, -1 if first_bad is None else first_bad)
-        each_loss = _numbers(*clone_losses)
+        marks = marks_of(model, model.computed, model.exchanged, times_batches=wait_secs is None)
+        each_loss = _numbers(*marks, *clone_losses)
         staleness = 0 if model.staleness is None else model.staleness
         with tf.control_dependencies([model.train_op]):
             step = tf.identity(global_step if model.global_step is None else model.global_step)
@@ -93,7 +101,7 @@ def clone_report_ops(
       count: as for `report_op`.
 
     Returns:
-      float64 [10] for each clone, as `report_op` returns for a model with one clone.
+      float64 [14] for each clone, as `report_op` returns for a model with one clone.
     """
     reports = []
     groups = parts_by_clone(model.clones)
@@ -106,7 +114,8 @@ def clone_report_ops(
             counted = [] if count is None else [count(group, scale[2])]
         with tf.device(update.global_step.device), tf.control_dependencies(counted):
             parts = [update.global_step, loss, learning_rate, waited, -1, update.staleness]
-            parts += [*scale, loss]
+            marks = marks_of(model, model.clone_computed[i], times_batches=waited is None)
+            parts += [*scale, *marks, loss]
             reports.append(tf.stack(_numbers(*parts), name="step_report"))
     return reports
 
@@ -132,9 +141,9 @@ def _numbers(*values: Any) -> list[Any]:
 
 
 def read_report(values: Any) -> StepReport:
-    """Parses an array that `report_op` returned, float64 [9 + clones]."""
+    """Parses an array that `report_op` returned, float64 [13 + clones]."""
     step, loss, learning_rate, wait_secs, first_bad, staleness, *others = values.tolist()
-    scale, num_left_out, was_left_out, *losses = others
+    scale, num_left_out, was_left_out, *others = others
     return StepReport(
         step=int(step),
         loss=loss,
@@ -142,10 +151,11 @@ def read_report(values: Any) -> StepReport:
         wait_secs=wait_secs,
         first_bad=int(first_bad),
         staleness=int(staleness),
-        clone_losses=tuple(losses),
+        clone_losses=tuple(others[_NUM_MARKS:]),
         loss_scale=scale,
         num_left_out=int(num_left_out),
         was_left_out=bool(was_left_out),
+        marks=tuple(others[:_NUM_MARKS]),
     )
 
 
@@ -175,7 +185,7 @@ def checked_report(values: Any) -> StepReport:
     """Parses an array that `report_op` returned, and checks that the loss is finite.
 
     Args:
-      values: an array that `report_op` returned, float64 [9 + clones].
+      values: an array that `report_op` returned, float64 [13 + clones].
 
     Raises:
       NonFiniteLoss: if the loss or another checked value is not finite, and the variables were

@@ -1,0 +1,1 @@
+"""Where the time of steps goes, in each worker; which worker is slow, and by which part."""
