@@ -33,13 +33,27 @@ class ElasticLaunch(Workers):
       step_secs: seconds between two steps.
       way: flags of the launcher: the way to train.
       more: flags of the program.
+      least: with how many workers it goes on.
+      **settings: as for `Processes.start`.
     """
 
-    def __init__(self, folder, processes, shares, steps, *, step_secs=0.1, way=(), more=()):
+    def __init__(
+        self,
+        folder,
+        processes,
+        shares,
+        steps,
+        *,
+        step_secs=0.1,
+        way=(),
+        more=(),
+        least=1,
+        **settings,
+    ):
         self._shares, self._steps = shares, steps
-        flags = ["--min_workers=1", f"--max_workers={shares}", *way]
+        flags = [f"--min_workers={least}", f"--max_workers={shares}", *way]
         program = [*PROGRAM, *flags_of_run(folder, steps), f"--step_secs={step_secs}", *more]
-        super().__init__(folder, processes.launch(flags, program))
+        super().__init__(folder, processes.launch(flags, program, **settings))
 
     def log(self, name):
         """What a worker has printed."""
