@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
+from model_deploy.training.ledger import Ledger
 from model_deploy.training.patience import Patience
 from model_deploy.training.shown.board import Board
 from model_deploy.training.shown.metrics import MetricsLog
@@ -80,6 +81,7 @@ class Log:
         board: Board | None = None,
         *,
         read_metrics: Callable[[], Mapping[str, float]] | None = None,
+        ledger: Ledger,
     ) -> None:
         self._board = board
         self._read_metrics = read_metrics
@@ -87,11 +89,13 @@ class Log:
         self._metrics = metrics
         self._train_dir = train_dir
         self._every = every
+        self._ledger = ledger
         self._plot = Every(secs=PLOT_EVERY_SECS)
 
     def add(self, report: StepReport) -> None:
         """Counts a step; shows progress at intervals and at the last step."""
         self._progress.add(report)
+        self._ledger.made(report.step, report.wait_secs)
         if not (self._every.take(report.step) or report.step == self._progress.max_steps):
             return
         found = {} if self._read_metrics is None else self._read_metrics()
@@ -99,7 +103,8 @@ class Log:
         if self._board is not None:
             self._board.add_log(entry)
         if self._metrics is not None:
-            self._metrics.add(entry)
+            self._metrics.add(entry | {"effective": round(self._ledger.spent.effective, 4)})
+            self._ledger.save(at_once=False)
             if self._plot.take(report.step):
                 plot_training(self._train_dir, self._progress.unit)
 

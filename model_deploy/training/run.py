@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter, is_lost_connection
 from model_deploy.profile import ProfileHook
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
+from model_deploy.training.ledger import Ledger, TimedHook
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.patience import Patience, patience_of
 from model_deploy.training.replicas.early_end import EarlyEnd
@@ -63,6 +64,7 @@ class TrainingRun:
       replicas: the other processes of the cluster; None without a cluster.
       early_end: how all workers end where the chief ends the run early.
       streamed: the model's metrics in training; None without metrics.
+      ledger: what the time of this process is spent on.
     """
 
     options: LoopOptions
@@ -82,6 +84,7 @@ class TrainingRun:
     replicas: Replicas | None = None
     early_end: EarlyEnd = dataclasses.field(default_factory=EarlyEnd)
     streamed: StreamedMetrics | None = None
+    ledger: Ledger = dataclasses.field(default_factory=Ledger)
 
     def to_the_end(
         self,
@@ -101,6 +104,7 @@ class TrainingRun:
         repeats = self.replicas is None or self.replicas.repeats_steps
         course = Course(session, signals, made, repeats=repeats)
         first_step = course.done.step
+        self.ledger.goes_on_from(first_step)
         with contextlib.ExitStack() as stack:
             progress = Progress(
                 first_step,
@@ -118,7 +122,15 @@ class TrainingRun:
             read = None
             if self.streamed is not None:
                 read = functools.partial(self.streamed.read, session, in_step)
-            log = Log(progress, metrics, self.train_dir, every, board, read_metrics=read)
+            log = Log(
+                progress,
+                metrics,
+                self.train_dir,
+                every,
+                board,
+                read_metrics=read,
+                ledger=self.ledger,
+            )
             patience = self._patience(first_step)
             own = self._own_hooks(first_step, progress, metrics, board, stack, patience=patience)
             hooks = [*self.hooks, *own]
@@ -132,9 +144,11 @@ class TrainingRun:
                     self._make_steps(course, hooks, in_step, log)
                 for hook in self.hooks:
                     hook.end(session)
+            self.ledger.spend("saving")
         done = course.done
         if self.replicas is not None and signals.received is None:
             self._leave(self.replicas, session, done.step)
+            self.ledger.spend("waiting")
         return TrainResult(done.step, done.loss if done.step > first_step else None)
 
     def _make_steps(
@@ -255,7 +269,7 @@ class TrainingRun:
             yield SummaryHook(board, self.summary_op, every, self.max_steps)
         if self.evaluate is not None and patience is not None:
             falls = patience.falls
-            yield EvaluationHook(
+            evaluation = EvaluationHook(
                 self.evaluate,
                 metric=self.metric,
                 falls=falls,
@@ -269,9 +283,11 @@ class TrainingRun:
                 every=self._every("eval_every_n_steps", first_step),
                 last_step=self.max_steps,
             )
-        yield SaveHook(
+            yield TimedHook(evaluation, self.ledger, "evaluation")
+        save = SaveHook(
             self.writer, self._every("save_interval_steps", first_step, "save_interval_secs")
         )
+        yield TimedHook(save, self.ledger, "saving")
 
     @contextlib.contextmanager
     def _saved_at_the_end(self, course: Course) -> Iterator[None]:

@@ -1,9 +1,9 @@
 """Kills at random, one after the other: `python -m tests.processes.many_kills --kills=1000`.
 
-Four workers of an elastic run train; every so often one of them, the chief not spared, is killed, and
-another one is started in its place.  Printed are how long no step was made after a kill (median,
-99th percentile, longest), the effective time of the run, and how far its weights are from those of
-the undisturbed run.
+Four workers of an elastic run train; every so often one of them, the chief not spared, is killed,
+and another one is started in its place.  Printed are how long no step was made after a kill
+(median, 99th percentile, longest), the effective time of the run, and how far its weights are from
+those of the undisturbed run.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from model_deploy.runs import read_time_spent
 from tests.processes.harness import Processes
 from tests.processes.test_elastic import WAYS, ElasticLaunch, made_in
 
@@ -38,19 +39,28 @@ class Kills(ElasticLaunch):
     def __init__(self, folder, processes, way, steps, real=False):
         flags = [*WAYS[way], "--max_restarts=1000000"]
         super().__init__(
-            folder, processes, WORKERS, steps, least=2, step_secs=STEP_SECS, way=flags, forked=not real
+            folder,
+            processes,
+            WORKERS,
+            steps,
+            least=2,
+            step_secs=STEP_SECS,
+            way=flags,
+            forked=not real,
         )
         self.killed_at = []
 
     def kill_one(self, generator):
         """Kills a worker that has made a step, any of them alike."""
         made = [name for name in self.living() if made_in(self.log(name))]
+        if len(made) < 3:  # two are left that can go on
+            return
         with contextlib.suppress(ProcessLookupError):  # it may just have ended
             self.signal(generator.choice(made))
             self.killed_at.append(time.time())
 
 
-def kill_many(folder, way, kills, every, seed=0, real=False):
+def kill_many(folder, way, kills, *, every, seed=0, real=False):
     """Trains while workers are killed; checks the end of the run, and its weights to 1e-6.
 
     Args:
@@ -114,12 +124,18 @@ def main():
         folder = options.folder or stack.enter_context(tempfile.TemporaryDirectory())
         Path(folder).mkdir(parents=True, exist_ok=True)
         found = kill_many(
-            Path(folder), options.way, options.kills, options.every, options.seed, options.real
+            Path(folder),
+            options.way,
+            options.kills,
+            every=options.every,
+            seed=options.seed,
+            real=options.real,
         )
+        spent = read_time_spent(Path(folder) / "train")
         middle, late, longest = np.percentile(found, [50, 99, 100])
         print(
             f"{options.way}, {len(found)} kills: pause p50 {middle:.2f} s, p99 {late:.2f} s, "
-            f"longest {longest:.2f} s; load {os.getloadavg()[1]:.1f}"
+            f"longest {longest:.2f} s; {spent}; load {os.getloadavg()[1]:.1f}"
         )
 
 

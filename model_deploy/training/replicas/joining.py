@@ -11,6 +11,7 @@ from model_deploy import cluster as cluster_lib
 from model_deploy import deployment
 from model_deploy.cluster import WORLD_FILE, Cluster, ClusterOptions
 from model_deploy.config import DeploymentConfig
+from model_deploy.training.ledger import Ledger
 from model_deploy.training.replicas.replicas import StepWatch, say
 
 _START_TIMEOUT = 300.0
@@ -26,6 +27,7 @@ class Place(NamedTuple):
       cluster: the cluster in which the process is a worker; None for a single process.
       start_timeout: seconds to wait for other tasks of the cluster at the start.
       watch: in an elastic run, watches the steps in place of a `StallWatch`; else None.
+      ledger: in an elastic run, what this process has spent its time on in all worlds; else None.
     """
 
     master: str = ""
@@ -33,6 +35,7 @@ class Place(NamedTuple):
     cluster: Cluster | None = None
     start_timeout: float = _START_TIMEOUT
     watch: StepWatch | None = None
+    ledger: Ledger | None = None
 
     @property
     def is_chief(self) -> bool:
