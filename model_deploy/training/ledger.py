@@ -76,7 +76,7 @@ class Ledger:
         self._mark = now
 
     def set_aside(self, kind: str, secs: float) -> None:
-        """Attributes seconds of the time until the next call to another kind than that call does."""
+        """Attributes seconds before the next call to another kind than that call does."""
         self._aside[kind] = self._aside.get(kind, 0.0) + secs
 
     @contextlib.contextmanager

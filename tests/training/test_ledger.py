@@ -45,7 +45,7 @@ def _known(spent):
 
 
 def test_each_moment_counts_once():
-    """Start 4 s, 10 steps of 1 s with 0.5 s of waiting for data, 2 s of saving, 3 s of evaluation."""
+    """Start 4 s, 10 steps of 1 s, half of it waiting for data, 2 s of saving, 3 s of evaluation."""
     clock = Clock()
     ledger = _process(clock)
     _after(clock, 3.0, ledger.spend, "start")
