@@ -19,6 +19,8 @@ _PATIENCE_LOST_SECS = 0.5
 _PATIENCE_SECS = 2.0
 # Seconds between two looks at whether such a step has ended.
 _END_POLL_SECS = 0.02
+# Seconds that the closing of its session may take: it waits for ever where the chief is gone.
+_CLOSE_SECS = 0.5
 # Seconds without a step after which unreachable workers are reported.
 _REPORT_SECS = 5.0
 # Seconds after which a step that lacks a worker is given up when the run is being stopped.
@@ -146,7 +148,7 @@ class WorldWatch:
                 self._look()
                 self._look_for_others()
             elif self._is_time_to_close():
-                close_session(self._session)
+                close_session(self._session, _CLOSE_SECS)
                 return
 
     def _look(self) -> None:
