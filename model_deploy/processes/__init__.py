@@ -1,7 +1,6 @@
 """The processes of a run: the cluster, the workers of an elastic world, the GPUs that each sees."""
 
 from model_deploy.processes import visible_gpus
-from model_deploy.processes.beginning import own_beginning
 from model_deploy.processes.cluster_spec import (
     JOB_NAMES,
     Cluster,
@@ -29,7 +28,6 @@ __all__ = [
     "begun_file",
     "check_address",
     "check_task_id",
-    "own_beginning",
     "read_world",
     "ready_file",
     "visible_gpus",

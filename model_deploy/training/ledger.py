@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from model_deploy.processes import own_beginning
 from model_deploy.runs import STEPS, TimeSpent, read_time_spent, write_time_spent
+from model_deploy.training.beginning import own_beginning
 from model_deploy.training.replicas.replicas import say
 
 # Seconds between two writings of the file, each of which waits for the disk.

@@ -12,6 +12,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import WORKER, WORLD_FILE, World, write_world
 from model_deploy.launch import ReservedPorts
+from model_deploy.runs import read_time_spent
 from tests.processes.elastic import undisturbed
 from tests.processes.harness import Processes, Workers
 
@@ -85,7 +86,18 @@ def flags_of_run(folder, steps):
 def check_run(folder, shares, steps, logs):
     """The weights are those of the undisturbed run, and each step was made."""
     check_weights(folder, shares, steps)
+    check_time(folder, logs)
     assert {step for log in logs for step, _ in made_in(log)} == set(range(1, steps + 1))
+
+
+def check_time(folder, logs):
+    """The ledger knows the last step, and has not forgotten, or counted twice, any time of it."""
+    spent = read_time_spent(folder / "train")
+    made = [at for log in logs for _, at in made_in(log)]
+    print(spent)
+    assert spent.highest_step == max(step for log in logs for step, _ in made_in(log))
+    assert spent.total - spent.secs["start"] <= max(made) - min(made) + GO_ON_SECS
+    assert spent.total >= max(made) - min(made)
 
 
 def check_last_step(folder, steps):
