@@ -30,8 +30,8 @@ def test_chief_is_lost_within_an_update(way, tmp_path):
         )
         launch.end()
         assert re.search(r"world 2: .*\n(?:.*\n)*?made 21 at", launch.log("worker 1"))
-    # Steps 21 to 24 were made before; they take 0.1 s at least.
-    assert read_time_spent(tmp_path / "train").secs["repeated"] >= 0.4
+    # Steps 21 to 24 were made before.
+    assert read_time_spent(tmp_path / "train").secs["repeated"] > 0
     processes.assert_no_orphan()
 
 
