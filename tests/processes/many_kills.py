@@ -9,6 +9,7 @@ those of the undisturbed run.
 import argparse
 import contextlib
 import itertools
+import json
 import os
 import random
 import tempfile
@@ -118,7 +119,7 @@ def main():
     parser.add_argument("--every", type=float, default=15.0, help="mean seconds between two kills")
     parser.add_argument("--seed", type=int, default=0, help="of who is killed, and when")
     parser.add_argument("--real", action="store_true", help="each worker makes its imports")
-    parser.add_argument("--folder", help="of all files, which are kept; default: a temporary one")
+    parser.add_argument("--folder", help="of all files, pauses.json too; default: none are kept")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         folder = options.folder or stack.enter_context(tempfile.TemporaryDirectory())
@@ -131,6 +132,7 @@ def main():
             seed=options.seed,
             real=options.real,
         )
+        (Path(folder) / "pauses.json").write_text(json.dumps(found))
         spent = read_time_spent(Path(folder) / "train")
         middle, late, longest = np.percentile(found, [50, 99, 100])
         print(
