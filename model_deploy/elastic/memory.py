@@ -9,7 +9,6 @@ import tensorflow.compat.v1 as tf
 from model_deploy import internals
 from model_deploy.all_reduce import numeric_variables
 
-
 # Bytes of values that are loaded by one run: they travel in a message of 2 GiB at most.
 _PACK_BYTES = 256 << 20
 

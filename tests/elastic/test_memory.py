@@ -9,7 +9,7 @@ from model_deploy.elastic import memory
 
 @pytest.mark.parametrize("most", [1, 16, 1 << 20], ids=["each alone", "in packs", "all at once"])
 def test_values_come_back(most, monkeypatch):
-    """Each variable has its value, in as many runs as it takes; one that is not kept has its own."""
+    """Each variable has its value, in as many runs as it takes; one that is not kept is left."""
     monkeypatch.setattr(memory, "_PACK_BYTES", most)
     with tf.Graph().as_default(), tf.Session() as session:
         names = ("a", "b", "c", "new")
