@@ -143,10 +143,11 @@ WITHOUT_TENSORS = _table(
     updating: check_updates_wait gate_op note_gate note_replica_counts ops_after
         replica_counts split_functions with_functions
     ways: Way way_for
-    runs: METRICS_FILE Run differing_options draw_runs find_runs read_metrics runs_table
+    runs: METRICS_FILE Run STEPS TimeSpent differing_options draw_runs find_runs read_metrics
+        read_time_spent runs_table write_time_spent
     status: STATUS_FILE Status TaskStatus read_status status_report write_status
     image_training: EvalOptions ExportOptions TrainOptions evaluate export train train_task
-    training: Board LoopOptions Place TrainResult check_writable join join_cluster serve
+    training: Board Ledger LoopOptions Place TrainResult check_writable join join_cluster serve
         say session_config
     describing: DeviceRow PlacementReport TransferRow describe draw_deployment
     model_deploy: DeploymentConfig create_clones current_clone random_by_step slim

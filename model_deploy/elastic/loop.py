@@ -20,7 +20,7 @@ from model_deploy.elastic.member import Member, deployment_in
 from model_deploy.elastic.memory import CreatedHook
 from model_deploy.elastic.watch import WorldChanged, WorldWatch
 from model_deploy.hooks import add_session_hook
-from model_deploy.training import LoopOptions, Place, TrainResult, say, train
+from model_deploy.training import Ledger, LoopOptions, Place, TrainResult, say, train
 from model_deploy.updating import note_gate
 
 # Seconds within which a new world must come for a step's error to count as the old world's end.
@@ -105,9 +105,12 @@ def train_elastic(
         )
     kept = kept_on(servers or servers_of(os.environ))
     member = member or Member.of(os.environ)
+    ledger = Ledger()
+    ledger.spend("start")
     world = member.first_world(start_timeout)
     while True:
-        one = _OneWorld(member, world, kept, options, start_timeout)
+        ledger.spend("waiting")
+        one = _OneWorld(member, world, kept, options, start_timeout=start_timeout, ledger=ledger)
         if member.worker not in world.workers:
             say(f"worker {member.worker} leaves: world {world.generation} is without it")
             return TrainResult(kept.step or 0, None)
@@ -132,13 +135,16 @@ class _OneWorld:
         world: World,
         kept: Kept,
         options: LoopOptions,
+        *,
         start_timeout: float,
+        ledger: Ledger,
     ) -> None:
         self._member = member
         self._world = world
         self._kept = kept
         self._options = options
         self._start_timeout = start_timeout
+        self._ledger = ledger
         self._error: Exception | None = None
         self._graph = tf.Graph()
         self._place: Place | None = None  # once all members have begun
@@ -180,7 +186,9 @@ class _OneWorld:
                 return train(
                     built.model,
                     train_dir,
-                    place=place._replace(start_timeout=self._start_timeout, watch=watch),
+                    place=place._replace(
+                        start_timeout=self._start_timeout, watch=watch, ledger=self._ledger
+                    ),
                     **arguments,
                     **built.arguments,
                     **self._options_to_go_on(train_dir, cluster).part(LoopOptions),

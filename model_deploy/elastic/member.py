@@ -17,9 +17,10 @@ from model_deploy.cluster import (
     ready_file,
 )
 from model_deploy.config import DeploymentConfig
-from model_deploy.elastic.watch import POLL_SECS
 from model_deploy.training import say
 
+# Seconds between two looks at the world file of a worker that makes no steps.
+_POLL_SECS = 0.05
 _REPORT_SECS = 5.0
 
 
@@ -140,7 +141,7 @@ class Member:
             if now - reported >= _REPORT_SECS:
                 say(f"worker {self.worker} waits for a new world in {self.path}")
                 reported = now
-            time.sleep(POLL_SECS)
+            time.sleep(_POLL_SECS)
 
 
 def deployment_in(

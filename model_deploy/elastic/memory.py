@@ -1,6 +1,6 @@
 """`Memory`: values of variables that outlive a graph, its session and its server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,9 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 from model_deploy.all_reduce import numeric_variables
+
+# Bytes of values that are loaded by one run: they travel in a message of 2 GiB at most.
+_PACK_BYTES = 256 << 20
 
 
 class Memory:
@@ -27,10 +30,16 @@ class Memory:
         return None if step is None else int(step)
 
     def put_into(self, session: Any) -> None:
-        """Loads known values into the variables of the default graph."""
-        for variable in numeric_variables():
-            if variable.op.name in self.values:
-                variable.load(self.values[variable.op.name], session)
+        """Loads known values into the variables of the default graph.
+
+        Many at a time: TensorFlow prepares a graph for each run, which takes it some 10 ms.
+        """
+        known = [each for each in numeric_variables() if each.op.name in self.values]
+        sizes = [self.values[each.op.name].nbytes for each in known]
+        for first, last in _packs(sizes):
+            pack = known[first:last]
+            feeds = {each.initializer.inputs[1]: self.values[each.op.name] for each in pack}
+            session.run([each.initializer for each in pack], feeds)
 
     def reader(self) -> Callable[[str, Any], None]:
         """Returns a function (address, `tf.ConfigProto`) that reads and frees the variables.
@@ -52,6 +61,18 @@ class Memory:
                 session.run(free)
 
         return take
+
+
+def _packs(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yields begin and end of stretches of at most `_PACK_BYTES`, or of a single larger value."""
+    begin = total = 0
+    for number, size in enumerate(sizes):
+        if number > begin and total + size > _PACK_BYTES:
+            yield begin, number
+            begin, total = number, 0
+        total += size
+    if sizes:
+        yield begin, len(sizes)
 
 
 class CreatedHook(tf.train.SessionRunHook):

@@ -10,11 +10,17 @@ import tensorflow.compat.v1 as tf
 from model_deploy.cluster import Cluster, World, close_session, names_of, unreachable
 
 # Seconds between two looks at the world file.
-POLL_SECS = 0.2
-# Seconds that a running step may take to end when a worker is lost, and when none is: then the
-# other workers may still be in the step, or have stopped before it.
+POLL_SECS = 0.1
+# Seconds that a running step may take to end in a world that is over: twice as long as the step
+# before it, and within these bounds.  Others may still be in the step, or have stopped before it;
+# where a worker is lost it ends only if the lost one had given all that it had to give.
+_LEAST_PATIENCE_SECS = 0.1
 _PATIENCE_LOST_SECS = 0.5
 _PATIENCE_SECS = 2.0
+# Seconds between two looks at whether such a step has ended.
+_END_POLL_SECS = 0.02
+# Seconds that the closing of its session may take: it waits for ever where the chief is gone.
+_CLOSE_SECS = 0.5
 # Seconds without a step after which unreachable workers are reported.
 _REPORT_SECS = 5.0
 # Seconds after which a step that lacks a worker is given up when the run is being stopped.
@@ -64,6 +70,7 @@ class WorldWatch:
         self._lock = threading.Lock()
         self._session: Any = None
         self._began: float | None = None
+        self._step_secs = 0.0  # of the last step; none has ended yet
         self._is_updating = False
         self._is_closing = False
         self._is_stopped: Callable[[], bool] = lambda: False
@@ -87,8 +94,8 @@ class WorldWatch:
 
     def agreed(self) -> None:
         """Is told that all workers have the same values."""
-        self.started = True
         self.in_step(False)
+        self.started = True
 
     def in_step(self, running: bool) -> None:
         """Is told that a step begins, or has ended.
@@ -98,7 +105,10 @@ class WorldWatch:
         """
         with self._lock:
             self._is_updating = False
-            self._began = time.monotonic() if running else None
+            now = time.monotonic()
+            if self.started and not running and self._began is not None:
+                self._step_secs = now - self._began
+            self._began = now if running else None
             if running and self.error is not None:
                 self._began = None
                 raise tf.errors.CancelledError(None, None, str(self.error))
@@ -133,12 +143,12 @@ class WorldWatch:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._ended.wait(POLL_SECS):
+        while not self._ended.wait(_END_POLL_SECS if self._is_over else POLL_SECS):
             if not self._is_over:
                 self._look()
                 self._look_for_others()
             elif self._is_time_to_close():
-                close_session(self._session)
+                close_session(self._session, _CLOSE_SECS)
                 return
 
     def _look(self) -> None:
@@ -148,7 +158,9 @@ class WorldWatch:
             return
         lost = set(self._world.workers) - set(world.workers)
         error = f"world {self._world.generation} is over: there is world {world.generation}"
-        self._end(_PATIENCE_LOST_SECS if lost else _PATIENCE_SECS, WorldChanged(error))
+        most = _PATIENCE_LOST_SECS if lost else _PATIENCE_SECS
+        patience = min(most, max(_LEAST_PATIENCE_SECS, 2 * self._step_secs))
+        self._end(patience, WorldChanged(error))
 
     def _look_for_others(self) -> None:
         """Reports unreachable workers that are still in the world file."""

@@ -5,14 +5,19 @@ It reads `options.yaml` and `metrics.jsonl`, also of unfinished runs, without im
 
 from model_deploy.runs.comparing import differing_options, runs_table
 from model_deploy.runs.drawing import draw_runs
+from model_deploy.runs.effective import STEPS, TimeSpent, read_time_spent, write_time_spent
 from model_deploy.runs.reading import METRICS_FILE, Run, find_runs, read_metrics
 
 __all__ = [
     "METRICS_FILE",
+    "STEPS",
     "Run",
+    "TimeSpent",
     "differing_options",
     "draw_runs",
     "find_runs",
     "read_metrics",
+    "read_time_spent",
     "runs_table",
+    "write_time_spent",
 ]

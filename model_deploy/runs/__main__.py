@@ -13,7 +13,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m model_deploy.runs",
         description="Lists runs with step, loss, accuracy (of the last evaluation and the best), "
-        "rate, and the options in which they differ.",
+        "rate, effective time (share of the wall time in steps that count), and the options in "
+        "which they differ.",
     )
     parser.add_argument("folders", nargs="+", help="a train_dir, or a folder with some in it")
     parser.add_argument(

@@ -42,7 +42,7 @@ def runs_table(runs: Sequence[Run]) -> str:
     Args:
       runs: the runs, numbered in both tables.
     """
-    rows = [["", "run", "step", "loss", "accuracy", "best", "images/s"]]
+    rows = [["", "run", "step", "loss", "accuracy", "best", "images/s", "effective"]]
     for number, run in enumerate(runs, 1):
         rows.append(
             [
@@ -53,6 +53,7 @@ def runs_table(runs: Sequence[Run]) -> str:
                 _cell(run.accuracy, ".4f"),
                 _cell(run.best_accuracy, ".4f"),
                 _cell(run.images_per_sec, ",.0f"),
+                _cell(run.effective, ".1%"),
             ]
         )
     text = "\n".join(aligned(rows, left=(1,)))

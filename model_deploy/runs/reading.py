@@ -53,6 +53,11 @@ class Run:
         rates = [value for _, value in self.points("images_per_sec")]
         return statistics.median(rates) if rates else None
 
+    @property
+    def effective(self) -> float | None:
+        """The last logged share of the wall time in steps that count, 0 to 1."""
+        return self._last("effective")
+
     def points(self, key: str) -> list[tuple[int, float]]:
         """Returns (step, value) pairs of a metric, in the order of steps.
 

@@ -69,6 +69,7 @@ from model_deploy.optimization import (
     scaled_learning_rate,
     weight_decay_note,
 )
+from model_deploy.training.ledger import Ledger
 from model_deploy.training.loop import check_writable, train
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.replicas.joining import (
@@ -98,6 +99,7 @@ __all__ = [
     "LARSOptimizer",
     "LazyAdamOptimizer",
     "LearningRateOptions",
+    "Ledger",
     "LoopOptions",
     "MetricsEvaluation",
     "MetricsEvaluator",

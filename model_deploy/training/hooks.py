@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
+from model_deploy.training.ledger import Ledger
 from model_deploy.training.pace.pace import Pace
 from model_deploy.training.patience import Patience
 from model_deploy.training.shown.board import Board
@@ -79,6 +80,7 @@ class Log:
         *,
         read_metrics: Callable[[], Mapping[str, float]] | None = None,
         pace: Pace | None = None,
+        ledger: Ledger,
     ) -> None:
         self._board = board
         self._pace = pace
@@ -87,10 +89,12 @@ class Log:
         self._metrics = metrics
         self._plot = plot
         self._every = every
+        self._ledger = ledger
 
     def add(self, report: StepReport) -> None:
         """Counts a step; shows progress at intervals and at the last step."""
         self._progress.add(report)
+        self._ledger.made(report.step, report.wait_secs)
         if self._pace is not None:
             self._pace.spending.add(report)
             for line in self._pace.lines():
@@ -104,7 +108,8 @@ class Log:
             if self._pace is not None:
                 self._board.add_shares(report.step, self._pace.shares())
         if self._metrics is not None:
-            self._metrics.add(entry)
+            self._metrics.add(entry | {"effective": round(self._ledger.spent.effective, 4)})
+            self._ledger.save(at_once=False)
         if self._plot is not None:
             self._plot.draw_now_and_then(report.step)
 

@@ -26,12 +26,13 @@ from model_deploy.commands import replaced_file
 from model_deploy.deployment import DeployedModel
 from model_deploy.embeddings import moved_variables
 from model_deploy.hooks import session_hooks
+from model_deploy.training.ledger import Ledger
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.pace.pace import pace_of
 from model_deploy.training.recovery import run_in_sessions
 from model_deploy.training.replicas.early_end import early_end_of
 from model_deploy.training.replicas.joining import Place, started
-from model_deploy.training.replicas.replicas import Replicas
+from model_deploy.training.replicas.replicas import Replicas, say
 from model_deploy.training.replicas.streamed_metrics import StreamedMetrics, streamed_metrics_of
 from model_deploy.training.run import TrainingRun, TrainResult
 from model_deploy.training.session import SessionOpener, Start
@@ -157,7 +158,9 @@ def train(
         early_end=early_end,
         streamed=streamed,
         pace=pace_of(model, place.cluster, folder, is_chief=is_chief, max_steps=max_steps),
+        ledger=place.ledger or Ledger(),
     )
+    run.ledger.keep_in(folder if is_chief else None)
     with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):
         result = _make_steps(run, SessionOpener(place.master, place.session_config, start))
     if start.writer is not None:
@@ -180,6 +183,8 @@ def _make_steps(run: TrainingRun, opener: SessionOpener) -> TrainResult:
         hook.begin()
     with StopSignals() as signals:
         result = run_in_sessions(run, opener, signals)
+    if run.writer is not None:
+        say(str(run.ledger.close(has_ended=signals.received is None)))
     if signals.received is not None:
         print(f"stopped by {signals.received.name} at step {result.global_step}", file=sys.stderr)
         raise SystemExit(128 + signals.received)

@@ -34,6 +34,7 @@ def run_in_sessions(run: TrainingRun, opener: SessionOpener, signals: StopSignal
       SystemExit: with 128 + the number of the signal, if a signal came while a step or this
         process waited for others.
     """
+    run.ledger.spend("start")
     if run.replicas is None:
         with opener.open() as (session, coordinator):
             _start_hooks(run, session, coordinator)
@@ -44,6 +45,7 @@ def run_in_sessions(run: TrainingRun, opener: SessionOpener, signals: StopSignal
                 return run.to_the_end(session, signals, in_step=watch.in_step)
     run.replicas.heed(signals)
     run.replicas.wait_to_start()
+    run.ledger.spend("waiting")
     return _Attempts(run, opener, run.replicas).until_the_end(signals)
 
 
@@ -117,3 +119,4 @@ class _Attempts:
             raise error
         self._replicas.recover(error, self._last_step or 0, made_steps=self._watch is not None)
         time.sleep(_RETRY_SECS)
+        self._run.ledger.spend("waiting")

@@ -11,6 +11,7 @@ from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
 from model_deploy.profile import ProfileHook
 from model_deploy.training.ending import saved_at_the_end
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
+from model_deploy.training.ledger import Ledger
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.pace.pace import Pace
 from model_deploy.training.patience import Patience, patience_of
@@ -27,7 +28,7 @@ from model_deploy.training.steps.numeric_checks import NumericChecks
 from model_deploy.training.steps.report import StepReport, describe_loss
 from model_deploy.training.steps.runner import StepRunner
 from model_deploy.training.stopping import StopSignals
-from model_deploy.training.timing import Every
+from model_deploy.training.timing import Every, TimedHook
 
 
 class TrainResult(NamedTuple):
@@ -66,6 +67,7 @@ class TrainingRun:
       early_end: how all workers end where the chief ends the run early.
       streamed: the model's metrics in training; None without metrics.
       pace: where the time of steps goes, here and in other processes.
+      ledger: what the time of this process is spent on.
     """
 
     options: LoopOptions
@@ -86,6 +88,7 @@ class TrainingRun:
     replicas: Replicas | None = None
     early_end: EarlyEnd = dataclasses.field(default_factory=EarlyEnd)
     streamed: StreamedMetrics | None = None
+    ledger: Ledger = dataclasses.field(default_factory=Ledger)
 
     def to_the_end(
         self,
@@ -106,6 +109,7 @@ class TrainingRun:
         course = Course(session, signals, made, repeats=repeats)
         first_step = course.done.step
         in_step = self.pace.spending.around(in_step)
+        self.ledger.goes_on_from(first_step)
         with contextlib.ExitStack() as stack:
             stack.enter_context(
                 self.pace.beside(session, first_step, lambda: signals.received is not None)
@@ -123,7 +127,16 @@ class TrainingRun:
             read = None
             if self.streamed is not None:
                 read = functools.partial(self.streamed.read, session, in_step)
-            log = Log(progress, metrics, plot, every, board, read_metrics=read, pace=self.pace)
+            log = Log(
+                progress,
+                metrics,
+                plot,
+                every,
+                board,
+                read_metrics=read,
+                pace=self.pace,
+                ledger=self.ledger,
+            )
             patience = self._patience(first_step)
             own = self._own_hooks(first_step, progress, metrics, board, stack, patience=patience)
             hooks = [*self.hooks, *own]
@@ -139,8 +152,10 @@ class TrainingRun:
                     self._make_steps(course, hooks, in_step, log)
                 for hook in self.hooks:
                     hook.end(session)
+            self.ledger.spend("saving")
         done = course.done
         self._leave(course)
+        self.ledger.spend("waiting")
         return TrainResult(done.step, done.loss if done.step > first_step else None)
 
     def _make_steps(
@@ -289,9 +304,14 @@ class TrainingRun:
                 every=self._every("eval_every_n_steps", first_step),
                 last_step=self.max_steps,
             )
-            yield self.pace.spending.saving(evaluation)
+            yield self._timed(evaluation, "evaluation")
         every = self._every("save_interval_steps", first_step, "save_interval_secs")
-        yield self.pace.spending.saving(SaveHook(self.writer, every))
+        yield self._timed(SaveHook(self.writer, every), "saving")
+
+    def _timed(self, hook: Any, kind: str) -> TimedHook:
+        """Returns a hook that tells how long it takes."""
+        aside = functools.partial(self.ledger.set_aside, kind)
+        return TimedHook(hook, aside, self.pace.spending.add_saving)
 
     def _describe_bad_step(self, report: StepReport) -> str:
         """Returns one line about a step whose numbers are not finite."""

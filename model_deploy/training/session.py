@@ -12,7 +12,7 @@ from model_deploy.cluster import close_session, run_unless_refused
 from model_deploy.training.replicas.shared_variables import SharedVariables
 
 # Seconds between two looks at whether the chief has initialized the variables.
-_POLL_SECS = 0.2
+_POLL_SECS = 0.05
 
 
 class Start(NamedTuple):

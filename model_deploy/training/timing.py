@@ -1,6 +1,8 @@
-"""`Every`: when an action at intervals of steps or seconds is due."""
+"""`Every`, when something at intervals of steps or seconds is due; `TimedHook`, how long it takes."""
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 
 class Every:
@@ -41,3 +43,26 @@ class Every:
             return False
         self.done(step)
         return True
+
+
+class TimedHook:
+    """Calls a hook that has a method `due`, and tells how long its `after_run` takes.
+
+    Args:
+      hook: the hook.
+      *told: functions that are called with the seconds, after each `after_run`.
+    """
+
+    def __init__(self, hook: Any, *told: Callable[[float], None]) -> None:
+        self._hook = hook
+        self._told = told
+        self.due, self.before_run = hook.due, hook.before_run
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """Calls the hook's."""
+        begin = time.perf_counter()
+        try:
+            self._hook.after_run(run_context, run_values)
+        finally:
+            for tell in self._told:
+                tell(time.perf_counter() - begin)

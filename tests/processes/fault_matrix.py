@@ -86,7 +86,9 @@ with a backup one more; all but all-reduce have 2 parameter servers. Who was kil
 again, a worker that had made its last step excepted; with all-reduce the launcher starts all. A
 parameter server that is killed at the end is back before the chief goes on. What is promised is
 in [cluster.md](cluster.md#when-a-task-is-lost). Workers that are killed, ended, stopped and added
-at random for a minute, in each way to train: [elastic.md](elastic.md#measured).
+at random for a minute, in each way to train, or killed every few seconds, with the pauses and the
+effective time of the run: [elastic.md](elastic.md#measured). Ends of a program in each way to train
+(`python -m tests.processes.ends`): 305 in a row, none late, none aborted, at a load of 15 to 35.
 
 | moment | when the signal comes |
 |---|---|

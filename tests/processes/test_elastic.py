@@ -12,6 +12,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import WORKER, WORLD_FILE, World, write_world
 from model_deploy.launch import ReservedPorts
+from model_deploy.runs import read_time_spent
 from tests.processes.elastic import undisturbed
 from tests.processes.harness import Processes, Workers
 
@@ -33,13 +34,27 @@ class ElasticLaunch(Workers):
       step_secs: seconds between two steps.
       way: flags of the launcher: the way to train.
       more: flags of the program.
+      least: with how many workers it goes on.
+      **settings: as for `Processes.start`.
     """
 
-    def __init__(self, folder, processes, shares, steps, *, step_secs=0.1, way=(), more=()):
+    def __init__(
+        self,
+        folder,
+        processes,
+        shares,
+        steps,
+        *,
+        step_secs=0.1,
+        way=(),
+        more=(),
+        least=1,
+        **settings,
+    ):
         self._shares, self._steps = shares, steps
-        flags = ["--min_workers=1", f"--max_workers={shares}", *way]
+        flags = [f"--min_workers={least}", f"--max_workers={shares}", *way]
         program = [*PROGRAM, *flags_of_run(folder, steps), f"--step_secs={step_secs}", *more]
-        super().__init__(folder, processes.launch(flags, program))
+        super().__init__(folder, processes.launch(flags, program, **settings))
 
     def log(self, name):
         """What a worker has printed."""
@@ -71,7 +86,17 @@ def flags_of_run(folder, steps):
 def check_run(folder, shares, steps, logs):
     """The weights are those of the undisturbed run, and each step was made."""
     check_weights(folder, shares, steps)
+    check_time(folder, logs)
     assert {step for log in logs for step, _ in made_in(log)} == set(range(1, steps + 1))
+
+
+def check_time(folder, logs):
+    """The ledger knows the last step, and has the time of all steps, whoever was the chief."""
+    spent = read_time_spent(folder / "train")
+    made = [at for log in logs for _, at in made_in(log)]
+    print(spent)
+    assert spent.highest_step == max(step for log in logs for step, _ in made_in(log))
+    assert spent.total >= max(made) - min(made)
 
 
 def check_last_step(folder, steps):

@@ -8,6 +8,7 @@ import pytest
 from model_deploy.cluster import WORKER, WORLD_FILE, World, write_world
 from model_deploy.launch import ReservedPorts
 from model_deploy.launch.task import task_configs
+from model_deploy.runs import read_time_spent
 from tests.processes.harness import Processes
 from tests.processes.test_elastic import PROGRAM, WAYS, ElasticLaunch, check_weights, flags_of_run
 
@@ -29,6 +30,8 @@ def test_chief_is_lost_within_an_update(way, tmp_path):
         )
         launch.end()
         assert re.search(r"world 2: .*\n(?:.*\n)*?made 21 at", launch.log("worker 1"))
+    # Steps 21 to 24 were made before.
+    assert read_time_spent(tmp_path / "train").secs["repeated"] > 0
     processes.assert_no_orphan()
 
 

@@ -32,7 +32,7 @@ def runs(tmp_path):
     first = [
         {"step": 10, "loss": 2.0, "images_per_sec": 100.0, "time": "2026-01-01T00:00:00+00:00"},
         {"step": 10, "accuracy": 0.75},
-        {"step": 20, "loss": 1.0, "images_per_sec": 300.0},
+        {"step": 20, "loss": 1.0, "images_per_sec": 300.0, "effective": 0.875},
         {"step": 20, "accuracy": 0.5},
         {"step": 30, "loss": None, "images_per_sec": 1200.0},
     ]
@@ -107,8 +107,8 @@ def test_table(runs, monkeypatch):
     """The table has a line per run and, below it, one per option that differs."""
     monkeypatch.chdir(runs)
     first, second, _, header, rate = runs_table(find_runs(["a", "more"])).splitlines()[1:]
-    assert first.split() == ["1", "a", "30", "1.0000", "0.5000", "0.7500", "300"]
-    assert second.split() == ["2", "more/b", "5", "3.0000", "-", "-", "50"]
+    assert first.split() == ["1", "a", "30", "1.0000", "0.5000", "0.7500", "300", "87.5%"]
+    assert second.split() == ["2", "more/b", "5", "3.0000", "-", "-", "50", "-"]
     assert header.split() == ["differs", "1", "2"]
     assert rate.split() == ["rate", "0.1", "0.0001"]
 

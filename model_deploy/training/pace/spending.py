@@ -3,9 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
-
-import tensorflow.compat.v1 as tf
+from typing import NamedTuple
 
 from model_deploy.training.steps.report import StepReport
 
@@ -120,30 +118,9 @@ class Spending:
             before.saving + saving,
         )
 
-    def saving(self, hook: Any) -> Any:
-        """Returns a hook that does as `hook`, with due steps, and counts its time as saving."""
-        return _TimedHook(hook, self)
-
     def add_saving(self, secs: float) -> None:
         """Counts time of the current step as saving."""
         self._saved += secs
-
-
-class _TimedHook(tf.train.SessionRunHook):
-    """A hook whose work after a step is timed."""
-
-    def __init__(self, hook: Any, spending: Spending) -> None:
-        self._hook = hook
-        self._spending = spending
-        self.due = hook.due
-
-    def before_run(self, run_context: Any) -> Any:
-        return self._hook.before_run(run_context)
-
-    def after_run(self, run_context: Any, run_values: Any) -> None:
-        began = time.perf_counter()
-        self._hook.after_run(run_context, run_values)
-        self._spending.add_saving(time.perf_counter() - began)
 
 
 class _StepParts(NamedTuple):

@@ -12,6 +12,7 @@ from model_deploy import cluster as cluster_lib
 from model_deploy import deployment
 from model_deploy.cluster import WORLD_FILE, Cluster, ClusterOptions
 from model_deploy.config import DeploymentConfig
+from model_deploy.training.ledger import Ledger
 from model_deploy.training.pace.reporting import reporting_of_server
 from model_deploy.training.replicas.replicas import StepWatch, say
 
@@ -28,6 +29,7 @@ class Place(NamedTuple):
       cluster: the cluster in which the process is a worker; None for a single process.
       start_timeout: seconds to wait for other tasks of the cluster at the start.
       watch: in an elastic run, watches the steps in place of a `StallWatch`; else None.
+      ledger: in an elastic run, what this process has spent its time on in all worlds; else None.
     """
 
     master: str = ""
@@ -35,6 +37,7 @@ class Place(NamedTuple):
     cluster: Cluster | None = None
     start_timeout: float = _START_TIMEOUT
     watch: StepWatch | None = None
+    ledger: Ledger | None = None
 
     @property
     def is_chief(self) -> bool:
