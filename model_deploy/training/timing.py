@@ -1,4 +1,4 @@
-"""`Every`, when something at intervals of steps or seconds is due; `TimedHook`, how long it takes."""
+"""`Every`, when something at intervals is due; `TimedHook`, how long a hook takes."""
 
 import time
 from collections.abc import Callable
