@@ -34,6 +34,7 @@ from model_deploy.training.session import SessionOpener, Start
 from model_deploy.training.steps.numeric_checks import NumericChecks
 from model_deploy.training.steps.report import clone_report_ops, report_op
 from model_deploy.training.stopping import StopSignals
+from model_deploy.verification import Verification
 
 
 def train(
@@ -101,7 +102,9 @@ def train(
       ValueError: if the model has no train op, a number is out of range, or the checkpoint is
         of another model.
       OSError: if `train_dir` or the last checkpoint cannot be written.
-      FloatingPointError: if the loss becomes NaN or infinite.
+      FloatingPointError: if the loss becomes NaN or infinite; with `verify_every_n_steps` a
+        `verification.CorruptionError` if a step that is made twice gives two results, and
+        `on_corruption` is `end`, or the run has gone back three times.
       MemoryError: if a step needs more memory than a device has; the message says what to try.
       TimeoutError: naming required tasks of the cluster that did not start in time.
       ConnectionError: with all-reduce, naming a worker that was lost.
@@ -126,6 +129,7 @@ def train(
     early_end = early_end_of(model, place.cluster, options, has_metrics=streamed is not None)
     checks = NumericChecks(model.train_op) if options.check_numerics else None
     report = _report(model, learning_rate, wait_secs, checks, streamed)
+    verification = _verification(model, report, options, max_steps)
     start = _start(model, replicas)
     if is_chief:
         shares = replicas is not None and replicas.shares_steps
@@ -151,6 +155,7 @@ def train(
         replicas=replicas,
         early_end=early_end,
         streamed=streamed,
+        verification=verification,
     )
     with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):
         result = _make_steps(run, SessionOpener(place.master, place.session_config, start))
@@ -205,6 +210,17 @@ def _report(
         return clone_report_ops(model, learning_rate, wait_secs, count)
     first_bad = None if checks is None else checks.first_bad
     return report_op(model, learning_rate, wait_secs, first_bad, count)
+
+
+def _verification(
+    model: DeployedModel, report: Any, options: LoopOptions, max_steps: int | None
+) -> Verification | None:
+    """Returns what makes steps twice: those at intervals, and before evaluations and saves."""
+    if options.verify_every_n_steps is None:
+        return None
+    others = [options.eval_every_n_steps, options.save_interval_steps]
+    every = [options.verify_every_n_steps, *(each for each in others if each is not None)]
+    return Verification(model, report, every, max_steps)
 
 
 def _start(model: DeployedModel, replicas: Replicas | None) -> Start:

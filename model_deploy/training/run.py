@@ -26,6 +26,7 @@ from model_deploy.training.steps.report import NonFiniteLoss, StepReport, descri
 from model_deploy.training.steps.runner import StepRunner
 from model_deploy.training.stopping import StopSignals
 from model_deploy.training.timing import Every
+from model_deploy.verification import CorruptionError, Verification
 
 
 class TrainResult(NamedTuple):
@@ -63,6 +64,7 @@ class TrainingRun:
       replicas: the other processes of the cluster; None without a cluster.
       early_end: how all workers end where the chief ends the run early.
       streamed: the model's metrics in training; None without metrics.
+      verification: makes steps twice at intervals; None if none is.
     """
 
     options: LoopOptions
@@ -82,6 +84,7 @@ class TrainingRun:
     replicas: Replicas | None = None
     early_end: EarlyEnd = dataclasses.field(default_factory=EarlyEnd)
     streamed: StreamedMetrics | None = None
+    verification: Verification | None = None
 
     def to_the_end(
         self,
@@ -197,7 +200,9 @@ class TrainingRun:
     ) -> StepRunner | CloneThreads:
         """Returns the object that makes the steps of a stretch."""
         if not isinstance(self.report, list):
-            return StepRunner(course.session, self.report, hooks, in_step)
+            return StepRunner(
+                course.session, self.report, hooks, in_step, verification=self.verification
+            )
         return CloneThreads(
             course.session,
             self.report,
@@ -269,9 +274,11 @@ class TrainingRun:
                 every=self._every("eval_every_n_steps", first_step),
                 last_step=self.max_steps,
             )
-        yield SaveHook(
-            self.writer, self._every("save_interval_steps", first_step, "save_interval_secs")
-        )
+        every = self._every("save_interval_steps", first_step, "save_interval_secs")
+        if self.verification is None:
+            yield SaveHook(self.writer, every)
+        else:
+            yield SaveHook(self.writer, every, self.verification.due)
 
     @contextlib.contextmanager
     def _saved_at_the_end(self, course: Course) -> Iterator[None]:
@@ -280,6 +287,8 @@ class TrainingRun:
             yield
         except NonFiniteLoss as error:
             raise FloatingPointError(self._describe_bad_step(error.report)) from error
+        except CorruptionError:
+            raise
         except BaseException as error:
             if self.writer is not None and not is_lost_connection(error):
                 self.writer.try_to_save(course.session, course.done.step)
