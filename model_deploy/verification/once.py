@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import internals
+from model_deploy import gpus, internals
 from model_deploy.verification.step_ops import StepOps
 
 
@@ -59,10 +59,13 @@ def _waits_by_tensors(ops: Iterable[Any], before: set[Any]) -> list[Any]:
 
 def _wait_by_tensor(before: Any, later: Iterable[Any]) -> Any:
     """Makes ops wait for `before` by a tensor, which is returned, a bool scalar."""
-    with tf.device(before.device), tf.control_dependencies([before]):
-        done = tf.constant(True, name="verification/done")
-    with tf.device(before.device):
-        then = tf.identity(done, name="verification/then").op
+    with tf.device(gpus.cpu_beside(before.device)), tf.name_scope(None):
+        true = tf.constant(True, name="verification/true")
+        with tf.control_dependencies([before]):
+            # Not a constant, nor below an identity: TensorFlow's rewriting makes of such ops a
+            # control input of what comes before them, which runs though they are fed.
+            done = tf.placeholder_with_default(true, [], name="verification/done")
+        then = tf.raw_ops.Assert(condition=done, data=[done], name="verification/then")
     for op in later:
         internals.replace_control_input(op, before, then)
     return done

@@ -109,14 +109,18 @@ class _Batches:
     def __init__(self, golden, config, injector):
         size = len(golden.features) // config.batches_per_step
         dataset = tf.data.Dataset.from_tensor_slices((golden.features, golden.labels))
-        dataset = dataset.shuffle(24, seed=1).repeat().batch(size, drop_remainder=True)
+        dataset = dataset.shuffle(24, seed=1, reshuffle_each_iteration=False).repeat().batch(size, drop_remainder=True)
         self._iterator = tf.data.make_initializable_iterator(dataset)
         tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, self._iterator.initializer)
         # A model that is copied must leave Python objects alone.
         self._injector = None if config.copy_clones else injector
+        self._latest = None if config.copy_clones else []
 
     def __next__(self):
-        features, labels = self._iterator.get_next()
+        with tf.control_dependencies(self._latest or []):
+            features, labels = self._iterator.get_next()
+        if self._latest is not None:
+            self._latest = [features]
         if features.dtype == tf.float32 and self._injector is not None:
             features = self._injector(f"batch of {features.op.name}", features)
         return features, labels
