@@ -1,5 +1,6 @@
 """`CopiesFingerprints`: 64 bits of each copy of each variable, which all replicas compare."""
 
+import dataclasses
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -29,7 +30,7 @@ class CopiesFingerprints:
 
     Attributes:
       names: names of the variables.
-      places: the clones of all replicas in the order of ranks, in words.
+      places: devices of the clones of all replicas, in the order of ranks.
     """
 
     def __init__(self, config: DeploymentConfig) -> None:
@@ -37,10 +38,11 @@ class CopiesFingerprints:
         copies = VariableCopies(config)
         collectives = collectives_of(config, "fingerprints")
         self.names = [variable.op.name for variable in variables]
+        replicas = [
+            dataclasses.replace(config, replica_id=number) for number in range(config.num_replicas)
+        ]
         self.places = [
-            f"{config.clone_device(i)} of worker {replica}"
-            for replica in range(config.num_replicas)
-            for i in range(config.num_clones)
+            replica.clone_device(i) for replica in replicas for i in range(config.num_clones)
         ]
         with tf.name_scope("fingerprints"):
             self._flag = tf.placeholder_with_default(tf.zeros([], tf.int64), [])

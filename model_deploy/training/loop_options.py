@@ -13,8 +13,8 @@ class LoopOptions(Options):
 
     Raises:
       ValueError: as `Options`; for an `on_corruption` without `verify_every_n_steps`, a
-        `stop_at_metric` or `stop_patience` without `eval_every_n_steps`, or a `stop_min_delta` without `stop_patience`; for invalid
-        `profile_steps`.
+        `stop_at_metric` or `stop_patience` without `eval_every_n_steps`, or a `stop_min_delta`
+        without `stop_patience`; for invalid `profile_steps`.
     """
 
     topic: ClassVar[str] = "loop"

@@ -60,7 +60,9 @@ def _alone(run: TrainingRun, opener: SessionOpener, signals: StopSignals) -> Tra
 
 def _go_back(run: TrainingRun, error: CorruptionError) -> None:
     """Says where the next session goes on; raises the error if there is to be none."""
-    if run.options.on_corruption == "end" or not (run.verification and run.verification.may_go_back):
+    if run.options.on_corruption == "end" or not (
+        run.verification and run.verification.may_go_back
+    ):
         raise error
     newest = "the newest checkpoint" if run.writer is None else run.writer.newest
     say(f"{error}; going back to {newest or 'the start'}")

@@ -1,5 +1,6 @@
 """`CorruptionError`: a step that gave two results, and how it says so in one line."""
 
+import collections
 from collections.abc import Sequence
 
 from model_deploy.verification.kept_values import Difference
@@ -36,26 +37,29 @@ def describe(
     return found
 
 
-def describe_copies(names: Sequence[str], places: Sequence[str], fingerprints: object) -> list[str]:
-    """Returns which copies of variables differ from most others, or from each other.
+def describe_copies(
+    names: Sequence[str], places: Sequence[str], fingerprints: Sequence[Sequence[int]]
+) -> list[str]:
+    """Returns which copies of variables differ from most others or, where none is rarer, which do.
 
     Args:
       names: names of the variables.
-      places: the clones of all replicas, in words.
-      fingerprints: int64 [places, variables], a NumPy array.
+      places: devices of the clones of all replicas.
+      fingerprints: for each place those of its copies, in the order of `names`.
     """
     found = []
-    for name, column in zip(names, zip(*fingerprints.tolist(), strict=True), strict=True):  # type: ignore[attr-defined]
-        if len(set(column)) == 1:
+    for name, column in zip(names, zip(*fingerprints, strict=True), strict=True):
+        counts = collections.Counter(column).most_common()
+        if len(counts) == 1:
             continue
-        most = max(column.count(value) for value in column)
-        common = [value for value in set(column) if column.count(value) == most]
+        is_tie = counts[0][1] == counts[1][1]
         odd = [
             place
             for place, value in zip(places, column, strict=True)
-            if len(common) > 1 or value != common[0]
+            if is_tie or value != counts[0][0]
         ]
-        found.append(f"copy of {name} on {' or '.join(odd)}")
+        which = "those" if is_tie else "from most others that"
+        found.append(f"copies of variable {name} differ, {which} on {' and '.join(odd)}")
     return _few(found)
 
 
@@ -66,4 +70,7 @@ def _few(found: list[str]) -> list[str]:
 
 def _of_variable(each: Difference) -> str:
     device = each.device or "no device by name"
-    return f"variable {each.name} on {device}: {each.bits} bits in {each.elements} of {each.size}"
+    return (
+        f"variable {each.name} on {device}: {each.bits} bits in {each.elements} of {each.size} "
+        "elements"
+    )

@@ -47,7 +47,9 @@ class Verification:
         self._step = ops_of_step([report.op, self._gradients.values.op])
         self._once = OnceOps(self._step)
         self._kept = KeptValues(self._step.changed)
-        self._copies = CopiesFingerprints(model.config) if model.owns_variables else None
+        self._copies: CopiesFingerprints | None = None
+        if model.config is not None and model.owns_variables:
+            self._copies = CopiesFingerprints(model.config)
         self._checked = set(self._step.needed)
         self._failed_at, self._in_a_row = 0, 0
 
@@ -61,6 +63,7 @@ class Verification:
         step: int,
         fetches: dict[str, Any],
         feeds: dict[Any, Any],
+        *,
         options: Any = None,
         metadata: Any = None,
     ) -> dict[str, Any]:
@@ -117,7 +120,7 @@ class Verification:
             return found
         if found_by:
             return [f"found by {' and '.join(found_by)}"]
-        return describe_copies(self._copies.names, self._copies.places, fingerprints)
+        return describe_copies(self._copies.names, self._copies.places, fingerprints.tolist())
 
     def _check_hooks(self, fetches: dict[str, Any]) -> None:
         wanted = [getattr(each, "op", each) for each in tf.nest.flatten(fetches)]

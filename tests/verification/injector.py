@@ -109,7 +109,11 @@ class _Batches:
     def __init__(self, golden, config, injector):
         size = len(golden.features) // config.batches_per_step
         dataset = tf.data.Dataset.from_tensor_slices((golden.features, golden.labels))
-        dataset = dataset.shuffle(24, seed=1, reshuffle_each_iteration=False).repeat().batch(size, drop_remainder=True)
+        dataset = (
+            dataset.shuffle(24, seed=1, reshuffle_each_iteration=False)
+            .repeat()
+            .batch(size, drop_remainder=True)
+        )
         self._iterator = tf.data.make_initializable_iterator(dataset)
         tf.add_to_collection(tf.GraphKeys.TABLE_INITIALIZERS, self._iterator.initializer)
         # A model that is copied must leave Python objects alone.

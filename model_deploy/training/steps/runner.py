@@ -135,7 +135,9 @@ class StepRunner:
     ) -> Any:
         feeds, options = self._calls.feeds_and_options()
         if verification is not None:
-            return verification.make(self._session, step, fetches, feeds, options, metadata)
+            return verification.make(
+                self._session, step, fetches, feeds, options=options, metadata=metadata
+            )
         if feeds or options.ByteSize():
             return self._session.run(fetches, feeds or None, options, metadata)
         key = tuple(id(each) for each in tf.nest.flatten(fetches))
