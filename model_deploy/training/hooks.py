@@ -105,27 +105,11 @@ class Log:
 
 
 class SaveHook(_IntervalHook):
-    """Writes checkpoints at intervals, or at the first step after that may be saved.
+    """Writes checkpoints at intervals."""
 
-    Args:
-      writer: writes the checkpoints.
-      every: the interval.
-      may_save: whether a step may be saved.
-    """
-
-    def __init__(
-        self,
-        writer: CheckpointWriter,
-        every: Every,
-        may_save: Callable[[int], bool] = lambda step: True,
-    ) -> None:
+    def __init__(self, writer: CheckpointWriter, every: Every) -> None:
         super().__init__(every)
         self._writer = writer
-        self._may_save = may_save
-
-    def due(self, step: int) -> bool:
-        """Whether the step is saved."""
-        return super().due(step) and self._may_save(step)
 
     def after_run(self, run_context: StepContext, run_values: Any) -> None:
         step = run_context.report.step

@@ -34,7 +34,7 @@ from model_deploy.training.session import SessionOpener, Start
 from model_deploy.training.steps.numeric_checks import NumericChecks
 from model_deploy.training.steps.report import clone_report_ops, report_op
 from model_deploy.training.stopping import StopSignals
-from model_deploy.verification import Verification
+from model_deploy.training.verifying import verification_of
 
 
 def train(
@@ -129,7 +129,7 @@ def train(
     early_end = early_end_of(model, place.cluster, options, has_metrics=streamed is not None)
     checks = NumericChecks(model.train_op) if options.check_numerics else None
     report = _report(model, learning_rate, wait_secs, checks, streamed)
-    verification = _verification(model, report, options, max_steps)
+    verification = verification_of(model, report, options, max_steps)
     start = _start(model, replicas)
     if is_chief:
         shares = replicas is not None and replicas.shares_steps
@@ -210,17 +210,6 @@ def _report(
         return clone_report_ops(model, learning_rate, wait_secs, count)
     first_bad = None if checks is None else checks.first_bad
     return report_op(model, learning_rate, wait_secs, first_bad, count)
-
-
-def _verification(
-    model: DeployedModel, report: Any, options: LoopOptions, max_steps: int | None
-) -> Verification | None:
-    """Returns what makes steps twice: those at intervals, and before evaluations and saves."""
-    if options.verify_every_n_steps is None:
-        return None
-    others = [options.eval_every_n_steps, options.save_interval_steps]
-    every = [options.verify_every_n_steps, *(each for each in others if each is not None)]
-    return Verification(model, report, every, max_steps)
 
 
 def _start(model: DeployedModel, replicas: Replicas | None) -> Start:

@@ -26,6 +26,7 @@ from model_deploy.training.steps.report import NonFiniteLoss, StepReport, descri
 from model_deploy.training.steps.runner import StepRunner
 from model_deploy.training.stopping import StopSignals
 from model_deploy.training.timing import Every
+from model_deploy.training.verifying import WhenVerified
 from model_deploy.verification import CorruptionError, Verification
 
 
@@ -200,8 +201,9 @@ class TrainingRun:
     ) -> StepRunner | CloneThreads:
         """Returns the object that makes the steps of a stretch."""
         if not isinstance(self.report, list):
+            verification = self.verification
             return StepRunner(
-                course.session, self.report, hooks, in_step, verification=self.verification
+                course.session, self.report, hooks, in_step, verification=verification
             )
         return CloneThreads(
             course.session,
@@ -275,10 +277,7 @@ class TrainingRun:
                 last_step=self.max_steps,
             )
         every = self._every("save_interval_steps", first_step, "save_interval_secs")
-        if self.verification is None:
-            yield SaveHook(self.writer, every)
-        else:
-            yield SaveHook(self.writer, every, self.verification.due)
+        yield SaveHook(self.writer, WhenVerified(every, self.verification))
 
     @contextlib.contextmanager
     def _saved_at_the_end(self, course: Course) -> Iterator[None]:

@@ -109,9 +109,12 @@ class Steps:
         return [np.frombuffer(value.tobytes(), np.uint8) for value in values]
 
 
+@contextlib.contextmanager
 def steps_of(case, *, injects=False):
-    """The steps of a case in a new graph."""
-    tf.reset_default_graph()
-    injector = Injector() if injects else None
-    model = build(injector=injector, **CASES[case])
-    return Steps(model, injector, repeats=not CASES[case].get("dropout"))
+    """The steps of a case in a graph and session of their own."""
+    with tf.Graph().as_default():
+        injector = Injector() if injects else None
+        model = build(injector=injector, **CASES[case])
+        steps = Steps(model, injector, repeats=not CASES[case].get("dropout"))
+        with steps.opened():
+            yield steps

@@ -1,0 +1,61 @@
+"""A step that is made twice: what is found, what is not, and what a step is afterwards."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy.verification import CorruptionError
+from tests.verification.injections import false_alarms, injections
+from tests.verification.steps import CASES, MISSED, steps_of
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_flips_are_found(case):
+    """Of 8 bits that flip in a gradient, a weight or a batch none is missed, but one without effect
+    on any variable; in clean steps nothing is found.
+    """
+    assert injections(case, 8)[MISSED] == 0
+    assert false_alarms(case, 10) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "pattern"),
+    [
+        ("gradient 2 of hidden/weights", r"gradient of hidden/weights on /device:CPU:1 \(clone 1\)"),
+        ("weight hidden/biases", r"variable hidden/biases on /device:CPU:0: 1 bits in 1 of 5 elem"),
+    ],
+)
+def test_what_a_difference_names(kind, pattern):
+    """A difference names the gradient or variable, its device and the step, in one line."""
+    with steps_of("dropout", injects=True) as steps:
+        steps.verify()
+        steps.injector.arm(kind, 1, (0, 30))
+        with pytest.raises(CorruptionError, match=f"^silent corruption at step 2: .*{pattern}") as e:
+            steps.verify()
+    assert e.value.step == 2
+    assert "\n" not in str(e.value)
+
+
+def test_a_weight_that_flips_between_steps_is_found_by_its_copies():
+    """With all-reduce a bit of a copy that flips in storage is found in the next verified step."""
+    with steps_of("all-reduce") as steps:
+        [copy] = [v for v in tf.local_variables() if v.op.name == "clone_1/hidden/weights"]
+        steps.verify()
+        value = steps.session.run(copy)
+        value.view(np.int32)[0, 0] ^= 1 << 20
+        copy.load(value, steps.session)
+        with pytest.raises(CorruptionError, match="copies of variable hidden/weights differ, those"):
+            steps.verify()
+
+
+@pytest.mark.parametrize("case", ["clones", "rows", "all-reduce"])
+def test_a_verified_step_is_a_step(case):
+    """Steps made twice end with the values of steps made once, to the last bit."""
+    ends = []
+    for verifies in (True, False):
+        with steps_of(case) as steps:
+            for _ in range(3):
+                steps.verify() if verifies else steps.session.run(steps.report)
+            values = steps.session.run({v.op.name: v for v in tf.global_variables()})
+            ends.append({name: value.tobytes() for name, value in values.items()})
+    assert ends[0] == ends[1]
