@@ -25,7 +25,7 @@ CASES = {
     "float16": {"name": "slim_mlp", "precision": "float16"},
     "bfloat16": {"name": "convolution", "precision": "bfloat16"},
     "all-reduce": {"name": "slim_mlp", "all_reduce": True},
-    "all-reduce, batch norm": {"name": "batch_norm", "all_reduce": True},
+    "all-reduce with batch norm": {"name": "batch_norm", "all_reduce": True},
     "synchronized batch norm": {"name": "batch_norm", "sync_batch_norm": True},
 }
 FOUND, HARMLESS, MISSED = "found", "harmless", "missed"

@@ -53,7 +53,9 @@ def test_a_run_goes_back(tmp_path, capfd):
     _train(tmp_path / "calm", Injector())
     _train(tmp_path / "flipped", _armed(8))
     assert _values(tmp_path / "flipped") == _values(tmp_path / "calm")
-    found = re.findall(r"silent corruption at step (\d+): (.*); going back to (.*)", capfd.readouterr().err)
+    found = re.findall(
+        r"silent corruption at step (\d+): (.*); going back to (.*)", capfd.readouterr().err
+    )
     [(step, what, checkpoint)] = found
     assert (step, checkpoint) == ("6", str(tmp_path / "flipped" / "model.ckpt-4"))
     assert "on /device:CPU:1 (clone 1)" in what
@@ -63,13 +65,15 @@ def test_a_run_goes_back(tmp_path, capfd):
 def test_a_run_without_a_checkpoint_goes_back_to_its_start(tmp_path, capfd):
     """Before the first checkpoint a run begins anew."""
     _train(tmp_path, _armed(1))
-    assert re.search(r"silent corruption at step 2: .*; going back to the start", capfd.readouterr().err)
+    assert re.search(
+        r"silent corruption at step 2: .*; going back to the start", capfd.readouterr().err
+    )
     assert _saved(tmp_path) == [4, 8, 12]
 
 
 def test_a_run_ends_if_asked(tmp_path):
     """With `on_corruption` at `end` the run ends with the error, and saves no later step."""
-    with pytest.raises(CorruptionError, match="^silent corruption at step 6: "):
+    with pytest.raises(CorruptionError, match=r"^silent corruption at step 6: "):
         _train(tmp_path, _armed(8), on_corruption="end")
     assert _saved(tmp_path) == [4]
 
@@ -123,9 +127,21 @@ def _refused_model(kind):
 @pytest.mark.parametrize(
     ("settings", "kind", "message"),
     [
-        ({"num_clones": 2, "asynchronous": True}, "", "None with asynchronous clones: others change"),
-        ({"num_ps_tasks": 1}, "", "None with num_ps_tasks=1: replicas change the values on servers"),
-        ({}, "table", "cannot be made twice, got op .*: LookupTableInsertV2 changes what is no var"),
+        (
+            {"num_clones": 2, "asynchronous": True},
+            "",
+            "None with asynchronous clones: others change",
+        ),
+        (
+            {"num_ps_tasks": 1},
+            "",
+            "None with num_ps_tasks=1: replicas change the values on servers",
+        ),
+        (
+            {},
+            "table",
+            "cannot be made twice, got op .*: LookupTableInsertV2 changes what is no var",
+        ),
         ({}, "loop", "cannot be made twice, got op .*: RandomUniform is in a"),
     ],
 )
@@ -154,14 +170,17 @@ def test_hooks_may_not_change_a_verified_step(tmp_path):
     model = halving_model()
     own = tf.get_variable("own", [], initializer=tf.zeros_initializer(), trainable=False)
     hook = _Counting(tf.assign_add(own, 1.0).op)
-    with pytest.raises(ValueError, match="hooks must fetch, .* got a fetch that needs own"):
+    with pytest.raises(ValueError, match=r"hooks must fetch, .* got a fetch that needs own"):
         training.train(model, tmp_path, max_steps=4, verify_every_n_steps=2, hooks=[hook])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("step", "named"), [(33, "copies of variable weights"), (30, "variable weights on")])
+@pytest.mark.parametrize(
+    ("step", "named"), [(33, "copies of variable weights"), (30, "variable weights on")]
+)
 def test_workers_go_back_together(tmp_path, step, named):
-    """By all-reduce a stored weight of a worker that flips after step 33 is found in step 40, and one
+    """By all-reduce a stored weight of a worker that flips after step 33 is found in step 40, and
+    one
     that an update has written in step 30 at once. All workers go on from the newest checkpoint, in
     the same processes, to the weights of a calm run.
     """
