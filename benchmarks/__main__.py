@@ -33,6 +33,7 @@ MODULES = (
     "dlrm_ps",
     "sparse_embedding",
     "row_optimizers",
+    "verification",
     "estimator",
     "start_up",
     "graph_building",

@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from benchmarks import networks
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
-from model_deploy.training.steps.report import report_op
 from model_deploy.verification import Verification
 
 tf1 = tf.compat.v1
@@ -66,7 +65,7 @@ def _ways(
     """Returns, in a new graph and session, what makes a step once, and what makes it twice."""
     with tf.Graph().as_default():
         model = build()
-        report = report_op(model, None, None)
+        report = model.train_op
         verification = Verification(model, report, [1]) if verifies else None
         session = stack.enter_context(tf1.Session())
         for op in (tf1.global_variables_initializer(), tf1.local_variables_initializer()):

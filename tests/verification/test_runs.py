@@ -180,9 +180,8 @@ def test_hooks_may_not_change_a_verified_step(tmp_path):
 )
 def test_workers_go_back_together(tmp_path, step, named):
     """By all-reduce a stored weight of a worker that flips after step 33 is found in step 40, and
-    one
-    that an update has written in step 30 at once. All workers go on from the newest checkpoint, in
-    the same processes, to the weights of a calm run.
+    one that an update has written in step 30 at once. All workers go on from the newest checkpoint,
+    in the same processes, to the weights of a calm run.
     """
     flags = ["--mode=all_reduce", f"--train_dir={tmp_path / 'train'}", f"--flip_step={step}"]
     flags += ["--verify_every_n_steps=10", "--save_interval_steps=20"]
