@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
+import train_image_classifier as script
 from model_deploy import DeploymentConfig, deploy, training
 from model_deploy.verification import CorruptionError
 from tests.goldens import cpu_config
@@ -196,3 +197,25 @@ def test_workers_go_back_together(tmp_path, step, named):
     values = tf.train.load_checkpoint(str(tmp_path / "train" / "model.ckpt-60"))
     ends = np.append(values.get_tensor("weights"), values.get_tensor("bias"))
     np.testing.assert_allclose(ends, undisturbed(60, 2), atol=1e-6)
+
+
+def test_an_answer_needs_a_question():
+    """`on_corruption` alone is refused."""
+    with pytest.raises(
+        ValueError, match="must go with verify_every_n_steps, got end alone"
+    ):
+        training.LoopOptions(on_corruption="end")
+
+
+@pytest.mark.slow
+@pytest.mark.one_mode
+@pytest.mark.parametrize("flags", [["--num_clones=2"], ["--num_clones=2", "--all_reduce"]], ids=str)
+def test_a_verified_classifier_is_the_same(tmp_path, flags):
+    """With images, augmentation, dropout and averages, a run some of whose steps are made
+    twice ends with the bits of one whose steps are not.
+    """
+    flags = [*flags, "--clone_on_cpu", "--model_name=lenet", "--global_batch_size=32"]
+    flags += ["--moving_average_decay=0.9", "--max_number_of_steps=12", "--optimizer=adam"]
+    for name, more in (("once", []), ("twice", ["--verify_every_n_steps=3"])):
+        assert script.main(["train", *flags, *more, f"--train_dir={tmp_path / name}"]) == 0
+    assert _values(tmp_path / "twice") == _values(tmp_path / "once")
