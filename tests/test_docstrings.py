@@ -25,7 +25,7 @@ def _table(text):
 # them; what `model_deploy.training` and `model_deploy` have of other rooms stands there.
 WITH_TENSORS = _table(
     """
-    all_reduce: CopiesFingerprints VariableCopies copies_difference fingerprint mean_changes
+    all_reduce: CopiesFingerprints VariableCopies copies_difference mean_changes
         numeric_variables
     collectives: Collectives exchange_gradients fill_up gather_rows sum_narrow without_filling
     checkpoints: Restorer VariableRow by_name compare variables_to_save variables_to_train

@@ -1,7 +1,7 @@
 """Copies of the variables for training by all-reduce: one copy per clone, kept equal."""
 
 from model_deploy.all_reduce.equal_copies import average_state, copies_difference, note_alike
-from model_deploy.all_reduce.fingerprints import CopiesFingerprints, fingerprint
+from model_deploy.all_reduce.fingerprints import CopiesFingerprints
 from model_deploy.all_reduce.sessions import (
     added_by,
     session_config,
@@ -19,7 +19,6 @@ __all__ = [
     "added_by",
     "average_state",
     "copies_difference",
-    "fingerprint",
     "mean_changes",
     "note_alike",
     "numeric_variables",

@@ -11,12 +11,6 @@ from model_deploy.collectives import collectives_of
 from model_deploy.config import DeploymentConfig
 
 
-def fingerprint(tensor: Any) -> Any:
-    """Returns 64 bits of the bits of a tensor of any shape, by FarmHash64: an int64 scalar."""
-    bits = tf.fingerprint(tf.reshape(tensor, [1, -1]))
-    return tf.bitcast(bits, tf.int64)[0]
-
-
 class CopiesFingerprints:
     """Fingerprints of all copies, which every process gets; adds ops to the default graph.
 
@@ -53,7 +47,7 @@ class CopiesFingerprints:
                     (variable if other is None else other).read_value()
                     for variable, other in zip(variables, own, strict=True)
                 ]
-                return tf.stack([self._flag, *map(fingerprint, values)])[tf.newaxis]
+                return tf.stack([self._flag, *map(_fingerprint, values)])[tf.newaxis]
 
             gathered = collectives.gather(collectives.on_devices(row), "all copies")
             with tf.control_dependencies([collectives.done()]):
@@ -75,3 +69,9 @@ class CopiesFingerprints:
             place for place, is_wrong in zip(self.places, rows[:, 0], strict=True) if is_wrong
         ]
         return flagged, rows[:, 1:]
+
+
+def _fingerprint(tensor: Any) -> Any:
+    """Returns 64 bits of the bits of a tensor of any shape, by FarmHash64: an int64 scalar."""
+    bits = tf.fingerprint(tf.reshape(tensor, [1, -1]))
+    return tf.bitcast(bits, tf.int64)[0]

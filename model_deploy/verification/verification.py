@@ -9,8 +9,8 @@ from model_deploy import graph_walk
 from model_deploy.all_reduce import CopiesFingerprints
 from model_deploy.deployment import DeployedModel
 from model_deploy.verification.checks import check_can_verify
+from model_deploy.verification.clone_gradients import CloneGradients
 from model_deploy.verification.corruption import CorruptionError, describe, describe_copies
-from model_deploy.verification.fingerprints import GradientFingerprints, differing
 from model_deploy.verification.kept_values import KeptValues
 from model_deploy.verification.once import OnceOps
 from model_deploy.verification.step_ops import ops_of_step
@@ -43,8 +43,8 @@ class Verification:
         self._report = report
         self._every = list(every)
         self._last_step = last_step
-        self._gradients = GradientFingerprints(model.clones)
-        self._step = ops_of_step([report.op, self._gradients.values.op])
+        self._gradients = CloneGradients(model.clones)
+        self._step = ops_of_step([each.op for each in (report, *self._gradients.tensors)])
         self._once = OnceOps(self._step)
         self._kept = KeptValues(self._step.changed)
         self._copies: CopiesFingerprints | None = None
@@ -87,13 +87,13 @@ class Verification:
         self._check_hooks(fetches)
         feeds = self._once.values(session, feeds)
         session.run(self._kept.keep)
-        both = {"step": fetches, "gradients": self._gradients.values}
+        both = {"step": fetches, "gradients": self._gradients.tensors}
         first = session.run(both, feeds, options, metadata)
         session.run(self._kept.swap)
         second = session.run(both, feeds, options, metadata)
         reports = [made["step"]["report"].tobytes() for made in (first, second)]
         found = describe(
-            list(differing(self._gradients.names, first["gradients"], second["gradients"])),
+            self._gradients.differing(first["gradients"], second["gradients"]),
             self._kept.differences(session),
             loss_differs=reports[0] != reports[1],
         )

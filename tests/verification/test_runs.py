@@ -201,9 +201,7 @@ def test_workers_go_back_together(tmp_path, step, named):
 
 def test_an_answer_needs_a_question():
     """`on_corruption` alone is refused."""
-    with pytest.raises(
-        ValueError, match="must go with verify_every_n_steps, got end alone"
-    ):
+    with pytest.raises(ValueError, match="must go with verify_every_n_steps, got end alone"):
         training.LoopOptions(on_corruption="end")
 
 
