@@ -34,6 +34,7 @@ MODULES = (
     "sparse_embedding",
     "row_optimizers",
     "saving",
+    "verification",
     "estimator",
     "start_up",
     "graph_building",

@@ -12,6 +12,18 @@ from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import Losses
 from model_deploy.parts import Clone, features_of, parts_by_clone
 
+# What `compute_clone_gradients` has computed.  Not a string: it does not go into checkpoints.
+_GRADIENTS = ("model_deploy", "clone_gradients")
+
+
+def noted_gradients() -> list[tuple[Clone, list[GradientAndVariable]]]:
+    """Returns the gradients of all clones, or parts, in the default graph, before they are added.
+
+    Returns:
+      Clones with their `(gradient, variable)` pairs, see `gradients.sum_gradients`.
+    """
+    return list(tf.get_collection(_GRADIENTS))
+
 
 def compute_clone_gradients(
     clones: Sequence[Clone], losses: Losses, source: Any, kwargs: Mapping[str, Any]
@@ -39,10 +51,16 @@ def compute_clone_gradients(
 
     for feature in reversed(features_of(clones)):
         compute = feature.around_gradients(clones, losses, compute)
+
+    def noted(clone: Clone, terms: Sequence[Any]) -> PartGradients:
+        made = compute(clone, terms)
+        tf.add_to_collection(_GRADIENTS, (clone, made.gradients))
+        return made
+
     if len(clones) == 1:
-        return [compute(clones[0], losses.terms_of_clone(0)).gradients]
+        return [noted(clones[0], losses.terms_of_clone(0)).gradients]
     found = {
-        i: compute(clone, [loss])
+        i: noted(clone, [loss])
         for i, (clone, loss) in enumerate(zip(clones, losses.clones, strict=True))
         if loss is not None
     }
@@ -50,7 +68,7 @@ def compute_clone_gradients(
     by_clone = [[found[i] for i in group if i in found] for group in groups]
     once = [term for term in losses.terms_of_clone(0) if term is not losses.clones[0]]
     if once:
-        last = compute(clones[0], once)
+        last = noted(clones[0], once)
         if by_clone[0] and len(groups[0]) == 1:
             device = gpus.placing(clones[0].device)
             with tf.device(device), tf.name_scope(clones[0].scope):

@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import placement
 
 # Types of ops that call functions and get more outputs when their gradient is built.
-_CALLERS = (
+CALLERS = (
     *("While", "StatelessWhile", "If", "StatelessIf", "Case", "StatelessCase"),
     *("PartitionedCall", "StatefulPartitionedCall"),
 )
@@ -45,7 +45,7 @@ def variables_read(tensors: Iterable[Any]) -> set[str]:
 
 def calls_functions(op: Any) -> bool:
     """Whether an op is a functional loop, a condition or a function call."""
-    return op.type in _CALLERS
+    return op.type in CALLERS
 
 
 class new_ops:  # noqa: N801 - used as a function, in `with`

@@ -25,7 +25,8 @@ def _table(text):
 # them; what `model_deploy.training` and `model_deploy` have of other rooms stands there.
 WITH_TENSORS = _table(
     """
-    all_reduce: VariableCopies copies_difference mean_changes numeric_variables
+    all_reduce: CopiesFingerprints VariableCopies copies_difference mean_changes
+        numeric_variables
     collectives: Collectives exchange_gradients fill_up gather_rows sum_narrow without_filling
     checkpoints: Restorer VariableRow by_name compare variables_to_save variables_to_train
     classification: Classifier add_classification_losses
@@ -60,6 +61,7 @@ WITH_TENSORS = _table(
     updating: Change ChangeOfParts Condition LossScale PartUpdates apply_changes changes_by_parts
         part_updates shared_out
     ways: CloneUpdate Training Update gradients_of_clones
+    verification: Verification
     training: train
     model_deploy: Clone DeployedModel average_gradients batches_taken deploy optimize_clones
     """
@@ -109,7 +111,8 @@ WITHOUT_TENSORS = _table(
         calls_itself_stateful change_tf_config clear_attribute computes_gradients_itself
         forget_slots fresh_names fusing_batch_norms gpu_kernels hide_deprecations
         in_old_control_flow
-        in_stateless_scope is_partitioned is_resource_variable keras_backend layer_variables
+        in_stateless_scope is_partitioned is_resource_variable is_stateful keras_backend
+        layer_variables replace_control_input
         leaving_batch_moments looking_for_variables_every lookup_module makes_old_control_flow
         maker_of_variable making_ops_by normalizes_examples
         old_head opening_sessions_by
@@ -136,6 +139,7 @@ WITHOUT_TENSORS = _table(
     tf1: contrib dataset_factory preprocessing_factory
     rewrites: BatchNorms Compilation Layout Precision computing_in computing_in_layout
         describe_compilation
+    verification: CorruptionError
     importing: FinderBy LoaderBy finding_by lazy_imports with_moved_names
     processes: JOB_NAMES check_address check_task_id visible_gpus
     settings: AGGREGATE_ON ArithmeticSettings CloneSettings DATA_FORMATS DYNAMIC ElasticSettings

@@ -1,6 +1,7 @@
 """Copies of the variables for training by all-reduce: one copy per clone, kept equal."""
 
 from model_deploy.all_reduce.equal_copies import average_state, copies_difference, note_alike
+from model_deploy.all_reduce.fingerprints import CopiesFingerprints
 from model_deploy.all_reduce.sessions import (
     added_by,
     session_config,
@@ -12,6 +13,7 @@ from model_deploy.all_reduce.state_updates import mean_changes
 from model_deploy.all_reduce.variable_copies import VariableCopies
 
 __all__ = [
+    "CopiesFingerprints",
     "VariableCopies",
     "add_start_hook",
     "added_by",

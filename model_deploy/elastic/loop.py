@@ -98,11 +98,11 @@ def train_elastic(
       SystemExit: with 0, in a parameter server, once the run has ended.
     """
     options = LoopOptions(**settings)
-    if options.copies_check_every_n_steps:
-        raise ValueError(
-            "copies_check_every_n_steps must be None for an elastic run, got "
-            f"{options.copies_check_every_n_steps}"
-        )
+    for name in ("copies_check_every_n_steps", "verify_every_n_steps"):
+        if getattr(options, name):
+            raise ValueError(
+                f"{name} must be None for an elastic run, got {getattr(options, name)}"
+            )
     kept = kept_on(servers or servers_of(os.environ))
     member = member or Member.of(os.environ)
     ledger = Ledger()

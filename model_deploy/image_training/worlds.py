@@ -28,6 +28,7 @@ NOT_ELASTIC = (
     *("master", "cluster_source", "job_name", "task", "task_id", "ps_hosts", "worker_hosts"),
     *("num_ps_tasks", "sync_replicas", "asynchronous", "accumulate_steps", "sync_batch_norm"),
     *("wire_precision", "copies_check_every_n_steps", "export_keras", "replicas_to_aggregate"),
+    "verify_every_n_steps",
 )
 
 

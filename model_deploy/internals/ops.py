@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tensorflow.core.framework import model_pb2
+from tensorflow.python.framework import op_def_registry
 from tensorflow.python.ops import data_flow_ops, lookup_ops
 
 # Stages of pipelines that have threads of their own.
@@ -41,6 +42,25 @@ def replace_input(op: Any, index: int, tensor: Any) -> None:
 def add_control_inputs(op: Any, others: Sequence[Any]) -> None:
     """Makes an op wait for other ops. Wraps `Operation._add_control_inputs`."""
     op._add_control_inputs(others)
+
+
+def replace_control_input(op: Any, before: Any, after: Any) -> None:
+    """Makes an op wait for the op `after` in place of the op `before`.
+
+    Wraps `Operation._remove_all_control_inputs` and `Operation._add_control_inputs`.
+    """
+    others = [each for each in op.control_inputs if each is not before]
+    op._remove_all_control_inputs()
+    op._add_control_inputs([*others, after])
+
+
+def is_stateful(op_type: str) -> bool:
+    """Whether TensorFlow calls ops of a type stateful: two of them are not one.
+
+    Wraps `op_def_registry.get`.
+    """
+    definition = op_def_registry.get(op_type)
+    return definition is None or bool(definition.is_stateful)
 
 
 def add_loop_inputs(op: Any, tensors: Sequence[Any]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from model_deploy.checkpoints import CheckpointWriter, NotSavedError, is_lost_connection
 from model_deploy.training.steps.course import Course
 from model_deploy.training.steps.report import NonFiniteLoss, StepReport
+from model_deploy.verification import CorruptionError
 
 
 @contextlib.contextmanager
@@ -27,6 +28,7 @@ def saved_at_the_end(
 
     Raises:
       FloatingPointError: for a step whose numbers are not finite.
+      CorruptionError: from a step that gave two results.
       NotSavedError: if the last step cannot be saved.
     """
     try:
@@ -35,6 +37,10 @@ def saved_at_the_end(
         if writer is not None:
             writer.wait()
         raise FloatingPointError(describe(error.report)) from error
+    except CorruptionError:
+        if writer is not None:
+            writer.wait()
+        raise
     except BaseException as error:
         if writer is not None and not is_lost_connection(error):
             writer.try_to_save(course.session, course.done.step)

@@ -115,15 +115,27 @@ class Log:
 
 
 class SaveHook(_IntervalHook):
-    """Writes checkpoints at intervals, and again soon after a failure."""
+    """Writes checkpoints at intervals, and again soon after a failure.
 
-    def __init__(self, writer: CheckpointWriter, every: Every) -> None:
+    Args:
+      writer: writes them.
+      every: the interval.
+      may_save: says of a step whether it may be saved; if not, a later one is.
+    """
+
+    def __init__(
+        self,
+        writer: CheckpointWriter,
+        every: Every,
+        may_save: Callable[[int], bool] = lambda step: True,
+    ) -> None:
         super().__init__(every)
         self._writer = writer
+        self._may_save = may_save
 
     def due(self, step: int) -> bool:
         """Whether the hook takes part in a step."""
-        return super().due(step) or self._writer.is_overdue
+        return (super().due(step) or self._writer.is_overdue) and self._may_save(step)
 
     def after_run(self, run_context: StepContext, run_values: Any) -> None:
         step = run_context.report.step

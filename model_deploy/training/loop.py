@@ -39,6 +39,7 @@ from model_deploy.training.session import SessionOpener, Start
 from model_deploy.training.steps.numeric_checks import NumericChecks
 from model_deploy.training.steps.report import clone_report_ops, report_op
 from model_deploy.training.stopping import StopSignals
+from model_deploy.training.verifying import verification_of
 
 
 def train(
@@ -107,7 +108,9 @@ def train(
         of another model.
       OSError: if `train_dir` cannot be written at the start.
       NotSavedError: an `OSError`, if the last checkpoint cannot be written.
-      FloatingPointError: if the loss becomes NaN or infinite.
+      FloatingPointError: if the loss becomes NaN or infinite; with `verify_every_n_steps` a
+        `verification.CorruptionError` if a step that is made twice gives two results, and
+        `on_corruption` is `end`, or the run has gone back three times.
       MemoryError: if a step needs more memory than a device has; the message says what to try.
       TimeoutError: naming required tasks of the cluster that did not start in time.
       ConnectionError: with all-reduce, naming a worker that was lost.
@@ -132,6 +135,7 @@ def train(
     early_end = early_end_of(model, place.cluster, options, has_metrics=streamed is not None)
     checks = NumericChecks(model.train_op) if options.check_numerics else None
     report = _report(model, learning_rate, wait_secs, checks, streamed)
+    verification = verification_of(model, report, options, max_steps)
     start = _start(model, replicas)
     if is_chief:
         shares = replicas is not None and replicas.shares_steps
@@ -159,6 +163,7 @@ def train(
         streamed=streamed,
         pace=pace_of(model, place.cluster, folder, is_chief=is_chief, max_steps=max_steps),
         ledger=place.ledger or Ledger(),
+        verification=verification,
     )
     run.ledger.keep_in(folder if is_chief else None)
     with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):

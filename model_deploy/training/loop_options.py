@@ -12,9 +12,9 @@ class LoopOptions(Options):
     """When the loop logs, saves, evaluates and ends.
 
     Raises:
-      ValueError: as `Options`; for a `stop_at_metric` or `stop_patience` without
-        `eval_every_n_steps`, or a `stop_min_delta` without `stop_patience`; for invalid
-        `profile_steps`.
+      ValueError: as `Options`; for an `on_corruption` without `verify_every_n_steps`, a
+        `stop_at_metric` or `stop_patience` without `eval_every_n_steps`, or a `stop_min_delta`
+        without `stop_patience`; for invalid `profile_steps`.
     """
 
     topic: ClassVar[str] = "loop"
@@ -101,6 +101,19 @@ class LoopOptions(Options):
         minimum=1,
         topic="deployment",
     )
+    verify_every_n_steps: int | None = option(
+        None,
+        "steps between steps that are made twice and compared bit for bit, and so are all copies "
+        "with all-reduce; those before evaluations and saves, and the last one, are, too; "
+        "default: none",
+        minimum=1,
+    )
+    on_corruption: str = option(
+        "go_back",
+        "what a run does when verify_every_n_steps finds a difference: go back to the newest "
+        "checkpoint, which only verified steps write, or end",
+        choices=("go_back", "end"),
+    )
     stall_timeout: float = option(
         600.0,
         "seconds without a step after which stacks of all threads are printed, and a task of the "
@@ -127,6 +140,10 @@ class LoopOptions(Options):
             value = getattr(self, name)
             if value is not None and self.eval_every_n_steps is None:
                 raise ValueError(f"{name} must go with eval_every_n_steps, got {value} alone")
+        if self.on_corruption != "go_back" and self.verify_every_n_steps is None:
+            raise ValueError(
+                f"on_corruption must go with verify_every_n_steps, got {self.on_corruption} alone"
+            )
         if self.stop_min_delta and self.stop_patience is None:
             raise ValueError(
                 f"stop_min_delta must go with stop_patience, got {self.stop_min_delta} alone"

@@ -12,6 +12,7 @@ from model_deploy.training.replicas.stalls import StallWatch
 from model_deploy.training.run import TrainingRun, TrainResult
 from model_deploy.training.session import SessionOpener
 from model_deploy.training.stopping import StopSignals
+from model_deploy.verification import CorruptionError
 
 # How many sessions in a row may fail without a step: a parameter server that is just being
 # restarted refuses some.
@@ -33,20 +34,40 @@ def run_in_sessions(run: TrainingRun, opener: SessionOpener, signals: StopSignal
       ConnectionError: with all-reduce, naming a worker that was lost.
       SystemExit: with 128 + the number of the signal, if a signal came while a step or this
         process waited for others.
+      CorruptionError: from a step that gave two results, if the run is not to go back.
     """
     run.ledger.spend("start")
     if run.replicas is None:
-        with opener.open() as (session, coordinator):
-            _start_hooks(run, session, coordinator)
-            seconds = run.options.stall_timeout
-            with StallWatch(
-                session, (), math.inf, TimeoutError, report=say, stacks_after=seconds
-            ) as watch:
-                return run.to_the_end(session, signals, in_step=watch.in_step)
+        while True:
+            try:
+                return _alone(run, opener, signals)
+            except CorruptionError as error:
+                _go_back(run, error)
     run.replicas.heed(signals)
     run.replicas.wait_to_start()
     run.ledger.spend("waiting")
     return _Attempts(run, opener, run.replicas).until_the_end(signals)
+
+
+def _alone(run: TrainingRun, opener: SessionOpener, signals: StopSignals) -> TrainResult:
+    """Makes all steps of a run without a cluster, in one session."""
+    with opener.open() as (session, coordinator):
+        _start_hooks(run, session, coordinator)
+        seconds = run.options.stall_timeout
+        with StallWatch(
+            session, (), math.inf, TimeoutError, report=say, stacks_after=seconds
+        ) as watch:
+            return run.to_the_end(session, signals, in_step=watch.in_step)
+
+
+def _go_back(run: TrainingRun, error: CorruptionError) -> None:
+    """Says where the next session goes on; raises the error if there is to be none."""
+    if run.options.on_corruption == "end" or not (
+        run.verification and run.verification.may_go_back
+    ):
+        raise error
+    newest = "the newest checkpoint" if run.writer is None else run.writer.newest
+    say(f"{error}; going back to {newest or 'the start'}")
 
 
 def _start_hooks(run: TrainingRun, session: Any, coordinator: Any) -> None:
@@ -76,6 +97,8 @@ class _Attempts:
                 # After the end the parameter servers may be gone before the session is closed.
                 if self._result is None:
                     self._wait_to_retry(error)
+            except CorruptionError as error:  # in all workers
+                _go_back(self._run, error)
             except RuntimeError as error:  # raised by TensorFlow for a closed session
                 self._raise_reason(error)
                 raise

@@ -29,6 +29,7 @@ from model_deploy.training.steps.report import StepReport, describe_loss
 from model_deploy.training.steps.runner import StepRunner
 from model_deploy.training.stopping import StopSignals
 from model_deploy.training.timing import Every, TimedHook
+from model_deploy.verification import Verification
 
 
 class TrainResult(NamedTuple):
@@ -68,6 +69,7 @@ class TrainingRun:
       streamed: the model's metrics in training; None without metrics.
       pace: where the time of steps goes, here and in other processes.
       ledger: what the time of this process is spent on.
+      verification: makes steps twice at intervals; None if none is.
     """
 
     options: LoopOptions
@@ -89,6 +91,7 @@ class TrainingRun:
     early_end: EarlyEnd = dataclasses.field(default_factory=EarlyEnd)
     streamed: StreamedMetrics | None = None
     ledger: Ledger = dataclasses.field(default_factory=Ledger)
+    verification: Verification | None = None
 
     def to_the_end(
         self,
@@ -221,7 +224,10 @@ class TrainingRun:
     ) -> StepRunner | CloneThreads:
         """Returns the object that makes the steps of a stretch."""
         if not isinstance(self.report, list):
-            return StepRunner(course.session, self.report, hooks, in_step)
+            verification = self.verification
+            return StepRunner(
+                course.session, self.report, hooks, in_step, verification=verification
+            )
         return CloneThreads(
             course.session,
             self.report,
@@ -306,7 +312,11 @@ class TrainingRun:
             )
             yield self._timed(evaluation, "evaluation")
         every = self._every("save_interval_steps", first_step, "save_interval_secs")
-        yield self._timed(SaveHook(self.writer, every), "saving")
+        yield self._timed(SaveHook(self.writer, every, self._is_trusted), "saving")
+
+    def _is_trusted(self, step: int) -> bool:
+        """Whether a step may be saved: if steps are made twice, one that is."""
+        return self.verification is None or self.verification.due(step)
 
     def _timed(self, hook: Any, kind: str) -> TimedHook:
         """Returns a hook that tells how long it takes."""

@@ -13,7 +13,7 @@ from keras.src.backend.common import global_state
 from tensorflow.core.framework import model_pb2
 from tensorflow.python.eager import record
 from tensorflow.python.feature_column import feature_column_v2
-from tensorflow.python.framework import config, dtypes, kernels, ops
+from tensorflow.python.framework import config, dtypes, kernels, op_def_registry, ops
 from tensorflow.python.lib.io import tf_record
 from tensorflow.python.ops import (
     custom_gradient,
@@ -69,6 +69,7 @@ _OWNERS = {
     "deprecation": [deprecation],
     "config": [config],
     "kernels": [kernels],
+    "op_def_registry": [op_def_registry],
     "record": [record],
     "model_pb2": [model_pb2],
     "custom_gradient": [custom_gradient],

@@ -66,10 +66,11 @@ def rows_before():
     return {case: line for case in cases() for line in lines if line.startswith(columns(case))}
 
 
-def behind():
-    """What stands behind the rows on the page as it is, written by hand."""
-    _, mark, text = PAGE.read_text().partition("\n## ")
-    return mark + text
+def after_rows():
+    """The sections of the page after the table, which others write."""
+    text = PAGE.read_text() if PAGE.exists() else ""
+    place = text.find("\n## ")
+    return "" if place < 0 else text[place:]
 
 
 def head(lines):
@@ -122,7 +123,7 @@ def main(part):
             rows[case] = row(case, secs, failure)
             print(rows[case], flush=True)
     lines = [rows[case] for case in cases() if case in rows]
-    PAGE.write_text(head(lines) + "\n".join(lines) + "\n" + behind())
+    PAGE.write_text(head(lines) + "\n".join(lines) + "\n" + after_rows())
     return num_failures
 
 

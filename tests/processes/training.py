@@ -80,7 +80,7 @@ def undisturbed(steps, num_replicas):
     return values
 
 
-def build(mode, config, learning_rate):
+def build(mode, config, learning_rate, deploys=deploy):
     """The model of one worker."""
     step = tf.train.get_or_create_global_step()
 
@@ -95,7 +95,7 @@ def build(mode, config, learning_rate):
 
     count = {"synchronous": config.num_replicas, "backup": config.num_replicas - 1}.get(mode)
     optimizer = tf.train.MomentumOptimizer(learning_rate, MOMENTUM)
-    return deploy(config, model_fn, optimizer=optimizer, replicas_to_aggregate=count)
+    return deploys(config, model_fn, optimizer=optimizer, replicas_to_aggregate=count)
 
 
 def worker_of(options):

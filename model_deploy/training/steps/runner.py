@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy.cluster import run_until_closed
 from model_deploy.training.steps.call import StepCall
 from model_deploy.training.steps.report import StepContext, StepReport, checked_report
+from model_deploy.verification import Verification
 
 
 class HookCalls:
@@ -68,6 +69,7 @@ class StepRunner:
       report: the result of `report_op`, a float64 vector.
       hooks: see `HookCalls`.
       in_step: called with True before each step and with False after it.
+      verification: makes the steps that are due twice; or None.
     """
 
     def __init__(
@@ -76,10 +78,13 @@ class StepRunner:
         report: Any,
         hooks: Sequence[Any],
         in_step: Callable[[bool], None] = lambda running: None,
+        *,
+        verification: Verification | None = None,
     ) -> None:
         self._session = session
         self._report = report
         self._in_step = in_step
+        self._verification = verification
         self._plain = StepCall(session, report)
         self._calls = HookCalls(hooks)
         self._is_first = True
@@ -95,8 +100,12 @@ class StepRunner:
 
         Raises:
           NonFiniteLoss: if the loss is not finite; hooks are not told of such a step.
+          CorruptionError: if the step is made twice, and gives two results.
         """
-        if not self._calls.choose(step):
+        verification = self._verification
+        if verification is not None and not verification.due(step):
+            verification = None
+        if not self._calls.choose(step) and verification is None:
             self._in_step(True)
             found = self._call(self._plain)
             self._in_step(False)
@@ -105,7 +114,7 @@ class StepRunner:
         fetches = {"report": self._report, **self._calls.before(context)}
         metadata = tf.RunMetadata()
         self._in_step(True)
-        values = self._call(lambda: self._fetch(fetches, metadata))
+        values = self._call(lambda: self._fetch(fetches, metadata, step, verification))
         self._in_step(False)
         context.report = checked_report(values["report"])
         self._calls.after(context, values, metadata)
@@ -121,8 +130,14 @@ class StepRunner:
     def close(self) -> None:
         """Does nothing; `CloneThreads` needs it."""
 
-    def _fetch(self, fetches: dict[str, Any], metadata: Any) -> Any:
+    def _fetch(
+        self, fetches: dict[str, Any], metadata: Any, step: int, verification: Verification | None
+    ) -> Any:
         feeds, options = self._calls.feeds_and_options()
+        if verification is not None:
+            return verification.make(
+                self._session, step, fetches, feeds, options=options, metadata=metadata
+            )
         if feeds or options.ByteSize():
             return self._session.run(fetches, feeds or None, options, metadata)
         key = tuple(id(each) for each in tf.nest.flatten(fetches))
