@@ -69,8 +69,9 @@ from model_deploy.optimization import (
     scaled_learning_rate,
     weight_decay_note,
 )
+from model_deploy.training.chief_start import check_writable
 from model_deploy.training.ledger import Ledger
-from model_deploy.training.loop import check_writable, train
+from model_deploy.training.loop import train
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.replicas.joining import (
     Place,

@@ -2,30 +2,18 @@
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from model_deploy import file_systems, gpus
+from model_deploy import gpus
 from model_deploy.checkpoints import (
-    CheckpointWriter,
-    GoodCheckpoints,
-    Source,
-    changes_since,
-    check_fits,
-    clear_end,
-    describe_counts,
-    fitting_checkpoint,
     mark_end,
-    merge,
-    report_unfinished,
 )
 from model_deploy.checks import check_at_least
 from model_deploy.cluster import Cluster
-from model_deploy.commands import replaced_file
 from model_deploy.deployment import DeployedModel
-from model_deploy.embeddings import moved_variables
 from model_deploy.hooks import session_hooks
+from model_deploy.training.chief_start import chief_start
 from model_deploy.training.ledger import Ledger
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.pace.pace import pace_of
@@ -140,7 +128,7 @@ def train(
     if is_chief:
         shares = replicas is not None and replicas.shares_steps
         num_replicas = model.config.num_replicas if model.config and shares else 1
-        start = _chief_start(
+        start = chief_start(
             start, folder, options, init_fn, place.cluster, num_replicas=num_replicas
         )
     run = TrainingRun(
@@ -234,76 +222,6 @@ def _start(model: DeployedModel, replicas: Replicas | None) -> Start:
         new_wait=replicas.waiting_for_chief,
         watch=replicas.watching_start,
     )
-
-
-def _chief_start(
-    start: Start,
-    folder: str,
-    options: LoopOptions,
-    init_fn: Callable[[Any], None] | None,
-    cluster: Cluster | None,
-    *,
-    num_replicas: int,
-) -> Start:
-    """Returns how the chief gets its variables, after checking its files."""
-    check_writable(folder)
-    report_unfinished(folder)
-    checkpoint = fitting_checkpoint(folder, options.resume)
-    if checkpoint is not None:
-        checkpoint = _with_changes(folder, checkpoint, options)
-        for line in describe_counts(checkpoint):
-            print(line, flush=True)
-    clear_end(folder)
-    device = f"{cluster.own.device}/device:CPU:0" if cluster else ""
-    writer = CheckpointWriter(
-        folder,
-        options.keep_checkpoints,
-        device,
-        checkpoint,
-        by_servers=options.checkpoints_by_servers,
-        increments=options.checkpoint_increments,
-        num_replicas=num_replicas,
-        in_background=options.save_in_background,
-    )
-    source = Source(folder, checkpoint, options.resume)
-    return start._replace(is_chief=True, writer=writer, source=source, init_fn=init_fn)
-
-
-def _with_changes(folder: str, checkpoint: str, options: LoopOptions) -> str:
-    """Returns the checkpoint to start from, merged with later changes if the run writes none."""
-    if options.resume != "auto":
-        return checkpoint
-
-    def merged(whole: str) -> str:
-        check_fits(whole)
-        changes = changes_since(whole)
-        if changes is None or (options.checkpoint_increments and not moved_variables(whole)):
-            return whole
-        path = merge(whole, changes)
-        print(f"{path} is {whole} with the changes of {changes.path}", flush=True)
-        return path
-
-    return GoodCheckpoints(folder, is_own=True).use(merged, checkpoint)
-
-
-def check_writable(train_dir: str | os.PathLike[str]) -> None:
-    """Makes the folder if needed and checks that files can be written.
-
-    Raises:
-      OSError: naming the folder, if it cannot be made or written to.
-    """
-    try:
-        file_systems.make_folders(train_dir)
-        if file_systems.is_local(train_dir):
-            with tempfile.TemporaryFile(dir=train_dir):
-                pass
-        else:
-            with replaced_file(os.path.join(train_dir, ".writable")) as file:
-                file.write("\n")
-    except OSError as error:
-        raise OSError(
-            f"train_dir must be a folder that can be written, got {train_dir}: {error}"
-        ) from error
 
 
 def _check(model: DeployedModel, max_steps: int | None, options: LoopOptions) -> None:
