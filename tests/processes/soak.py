@@ -139,6 +139,10 @@ class Soak:
 
     def sample(self, secs):
         """Notes what all processes and folders have now."""
+        for name, launch in self.launches.items():
+            assert launch.is_running, f"{name}: {launch.log[-3000:]}"
+            failed = re.search(r"^launch\| .* failed with.*", launch.log, re.M)
+            assert failed is None, failed[0]
         found = {whose: of_process(pid) for whose, pid in self.tasks.items()}
         found |= {f"{name}: folder": of_folder(self.folder / name) for name in RUNS}
         for whose, values in found.items():
@@ -173,8 +177,6 @@ def soak(folder, minutes):
         run.wait_for_start()
         first, start = {name: run.step(name) for name in RUNS}, time.monotonic()
         while (secs := time.monotonic() - start) < 60 * minutes:
-            for launch in run.launches.values():
-                assert launch.is_running, launch.log[-3000:]
             run.sample(secs)
             time.sleep(SAMPLE_SECS)
         steps = {name: run.step(name) - first[name] for name in RUNS}

@@ -16,6 +16,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import DeploymentConfig, deploy, elastic, embeddings, metrics, slim, training
 from model_deploy.cluster import WORLD_FILE, ClusterOptions, end_process
 from model_deploy.commands import option, run_command
+from model_deploy.image_training.evaluating import evaluations
 from model_deploy.randomness import random_by_step
 from tests import modes
 
@@ -103,10 +104,9 @@ def run_servers(options):
     """Is a task of a cluster with parameter servers, or the evaluator beside it."""
     place = training.join_cluster(os.environ, options)  # a parameter server stays in there
     if place.is_evaluator:
-        with evaluator() as found:
-            for checkpoint in training.CheckpointWatch(options.train_dir, _POLL_SECS):
-                scores = found.evaluate(checkpoint).scores
-                print(f"step {checkpoint}: {scores}", flush=True)
+        with evaluator() as own:
+            for found in evaluations(own, training.CheckpointWatch(options.train_dir, _POLL_SECS)):
+                print(f"evaluated at step {found.global_step}: {found.scores}", flush=True)
         return
     config = place.deployment(DeploymentConfig(num_clones=2, clone_on_cpu=True, copy_clones=True))
     config = dataclasses.replace(config, wire_precision="bfloat16")
