@@ -12,6 +12,7 @@ and ends with 1 where that is more than its bound, a process ended, or a run end
 import argparse
 import collections
 import dataclasses
+import json
 import os
 import re
 import sys
@@ -144,7 +145,10 @@ class Soak:
             failed = re.search(r"^launch\| .* failed with.*", launch.log, re.M)
             assert failed is None, failed[0]
         found = {whose: of_process(pid) for whose, pid in self.tasks.items()}
+        found |= {f"{name}: launcher": of_process(each.pid) for name, each in self.launches.items()}
         found |= {f"{name}: folder": of_folder(self.folder / name) for name in RUNS}
+        with (self.folder / "samples.jsonl").open("a") as file:
+            print(json.dumps({"secs": round(secs), **found}), file=file)
         for whose, values in found.items():
             for kind, value in values.items():
                 times, series = self._samples[whose, kind]
