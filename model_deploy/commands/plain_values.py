@@ -69,8 +69,8 @@ def parse_yaml(text: str) -> Any:
         raise ValueError(f"it must have at most {MAX_YAML_BYTES} characters, got {len(text)}")
     try:
         return yaml.load(text, _Loader)  # a SafeLoader
-    except (yaml.YAMLError, RecursionError, OverflowError, TypeError, AttributeError) as error:
-        # The last three: of PyYAML's constructors, for dates and numbers that are none.
+    except (yaml.YAMLError, RecursionError, ArithmeticError, LookupError, TypeError) as error:
+        # The last three: of PyYAML's constructors, for `!!bool x` and the like.
         raise ValueError(" ".join(str(error).split())) from error
 
 
