@@ -12,9 +12,7 @@ from model_deploy.processes import Cluster, Task
 # For programs without flags of ours, such as those of Estimator and Horovod.
 ALLOW_VARIABLE = "MODEL_DEPLOY_ALLOW_PUBLIC_ADDRESSES"
 _HOW = f"or allow it by --allow_public_addresses or {ALLOW_VARIABLE}=1"
-_RISK = (
-    "TensorFlow's servers have no authentication: whoever reaches the port can run code there"
-)
+_RISK = "TensorFlow's servers have no authentication: whoever reaches the port can run code there"
 
 
 def allows_public(cluster: Cluster) -> bool:

@@ -120,4 +120,3 @@ def _own_addresses(own: Task) -> list[network.IPAddress]:
             f"{own.job_name}_hosts[{own.task_id}] must name a known host, got {own.address!r}: "
             f"{error.strerror}"
         ) from error
-

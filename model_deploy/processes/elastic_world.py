@@ -54,9 +54,7 @@ class World:
         check_whole("max_workers", self.max_workers, 1)
         if self.max_workers > MOST_WORKERS:
             # A worker alone would build as many parts.
-            raise ValueError(
-                f"max_workers must be at most {MOST_WORKERS}, got {self.max_workers}"
-            )
+            raise ValueError(f"max_workers must be at most {MOST_WORKERS}, got {self.max_workers}")
         for worker in self.workers:
             check_whole("workers", worker, 0)
         if not 1 <= len(self.workers) <= self.max_workers:

@@ -168,7 +168,9 @@ class Soak:
         for launch in self.launches.values():
             assert launch.wait() == 0, launch.log[-3000:]
         return {
-            f"{name}: {task}": {int(count) for count in re.findall(rf"^{task}\| graph of (\d+)", log, re.M)}
+            f"{name}: {task}": {
+                int(count) for count in re.findall(rf"^{task}\| graph of (\d+)", log, re.M)
+            }
             for name, log in ((name, launch.log) for name, launch in self.launches.items())
             for task in sorted(set(re.findall(r"^(worker \d+)\|", log, re.M)))
         }

@@ -106,7 +106,9 @@ def _read_metrics(path):
     folder = path.parent / "run"
     folder.mkdir(exist_ok=True)
     path.replace(folder / "metrics.jsonl")
-    return [(run.loss, run.best_accuracy, run.images_per_sec, run.step) for run in find_runs([folder])]
+    return [
+        (run.loss, run.best_accuracy, run.images_per_sec, run.step) for run in find_runs([folder])
+    ]
 
 
 def _read_tf_config(path):
