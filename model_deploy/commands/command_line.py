@@ -19,7 +19,7 @@ from model_deploy import file_systems
 from model_deploy.commands.help_text import help_text
 from model_deploy.commands.naming import message_of, named_as
 from model_deploy.commands.options import Options, define_flags
-from model_deploy.commands.plain_values import MAX_YAML_BYTES, parse_yaml
+from model_deploy.commands.plain_values import check_yaml_size, parse_yaml
 from model_deploy.commands.replacing import replaced_file
 
 OPTIONS_FILE = "options.yaml"
@@ -165,9 +165,7 @@ def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
       OSError: if it cannot be read.
     """
     try:
-        size = file_systems.facts_of(path).size
-        if size > MAX_YAML_BYTES:
-            raise ValueError(f"it must have at most {MAX_YAML_BYTES} bytes, got {size}")
+        check_yaml_size(file_systems.facts_of(path).size)
         read = parse_yaml(file_systems.read_text(path))
     except ValueError as error:  # of what is not UTF-8, too
         raise ValueError(f"config must be a YAML file, got {path}: {error}") from error

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 # An options file has some thousand bytes; of text without bounds the parser takes seconds per MB.
-MAX_YAML_BYTES = 1 << 18
+_MAX_YAML_BYTES = 1 << 18
 _MAX_DEPTH = 32
 _MAX_DIGITS = 20  # of any 64-bit number, with its sign
 
@@ -59,14 +59,19 @@ _Loader.add_implicit_resolver(
 )
 
 
+def check_yaml_size(size: int) -> None:
+    """Raises ValueError if a YAML text is of more bytes than any settings need."""
+    if size > _MAX_YAML_BYTES:
+        raise ValueError(f"it must have at most {_MAX_YAML_BYTES} bytes, got {size}")
+
+
 def parse_yaml(text: str) -> Any:
     """Returns the value of a YAML text, of plain values without aliases.
 
     Raises:
       ValueError: if it is not such a text, or breaks a bound.
     """
-    if len(text) > MAX_YAML_BYTES:
-        raise ValueError(f"it must have at most {MAX_YAML_BYTES} characters, got {len(text)}")
+    check_yaml_size(len(text))
     try:
         return yaml.load(text, _Loader)  # a SafeLoader
     except (yaml.YAMLError, RecursionError, ArithmeticError, LookupError, TypeError) as error:

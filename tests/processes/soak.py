@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from model_deploy.checkpoints.files import newest_checkpoint, step_of
-from tests.processes.harness import Processes
+from tests.processes.harness import LAUNCH, Processes
 
 PROGRAM = [sys.executable, "-m", "tests.processes.soaking"]
 EACH_SECOND = ["--save_interval_secs=1", "--save_summaries_secs=1", "--log_every_n_steps=200"]
@@ -115,8 +115,7 @@ class Soak:
         for name, (flags, more) in RUNS.items():
             (folder / name).mkdir()
             program = [*PROGRAM, f"--train_dir={folder / name / 'run'}", f"--until={self._stop}"]
-            flags = [*flags, f"--log_dir={folder / name}"]
-            command = [sys.executable, "-m", "model_deploy.launch", *flags, "--", *program, *more]
+            command = [*LAUNCH, *flags, f"--log_dir={folder / name}", "--", *program, *more]
             self.launches[name] = processes.start(name, command, guarded=False, forked=False)
 
     @property
