@@ -134,6 +134,7 @@ class Restorer:
     def __init__(self, variables: Mapping[str, Any]) -> None:
         self._variables = {name: v for name, v in variables.items() if name != "global_step"}
         self._saver = tf.train.Saver(self._variables)
+        self._savers: dict[frozenset[tuple[str, tuple[int, ...]]], Any] = {}
         self._set_step = None
         if "global_step" in variables:
             step = variables["global_step"]
@@ -148,6 +149,22 @@ class Restorer:
           tf.errors.OpError: if it cannot be read.
         """
         with session.graph.as_default():
+            saver = self._saver_of(path)
+        saver.restore(session, path)
+        step = checkpoint_step(path)
+        if self._set_step is not None:
+            session.run(self._set_step, {self._new_step: step})
+        return step
+
+    def _saver_of(self, path: str) -> Any:
+        """Returns what restores a checkpoint: one for each layout, as it may add ops to the graph.
+
+        Raises:
+          ValueError: as `restore`.
+        """
+        shapes = tf.train.NewCheckpointReader(path).get_variable_to_shape_map()
+        layout = frozenset((name, tuple(shape)) for name, shape in shapes.items())
+        if layout not in self._savers:
             moved = moved_variables(path)
             moved = {name: moved[name] for name in self._variables if name in moved}
             others = {name: v for name, v in self._variables.items() if name not in moved}
@@ -156,11 +173,6 @@ class Restorer:
                 raise ValueError(
                     f"the checkpoint must be one of this model, got {path}, where {wrong}"
                 )
-            saver = self._saver
-            if moved:
-                saver = tf.train.Saver({**others, **moved})
-        saver.restore(session, path)
-        step = checkpoint_step(path)
-        if self._set_step is not None:
-            session.run(self._set_step, {self._new_step: step})
-        return step
+            saver = tf.train.Saver({**others, **moved}) if moved else self._saver
+            self._savers[layout] = saver
+        return self._savers[layout]

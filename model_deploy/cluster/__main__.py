@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from model_deploy.cluster import network
+from model_deploy.cluster import listening
 from model_deploy.cluster.checks import check_tasks
 from model_deploy.cluster.options import ClusterOptions
 from model_deploy.cluster.sources import resolve
@@ -60,9 +60,12 @@ def _check(cluster: Cluster, timeout: float) -> int:
     width = max(len(finding.task.address) for finding in findings)
     for finding in findings:
         print(f"  {finding.task!s:17} {finding.task.address:{width}}  {finding.state}")
-    if not cluster.is_evaluator and (warning := network.exposure(cluster.own)):
-        print(f"warning: {warning}")
     problems = [finding.problem for finding in findings if finding.problem]
+    if not cluster.is_evaluator and listening.allows_public(cluster):
+        if warning := listening.warning_of(cluster.own):
+            print(f"warning: {warning}")
+    elif not cluster.is_evaluator and (refusal := listening.refusal_of(cluster.own)):
+        problems.append(refusal)
     for problem in problems:
         print(f"wrong: {problem}")
     if not problems:

@@ -9,7 +9,7 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 
-from model_deploy.cluster.network import IPAddress
+from model_deploy.cluster.network import IPAddress, IPNetwork
 
 # Linux: `SO_ATTACH_FILTER` of <asm-generic/socket.h>, which Python's socket module leaves out.
 _SO_ATTACH_FILTER = 26
@@ -21,8 +21,8 @@ _DESTINATION = {4: _IP_HEADER + 16, 6: _IP_HEADER + 24}
 _Program = list[tuple[int, int, int, int]]
 
 
-def restrict_to(port: int, addresses: Sequence[IPAddress]) -> None:
-    """Lets this process's server on `port` be reached at `addresses` only.
+def restrict_to(port: int, networks: Sequence[IPNetwork]) -> None:
+    """Lets this process's server on `port` be reached at addresses of `networks` only.
 
     TensorFlow's server always listens on all addresses of the machine, whichever it was
     given. So the kernel is told to drop packets that come to its socket for other addresses, and
@@ -30,7 +30,7 @@ def restrict_to(port: int, addresses: Sequence[IPAddress]) -> None:
 
     Args:
       port: where this process listens.
-      addresses: the addresses at which the server may be reached.
+      networks: the addresses at which the server may be reached; a single one is a network, too.
 
     Raises:
       OSError: if the kernel cannot do it (it is not Linux), or nothing listens there.
@@ -43,19 +43,19 @@ def restrict_to(port: int, addresses: Sequence[IPAddress]) -> None:
             if each.type != socket.SOCK_STREAM or name[1] != port:
                 continue
             if each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                _attach_filter(each, _filter(addresses))
+                _attach_filter(each, _filter(networks))
                 listening += 1
     if not listening:
         raise OSError(errno.ENOTCONN, f"no socket of this process listens on port {port}")
-    _end_connections(port, addresses)
+    _end_connections(port, networks)
 
 
-def _end_connections(port: int, addresses: Sequence[IPAddress]) -> None:
+def _end_connections(port: int, networks: Sequence[IPNetwork]) -> None:
     for each in _own_sockets():
         with each, contextlib.suppress(OSError):
             name = each.getsockname()
             each.getpeername()  # raises where there is no connection
-            if name[1] == port and _plain(name[0]) not in addresses:
+            if name[1] == port and not any(_plain(name[0]) in each for each in networks):
                 each.shutdown(socket.SHUT_RDWR)
 
 
@@ -83,27 +83,33 @@ def _own_sockets() -> Iterator[socket.socket]:
             found.close()
 
 
-def _filter(addresses: Sequence[IPAddress]) -> _Program:
-    """A BPF program that passes packets for `addresses` and drops all others.
+def _filter(networks: Sequence[IPNetwork]) -> _Program:
+    """A BPF program that passes packets for addresses of `networks` and drops all others.
 
     An instruction is (opcode, instructions to skip if equal, to skip if not, operand).
     """
     accept = (_RETURN, 0, 0, 0xFFFFFFFF)
     drop = (_RETURN, 0, 0, 0)
     program: _Program = []
-    for address in addresses:
-        words = struct.unpack(f"!{len(address.packed) // 4}I", address.packed)
+    for network in networks:
+        words, masks = _words(network.network_address), _words(network.netmask)
         block = [
             (_LOAD_BYTE, 0, 0, _IP_HEADER),
             (_AND, 0, 0, 0xF0),
-            (_JUMP_IF_EQUAL, 0, 2 * len(words) + 1, address.version << 4),
+            (_JUMP_IF_EQUAL, 0, 3 * len(words) + 1, network.version << 4),
         ]
-        for i, word in enumerate(words):
-            to_next = 2 * (len(words) - i) - 1
-            block.append((_LOAD_WORD, 0, 0, _DESTINATION[address.version] + 4 * i))
+        for i, (word, mask) in enumerate(zip(words, masks, strict=True)):
+            to_next = 3 * (len(words) - i) - 2
+            block.append((_LOAD_WORD, 0, 0, _DESTINATION[network.version] + 4 * i))
+            block.append((_AND, 0, 0, mask))
             block.append((_JUMP_IF_EQUAL, 0, to_next, word))
         program += [*block, accept]
     return [*program, drop]
+
+
+def _words(address: IPAddress) -> tuple[int, ...]:
+    """The address in words of 32 bits."""
+    return struct.unpack(f"!{len(address.packed) // 4}I", address.packed)
 
 
 def _attach_filter(target: socket.socket, program: _Program) -> None:

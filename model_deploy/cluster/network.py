@@ -8,6 +8,16 @@ from collections.abc import Sequence
 from model_deploy.processes import Task
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+# The loopback, and where no packet from the internet arrives: RFC 1918, 3927, 4193, 4291, 6598.
+PRIVATE_NETWORKS = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"),
+        *("169.254.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7", "fe80::/10"),
+    )
+)
 
 # Enough for a task that is there to accept a connection.
 CONNECT_SECS = 2.0
@@ -78,18 +88,13 @@ def names_of(tasks: Sequence[Task]) -> str:
 
 
 def exposure(task: Task) -> str | None:
-    """A warning, if everybody can reach the address where a task listens; else None."""
+    """What makes a task's address one that everybody can reach, None if it is not."""
     try:
         addresses = resolve_host(task.host)
     except OSError:
         return None
     if any(address.is_unspecified for address in addresses):
-        kind = "stands for all addresses of the machine"
-    elif any(address.is_global for address in addresses):
-        kind = "is a public address"
-    else:
-        return None
-    return (
-        f"{task} listens on {task.address}, which {kind}; TensorFlow's servers have no "
-        "authentication: whoever reaches the port can run code there"
-    )
+        return "stands for all addresses of the machine"
+    if any(address.is_global for address in addresses):
+        return "is a public address"
+    return None

@@ -39,6 +39,11 @@ class ClusterOptions(Options):
         minimum=1,
         maximum=65535,
     )
+    allow_public_addresses: bool = option(
+        False,
+        "let this process's server listen on a public address, or on all of the machine's: "
+        "whoever reaches it can run code there",
+    )
     start_timeout: float = option(
         300.0, "seconds to wait for the tasks that this one needs in order to start", above=0
     )

@@ -5,10 +5,9 @@ import os
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from absl import logging
 
 from model_deploy.cluster import network
-from model_deploy.cluster.binding import restrict_to
+from model_deploy.cluster.listening import check_address_of, keep_to
 from model_deploy.processes import Cluster, Task
 
 # A little less than 32 MiB.
@@ -48,8 +47,9 @@ def session_config(cluster: Cluster, base: Any = None) -> Any:
 def start_server(cluster: Cluster, config: Any) -> Any:
     """Starts this task's server, reachable at its own address only.
 
-    Where the address is none of this machine's (a service name of Kubernetes, say) the
-    server listens on all of them, and a warning says so, as it does for a public address.
+    Where the address is none of this machine's (a service name of Kubernetes, say) the server can
+    be reached at all private ones, and a warning says so.  `Cluster.allow_public_addresses` lets
+    it listen on public addresses, too, and on all of the machine's, with a warning.
 
     Args:
       cluster: the cluster and this process's task.
@@ -60,20 +60,21 @@ def start_server(cluster: Cluster, config: Any) -> Any:
       process ends.
 
     Raises:
-      ValueError: for an evaluator, which has no server.
-      OSError: if the port is taken, or the name of the host is not known.
+      ValueError: for an evaluator, which has no server; for an address that is public, or that
+        stands for all, unless it is allowed.
+      OSError: if the port is taken, or the name of the host is not known; if the system cannot
+        keep the server to its address, unless public addresses are allowed.
     """
     own = cluster.own
     if cluster.is_evaluator:
         raise ValueError("job_name must be worker or ps to start a server, got 'evaluator'")
     addresses = _own_addresses(own)
+    check_address_of(cluster)
     if network.is_port_taken(own.port):
         raise OSError(
             f"{own.job_name}_hosts[{own.task_id}] must name a free port, got {own.address!r}: "
             "another process listens there"
         )
-    if warning := network.exposure(own):
-        logging.warning("%s", warning)
     try:
         server = tf.distribute.Server(
             cluster.as_dict(), own.job_name, own.task_id, config=config, start=False
@@ -81,7 +82,7 @@ def start_server(cluster: Cluster, config: Any) -> Any:
     except tf.errors.UnknownError as error:
         raise OSError(f"{own} could not listen on {own.address}: {error.message}") from error
     # Until the server is started it answers no request: none is answered at a wrong address.
-    _keep_to(cluster, addresses)
+    keep_to(cluster, addresses)
     server.start()
     _keep_freed_memory()
     return server
@@ -119,36 +120,3 @@ def _own_addresses(own: Task) -> list[network.IPAddress]:
             f"{own.job_name}_hosts[{own.task_id}] must name a known host, got {own.address!r}: "
             f"{error.strerror}"
         ) from error
-
-
-def _keep_to(cluster: Cluster, addresses: list[network.IPAddress]) -> None:
-    """Keeps the server to `addresses`, or warns why it listens on all of them."""
-    if any(address.is_unspecified for address in addresses):
-        return  # the server was given all addresses
-    reason = _unfit(cluster, addresses)
-    if reason is None:
-        try:
-            restrict_to(cluster.own.port, addresses)
-        except OSError as error:
-            reason = f"the system cannot keep it to {cluster.own.host} ({error})"
-    if reason is not None:
-        logging.warning(
-            "%s listens on port %d of all addresses of this machine: %s",
-            cluster.own,
-            cluster.own.port,
-            reason,
-        )
-
-
-def _unfit(cluster: Cluster, addresses: list[network.IPAddress]) -> str | None:
-    """Why other tasks would not reach this one at `addresses`, None if they do."""
-    own = cluster.own
-    listed = ", ".join(map(str, addresses))
-    if not all(network.is_local(address) for address in addresses):
-        return f"{own.host} is {listed}, which is not one of them"
-    # Debian maps a machine's own name to 127.0.1.1.
-    by_name = own.host != "localhost" and own.host not in map(str, addresses)
-    has_others = any(task.host != own.host for task in cluster.tasks)
-    if by_name and has_others and all(address.is_loopback for address in addresses):
-        return f"{own.host} is {listed} here, where other machines do not reach it"
-    return None

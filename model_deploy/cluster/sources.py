@@ -1,6 +1,7 @@
 """The cluster as flags, `TF_CONFIG` or SLURM describe it: which of them counts."""
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -57,13 +58,16 @@ def resolve(
     ignored = [_NAMES[source] for source in found if source != used]
     if ignored:
         note += f"; ignored: {', '.join(ignored)}"
+    cluster = None
     if used == "flags":
-        return Resolved(cluster_from_flags(options, task), note)
+        cluster = cluster_from_flags(options, task)
     if used == "tf_config":
-        return Resolved(cluster_from_tf_config(environ["TF_CONFIG"]), note)
+        cluster = cluster_from_tf_config(environ["TF_CONFIG"])
     if used == "slurm":
-        return Resolved(cluster_from_slurm(environ, num_ps_tasks, options.slurm_port), note)
-    return Resolved(None, note)
+        cluster = cluster_from_slurm(environ, num_ps_tasks, options.slurm_port)
+    if cluster is not None and options.allow_public_addresses:
+        cluster = dataclasses.replace(cluster, allow_public_addresses=True)
+    return Resolved(cluster, note)
 
 
 def _descriptions(

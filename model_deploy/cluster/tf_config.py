@@ -1,8 +1,8 @@
 """The cluster as `TF_CONFIG` has it, which TFJobs, other operators and Estimator's users write."""
 
-import json
 from typing import Any
 
+from model_deploy.commands import parse_json, shortened
 from model_deploy.processes import Cluster, check_address, check_task_id
 
 # Types of tasks; `master` is the old name of the chief.
@@ -71,11 +71,11 @@ def describes_cluster(text: str) -> bool:
 
 def _parse(text: str) -> dict[str, Any]:
     try:
-        config = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"TF_CONFIG must be JSON ({error}), got {text!r}") from error
+        config = parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"TF_CONFIG must be JSON ({error}), got {shortened(text)!r}") from error
     if not isinstance(config, dict):
-        raise ValueError(f"TF_CONFIG must be a JSON object, got {text!r}")
+        raise ValueError(f"TF_CONFIG must be a JSON object, got {shortened(text)!r}")
     return config
 
 

@@ -13,6 +13,7 @@ from model_deploy.commands.command_line import (
 from model_deploy.commands.naming import make_folder, named_as
 from model_deploy.commands.notices import tell, without_tensorflow_notices
 from model_deploy.commands.options import Options, option
+from model_deploy.commands.plain_values import parse_json, shortened
 from model_deploy.commands.replacing import replaced_file
 from model_deploy.commands.tables import aligned
 
@@ -24,12 +25,14 @@ __all__ = [
     "make_folder",
     "named_as",
     "option",
+    "parse_json",
     "parse_options",
     "read_checked",
     "read_options",
     "replaced_file",
     "run_command",
     "saved_options",
+    "shortened",
     "tell",
     "without_tensorflow_notices",
     "write_checked",

@@ -8,7 +8,6 @@ import atexit
 import dataclasses
 import gc
 import os
-import re
 import sys
 import zlib
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from model_deploy import file_systems
 from model_deploy.commands.help_text import help_text
 from model_deploy.commands.naming import message_of, named_as
 from model_deploy.commands.options import Options, define_flags
+from model_deploy.commands.plain_values import check_yaml_size, parse_yaml
 from model_deploy.commands.replacing import replaced_file
 
 OPTIONS_FILE = "options.yaml"
@@ -28,17 +28,6 @@ OPTIONS_FILE = "options.yaml"
 NOT_SAVED = 74
 _RECIPES = "recipes"
 _PACKAGED = os.path.join(os.path.dirname(os.path.dirname(__file__)), _RECIPES)
-
-
-class _Loader(yaml.SafeLoader):
-    """Loads plain YAML values only; `1e-4` is a number, as in YAML 1.2."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"),
-    list("-+0123456789"),
-)
 
 
 def run_command(
@@ -179,18 +168,21 @@ def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
       OSError: if it cannot be read.
     """
     try:
+        check_yaml_size(file_systems.facts_of(path).size)
         text = file_systems.read_text(path)
-        _check_sum(path, text)
-        read = yaml.load(text, _Loader)  # a SafeLoader
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        place = " ".join(str(error).split())
-        raise ValueError(f"config must be a YAML file, got {path}: {place}") from error
+        _check_sum(text)
+        read = parse_yaml(text)
+    except ValueError as error:  # of what is not UTF-8, too
+        raise ValueError(f"config must be a YAML file, got {path}: {error}") from error
     if read is None:
         return {}
     if not isinstance(read, dict):
         raise ValueError(
             f"config must be a mapping of options, got {type(read).__name__} in {path}"
         )
+    other = next((name for name in read if not isinstance(name, str)), None)
+    if other is not None:
+        raise ValueError(f"config must hold names of flags, got {other!r} in {path}")
     return read
 
 

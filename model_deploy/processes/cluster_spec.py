@@ -62,6 +62,8 @@ class Cluster:
       task_id: index of this process in its job.
       server_tasks: index of each worker's TensorFlow server, if these workers are a part of a
         larger cluster of servers.
+      allow_public_addresses: whether the server of this process may listen on a public address, or
+        on all of the machine's.
 
     Raises:
       ValueError: naming field, rule and value: for an address that is not `host:port` or is given
@@ -74,6 +76,7 @@ class Cluster:
     job_name: str = "worker"
     task_id: int = 0
     server_tasks: Sequence[int] | None = None
+    allow_public_addresses: bool = False
 
     def __post_init__(self) -> None:
         for field in ("worker_hosts", "ps_hosts"):

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from model_deploy.checks import check_whole
-from model_deploy.commands import replaced_file
+from model_deploy.commands import parse_json, replaced_file, shortened
 from model_deploy.processes.cluster_spec import Cluster
 
 # Environment variables: path of the world file, and this worker's number.
@@ -23,6 +23,7 @@ WORLD_FILE = "MODEL_DEPLOY_WORLD"
 WORKER = "MODEL_DEPLOY_WORKER"
 
 _VERSION = 1
+MOST_WORKERS = 4096
 _FIELDS = ("version", "generation", "max_workers", "workers")
 
 
@@ -51,6 +52,9 @@ class World:
     def __post_init__(self) -> None:
         check_whole("generation", self.generation, 1)
         check_whole("max_workers", self.max_workers, 1)
+        if self.max_workers > MOST_WORKERS:
+            # A worker alone would build as many parts.
+            raise ValueError(f"max_workers must be at most {MOST_WORKERS}, got {self.max_workers}")
         for worker in self.workers:
             check_whole("workers", worker, 0)
         if not 1 <= len(self.workers) <= self.max_workers:
@@ -147,11 +151,13 @@ def begun_file(path: str | os.PathLike[str]) -> str:
 
 def _parsed(text: str) -> World:
     try:
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"a world must be JSON ({error}), got {text!r}") from error
+        found = parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"a world must be JSON ({error}), got {shortened(text)!r}") from error
     if not isinstance(found, dict) or sorted(found) != sorted(_FIELDS):
-        raise ValueError(f"a world must have the fields {', '.join(_FIELDS)}, got {found!r}")
+        raise ValueError(
+            f"a world must have the fields {', '.join(_FIELDS)}, got {shortened(str(found))}"
+        )
     if found["version"] != _VERSION:
         raise ValueError(f"version must be {_VERSION}, got {found['version']!r}")
     return World(found["generation"], found["max_workers"], _workers(found["workers"]))

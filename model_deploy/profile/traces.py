@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from model_deploy import file_systems
-from model_deploy.commands import replaced_file
+from model_deploy.commands import parse_json, replaced_file
 from model_deploy.profile.kinds import kind_of, op_type
 
 FOLDER = "profile"
@@ -140,7 +140,7 @@ def read_trace(path: str) -> list[OpTime]:
       OSError: if it cannot be read.
     """
     try:
-        events = json.loads(file_systems.read_text(path))["traceEvents"]
+        events = parse_json(file_systems.read_text(path))["traceEvents"]
         devices = {each["pid"]: each["args"]["name"] for each in events if each["ph"] == "M"}
         ops = [
             OpTime(
@@ -154,7 +154,7 @@ def read_trace(path: str) -> list[OpTime]:
             for each in events
             if each["ph"] == "X"
         ]
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"a trace must be one of --profile_steps, got {path!r}: {error!r}"
         ) from error

@@ -1,14 +1,14 @@
 """Reads the options and metrics that runs have written into their folders."""
 
 import dataclasses
-import json
 import os
 import statistics
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from model_deploy import file_systems
-from model_deploy.commands import OPTIONS_FILE, named_as, read_options
+from model_deploy.commands import OPTIONS_FILE, named_as, parse_json, read_options
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -69,7 +69,7 @@ class Run:
         found = {
             each["step"]: float(each[key])
             for each in self.metrics
-            if isinstance(each.get(key), int | float)
+            if isinstance(each.get(key), int | float) and abs(each[key]) <= sys.float_info.max
         }
         return sorted(found.items())
 
@@ -93,7 +93,7 @@ def find_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
     """
     found: dict[str, Run] = {}
     for folder in (os.fspath(each) for each in folders):
-        paths = _run_folders(folder)
+        paths = _run_folders(folder, set())
         if not paths:
             raise ValueError(
                 f"folder must be that of a run, with {METRICS_FILE} or {OPTIONS_FILE}, "
@@ -122,20 +122,28 @@ def read_metrics(train_dir: str | os.PathLike[str]) -> list[dict[str, Any]]:
     found = []
     for line in file_systems.read_bytes(path).split(b"\n"):
         try:
-            value = json.loads(line.decode("utf-8", "replace"))
-        except json.JSONDecodeError:
+            value = parse_json(line.decode("utf-8", "replace"))
+        except ValueError:
             continue
-        if isinstance(value, dict) and isinstance(value.get("step"), int):
+        step = value.get("step") if isinstance(value, dict) else None
+        if isinstance(step, int) and abs(step) < 1 << 63:
             found.append(value)
     return found
 
 
-def _run_folders(folder: str) -> list[str]:
+def _run_folders(folder: str, seen: set[str]) -> list[str]:
+    """Returns the folders of runs in a folder; one that links lead back to is looked at once."""
+    real = os.path.realpath(folder) if file_systems.is_local(folder) else folder
+    if real in seen:
+        return []
+    seen.add(real)
     files = (os.path.join(folder, name) for name in (METRICS_FILE, OPTIONS_FILE))
     if any(map(file_systems.is_file, files)):
         return [folder]
     parts = (os.path.join(folder, name) for name in file_systems.names_in(folder))
-    return [path for part in parts if file_systems.is_folder(part) for path in _run_folders(part)]
+    return [
+        path for part in parts if file_systems.is_folder(part) for path in _run_folders(part, seen)
+    ]
 
 
 def _read_run(folder: str) -> Run:

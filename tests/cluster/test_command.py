@@ -120,10 +120,14 @@ def test_service_address(capsys):
 
 
 def test_exposed_address(capsys):
-    """A wildcard address is warned of."""
+    """A wildcard address is wrong; where it is allowed, it is warned of."""
     with ReservedPorts(1) as ports:
-        assert main([f"--worker_hosts=0.0.0.0:{ports.numbers[0]}"], {}) == 0
-    assert "warning: worker 0 (chief) listens on 0.0.0.0:" in capsys.readouterr().out
+        flag = f"--worker_hosts=0.0.0.0:{ports.numbers[0]}"
+        assert main([flag], {}) == 1
+        assert main([flag, "--allow_public_addresses"], {}) == 0
+    refused, allowed = capsys.readouterr().out.split("cluster from")[1:]
+    assert "wrong: worker_hosts[0] must be a loopback or private address, got '0.0.0." in refused
+    assert "warning: worker 0 (chief) listens on 0.0.0.0:" in allowed
 
 
 @pytest.mark.parametrize(

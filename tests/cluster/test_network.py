@@ -39,12 +39,19 @@ def _listener():
         (["127.0.0.1", "127.0.0.3", "::1"], "127.0.0.2", False),
         (["::2", "::1", "127.0.0.1"], "::1", True),
         (["::2", "::3"], "::1", False),
+        (["127.0.0.0/30"], "127.0.0.3", True),
+        (["127.0.0.0/30"], "127.0.0.4", False),
+        (["10.0.0.0/8", "::/127"], "::1", True),
+        (["10.0.0.0/8", "fc00::/7"], "::1", False),
+        (network.PRIVATE_NETWORKS, "127.0.0.2", True),
+        (network.PRIVATE_NETWORKS, "::1", True),
+        ([each for each in network.PRIVATE_NETWORKS if "127" not in str(each)], "127.0.0.1", False),
     ],
 )
 def test_restricted_listener(allowed, host, reached):
     """A listener on all addresses is reached at those only to which it was restricted."""
     with _listener() as (listener, port):
-        restrict_to(port, [ipaddress.ip_address(each) for each in allowed])
+        restrict_to(port, [ipaddress.ip_network(each) for each in allowed])
         if not reached:
             with pytest.raises(TimeoutError):
                 socket.create_connection((host, port), UNREACHED_SECS)
@@ -66,7 +73,7 @@ def test_restriction_ends_other_connections():
         for host in ("127.0.0.1", "127.0.0.2", "::1"):
             clients[host] = stack.enter_context(socket.create_connection((host, port)))
             stack.enter_context(listener.accept()[0])
-        restrict_to(port, [ipaddress.ip_address("127.0.0.1")])
+        restrict_to(port, [ipaddress.ip_network("127.0.0.1")])
         assert clients["127.0.0.2"].recv(1) == clients["::1"].recv(1) == b""
         clients["127.0.0.1"].setblocking(False)
         with pytest.raises(BlockingIOError):
@@ -78,7 +85,7 @@ def test_nothing_to_restrict():
     with _listener() as (_, port):
         pass
     with pytest.raises(OSError, match=f"no socket of this process listens on port {port}"):
-        restrict_to(port, [ipaddress.ip_address("127.0.0.1")])
+        restrict_to(port, [ipaddress.ip_network("127.0.0.1")])
 
 
 def test_resolve_host():
@@ -116,29 +123,37 @@ def test_port_that_is_forbidden(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("addresses", "message"),
+    ("addresses", "kind"),
     [
         pytest.param(["127.0.0.1", "::1"], None, id="loopback"),
         pytest.param(["10.0.0.5"], None, id="private"),
         pytest.param(["fd00::2"], None, id="private-ipv6"),
-        pytest.param(["10.0.0.5", "8.8.8.8"], "h:1, which is a public address", id="public"),
-        pytest.param(["2600::1"], "h:1, which is a public address", id="public-ipv6"),
+        pytest.param(["10.0.0.5", "8.8.8.8"], "is a public address", id="public"),
+        pytest.param(["2600::1"], "is a public address", id="public-ipv6"),
         pytest.param(["0.0.0.0"], "stands for all addresses of the machine", id="wildcard"),
         pytest.param(["::"], "stands for all addresses of the machine", id="wildcard-ipv6"),
     ],
 )
-def test_exposure(addresses, message, monkeypatch):
-    """A public or wildcard address gives one line that says that there is no authentication."""
+def test_exposure(addresses, kind, monkeypatch):
+    """A public or wildcard address is one that everybody can reach."""
     found = [ipaddress.ip_address(address) for address in addresses]
     monkeypatch.setattr(network, "resolve_host", lambda host: found)
-    line = network.exposure(Task("ps", 0, "h:1"))
-    if message is None:
-        assert line is None
-        return
-    assert line.startswith("ps 0 listens on h:1, which ")
-    assert message in line
-    assert "no authentication" in line
-    assert "\n" not in line
+    assert network.exposure(Task("ps", 0, "h:1")) == kind
+
+
+@pytest.mark.parametrize(
+    ("address", "private"),
+    [
+        *((text, True) for text in ("127.0.0.9", "10.1.2.3", "172.31.0.1", "192.168.1.1")),
+        *((text, True) for text in ("100.64.0.1", "169.254.1.1", "::1", "fd00::2", "fe80::3")),
+        *((text, False) for text in ("8.8.8.8", "172.32.0.1", "100.128.0.1", "2600::1")),
+    ],
+)
+def test_private_networks(address, private):
+    """An address is in one of the private networks, or Python calls it a public one."""
+    found = ipaddress.ip_address(address)
+    assert any(found in each for each in network.PRIVATE_NETWORKS) is private
+    assert found.is_global is not private
 
 
 def test_exposure_of_unknown_host(monkeypatch):

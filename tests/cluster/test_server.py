@@ -66,15 +66,48 @@ def test_server_listens_on_its_address_only(caplog):
     assert caplog.messages == []
 
 
-def test_server_on_all_addresses(caplog):
-    """A wildcard address is what it says, and is warned of."""
-    cluster, _ = _start("0.0.0.0")
+ALLOWED = {"allow_public_addresses": True}
+
+
+@pytest.mark.parametrize(
+    ("host", "kind"),
+    [
+        pytest.param("0.0.0.0", "stands for all addresses of the machine", id="wildcard"),
+        pytest.param("[::]", "stands for all addresses of the machine", id="wildcard-ipv6"),
+        pytest.param("8.8.8.8", "is a public address", id="public"),
+    ],
+)
+def test_server_that_everybody_would_reach(host, kind):
+    """A public or wildcard address is refused in one line that names the field and the flag."""
+    with pytest.raises(ValueError, match=r"^worker_hosts\[0\] must be a loopback or priv") as found:
+        _start(host)
+    line = str(found.value)
+    assert f"got '{host}:" in line
+    assert f"which {kind}; TensorFlow's servers have no authentication" in line
+    assert "--allow_public_addresses or MODEL_DEPLOY_ALLOW_PUBLIC_ADDRESSES=1" in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("way", ["field", "variable"])
+def test_server_on_all_addresses(way, caplog, monkeypatch):
+    """Where it is allowed, a wildcard address is what it says, and is warned of."""
+    if way == "variable":
+        monkeypatch.setenv("MODEL_DEPLOY_ALLOW_PUBLIC_ADDRESSES", "1")
+    cluster, _ = _start("0.0.0.0", **(ALLOWED if way == "field" else {}))
     for host in ("127.0.0.1", "127.0.0.2"):
         socket.create_connection((host, cluster.own.port)).close()
     [line] = caplog.messages
-    assert "stands for all addresses of the machine" in line
+    assert "which stands for all addresses of the machine; TensorFlow's servers have no" in line
 
 
+def test_variable_that_says_neither(monkeypatch):
+    """A value of the variable other than 0 and 1 is an error."""
+    monkeypatch.setenv("MODEL_DEPLOY_ALLOW_PUBLIC_ADDRESSES", "yes")
+    with pytest.raises(ValueError, match="PUBLIC_ADDRESSES must be 0 or 1, got 'yes'"):
+        _start("127.0.0.1")
+
+
+@pytest.mark.parametrize("allowed", [False, True])
 @pytest.mark.parametrize(
     "case",
     [
@@ -87,28 +120,32 @@ def test_server_on_all_addresses(caplog):
         ),
     ],
 )
-def test_server_that_must_listen_everywhere(case, caplog, monkeypatch):
-    """Where keeping to the address would cut off the others, a line says that it is not done."""
+def test_server_whose_address_others_do_not_reach(case, allowed, caplog, monkeypatch):
+    """It is reached at all private addresses, or at all if that is allowed, as a line says."""
     host, address, others, reason = case
     monkeypatch.setattr(network, "resolve_host", lambda _: [ipaddress.ip_address(address)])
-    cluster, _ = _start(host, **others)
+    cluster, _ = _start(host, **others, allow_public_addresses=allowed)
     [line] = caplog.messages
+    which = "all" if allowed else "all private"
     assert line.startswith(
-        f"worker 0 (chief) listens on port {cluster.own.port} of all addresses of this machine: "
-        f"{host} is {address}"
+        f"worker 0 (chief) listens on port {cluster.own.port} of {which} addresses of this "
+        f"machine: {host} is {address}"
     )
     assert line.endswith(reason)
     socket.create_connection(("127.0.0.2", cluster.own.port)).close()
 
 
 def test_system_without_restriction(caplog, monkeypatch):
-    """Where the system cannot keep a server to its address, it runs, and a line says so."""
+    """Where the system cannot keep a server to its address, only the flag lets it run."""
 
     def fail(*_):
         raise OSError("no such option")
 
-    monkeypatch.setattr("model_deploy.cluster.server.restrict_to", fail)
-    _start("127.0.0.1")
+    monkeypatch.setattr("model_deploy.cluster.listening.restrict_to", fail)
+    reason = r"the system cannot keep it to 127.0.0.1 \(no such option\)"
+    with pytest.raises(OSError, match=f"must not listen on port .* machine, but {reason}; Tensor"):
+        _start("127.0.0.1")
+    _start("127.0.0.1", **ALLOWED)
     [line] = caplog.messages
     assert line.endswith("the system cannot keep it to 127.0.0.1 (no such option)")
 

@@ -52,6 +52,27 @@ def test_protocol(tmp_path):
         assert hook.calls == ["begin", "after_create_session", *steps, "end"]
 
 
+class Odd(Recorder):
+    """Asks for every other step."""
+
+    def due(self, step):
+        return step % 2 == 1
+
+
+def test_the_same_values_for_other_hooks(tmp_path):
+    """A hook gets what it fetches, whether it takes part alone, or, at step 3, with another."""
+
+    class Silent(tf.train.SessionRunHook):
+        """Fetches nothing, in every third step."""
+
+        def due(self, step):
+            return step % 3 == 0
+
+    hook = Odd()
+    run_halving(tmp_path, 7, hooks=[Silent(), hook])
+    assert hook.calls[2:-1] == STEPS[::2]
+
+
 @pytest.mark.one_mode
 def test_hooks_of_tensorflow(tmp_path):
     """TensorFlow's own hooks work: one stops the run, one profiles it, one feeds: with a gain of

@@ -1,6 +1,7 @@
 """Extracts archives from untrusted sources."""
 
 import contextlib
+import itertools
 import os
 import pathlib
 import shutil
@@ -10,9 +11,30 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 _MAX_BYTES = 4 * 2**30
+# Long names and other extended headers, which tarfile reads into memory whole.
+_MAX_HEADER_BYTES = 1 << 20
+_MAX_MEMBERS = 2_000_000
+_EXTENDED = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
+
+
+class _TarInfo(tarfile.TarInfo):
+    """A header of a tar archive, if it is not one that fills the memory."""
+
+    @classmethod
+    def frombuf(cls, buf: Any, encoding: str, errors: str) -> "_TarInfo":
+        """Reads a header of 512 bytes."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENDED and found.size > _MAX_HEADER_BYTES:
+            raise tarfile.ReadError(
+                f"headers must have at most {_MAX_HEADER_BYTES} bytes, got {found.size}"
+            )
+        return found
 
 
 class _Member(NamedTuple):
@@ -81,8 +103,11 @@ def _opened(archive: str | os.PathLike[str]) -> Iterator[list[_Member]]:
         with zipfile.ZipFile(archive) as zipped:
             yield [_in_zip(zipped, each) for each in zipped.infolist()]
     else:
-        with tarfile.open(archive) as tar:
-            yield [_in_tar(tar, each) for each in tar.getmembers()]
+        with tarfile.open(archive, tarinfo=_TarInfo) as tar:
+            members = [_in_tar(tar, each) for each in itertools.islice(tar, _MAX_MEMBERS + 1)]
+            if len(members) > _MAX_MEMBERS:
+                raise tarfile.ReadError(f"there must be at most {_MAX_MEMBERS} members, got more")
+            yield members
 
 
 def _in_tar(tar: tarfile.TarFile, member: tarfile.TarInfo) -> _Member:

@@ -1,6 +1,9 @@
 """`training.png`: loss, learning rate, throughput and accuracy of a run over its steps."""
 
+import contextlib
+import gc
 import os
+from collections.abc import Iterator
 
 from model_deploy.checkpoints import OneAtATime, Storage
 from model_deploy.commands import replaced_file
@@ -29,7 +32,29 @@ def plot_training(train_dir: str | os.PathLike[str], unit: str = "images") -> st
     Returns:
       The path; None if there is nothing to draw yet.
     """
-    run = Run(os.fspath(train_dir), metrics=read_metrics(train_dir))
+    with _collecting():
+        return _draw(os.fspath(train_dir), unit)
+
+
+@contextlib.contextmanager
+def _collecting() -> Iterator[None]:
+    """Collects the garbage that is made within.
+
+    A figure refers to itself, and has megabytes of pixels, of which Python's collector knows
+    nothing: among TensorFlow's objects it looks for old garbage once in hours.  What was there
+    before is frozen, as a collection of it would take a second.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.unfreeze()
+
+
+def _draw(train_dir: str, unit: str) -> str | None:
+    """Draws the picture, see `plot_training`."""
+    run = Run(train_dir, metrics=read_metrics(train_dir))
     panels = [(key, label, points) for key, label in _PANELS if (points := run.points(key))]
     if not panels:
         return None

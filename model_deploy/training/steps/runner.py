@@ -88,7 +88,7 @@ class StepRunner:
         self._plain = StepCall(session, report)
         self._calls = HookCalls(hooks)
         self._is_first = True
-        self._callables: dict[tuple[int, ...], tuple[Any, Any]] = {}
+        self._callables: dict[tuple[str | int, ...], tuple[Any, Any]] = {}
 
     @property
     def stop_requested(self) -> bool:
@@ -140,7 +140,8 @@ class StepRunner:
             )
         if feeds or options.ByteSize():
             return self._session.run(fetches, feeds or None, options, metadata)
-        key = tuple(id(each) for each in tf.nest.flatten(fetches))
+        # The same tensors may be fetched for other hooks.
+        key = (*sorted(fetches), *map(id, tf.nest.flatten(fetches)))
         if key not in self._callables:
             # The fetches are kept, so that no other object gets their ids.
             self._callables[key] = (self._session.make_callable(fetches), fetches)

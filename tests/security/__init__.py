@@ -1,0 +1,1 @@
+"""Strangers at open ports, and files of an attacker."""
