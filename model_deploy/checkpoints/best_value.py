@@ -34,13 +34,15 @@ def best_value(folder: str, metric: str) -> float | None:
     if manifest is None or metric not in manifest.facts:
         return _noted(path).get(metric)
     value = manifest.facts[metric]
+    expected = {"step": manifest.step, metric: value}
     try:
-        wrong = "" if _noted(path) else f"{path} is missing"
+        noted = _noted(path)
+        wrong = "" if noted == expected else f"{path} {f'has {noted}' if noted else 'is missing'}"
     except ValueError as error:
         wrong = str(error)
     if wrong:
         say_once(f"{wrong}: it is written again, with the best {metric} in the manifest of {best}")
-        write_checked(path, {"step": manifest.step, metric: value})
+        write_checked(path, expected)
     return value
 
 

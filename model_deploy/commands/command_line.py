@@ -217,21 +217,23 @@ def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
     path = os.path.join(folder, OPTIONS_FILE)
     text = yaml.safe_dump(dataclasses.asdict(options), sort_keys=False)
     with replaced_file(path) as file:
-        file.write(
-            f"# crc32 {_sum(text)} of the lines below; remove this line to edit them\n{text}"
-        )
+        file.write(f"{_first_line(text)}\n{text}")
     return path
 
 
-def _check_sum(path: str | os.PathLike[str], text: str) -> None:
+def _check_sum(text: str) -> None:
     """Checks the lines below the first one, if that has their checksum."""
     first, _, rest = text.partition("\n")
-    noted = re.match(r"# crc32 ([0-9a-f]{8}) of", first)
-    if noted and noted.group(1) != _sum(rest):
+    has_sum = "crc32" in first or "remove this line" in first
+    if has_sum and first != _first_line(rest):
         raise ValueError(
-            f"config must be as it was written, with the crc32 {noted.group(1)}, got {path} with "
-            f"{_sum(rest)}; after an edit remove its first line"
+            "its lines must have the crc32 that its first line names, got those of "
+            f"{_sum(rest)}; after an edit remove the first line"
         )
+
+
+def _first_line(text: str) -> str:
+    return f"# crc32 {_sum(text)} of the lines below; remove this line to edit them"
 
 
 def _sum(text: str) -> str:
