@@ -8,13 +8,16 @@ import tensorflow.compat.v1 as tf
 from model_deploy.clone_gradients import noted_gradients
 from model_deploy.parts import Clone
 
+_SUMS = ("AddN", "Add", "AddV2")
+
 
 class CloneGradients:
     """The gradients of clones before they are added up.
 
     They are fetched, not compared by ops: an op that adds three or more values begins with one
-    whose memory it may reuse.  Which one that is would depend on whether such an op has run; what
-    is fetched is kept to the end of the step.
+    whose memory it may reuse.  Which one that is would depend on whether such an op has run.  What
+    is fetched is kept to the end of the step, and no rewriting makes one sum of it and others; so
+    all that is added up with gradients is fetched as well.
 
     Args:
       clones: the clones, or their parts.
@@ -22,6 +25,7 @@ class CloneGradients:
     Attributes:
       names: for each tensor the variable, clone and device, in words.
       tensors: gradients, and of sparse ones values and rows, of any shapes.
+      added: other values in the sums that gradients are a part of, of any shapes.
     """
 
     def __init__(self, clones: Sequence[Clone]) -> None:
@@ -34,6 +38,8 @@ class CloneGradients:
                 for tensor in _tensors(gradient):
                     self.names.append(f"gradient of {variable.op.name} {_place(clone)}")
                     self.tensors.append(tensor)
+
+        self.added = _added_to(self.tensors)
 
     def differing(self, first: Sequence[Any], second: Sequence[Any]) -> list[str]:
         """Returns the names of what differs in a bit between two values of all `tensors`.
@@ -50,6 +56,20 @@ def _tensors(gradient: Any) -> list[Any]:
     if isinstance(gradient, tf.IndexedSlices):
         return [gradient.values, gradient.indices]
     return [] if gradient is None else [gradient]
+
+
+def _added_to(tensors: Sequence[Any]) -> list[Any]:
+    """Returns what else is added up with tensors, or with sums of them."""
+    known = {tensor.name for tensor in tensors}
+    found, waiting = [], list(tensors)
+    while waiting:
+        for op in waiting.pop().consumers():
+            if op.type in _SUMS:
+                new = [each for each in (*op.inputs, *op.outputs) if each.name not in known]
+                known.update(each.name for each in new)
+                found += new
+                waiting += [each for each in new if each.op is op]
+    return found
 
 
 def _place(clone: Clone) -> str:

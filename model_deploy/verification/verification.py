@@ -87,13 +87,14 @@ class Verification:
         self._check_hooks(fetches)
         feeds = self._once.values(session, feeds)
         session.run(self._kept.keep)
-        both = {"step": fetches, "gradients": self._gradients.tensors}
+        gradients = self._gradients
+        both = {"step": fetches, "gradients": gradients.tensors, "added": gradients.added}
         first = session.run(both, feeds, options, metadata)
         session.run(self._kept.swap)
         second = session.run(both, feeds, options, metadata)
         reports = [made["step"]["report"].tobytes() for made in (first, second)]
         found = describe(
-            self._gradients.differing(first["gradients"], second["gradients"]),
+            gradients.differing(first["gradients"], second["gradients"]),
             self._kept.differences(session),
             loss_differs=reports[0] != reports[1],
         )
