@@ -93,7 +93,7 @@ WITHOUT_TENSORS = _table(
         write_world
     commands: NOT_SAVED OPTIONS_FILE Options aligned make_folder named_as option parse_options
         read_checked read_options replaced_file run_command saved_options tell
-        without_tensorflow_notices write_checked write_options
+        without_notices_in_commands without_tensorflow_notices write_checked write_options
     copying: Copies
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
     estimator: NotDeployableError load

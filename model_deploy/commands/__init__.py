@@ -11,7 +11,11 @@ from model_deploy.commands.command_line import (
     write_options,
 )
 from model_deploy.commands.naming import make_folder, named_as
-from model_deploy.commands.notices import tell, without_tensorflow_notices
+from model_deploy.commands.notices import (
+    tell,
+    without_notices_in_commands,
+    without_tensorflow_notices,
+)
 from model_deploy.commands.options import Options, option
 from model_deploy.commands.plain_values import parse_json, shortened
 from model_deploy.commands.replacing import replaced_file
@@ -34,6 +38,7 @@ __all__ = [
     "saved_options",
     "shortened",
     "tell",
+    "without_notices_in_commands",
     "without_tensorflow_notices",
     "write_checked",
     "write_options",

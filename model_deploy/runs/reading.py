@@ -9,6 +9,7 @@ from typing import Any
 
 from model_deploy import file_systems
 from model_deploy.commands import OPTIONS_FILE, named_as, parse_json, read_options
+from model_deploy.runs.effective import TimeSpent, read_time_spent
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -21,11 +22,13 @@ class Run:
       folder: the run's `train_dir`.
       options: the options in `options.yaml`; empty without the file.
       metrics: the objects in `metrics.jsonl`, in the order of writing.
+      time_spent: what `time.json` says; None without the file, or if it is damaged.
     """
 
     folder: str
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     metrics: Sequence[Mapping[str, Any]] = ()
+    time_spent: TimeSpent | None = None
 
     @property
     def step(self) -> int | None:
@@ -55,7 +58,9 @@ class Run:
 
     @property
     def effective(self) -> float | None:
-        """The last logged share of the wall time in steps that count, 0 to 1."""
+        """The share of the wall time in steps that count, 0 to 1; else the last one logged."""
+        if self.time_spent is not None:
+            return self.time_spent.effective
         return self._last("effective")
 
     def points(self, key: str) -> list[tuple[int, float]]:
@@ -152,4 +157,13 @@ def _read_run(folder: str) -> Run:
     if file_systems.is_file(path):
         with named_as(config=OPTIONS_FILE):
             options = read_options(path)
-    return Run(folder, options, tuple(read_metrics(folder)))
+    return Run(folder, options, tuple(read_metrics(folder)), _time_spent(folder))
+
+
+def _time_spent(folder: str) -> TimeSpent | None:
+    """Returns what `time.json` says; the run itself tells of a damaged one when it goes on."""
+    try:
+        spent = read_time_spent(folder)
+    except ValueError:
+        return None
+    return spent if spent.total else None
