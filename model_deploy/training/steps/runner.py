@@ -83,7 +83,7 @@ class StepRunner:
         self._plain = StepCall(session, report)
         self._calls = HookCalls(hooks)
         self._is_first = True
-        self._callables: dict[tuple[str | int, ...], tuple[Any, Any]] = {}
+        self._callables: dict[tuple[object, ...], tuple[Any, Any]] = {}
 
     @property
     def stop_requested(self) -> bool:
