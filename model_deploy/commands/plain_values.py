@@ -13,6 +13,8 @@ import yaml
 # An options file has some thousand bytes; of text without bounds the parser takes seconds per MB.
 _MAX_YAML_BYTES = 1 << 18
 _MAX_DEPTH = 32
+# Of PyYAML's, for `!!bool x`, `!!timestamp x` and the like.
+_OF_CONSTRUCTORS = (ArithmeticError, AttributeError, LookupError, TypeError)
 _MAX_DIGITS = 20  # of any 64-bit number, with its sign
 
 
@@ -74,8 +76,7 @@ def parse_yaml(text: str) -> Any:
     check_yaml_size(len(text))
     try:
         return yaml.load(text, _Loader)  # a SafeLoader
-    except (yaml.YAMLError, RecursionError, ArithmeticError, LookupError, TypeError) as error:
-        # The last three: of PyYAML's constructors, for `!!bool x` and the like.
+    except (yaml.YAMLError, RecursionError, *_OF_CONSTRUCTORS) as error:
         raise ValueError(" ".join(str(error).split())) from error
 
 

@@ -163,6 +163,7 @@ def check(name, content):
         except ValueError as error:
             line = str(error)
         assert 0 < len(line) < 20_000, "an error without a line, or one that fills the screen"
+        assert "\n" not in line, f"an error of several lines: {line}"
         assert {each.name for each in Path(folder).iterdir()} <= {"file", "run"}
 
 

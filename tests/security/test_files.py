@@ -31,5 +31,5 @@ def test_a_header_that_fills_the_memory(kind, tmp_path):
     header.type, header.size = kind, 1 << 30
     path = tmp_path / "a.tar"
     path.write_bytes(header.tobuf(tarfile.GNU_FORMAT) + bytes(io.DEFAULT_BUFFER_SIZE))
-    with pytest.raises(ValueError, match=r"a\.tar: must be a whole archive, got headers must have"):
+    with pytest.raises(ValueError, match=r"a\.tar: must be a whole .*headers must have at most"):
         archives.extract(path, tmp_path / "target")

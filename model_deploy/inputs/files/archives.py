@@ -91,7 +91,8 @@ def extract(
         *(tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError),
         RuntimeError,  # a zip archive with a password or unknown compression
     ) as error:
-        raise ValueError(f"{os.fspath(archive)}: must be a whole archive, got {error}") from error
+        line = " ".join(str(error).split())
+        raise ValueError(f"{os.fspath(archive)}: must be a whole archive, got {line}") from error
 
 
 @contextlib.contextmanager
