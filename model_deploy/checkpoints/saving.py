@@ -18,6 +18,7 @@ from model_deploy.checkpoints.changes import (
     check_changes,
     rows_variables,
 )
+from model_deploy.checkpoints.damage import first_line
 from model_deploy.checkpoints.files import (
     CHECKPOINT_NAME,
     counts_of_others,
@@ -121,7 +122,7 @@ class CheckpointWriter:
                 file_systems.remove(name)
             raise OSError(
                 f"checkpoint {path} could not be written, the newest one is "
-                f"{self.newest or 'none'}: {_first_line(error)}"
+                f"{self.newest or 'none'}: {first_line(error)}"
             ) from error
         self._saved_step, self.newest = step, path
         self._num_changes = 0
@@ -149,7 +150,7 @@ class CheckpointWriter:
                 raise
             raise OSError(
                 f"changes of step {step} could not be written, the newest whole checkpoint is "
-                f"{whole}: {_first_line(error)}"
+                f"{whole}: {first_line(error)}"
             ) from error
         self._num_changes += 1
 
@@ -262,7 +263,7 @@ class BestCheckpoint:
         except tf.errors.OpError as error:
             if is_lost_connection(error):
                 raise
-            reason = _first_line(error)
+            reason = first_line(error)
             raise OSError(f"checkpoint {path}-{step} could not be written: {reason}") from error
         self.value = value
         write_checked(os.path.join(self._folder, BEST_FILE), {"step": step, self._metric: value})
@@ -293,8 +294,3 @@ def is_lost_connection(error: BaseException) -> bool:
         tf.errors.FailedPreconditionError,
     )
     return isinstance(error, lost) and not is_refusal(error)
-
-
-def _first_line(error: Exception) -> str:
-    text = error.message if isinstance(error, tf.errors.OpError) else str(error)
-    return text.strip().splitlines()[0]
