@@ -66,7 +66,7 @@ def quick_damage(checkpoint: str) -> Damage | None:
         return Damage(
             checkpoint,
             index if file_systems.is_file(index) else checkpoint,
-            f"cannot be read ({_line(error)})",
+            f"cannot be read ({first_line(error)})",
         )
     return _missing_data(checkpoint)
 
@@ -85,7 +85,7 @@ def full_damage(checkpoint: str) -> Damage | None:
         try:
             reader.get_tensor(name)
         except UNREADABLE as error:
-            line = _line(error)
+            line = first_line(error)
             why = "its checksum differs" if "Checksum does not match" in line else line
             return Damage(checkpoint, _data_file(checkpoint, line), f"is damaged in {name} ({why})")
     return None
@@ -164,6 +164,7 @@ def _data_file(checkpoint: str, message: str) -> str:
     return data[0] if len(data) == 1 else checkpoint
 
 
-def _line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Returns the first line of an error, of TensorFlow's without its account of the graph."""
     text = error.message if isinstance(error, tf.errors.OpError) else str(error)
     return text.strip().splitlines()[0]

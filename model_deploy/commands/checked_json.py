@@ -43,6 +43,9 @@ def read_checked(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ValueError(f"{os.fspath(path)} must be JSON, got {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{os.fspath(path)} must be a JSON object, got {found!r}")
+    for name in found:
+        if _differs_in_one_character(name, _SUM):
+            raise ValueError(f"{os.fspath(path)} must have its {_SUM}, got {name!r}")
     noted = found.pop(_SUM, None)
     if noted is not None and noted != _sum(found):
         raise ValueError(
@@ -53,3 +56,8 @@ def read_checked(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _sum(values: Mapping[str, Any]) -> str:
     return f"{zlib.crc32(json.dumps(values, sort_keys=True).encode()):08x}"
+
+
+def _differs_in_one_character(name: str, other: str) -> bool:
+    """Whether a flipped bit may have made one name of another."""
+    return len(name) == len(other) and sum(map(str.__ne__, name, other)) == 1

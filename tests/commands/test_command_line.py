@@ -13,9 +13,11 @@ from model_deploy.commands.command_line import (
     parse_options,
     read_options,
     run_command,
+    saved_options,
     write_options,
 )
 from model_deploy.commands.options import Options, option
+from tests.checkpoints.damages import damage
 
 pytestmark = pytest.mark.one_mode
 
@@ -79,6 +81,22 @@ def test_options_are_read_as_written(tmp_path):
 
     (tmp_path / "options.yaml").write_text("count: 4\nof_another_command: 1\n")
     assert parse(f"--folder={tmp_path}", saved_in="folder").count == 4
+
+
+def test_damaged_options_are_refused(tmp_path):
+    """Whichever bit of `options.yaml` is flipped, or end lost: never other options of a run."""
+    file = tmp_path / "options.yaml"
+    write_options(Sample(), tmp_path)
+    content, expected = file.read_bytes(), saved_options(Sample, str(tmp_path))
+    damages = [("flip", place, place % 8) for place in range(len(content))]
+    damages += [("truncate", size, 0) for size in range(len(content) - 1)]
+    for each in damages:
+        file.write_bytes(content)
+        damage(file, *each)
+        with pytest.raises(ValueError, match=r"^config must .*options.yaml"):
+            saved_options(Sample, str(tmp_path))
+    file.write_bytes(content.partition(b"\n")[2])  # without the first line
+    assert saved_options(Sample, str(tmp_path)) == expected
 
 
 @pytest.mark.parametrize(
