@@ -91,7 +91,7 @@ WITHOUT_TENSORS = _table(
         serve_until_done session_config signal_done
         start_server tasks_needed unreachable wait_at_exit wait_for_tasks wait_for_workers
         write_world
-    commands: NOT_SAVED OPTIONS_FILE Options aligned make_folder named_as option parse_json
+    commands: NOT_SAVED OPTIONS_FILE Options aligned line_of make_folder named_as option parse_json
         parse_options read_checked read_options replaced_file run_command saved_options shortened
         tell without_notices_in_commands without_tensorflow_notices write_checked write_options
     copying: Copies

@@ -10,6 +10,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import file_systems
 from model_deploy.checkpoints.files import is_checkpoint
 from model_deploy.checkpoints.manifest import INDEX, Manifest, files_of, read_manifest
+from model_deploy.commands import line_of
 
 # What is raised for files that are not as they were written: by TensorFlow's readers `IndexError`
 # for a short one, by its savers `ValueError` for one that is gone.
@@ -66,7 +67,7 @@ def quick_damage(checkpoint: str) -> Damage | None:
         return Damage(
             checkpoint,
             index if file_systems.is_file(index) else checkpoint,
-            f"cannot be read ({first_line(error)})",
+            f"cannot be read ({line_of(error)})",
         )
     return _missing_data(checkpoint)
 
@@ -85,7 +86,7 @@ def full_damage(checkpoint: str) -> Damage | None:
         try:
             reader.get_tensor(name)
         except UNREADABLE as error:
-            line = first_line(error)
+            line = line_of(error)
             why = "its checksum differs" if "Checksum does not match" in line else line
             return Damage(checkpoint, _data_file(checkpoint, line), f"is damaged in {name} ({why})")
     return None
@@ -162,9 +163,3 @@ def _data_file(checkpoint: str, message: str) -> str:
     if number and int(number.group(1)) < len(data):
         return data[int(number.group(1))]
     return data[0] if len(data) == 1 else checkpoint
-
-
-def first_line(error: Exception) -> str:
-    """Returns the first line of an error, of TensorFlow's without its account of the graph."""
-    text = error.message if isinstance(error, tf.errors.OpError) else str(error)
-    return text.strip().splitlines()[0]

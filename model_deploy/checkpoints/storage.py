@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import is_refusal
-from model_deploy.commands import NOT_SAVED, tell
+from model_deploy.commands import NOT_SAVED, line_of, tell
 
 # Seconds between two lines about files that cannot be written, and between two tries.
 EVERY_SECS = 60.0
@@ -129,4 +129,4 @@ def reason_of(error: BaseException, path: str = "") -> str:
     text = error.message if isinstance(error, tf.errors.OpError) else str(error)
     lines = str(text).strip().split("\n")
     of_file = [line.rpartition("; ")[2] for line in lines if path and path in line]
-    return (of_file or lines)[0]
+    return of_file[0] if of_file else line_of(error)

@@ -10,7 +10,7 @@ from model_deploy.commands.command_line import (
     saved_options,
     write_options,
 )
-from model_deploy.commands.naming import make_folder, named_as
+from model_deploy.commands.naming import line_of, make_folder, named_as
 from model_deploy.commands.notices import (
     tell,
     without_notices_in_commands,
@@ -26,6 +26,7 @@ __all__ = [
     "OPTIONS_FILE",
     "Options",
     "aligned",
+    "line_of",
     "make_folder",
     "named_as",
     "option",

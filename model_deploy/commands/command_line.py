@@ -18,7 +18,7 @@ from absl import flags
 
 from model_deploy import file_systems
 from model_deploy.commands.help_text import help_text
-from model_deploy.commands.naming import message_of, named_as
+from model_deploy.commands.naming import line_of, message_of, named_as
 from model_deploy.commands.options import Options, define_flags
 from model_deploy.commands.plain_values import check_yaml_size, parse_yaml
 from model_deploy.commands.replacing import replaced_file
@@ -73,10 +73,7 @@ def run_command(
     except (ValueError, OSError, FloatingPointError, MemoryError, tf.errors.OpError) as error:
         if getattr(options, "debug", False):
             raise
-        text = message_of(error)
-        if isinstance(error, tf.errors.OpError):
-            # Behind its first line comes TensorFlow's own account of the place.
-            text = error.message.strip().splitlines()[0]
+        text = line_of(error) if isinstance(error, tf.errors.OpError) else message_of(error)
         message, code = f"error: {text}", getattr(error, "exit_code", 1)
     except KeyboardInterrupt:
         message, code = "interrupted", 130

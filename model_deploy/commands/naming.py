@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from model_deploy import file_systems
 
+_TELLS_NOTHING = re.compile(r"\s*|[=\-]{3,}|From /job:\S+:")
+
 
 @contextlib.contextmanager
 def named_as(**flags: str) -> Iterator[None]:
@@ -46,6 +48,17 @@ def message_of(error: BaseException) -> str:
     while str(error).startswith("in user code:") and error.__context__ is not None:
         error = error.__context__
     return str(error)
+
+
+def line_of(error: BaseException) -> str:
+    """Returns the first line of an error that tells what is wrong.
+
+    In front of an error of another task TensorFlow writes lines that only name the task, or rule
+    off; behind it comes an account of the place.
+    """
+    lines = str(getattr(error, "message", None) or message_of(error)).strip().splitlines()
+    telling = [line for line in lines if not _TELLS_NOTHING.fullmatch(line)]
+    return (telling or lines or [type(error).__name__])[0]
 
 
 def make_folder(field: str, path: str | os.PathLike[str]) -> None:

@@ -13,6 +13,7 @@ from model_deploy.checkpoints import (
     resume_under_way,
 )
 from model_deploy.cluster import Cluster, World
+from model_deploy.commands import line_of
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
 from model_deploy.elastic.keeping import Kept, is_lost, kept_on, servers_of
@@ -252,7 +253,7 @@ class _OneWorld:
         """Asks for another world after an error that only this worker may know of."""
         if error is None or isinstance(error, WorldChanged) or not self._kept.asks_after(error):
             return
-        reason = str(error).strip().splitlines()[0]
+        reason = line_of(error)
         say(f"worker {self._member.worker} asks for another world: {reason}")
         self._member.ask()
 

@@ -26,6 +26,7 @@ import tensorflow.compat.v1 as tf
 from absl import logging
 
 from model_deploy.cluster import close_session, run_unless_refused, wait_at_exit
+from model_deploy.commands import line_of
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm, values_of
 from model_deploy.hooks import add_session_hook
 from model_deploy.parameter_servers.accumulators import DenseAccumulator, RowAccumulator
@@ -316,7 +317,7 @@ class _SynchronousHook(tf.train.SessionRunHook):
         except (tf.errors.CancelledError, RuntimeError):
             pass  # the session is closed
         except tf.errors.OpError as error:
-            reason = error.message.strip().splitlines()[0]
+            reason = line_of(error)
             logging.warning("the chief cannot update the variables: %s", reason)
             coord.request_stop(error)
             # The chief's own step would wait forever for the update.

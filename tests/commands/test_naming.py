@@ -5,7 +5,7 @@ import re
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.commands import make_folder, named_as
+from model_deploy.commands import line_of, make_folder, named_as
 from model_deploy.commands.naming import message_of
 
 pytestmark = pytest.mark.one_mode
@@ -61,6 +61,20 @@ def test_errors_in_a_pipeline():
     assert message_of(caught.value) == "size must be even, got 3"
     with pytest.raises(ValueError, match=r"^side must be even, got 3$"), named_as(**FLAGS):
         tf.data.Dataset.range(1).map(fails)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("no kernel\n\t [[{{node a}}]]", "no kernel"),
+        ("From /job:worker/replica:0/task:1:\nthe value is bad\nmore", "the value is bad"),
+        ("\n=====================\nRoot error", "Root error"),
+        ("", "InternalError"),
+    ],
+)
+def test_line_of(text, expected):
+    """Of an error in a cluster the first line that says what is wrong, or else its class."""
+    assert line_of(tf.errors.InternalError(None, None, text)) == expected
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
