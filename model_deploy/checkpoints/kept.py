@@ -27,12 +27,21 @@ class KeptCheckpoints:
       name: first part of the names.
       keep: how many to keep.
       state_file: name of the file that names them.
+      paths: paths of checkpoints that another object has written in the same run, oldest first;
+        the list is kept, and has those of this object too.
     """
 
-    def __init__(self, folder: str, name: str, keep: int, state_file: str = STATE_FILE) -> None:
+    def __init__(
+        self,
+        folder: str,
+        name: str,
+        keep: int,
+        state_file: str = STATE_FILE,
+        paths: list[str] | None = None,
+    ) -> None:
         self._folder, self._name, self._keep = folder, name, keep
         self._state_file = state_file
-        self._paths: list[str] = []
+        self._paths = [] if paths is None else paths
         self._old: list[str] = []  # not yet removed
         self._was_there = file_systems.is_folder(folder)
 
@@ -83,13 +92,15 @@ class KeptCheckpoints:
 
     def clear(self) -> None:
         """Removes all that this object has written."""
-        self._old, self._paths = [*self._old, *self._paths], []
+        self._old += self._paths
+        self._paths.clear()
         self._remove_old()
 
     def _make_folder(self) -> None:
         if file_systems.is_local(self._folder) and not file_systems.is_folder(self._folder):
             file_systems.make_folders(self._folder)
-            self._paths, self._old = [], []
+            self._paths.clear()
+            self._old = []
             if self._was_there:
                 tell(f"{self._folder} was removed: it is made anew")
         self._was_there = True
@@ -98,7 +109,8 @@ class KeptCheckpoints:
         """Names a new checkpoint as the newest, and removes what is too old."""
         paths = [*(each for each in self._paths if each != path), path]
         write_state(self._folder, paths[-self._keep :], self._state_file)
-        self._paths, self._old = paths[-self._keep :], [*self._old, *paths[: -self._keep]]
+        self._paths[:] = paths[-self._keep :]
+        self._old += paths[: -self._keep]
         self._remove_old()
 
     def _remove_old(self) -> None:

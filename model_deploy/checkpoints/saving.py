@@ -55,6 +55,7 @@ class CheckpointWriter:
       increments: how many checkpoints of changes follow a whole one.
       num_replicas: number of replicas that make steps by themselves; 1 for steps made together.
       in_background: whether `save_soon` writes while steps go on.
+      saved: paths of checkpoints of this run that are kept, see `KeptCheckpoints`.
 
     Attributes:
       device: as given.
@@ -74,13 +75,14 @@ class CheckpointWriter:
         increments: int = 0,
         num_replicas: int = 1,
         in_background: bool = False,
+        saved: list[str] | None = None,
     ) -> None:
         if by_servers and file_systems.is_local(train_dir):
             train_dir = os.path.abspath(train_dir)  # servers may have another working directory
         self.device = device
         self.storage = Storage()
         self._increments, self._num_changes = increments, 0
-        self._kept = KeptCheckpoints(train_dir, CHECKPOINT_NAME, keep)
+        self._kept = KeptCheckpoints(train_dir, CHECKPOINT_NAME, keep, paths=saved)
         self._thread = OneAtATime()
         self._saved_step: int | None = None
         self.newest: str | None = None

@@ -106,12 +106,14 @@ def train_elastic(
             )
     kept = kept_on(servers or servers_of(os.environ))
     member = member or Member.of(os.environ)
-    ledger = Ledger()
+    ledger, saved = Ledger(), list[str]()
     ledger.spend("start")
     world = member.first_world(start_timeout)
     while True:
         ledger.spend("waiting")
-        one = _OneWorld(member, world, kept, options, start_timeout=start_timeout, ledger=ledger)
+        one = _OneWorld(
+            member, world, kept, options, start_timeout=start_timeout, ledger=ledger, saved=saved
+        )
         if member.worker not in world.workers:
             say(f"worker {member.worker} leaves: world {world.generation} is without it")
             return TrainResult(kept.step or 0, None)
@@ -139,13 +141,14 @@ class _OneWorld:
         *,
         start_timeout: float,
         ledger: Ledger,
+        saved: list[str],
     ) -> None:
         self._member = member
         self._world = world
         self._kept = kept
         self._options = options
         self._start_timeout = start_timeout
-        self._ledger = ledger
+        self._ledger, self._saved = ledger, saved
         self._error: Exception | None = None
         self._graph = tf.Graph()
         self._place: Place | None = None  # once all members have begun
@@ -188,7 +191,10 @@ class _OneWorld:
                     built.model,
                     train_dir,
                     place=place._replace(
-                        start_timeout=self._start_timeout, watch=watch, ledger=self._ledger
+                        start_timeout=self._start_timeout,
+                        watch=watch,
+                        ledger=self._ledger,
+                        saved=self._saved,
                     ),
                     **arguments,
                     **built.arguments,
@@ -226,7 +232,8 @@ class _OneWorld:
         with tf.Session(place.master, config=place.session_config) as session:
             step = int(session.run(tf.train.get_global_step()))
             keep = self._options.keep_checkpoints
-            CheckpointWriter(os.fspath(train_dir), keep).try_to_save(session, step)
+            writer = CheckpointWriter(os.fspath(train_dir), keep, saved=self._saved)
+            writer.try_to_save(session, step)
 
     def next_world(self) -> World:
         """Returns the next world; raises the error that ended this one if none comes."""

@@ -18,10 +18,10 @@ from model_deploy.checkpoints import (
     merge,
     report_unfinished,
 )
-from model_deploy.cluster import Cluster
 from model_deploy.commands import replaced_file
 from model_deploy.embeddings import moved_variables
 from model_deploy.training.loop_options import LoopOptions
+from model_deploy.training.replicas.joining import Place
 from model_deploy.training.session import Start
 
 
@@ -30,7 +30,7 @@ def chief_start(
     folder: str,
     options: LoopOptions,
     init_fn: Callable[[Any], None] | None,
-    cluster: Cluster | None,
+    place: Place,
     *,
     num_replicas: int,
 ) -> Start:
@@ -41,7 +41,7 @@ def chief_start(
       folder: folder of the run; made if missing.
       options: the settings.
       init_fn: see `Start`.
-      cluster: the cluster, or None.
+      place: this process's, in its cluster.
       num_replicas: number of replicas that make steps by themselves; 1 for steps made together.
 
     Raises:
@@ -56,7 +56,7 @@ def chief_start(
         for line in describe_counts(checkpoint):
             print(line, flush=True)
     clear_end(folder)
-    device = f"{cluster.own.device}/device:CPU:0" if cluster else ""
+    device = f"{place.cluster.own.device}/device:CPU:0" if place.cluster else ""
     writer = CheckpointWriter(
         folder,
         options.keep_checkpoints,
@@ -66,6 +66,7 @@ def chief_start(
         increments=options.checkpoint_increments,
         num_replicas=num_replicas,
         in_background=options.save_in_background,
+        saved=place.saved,
     )
     source = Source(folder, checkpoint, options.resume)
     return start._replace(is_chief=True, writer=writer, source=source, init_fn=init_fn)

@@ -128,9 +128,7 @@ def train(
     if is_chief:
         shares = replicas is not None and replicas.shares_steps
         num_replicas = model.config.num_replicas if model.config and shares else 1
-        start = chief_start(
-            start, folder, options, init_fn, place.cluster, num_replicas=num_replicas
-        )
+        start = chief_start(start, folder, options, init_fn, place, num_replicas=num_replicas)
     run = TrainingRun(
         options=options,
         train_dir=folder,

@@ -30,6 +30,7 @@ class Place(NamedTuple):
       start_timeout: seconds to wait for other tasks of the cluster at the start.
       watch: in an elastic run, watches the steps in place of a `StallWatch`; else None.
       ledger: in an elastic run, what this process has spent its time on in all worlds; else None.
+      saved: in an elastic run, paths of the checkpoints that this process has written; else None.
     """
 
     master: str = ""
@@ -38,6 +39,7 @@ class Place(NamedTuple):
     start_timeout: float = _START_TIMEOUT
     watch: StepWatch | None = None
     ledger: Ledger | None = None
+    saved: list[str] | None = None
 
     @property
     def is_chief(self) -> bool:
