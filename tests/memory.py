@@ -1,13 +1,16 @@
 """Memory of the test process: what tests leave behind is freed before it is much.
 
 A graph and its session are cycles of Python objects, which live until the garbage collector finds
-them; what a session has allocated lives as long.
+them; what a session has allocated lives as long.  TensorFlow itself keeps graphs with custom
+gradients.
 """
 
 import ctypes
 import gc
 import os
 import warnings
+
+from model_deploy import internals
 
 # Small beside what a process takes, and large enough to be rare.
 _GROWTH_BYTES = 150 << 20
@@ -28,6 +31,7 @@ def free_what_is_done():
     global _freed_at  # noqa: PLW0603 - of the process, as its memory is
     if in_use() - _freed_at < _GROWTH_BYTES:
         return
+    internals.forget_custom_gradients()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of files and sockets, about which their own tests care
         gc.collect()

@@ -109,8 +109,8 @@ WITHOUT_TENSORS = _table(
     internals: EstimatorState OptimizerWatcher PipelineNode Running SlurmStep pipeline_nodes
         add_control_inputs barrier_class
         calls_itself_stateful change_tf_config clear_attribute computes_gradients_itself
-        forget_slots fresh_names fusing_batch_norms gpu_kernels hide_deprecations
-        in_old_control_flow
+        forget_custom_gradients forget_slots fresh_names fusing_batch_norms gpu_kernels
+        hide_deprecations in_old_control_flow
         in_stateless_scope is_partitioned is_resource_variable is_stateful keras_backend
         layer_variables replace_control_input
         leaving_batch_moments looking_for_variables_every lookup_module makes_old_control_flow

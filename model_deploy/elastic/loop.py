@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import internals
 from model_deploy.checkpoints import (
     CheckpointWriter,
     checkpoint_to_resume,
@@ -248,6 +249,7 @@ class _OneWorld:
                 with self._graph.as_default():
                     is_next_chief = found.chief == self._member.worker
                     self._kept.leave(self._place, is_next_chief=is_next_chief)
+            internals.forget_custom_gradients(self._graph)
             return found
         if isinstance(error, ConnectionError) and not isinstance(error, WorldChanged):
             raise ConnectionError(

@@ -8,7 +8,10 @@ from model_deploy.internals.batch_moments import (
     normalizes_examples,
     taking_batch_moments_by,
 )
-from model_deploy.internals.custom_gradients import is_custom_gradient_input
+from model_deploy.internals.custom_gradients import (
+    forget_custom_gradients,
+    is_custom_gradient_input,
+)
 from model_deploy.internals.fused_norms import fusing_batch_norms
 from model_deploy.internals.keras_layers import (
     LayerWatcher,
@@ -90,6 +93,7 @@ __all__ = [
     "clear_attribute",
     "computes_gradients_itself",
     "embedding_column_by",
+    "forget_custom_gradients",
     "forget_slots",
     "fresh_names",
     "fusing_batch_norms",

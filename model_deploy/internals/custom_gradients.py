@@ -1,4 +1,4 @@
-"""Notes the inputs of `tf.custom_gradient` functions; seen in TensorFlow 2.16 to 2.21.
+"""Inputs and lifetime of `tf.custom_gradient` functions; seen in TensorFlow 2.16 to 2.21.
 
 TensorFlow searches for variables from a function's results back to its inputs, so no op of the
 function may take a value from before the inputs.
@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
+from tensorflow.python.framework import ops
 from tensorflow.python.ops import custom_gradient
 
 from model_deploy.internals.replacing import Replace, temporarily
 
+_MARK = "_gradient_op_type"
 _inputs: contextvars.ContextVar[frozenset[Any]] = contextvars.ContextVar(
     "inputs of custom gradients", default=frozenset()
 )
@@ -30,6 +32,32 @@ def is_custom_gradient_input(tensor: Any) -> bool:
       tensor: of any shape.
     """
     return tensor.ref() in _inputs.get()
+
+
+def forget_custom_gradients(graph: Any = None) -> None:
+    """Lets graphs go whose gradients nobody asks for any more.
+
+    TensorFlow keeps the function of each custom gradient, as of `tf.nn.silu`, for ever, and with
+    it the graph, its variables and constants.
+
+    Wraps `ops.gradient_registry._registry`.
+
+    Args:
+      graph: the `tf.Graph`; None for all graphs.
+    """
+    known = ops.gradient_registry._registry
+    names = [name for name in known if name.startswith("CustomGradient-")]
+    if graph is not None:
+        types = {op.node_def.attr[_MARK].s.decode() for op in _marked(graph)}
+        names = [name for name in names if name in types]
+    for name in names:
+        del known[name]
+
+
+def _marked(graph: Any) -> list[Any]:
+    return [
+        op for op in graph.get_operations() if op.type == "IdentityN" and _MARK in op.node_def.attr
+    ]
 
 
 def replace_decorator(replace: Replace) -> None:
