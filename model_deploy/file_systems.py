@@ -100,7 +100,7 @@ def is_file(path: Path) -> bool:
 
 
 def names_in(folder: Path, pattern: str = "*") -> list[str]:
-    """Returns the sorted names of files and folders in a folder; [] for a missing folder.
+    """Returns the sorted names of files and folders in a folder; [] where there is no folder.
 
     Args:
       folder: where to look.
@@ -112,7 +112,7 @@ def names_in(folder: Path, pattern: str = "*") -> list[str]:
         else:
             with as_os_errors():
                 names = [each.rstrip("/") for each in _gfile().listdir(os.fspath(folder))]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(each for each in names if fnmatch.fnmatchcase(each, pattern))
 

@@ -75,6 +75,10 @@ REFUSED = {
         ["--copies_check_every_n_steps=5"],
         "copies_check_every_n_steps must be None for an elastic run, got 5",
     ),
+    "steps made twice": (
+        ["--verify_every_n_steps=5"],
+        "verify_every_n_steps must be None for an elastic run, got 5",
+    ),
     "file of Keras": (
         ["--model_name=keras/MobileNetV2", "--export_keras=a.keras"],
         "export_keras must be None for an elastic run, got 'a.keras'",

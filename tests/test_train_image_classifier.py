@@ -49,7 +49,8 @@ def test_digits(tmp_path, capsys):
         assert lines[2].startswith("2 clone(s) on /device:CPU:0, 1 replica(s), 0 ps")
     accuracy = re.fullmatch(r"test accuracy at step 440: ([\d.]+) \(360 images\)", lines[-1])
     assert float(accuracy.group(1)) >= 0.97
-    progress = err.splitlines()
+    *progress, effective = err.splitlines()
+    assert re.match(r"effective time [\d.]+% of .*: start ", effective)
     shown = (
         r"step \d+/440  loss [\d.]+  rate [\d.]+  [\d,]+ ± [\d,]+ images/s  [\d.]+ s/batch  "
         r"\d+% waiting for data  0:0\d:\d\d left"
@@ -85,7 +86,7 @@ def test_a_run_goes_on(tmp_path, capsys):
     assert _main(capsys, *small, "--max_number_of_steps=2")[0] == 0
     code, out, err = _main(capsys, *small, "--max_number_of_steps=3")
     assert code == 0
-    assert [line.split("  ")[0] for line in err.splitlines()] == ["step 3/3"]
+    assert [line.split("  ")[0] for line in err.splitlines()[:-1]] == ["step 3/3"]
     assert "test accuracy at step 3: " in out
 
 

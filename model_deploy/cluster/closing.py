@@ -20,6 +20,9 @@ _NAME = "close_session"
 # Seconds between two looks at whether a session was closed in vain.
 _POLL_SECS = 0.1
 
+# Threads for which the end of this process waits, as `atexit` keeps functions for it.
+_ending: list[threading.Thread] = []
+
 _Value = TypeVar("_Value")
 # Attribute of a session that was closed, and has not ended in time.
 _UNANSWERED = "_model_deploy_unanswered"
@@ -68,12 +71,15 @@ def wait_at_exit(thread: threading.Thread) -> None:
     Args:
       thread: one that is no longer needed by then, such as one whose session is closed.
     """
-    atexit.register(_end_beside, thread)
+    if not _ending:
+        atexit.register(_end_beside)
+    _ending.append(thread)
 
 
-def _end_beside(thread: threading.Thread) -> None:
-    thread.join(_AT_EXIT_SECS)
-    if thread.is_alive():
+def _end_beside() -> None:
+    for thread in _ending:  # one of them may add another, which `atexit` would not call any more
+        thread.join(_AT_EXIT_SECS)
+    if any(thread.is_alive() for thread in _ending):
         with contextlib.suppress(OSError, AttributeError):  # C++ of another kind
             set_terminate = ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE
             set_terminate.argtypes, set_terminate.restype = [ctypes.c_void_p], ctypes.c_void_p

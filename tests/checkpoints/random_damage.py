@@ -36,7 +36,7 @@ from tests.goldens import LogicalDevices, cpu_config
 _FIRST, _LAST = 12, 14
 _RECORDS = "inputs.tfrecord"
 # What a run writes and never reads, for other programs.
-_ONLY_WRITTEN = ("metrics.jsonl", "training.png", "changes.ckpt")
+_ONLY_WRITTEN = ("metrics.jsonl", "status.json", "training.png", "changes.ckpt")
 # What is made again where it is missing.
 _MADE_AGAIN = ("options.yaml", "run_ended")
 

@@ -10,10 +10,10 @@ import tensorflow.compat.v1 as tf
 from model_deploy import file_systems
 from model_deploy.checkpoints import CheckpointWriter, OneAtATime
 from model_deploy.checkpoints.copies import Copies
-from model_deploy.checkpoints.files import newest_checkpoint
 from model_deploy.checkpoints.free_memory import free_memory
 from model_deploy.checkpoints.kept import save
 from model_deploy.checkpoints.saved import variables_to_save
+from model_deploy.checkpoints.state_file import read_state
 from model_deploy.training import RowAdamOptimizer
 from tests import harness
 from tests.embeddings import models
@@ -123,7 +123,7 @@ def test_steps_go_on_while_it_is_written(is_remote, tmp_path, capsys):
             assert reader.get_tensor("global_step") == saved
             np.testing.assert_array_equal(reader.get_tensor("weight"), np.full(shape, saved))
     assert file_systems.names_in(folder, "*.index") == [f"model.ckpt-{saved}.index"]
-    assert newest_checkpoint(folder) == f"{folder}/model.ckpt-{saved}"
+    assert read_state(folder).newest == f"{folder}/model.ckpt-{saved}"
     assert capsys.readouterr().err == "whole checkpoints are copied in memory: 33.6 MB\n"
 
 

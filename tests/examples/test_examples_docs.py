@@ -132,5 +132,5 @@ def test_output_is_quiet(tmp_path):
         check=True,
     )
     line = r"step \d+/60  loss [\d.]+  rate 0.05  .* images/s  [\d.]+ s/batch  .* left\n"
-    assert re.fullmatch(f"({line}){{6}}", result.stderr)
+    assert re.fullmatch(f"({line}){{6}}effective time .*\\n", result.stderr)
     assert float(ACCURACY.fullmatch(result.stdout)[2]) > 0.9

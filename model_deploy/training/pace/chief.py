@@ -4,7 +4,7 @@ import collections
 import math
 from collections.abc import Mapping, Sequence
 
-from model_deploy.cluster import Task, connection_error
+from model_deploy.cluster import Task
 from model_deploy.status import Status, TaskStatus
 from model_deploy.training.pace.comparing import SlowWatch, Stretch, divided
 from model_deploy.training.pace.reporting import Report
@@ -16,8 +16,6 @@ _INTERVALS_OF_STRETCH = 1.5
 _GONE_SECS = 10.0
 # Rates and shares in the status are those of so many seconds.
 _LATELY_SECS = 10.0
-# Seconds between two looks at whether a server that sends no reports accepts connections.
-_LOOK_SECS = 5.0
 
 
 class Overview:
@@ -38,7 +36,6 @@ class Overview:
         self._watch = SlowWatch(by_all_reduce=by_all_reduce)
         self._reports = [Report() for _ in tasks]
         self._heard_at = [math.nan for _ in tasks]  # since 1970
-        self._looked_at = -math.inf
         self._began: dict[int, Report] = {}  # where the stretch began, by worker
         self._began_at = -math.inf
         self._earlier: collections.deque[tuple[float, list[Report]]] = collections.deque()
@@ -55,26 +52,11 @@ class Overview:
             if report.number != self._reports[i].number:
                 self._heard_at[i] = now
         self._reports = list(reports)
-        self._look(now)
         self._compare(now)
         if not self._earlier or now - self._earlier[-1][0] >= _LATELY_SECS / 10:
             self._earlier.append((now, self._reports))
             while len(self._earlier) > 1 and now - self._earlier[1][0] >= _LATELY_SECS:
                 self._earlier.popleft()
-
-    def _look(self, now: float) -> None:
-        """Looks for servers that send no reports, as in an elastic run."""
-        silent = [
-            i
-            for i, task in enumerate(self._tasks)
-            if task.job_name == "ps" and not self._reports[i].number
-        ]
-        if not silent or now - self._looked_at < _LOOK_SECS:
-            return
-        self._looked_at = now
-        for i in silent:
-            if connection_error(self._tasks[i]) is None:
-                self._heard_at[i] = now
 
     def _compare(self, now: float) -> None:
         """Compares the workers when all that are there have made a step."""

@@ -21,6 +21,7 @@ from model_deploy.training.pace.reporting import (
     Reporting,
     report_secs,
 )
+from model_deploy.training.pace.servers import Server
 from model_deploy.training.pace.spending import Spending
 from model_deploy.training.pace.table import SharedTable
 
@@ -116,6 +117,7 @@ class ChiefPace(Pace):
         self._written_at = 0.0
         self._error = ""
         self._table: SharedTable | None = None
+        self._servers: list[Server] = []
 
     @contextlib.contextmanager
     def beside(self, session: Any, step: int, is_stopped: Callable[[], bool]) -> Iterator[None]:
@@ -160,7 +162,10 @@ class ChiefPace(Pace):
                 table = SharedTable(self._cluster, NUM_COLUMNS)
                 table.start()
                 self._table = table
-            others = [Report.of_row(row) for row in self._table.read()[1:]]
+                chief = self._cluster.workers[0]
+                self._servers = [Server(chief, each) for each in self._cluster.ps]
+            rows = self._table.read()[1 : len(self._cluster.workers)]
+            others = [*map(Report.of_row, rows), *(each.report() for each in self._servers)]
         self._overview.add([self._reporter.report(), *others], time.time())
         if time.monotonic() - self._written_at >= self._every:
             self._written_at = time.monotonic()
@@ -181,6 +186,8 @@ class ChiefPace(Pace):
     def _close(self) -> None:
         if self._table is not None:
             self._table.close()
+        for server in self._servers:
+            server.close()
 
 
 def pace_of(

@@ -71,7 +71,7 @@ class Reporter:
     """Makes the reports of this task.
 
     Args:
-      spending: where the time of its steps goes; None in a parameter server.
+      spending: where the time of its steps goes.
       work: how long its pipelines work; None where nobody asks.
       neighbour: the task to which connections are timed; or None.
 
@@ -81,7 +81,7 @@ class Reporter:
 
     def __init__(
         self,
-        spending: Spending | None,
+        spending: Spending,
         work: InputWork | None = None,
         neighbour: Task | None = None,
     ) -> None:
@@ -98,7 +98,7 @@ class Reporter:
         Raises:
           tf.errors.OpError: if the session does not answer.
         """
-        spent = Spent() if self._spending is None else self._spending.spent
+        spent = self._spending.spent
         report = self._report
         work = report.input_work
         if self._work is not None and self.session is not None:
@@ -114,7 +114,7 @@ class Reporter:
 
     def has_step(self) -> bool:
         """Whether there is a step that is not in a report yet."""
-        return self._spending is not None and self._spending.spent is not self._report.spent
+        return self._spending.spent is not self._report.spent
 
     def timing_link(self, secs: float) -> contextlib.AbstractContextManager[Any]:
         """Returns a context manager in which connections to the neighbour, if any, are timed.
@@ -165,8 +165,3 @@ class Reporting:
         if self._reporter.has_step() or now - self._handed_in_at >= _ALIVE_SECS:
             self._table.hand_in(self._reporter.report().row())
             self._handed_in_at = now
-
-
-def reporting_of_server(cluster: Cluster) -> Any:
-    """Returns a context manager in which a parameter server says that it is there."""
-    return Reporting(cluster, Reporter(None)).beat()

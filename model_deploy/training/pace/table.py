@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import Cluster, close_session
-
-# After so long without an answer a message is given up.
-_ANSWER_MSECS = 2000
+from model_deploy.cluster import Cluster
+from model_deploy.training.pace.own_session import OwnSession
 
 
 class SharedTable:
@@ -31,14 +29,9 @@ class SharedTable:
     def __init__(self, cluster: Cluster, num_columns: int) -> None:
         chief = cluster.workers[0]
         row = [str(task) for task in cluster.tasks].index(str(cluster.own))
-        self._target = f"grpc://{chief.address}"
-        # No third process takes part.
-        self._config = tf.ConfigProto(
-            device_filters=[chief.device], operation_timeout_in_ms=_ANSWER_MSECS
-        )
-        self._session: Any = None
-        self._graph = tf.Graph()
-        with self._graph.as_default(), tf.device(f"{chief.device}/device:CPU:0"):
+        graph = tf.Graph()
+        self._session = OwnSession(chief, graph)
+        with graph.as_default(), tf.device(f"{chief.device}/device:CPU:0"):
             # In an elastic run a world with another number of tasks has another table.
             table = tf.Variable(
                 np.zeros([len(cluster.tasks), num_columns]),
@@ -56,27 +49,16 @@ class SharedTable:
 
     def start(self) -> None:
         """Empties the table; called by the chief."""
-        self._run(self._start)
+        self._session.run(self._start)
 
     def hand_in(self, numbers: Sequence[float]) -> None:
         """Replaces this task's row by as many numbers as there are columns."""
-        self._run(self._hand_in, {self._given: numbers})
+        self._session.run(self._hand_in, {self._given: numbers})
 
     def read(self) -> Any:
         """Returns all rows, float64 [tasks, columns], the workers' first; zeros where none came."""
-        return self._run(self._values)
+        return self._session.run(self._values)
 
     def close(self) -> None:
         """Ends the session."""
-        if self._session is not None:
-            close_session(self._session)
-            self._session = None
-
-    def _run(self, fetches: Any, feeds: Any = None) -> Any:
-        if self._session is None:
-            self._session = tf.Session(self._target, self._graph, self._config)
-        try:
-            return self._session.run(fetches, feeds)
-        except tf.errors.OpError:
-            self.close()  # another session may find a chief that was started again
-            raise
+        self._session.close()

@@ -1,6 +1,5 @@
 """Finds a training process's place in a cluster, and starts its server."""
 
-import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping
@@ -13,7 +12,6 @@ from model_deploy import deployment
 from model_deploy.cluster import WORLD_FILE, Cluster, ClusterOptions
 from model_deploy.config import DeploymentConfig
 from model_deploy.training.ledger import Ledger
-from model_deploy.training.pace.reporting import reporting_of_server
 from model_deploy.training.replicas.replicas import StepWatch, say
 
 _START_TIMEOUT = 300.0
@@ -197,14 +195,11 @@ def serve(cluster: Cluster, start_timeout: float, *, waits_for_chief: bool = Tru
     """
     proto = cluster_lib.session_config(cluster)
     server = cluster_lib.start_server(cluster, proto)
-    # In an elastic run the chief, and where it is, changes.
-    reporting = reporting_of_server(cluster) if waits_for_chief else contextlib.nullcontext()
-    with reporting:
-        cluster_lib.serve_until_done(
-            server,
-            cluster,
-            proto,
-            start_timeout=start_timeout,
-            report=say,
-            waits_for_chief=waits_for_chief,
-        )
+    cluster_lib.serve_until_done(
+        server,
+        cluster,
+        proto,
+        start_timeout=start_timeout,
+        report=say,
+        waits_for_chief=waits_for_chief,
+    )

@@ -1,7 +1,5 @@
 """What the chief knows of all tasks, from their reports."""
 
-import socket
-
 import pytest
 
 from model_deploy.cluster import Cluster
@@ -71,19 +69,18 @@ def test_a_worker_that_is_gone_is_not_compared():
 
 def test_status():
     """The status has each task's step, rate, shares and memory, and when it was heard from."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        cluster = Cluster(("a:1", "b:1"), (f"127.0.0.1:{port}", "127.0.0.1:1"))
-        overview = Overview(cluster.tasks, STEP_SECS)
-        overview.add([report(0), report(0), Report(), Report()], 1000.0)
-        overview.add([report(20), report(10, number=0), Report(), Report()], 1002.0)
+    cluster = Cluster(("a:1", "b:1"), ("c:1", "d:1"))
+    overview = Overview(cluster.tasks, STEP_SECS)
+    overview.add([report(0), report(0), Report(number=1, memory=2**21), Report()], 1000.0)
+    newer = [report(20), report(10, number=0), Report(number=1, memory=2**21), Report()]
+    overview.add(newer, 1002.0)
     chief, worker, reachable, unreachable = overview.status("ended", 2.0, 50, 1002.0).tasks
     assert (chief.name, chief.address, chief.step) == ("worker 0 (chief)", "a:1", 20)
     assert (chief.steps_per_sec, chief.memory, chief.heard_at) == (10.0, 2**20, 1002.0)
     assert chief.shares == shares_of(report(20).spent)
     assert chief.shares["input"] == chief.shares["computation"] == 0.5
     assert worker.heard_at is None  # its report is the first one, which all have
-    assert (reachable.name, reachable.heard_at) == ("ps 0", 1000.0)
+    assert (reachable.name, reachable.heard_at, reachable.memory) == ("ps 0", 1000.0, 2**21)
     assert (unreachable.heard_at, unreachable.memory, unreachable.step) == (None, None, None)
 
 
