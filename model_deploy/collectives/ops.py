@@ -242,7 +242,9 @@ class Collectives:
         """Makes a collective op per device by `op(clone index, instance key)`, after others."""
         if self.size == 1:
             return tensors
-        key = _new_key(f"{self._purpose}/{label}")
+        # The number of rows may be known in one process and not in another.
+        row_shape = None if tensors[0].shape.rank is None else tensors[0].shape.as_list()[1:]
+        key = _new_key(f"{self._purpose}/{label}/{tensors[0].dtype.name}/{row_shape}")
 
         def after_others(i: int) -> Any:
             before = self._made[i][: -self._lanes + 1 or None]
