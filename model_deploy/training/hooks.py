@@ -117,9 +117,13 @@ class Log:
 class SaveHook(_IntervalHook):
     """Writes checkpoints at intervals, and again soon after a failure.
 
+    That of the last step is written before the step is reported: other workers leave then, and
+    could not make steps again that a lost parameter server takes with it.
+
     Args:
       writer: writes them.
       every: the interval.
+      last_step: the last step of the run, if it is known.
       may_save: says of a step whether it may be saved; if not, a later one is.
     """
 
@@ -127,9 +131,10 @@ class SaveHook(_IntervalHook):
         self,
         writer: CheckpointWriter,
         every: Every,
+        last_step: int | None = None,
         may_save: Callable[[int], bool] = lambda step: True,
     ) -> None:
-        super().__init__(every)
+        super().__init__(every, last_step)
         self._writer = writer
         self._may_save = may_save
 
@@ -139,7 +144,10 @@ class SaveHook(_IntervalHook):
 
     def after_run(self, run_context: StepContext, run_values: Any) -> None:
         step = run_context.report.step
-        self._writer.save_soon(run_context.session, step)
+        if step == self._last_step:
+            self._writer.try_to_save(run_context.session, step, whole=True)
+        else:
+            self._writer.save_soon(run_context.session, step)
         self._every.done(step)
 
 

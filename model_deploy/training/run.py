@@ -312,7 +312,7 @@ class TrainingRun:
             )
             yield self._timed(evaluation, "evaluation")
         every = self._every("save_interval_steps", first_step, "save_interval_secs")
-        yield self._timed(SaveHook(self.writer, every, self._is_trusted), "saving")
+        yield self._timed(SaveHook(self.writer, every, self.max_steps, self._is_trusted), "saving")
 
     def _is_trusted(self, step: int) -> bool:
         """Whether a step may be saved: if steps are made twice, one that is."""
