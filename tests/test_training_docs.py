@@ -54,7 +54,7 @@ def test_commands(tmp_path, monkeypatch, capsys):
     assert Path("runs.svg").exists()
     table = re.findall(r"^\| (`.+?`(?:, `.+?`)?) \|", DOCUMENT, re.MULTILINE)
     names = [name for row in table for name in re.findall(r"`([^`]+)`", row) if name[0] != "-"]
-    assert len(names) == 8
+    assert len(names) == 10
     for name in names:
         assert list(Path("digits_run").glob(name.replace("<step>", "450").rstrip("/"))), name
     assert os.path.exists("cifarnet_model")

@@ -85,8 +85,6 @@ class KeptCheckpoints:
                 raise
             if before is not None:
                 _remove_if_possible(set(file_systems.paths_starting_with(path)) - before)
-            if isinstance(error, OSError):
-                raise
             raise OSError(reason_of(error, path)) from error
         return path
 

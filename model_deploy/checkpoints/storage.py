@@ -126,6 +126,8 @@ def reason_of(error: BaseException, path: str = "") -> str:
       error: the error.
       path: path of a file; TensorFlow says `<path>...; <reason>` in one of many lines.
     """
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     text = error.message if isinstance(error, tf.errors.OpError) else str(error)
     lines = str(text).strip().split("\n")
     of_file = [line.rpartition("; ")[2] for line in lines if path and path in line]

@@ -1,5 +1,6 @@
 """The time of a process belongs to the first run in it, from its start on."""
 
+import sys
 import time
 
 import pytest
@@ -9,8 +10,10 @@ from model_deploy.training.beginning import Beginning, process_age
 pytestmark = pytest.mark.one_mode
 
 
-def test_first_run_has_the_time_of_the_process():
+def test_first_run_has_the_time_of_the_process(monkeypatch):
     """The first run begins with the process, the next one when it asks."""
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # of tests of notebooks
+    monkeypatch.delattr("sys.ps1", raising=False)
     beginning, age = Beginning(), process_age()
     assert 0 < age < 86400
     now = time.time()
