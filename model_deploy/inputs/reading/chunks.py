@@ -39,6 +39,8 @@ def interleaved(parts: Any, chunk: Callable[[Any], Any], readers: int) -> Any:
       chunk: returns a `tf.data.Dataset` of one element.
       readers: number of chunks that are read at the same time.
     """
+    if readers == 1:  # a parallel interleave reads ahead, in a second thread
+        return parts.flat_map(chunk)
     elements = parts.interleave(
         chunk,
         cycle_length=readers,
