@@ -5,12 +5,19 @@ It reads `options.yaml` and `metrics.jsonl`, also of unfinished runs, without im
 
 from model_deploy.runs.comparing import differing_options, runs_table
 from model_deploy.runs.drawing import draw_runs
-from model_deploy.runs.effective import STEPS, TimeSpent, read_time_spent, write_time_spent
+from model_deploy.runs.effective import (
+    STEPS,
+    TIME_FILE,
+    TimeSpent,
+    read_time_spent,
+    write_time_spent,
+)
 from model_deploy.runs.reading import METRICS_FILE, Run, find_runs, read_metrics
 
 __all__ = [
     "METRICS_FILE",
     "STEPS",
+    "TIME_FILE",
     "Run",
     "TimeSpent",
     "differing_options",

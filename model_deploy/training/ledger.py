@@ -3,12 +3,14 @@
 import collections
 import contextlib
 import dataclasses
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from model_deploy.runs import STEPS, TimeSpent, read_time_spent, write_time_spent
+from model_deploy.checkpoints import OneAtATime
+from model_deploy.runs import STEPS, TIME_FILE, TimeSpent, read_time_spent, write_time_spent
 from model_deploy.training.beginning import own_beginning
 from model_deploy.training.replicas.replicas import say
 
@@ -58,6 +60,7 @@ class Ledger:
         self._kept = TimeSpent()
         self._written = -math.inf
         self._has_failed = False
+        self._thread = OneAtATime()
 
     def spend(self, kind: str) -> None:
         """Attributes the time since the last call to a kind, but for what was set aside."""
@@ -115,6 +118,7 @@ class Ledger:
 
         A damaged file is reported by a line, and begins anew.
         """
+        self.wait()  # the file is then another process's
         self._folder = folder
         if folder is None:
             return
@@ -160,16 +164,29 @@ class Ledger:
         A file that cannot be written is reported by a line, once: the run needs it for nothing.
 
         Args:
-          at_once: whether it is time; else it is 5 s after the last writing.
+          at_once: whether it is time, and to wait for the disk; else it is 5 s after the last
+            writing, and a thread writes, one time after the other.
         """
         if self._folder is None or not (at_once or self._mark - self._written >= _WRITE_SECS):
             return
         if self._pieces:
             self._kept = self.spent
         self._pieces.clear()
+        write = functools.partial(self._write, self._folder, self._kept)
+        if at_once:
+            self.wait()
+            write()
+        elif not self._thread.is_running:
+            self._thread.start(TIME_FILE, write)
         self._written = self._mark
+
+    def wait(self) -> None:
+        """Waits until a thread that writes the file has done so."""
+        self._thread.wait()
+
+    def _write(self, folder: str, spent: TimeSpent) -> None:
         try:
-            write_time_spent(self._folder, self._kept)
+            write_time_spent(folder, spent)
         except OSError as error:
             if not self._has_failed:
                 say(f"the time of the run is not kept: {error}")

@@ -159,6 +159,7 @@ def test_written_now_and_then(tmp_path):
     for step in range(1, 13):
         _after(clock, 1.0, ledger.made, step)
         ledger.save(at_once=False)
+        ledger.wait()
         written.append(read_time_spent(tmp_path).highest_step)
     assert sorted(set(written)) == [1, 6, 11]
 
