@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from model_deploy import file_systems
+from model_deploy.commands.plain_values import parse_json
 from model_deploy.commands.replacing import replaced_file
 
 _SUM = "crc32"
@@ -38,7 +39,7 @@ def read_checked(path: str | os.PathLike[str]) -> dict[str, Any]:
       OSError: if it cannot be read.
     """
     try:
-        found = json.loads(file_systems.read_text(path))
+        found = parse_json(file_systems.read_text(path))
     except ValueError as error:  # what is no UTF-8 included
         raise ValueError(f"{os.fspath(path)} must be JSON, got {error}") from error
     if not isinstance(found, dict):

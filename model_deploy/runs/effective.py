@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from model_deploy import file_systems
-from model_deploy.commands import replaced_file
+from model_deploy.commands import parse_json, replaced_file
 
 TIME_FILE = "time.json"
 # What time is spent on: steps that count, and all that is not.
@@ -72,7 +72,7 @@ def read_time_spent(train_dir: str | os.PathLike[str]) -> TimeSpent:
     if not file_systems.is_file(path):
         return TimeSpent()
     try:
-        found = json.loads(file_systems.read_bytes(path))
+        found = parse_json(file_systems.read_bytes(path))
         secs = {kind: float(value) for kind, value in found["secs"].items() if kind in KINDS}
         spent = TimeSpent(
             secs, int(found["highest_step"]), float(found["until"]), bool(found["has_ended"])

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from model_deploy import file_systems
-from model_deploy.commands import replaced_file
+from model_deploy.commands import parse_json, replaced_file
 
 STATUS_FILE = "status.json"
 STATES = ("under way", "ended", "stopped", "failed")
@@ -90,10 +90,10 @@ def read_status(folder: str | os.PathLike[str]) -> Status:
             f"folder must be that of a run, with {STATUS_FILE}, got {os.fspath(folder)}"
         )
     try:
-        fields = json.loads(file_systems.read_bytes(path))
+        fields = parse_json(file_systems.read_bytes(path))
         tasks = [_checked(TaskStatus, _TASK_KINDS, each) for each in fields.pop("tasks")]
         return _checked(Status, _STATUS_KINDS, {**fields, "tasks": tasks})
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{path} must be the status of a run, got {error}") from error
 
 
