@@ -1,4 +1,4 @@
-"""Which ops change a variable, by type: the one list that the whole library uses."""
+"""Which ops change a variable, or get a batch, by type: the one list for the whole library."""
 
 import re
 
@@ -16,6 +16,8 @@ READS = (
     *("Identity", "ReadVariableOp", "Gather", "GatherNd", "GatherV2"),
     *("ResourceGather", "ResourceGatherNd"),
 )
+# Types of ops that get the next element of a `tf.data` iterator.
+GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
 _OTHER_READS = (
     *("DeepCopy", "Shape", "Size", "VariableShape"),
     *("IsVariableInitialized", "VarIsInitializedOp"),

@@ -3,7 +3,7 @@
 from model_deploy.parameter_servers.feature import SharedReads
 from model_deploy.parameter_servers.fence import Fence, note_fence, noted_fence, repeats_steps
 from model_deploy.parameter_servers.messages import keep_indices, send_ids, send_rows
-from model_deploy.parameter_servers.shared_reads import pack_gradients
+from model_deploy.parameter_servers.shared_reads import is_remote, pack_gradients
 from model_deploy.parameter_servers.step_counter import StepCounter
 from model_deploy.parameter_servers.synchronous import SynchronousOptimizer
 
@@ -12,6 +12,7 @@ __all__ = [
     "SharedReads",
     "StepCounter",
     "SynchronousOptimizer",
+    "is_remote",
     "keep_indices",
     "note_fence",
     "noted_fence",

@@ -12,9 +12,9 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
+from model_deploy.op_types import GET_NEXT
 
 _Nodes = Mapping[int, internals.PipelineNode]
-_GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
 
 
 class InputWork:
@@ -25,7 +25,7 @@ class InputWork:
     """
 
     def __init__(self, ops: Iterable[Any]) -> None:
-        iterators = {op.inputs[0].name: op.inputs[0] for op in ops if op.type in _GET_NEXT}
+        iterators = {op.inputs[0].name: op.inputs[0] for op in ops if op.type in GET_NEXT}
         self._models = []
         for iterator in iterators.values():
             with tf.device(iterator.device):

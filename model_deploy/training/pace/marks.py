@@ -8,10 +8,12 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
 from model_deploy.deployment import DeployedModel
+from model_deploy.op_types import GET_NEXT
+from model_deploy.parameter_servers import is_remote
 
 # Ops that hand out the next batch: of `tf.data`, and of TensorFlow 1's queues.
 _INPUTS = (
-    *("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"),
+    *GET_NEXT,
     *("MultiDeviceIteratorGetNextFromShard", "Unstage"),
     *("QueueDequeueV2", "QueueDequeueManyV2", "QueueDequeueUpToV2"),
 )
@@ -86,7 +88,7 @@ def _time_of(what: Iterable[Any], device: str) -> Any:
 
 
 def _inputs(needed: Iterable[Any], config: Any) -> list[Any]:
-    return [op for op in needed if op.type in _INPUTS and not _is_remote(op, config)]
+    return [op for op in needed if op.type in _INPUTS and not is_remote(config, op.device)]
 
 
 def _arrivals(needed: Iterable[Any], config: Any) -> list[Any]:
@@ -94,12 +96,7 @@ def _arrivals(needed: Iterable[Any], config: Any) -> list[Any]:
     found = []
     for op in needed:
         sources = [tensor.op for tensor in op.inputs if tensor.op.type != "Const"]
-        are_remote = all(_is_remote(source, config) for source in sources)
-        if sources and are_remote and not _is_remote(op, config):
+        are_remote = all(is_remote(config, source.device) for source in sources)
+        if sources and are_remote and not is_remote(config, op.device):
             found.append(op)
     return found
-
-
-def _is_remote(op: Any, config: Any) -> bool:
-    """Whether an op is on a parameter server."""
-    return f"/job:{config.ps_job_name}/" in f"{op.device}/"

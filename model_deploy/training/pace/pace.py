@@ -2,13 +2,13 @@
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from model_deploy import file_systems, graph_walk, internals
 from model_deploy.cluster import Cluster, Task
+from model_deploy.commands import tell
 from model_deploy.deployment import DeployedModel
 from model_deploy.status import STATUS_FILE, write_status
 from model_deploy.training.pace.beat import Beat
@@ -181,7 +181,7 @@ class ChiefPace(Pace):
             if not self._error:
                 self._error = str(error)
                 path = os.path.join(self._folder, STATUS_FILE)
-                print(f"{path} cannot be written: {error}", file=sys.stderr, flush=True)
+                tell(f"{path} cannot be written: {error}")
 
     def _close(self) -> None:
         if self._table is not None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
@@ -12,6 +11,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import cluster as cluster_lib
 from model_deploy.checkpoints import is_lost_connection
 from model_deploy.cluster import Cluster, Task, names_of, unreachable
+from model_deploy.commands import tell
 from model_deploy.deployment import DeployedModel
 from model_deploy.parameter_servers import noted_fence, repeats_steps
 from model_deploy.training.replicas.shared_variables import (
@@ -294,4 +294,4 @@ def _lost_by_all_reduce(names: str) -> OSError:
 
 def say(text: str) -> None:
     """Prints a line to stderr at once, like the progress."""
-    print(text, file=sys.stderr, flush=True)
+    tell(text)
