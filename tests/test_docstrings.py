@@ -81,7 +81,7 @@ WITHOUT_TENSORS = _table(
         describe_counts excluded_names few find_checkpoint fitting_checkpoint is_checkpoint
         is_lost_connection mark_end report_unfinished restore_fn resume_under_way step_of
         table changes_since merge BEST_FILE DamagedCheckpointError GoodCheckpoints Source
-        UNREADABLE check_fits saver_to_restore say_once with_checkpoint
+        UNREADABLE check_fits say_once with_checkpoint
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World begun_file
@@ -130,7 +130,7 @@ WITHOUT_TENSORS = _table(
     launch: ElasticLauncher ElasticServersLauncher JoiningLauncher LaunchOptions Launcher
         ReservedPorts launched_again
     embeddings: SharedLookUps connect_slots growing_shards
-    parameter_servers: Fence SharedReads note_fence noted_fence repeats_steps
+    parameter_servers: Fence SharedReads is_remote note_fence noted_fence repeats_steps
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
     profile: ProfileHook parse_steps
@@ -147,8 +147,8 @@ WITHOUT_TENSORS = _table(
     updating: check_updates_wait gate_op note_gate note_replica_counts ops_after
         replica_counts split_functions with_functions
     ways: Way way_for
-    runs: METRICS_FILE Run STEPS TimeSpent differing_options draw_runs find_runs read_metrics
-        read_time_spent runs_table write_time_spent
+    runs: METRICS_FILE Run STEPS TIME_FILE TimeSpent differing_options draw_runs find_runs
+        read_metrics read_time_spent runs_table write_time_spent
     status: STATUS_FILE Status TaskStatus read_status status_report write_status
     image_training: EvalOptions ExportOptions TrainOptions evaluate export train train_task
     training: Board Ledger LoopOptions Place TrainResult check_writable join join_cluster serve

@@ -44,7 +44,7 @@ with without_notices_in_commands():
     )
     from model_deploy.checkpoints.saved import variables_to_save
     from model_deploy.checkpoints.saving import CheckpointWriter, report_unfinished
-    from model_deploy.checkpoints.source import Source, saver_to_restore
+    from model_deploy.checkpoints.source import Source
     from model_deploy.checkpoints.storage import NotSavedError, Storage, is_lost_connection
     from model_deploy.checkpoints.watching import CheckpointWatch, clear_end, mark_end
 
@@ -88,7 +88,6 @@ __all__ = [
     "report_unfinished",
     "restore_fn",
     "resume_under_way",
-    "saver_to_restore",
     "say_once",
     "step_of",
     "table",

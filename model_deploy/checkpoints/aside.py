@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 
 from model_deploy import file_systems
-from model_deploy.checkpoints.files import CHANGES_NAME, step_of, steps_in
+from model_deploy.checkpoints.files import CHANGES_NAME, named_step, steps_in
 from model_deploy.checkpoints.manifest import MANIFEST, files_of
 
 _ASIDE = "damaged"
@@ -32,7 +32,7 @@ def set_aside(checkpoint: str) -> None:
 
 def changes_after(checkpoint: str) -> list[str]:
     """Returns the paths of changes of later steps than a whole checkpoint's, in rising order."""
-    folder, step = os.path.dirname(checkpoint), step_of(checkpoint) or 0
+    folder, step = os.path.dirname(checkpoint), named_step(checkpoint)
     return [
         os.path.join(folder, f"{CHANGES_NAME}-{each}")
         for each in steps_in(folder, CHANGES_NAME)

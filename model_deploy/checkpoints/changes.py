@@ -14,7 +14,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import internals
 from model_deploy.checkpoints.aside import changes_after, set_aside
 from model_deploy.checkpoints.damage import quick_damage
-from model_deploy.checkpoints.files import CHANGES_NAME, step_of
+from model_deploy.checkpoints.files import CHANGES_NAME, named_step, step_of
 from model_deploy.checkpoints.good import say_once
 from model_deploy.checkpoints.kept import KeptCheckpoints
 from model_deploy.checkpoints.manifest import write_manifest
@@ -66,7 +66,7 @@ class ChangesWriter:
 
     def note_base(self, session: Any, whole: str) -> None:
         """Notes, before changes are read, the whole checkpoint since which they are wanted."""
-        session.run(self._set_base, {self._new_base: step_of(whole) or 0})
+        session.run(self._set_base, {self._new_base: named_step(whole)})
 
     def _of_shard(self, shard: GrowingShard) -> list[Any]:
         """Returns what saves the changed rows of a shard: one object for each of its indexes."""
@@ -133,7 +133,7 @@ def changes_since(whole: str) -> Changes | None:
             set_aside(path)
             say_once(f"{damage}: kept aside as damaged.*, going on from {whole} without it")
         elif step_of(whole) == tf.train.NewCheckpointReader(path).get_tensor(_BASE):
-            return Changes(path, step_of(path) or 0)
+            return Changes(path, named_step(path))
     return None
 
 

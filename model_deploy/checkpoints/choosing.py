@@ -1,7 +1,8 @@
 """Finds the checkpoints that an evaluation reads, and restores them one after another."""
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import tensorflow.compat.v1 as tf
@@ -15,7 +16,7 @@ from model_deploy.checkpoints.damage import (
     note_on_manifest,
     quick_damage,
 )
-from model_deploy.checkpoints.files import describe_misfits, is_checkpoint, step_of
+from model_deploy.checkpoints.files import describe_misfits, is_checkpoint, named_step
 from model_deploy.checkpoints.good import GoodCheckpoints, say_once
 from model_deploy.checkpoints.manifest import files_of, with_manifests
 from model_deploy.checkpoints.state_file import read_state
@@ -36,7 +37,7 @@ def checkpoints_in(folder: str | os.PathLike[str]) -> list[str]:
     except ValueError as error:
         say_once(f"{error}: checkpoints are found by their manifests")
         state = None
-    listed = sorted(with_manifests(folder), key=_step) if state is None else state.listed
+    listed = sorted(with_manifests(folder), key=named_step) if state is None else state.listed
     return [path for path in listed if is_checkpoint(path)]
 
 
@@ -77,15 +78,12 @@ def with_checkpoint(named: str, read: Callable[[str], _Result]) -> _Result:
             f"checkpoint_path must be a checkpoint such as DIR/model.ckpt-1000, or a folder with "
             f"checkpoints, got {named}"
         )
-    check_whole("checkpoint_path", path)
-    try:
+    check_undamaged("checkpoint_path", path)
+    with naming_damage("checkpoint_path", path):
         return read(path)
-    except UNREADABLE as error:
-        raise_if_damaged("checkpoint_path", path, error)
-        raise
 
 
-def check_whole(field: str, checkpoint: str) -> None:
+def check_undamaged(field: str, checkpoint: str) -> None:
     """Checks a checkpoint that a user has named, by its manifest.
 
     Raises:
@@ -97,22 +95,24 @@ def check_whole(field: str, checkpoint: str) -> None:
         say_once(note)
 
 
-def raise_if_damaged(field: str, checkpoint: str, error: Exception) -> None:
-    """Looks closely at a checkpoint that could not be restored.
+@contextlib.contextmanager
+def naming_damage(field: str, checkpoint: str) -> Iterator[None]:
+    """Looks closely at a checkpoint that a user has named, if a `with` block cannot read it.
 
     Raises:
       DamagedCheckpointError: naming the field, and the file that is damaged.
+      Exception: the block's own error, if the checkpoint is not damaged.
     """
-    if (found := damage_behind(checkpoint, error)) is not None:
-        raise DamagedCheckpointError(_rule(field, found)) from error
+    try:
+        yield
+    except UNREADABLE as error:
+        if (found := damage_behind(checkpoint, error)) is not None:
+            raise DamagedCheckpointError(_rule(field, found)) from error
+        raise
 
 
 def _rule(field: str, damage: Damage) -> str:
     return f"{field} must be a whole checkpoint, got {damage.checkpoint}: {damage}"
-
-
-def _step(checkpoint: str) -> int:
-    return step_of(checkpoint) or 0
 
 
 def checkpoint_step(path: str) -> int:
@@ -120,7 +120,7 @@ def checkpoint_step(path: str) -> int:
     reader = tf.train.NewCheckpointReader(path)
     if reader.has_tensor(tf.GraphKeys.GLOBAL_STEP):
         return int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
-    return step_of(path) or 0
+    return named_step(path)
 
 
 class Restorer:

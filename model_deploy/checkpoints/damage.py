@@ -10,19 +10,12 @@ import tensorflow.compat.v1 as tf
 from model_deploy import file_systems
 from model_deploy.checkpoints.files import is_checkpoint
 from model_deploy.checkpoints.manifest import INDEX, Manifest, files_of, read_manifest
+from model_deploy.checkpoints.storage import OF_OTHERS
 from model_deploy.commands import line_of
 
 # What is raised for files that are not as they were written: by TensorFlow's readers `IndexError`
 # for a short one, by its savers `ValueError` for one that is gone.
 UNREADABLE = (tf.errors.OpError, IndexError, ValueError)
-
-
-_OF_OTHERS = (
-    tf.errors.UnavailableError,
-    tf.errors.AbortedError,
-    tf.errors.CancelledError,
-    tf.errors.FailedPreconditionError,
-)
 
 
 class DamagedCheckpointError(ValueError):
@@ -98,7 +91,7 @@ def damage_behind(checkpoint: str, error: Exception) -> Damage | None:
     A `ValueError` is mostly about another model, so that the data are not read after it; and a lost
     connection is not the checkpoint's fault.
     """
-    if isinstance(error, _OF_OTHERS):
+    if isinstance(error, OF_OTHERS):
         return None
     return (quick_damage if isinstance(error, ValueError) else full_damage)(checkpoint)
 

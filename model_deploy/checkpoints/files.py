@@ -22,6 +22,11 @@ def step_of(checkpoint: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def named_step(checkpoint: str) -> int:
+    """Returns the step in the name of a checkpoint; 0 for other names."""
+    return step_of(checkpoint) or 0
+
+
 def is_checkpoint(path: str) -> bool:
     """Whether there is a checkpoint of this name, in TensorFlow's new or old format."""
     return file_systems.is_file(f"{path}.index") or file_systems.is_file(path)

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import sys
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -15,9 +14,10 @@ from model_deploy.checkpoints.damage import (
     note_on_manifest,
     quick_damage,
 )
-from model_deploy.checkpoints.files import CHECKPOINT_NAME, is_checkpoint, step_of, steps_in
+from model_deploy.checkpoints.files import CHECKPOINT_NAME, is_checkpoint, named_step, steps_in
 from model_deploy.checkpoints.manifest import with_manifests
 from model_deploy.checkpoints.state_file import STATE_FILE, read_state, write_state
+from model_deploy.commands import tell
 
 _Result = TypeVar("_Result")
 
@@ -49,9 +49,9 @@ def listing_of(folder: str) -> Listing:
     if state is not None:
         # What is newer than the newest one was given up, by the user or by an earlier run.
         older = {*state.listed, *known}
-        older = {each for each in older if _step(each) < _step(state.newest)}
-        return Listing([state.newest, *sorted(older, key=_step, reverse=True)])
-    found = sorted(known, key=_step) or [
+        older = {each for each in older if named_step(each) < named_step(state.newest)}
+        return Listing([state.newest, *sorted(older, key=named_step, reverse=True)])
+    found = sorted(known, key=named_step) or [
         os.path.join(folder, f"{CHECKPOINT_NAME}-{step}") for step in steps_in(folder)
     ]
     if found and not wrong:
@@ -165,8 +165,4 @@ class GoodCheckpoints:
 @functools.cache
 def say_once(line: str) -> None:
     """Prints a line, to stderr, unless this process has printed it."""
-    print(line, file=sys.stderr, flush=True)
-
-
-def _step(checkpoint: str) -> int:
-    return step_of(checkpoint) or 0
+    tell(line)

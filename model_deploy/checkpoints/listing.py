@@ -13,6 +13,7 @@ from model_deploy.checkpoints.files import (
     CHANGES_NAME,
     CHECKPOINT_NAME,
     is_checkpoint,
+    named_step,
     step_of,
     steps_in,
 )
@@ -22,6 +23,7 @@ from model_deploy.checkpoints.manifest import (
     Manifest,
     contents_of,
     files_of,
+    with_manifests,
 )
 from model_deploy.commands import aligned
 
@@ -67,10 +69,8 @@ def checkpoints_found(folder: str) -> list[Found]:
     paths = {*listing_of(folder).newest_first}
     for kind in (CHECKPOINT_NAME, CHANGES_NAME):
         paths |= {os.path.join(folder, f"{kind}-{step}") for step in steps_in(folder, kind)}
-        names = file_systems.names_in(folder, f"{kind}-*{MANIFEST}")
-        named = (os.path.join(folder, name.removesuffix(MANIFEST)) for name in names)
-        paths |= {path for path in named if files_of(path)}
-    found = [_found(path) for path in sorted(paths, key=lambda path: (step_of(path) or 0, path))]
+        paths |= {*with_manifests(folder, kind)}
+    found = [_found(path) for path in sorted(paths, key=lambda path: (named_step(path), path))]
     best = os.path.join(folder, BEST_DIR)
     return found + (checkpoints_found(best) if file_systems.is_folder(best) else [])
 

@@ -8,7 +8,6 @@ sums from memory, before the bytes went to a disk.
 import math
 import os
 import re
-import sys
 import time
 import zlib
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
 from model_deploy.checkpoints.files import CHANGES_NAME, CHECKPOINT_NAME
-from model_deploy.commands import read_checked, write_checked
+from model_deploy.commands import read_checked, tell, write_checked
 
 MANIFEST = ".manifest"
 INDEX = ".index"
@@ -72,7 +71,7 @@ def write_manifest(checkpoint: str, step: int, facts: Mapping[str, Any] | None =
         write_checked(f"{checkpoint}{MANIFEST}", manifest._asdict())
         _remove_left_over(os.path.dirname(checkpoint))
     except (OSError, tf.errors.OpError) as error:
-        print(f"warning: {checkpoint} has no manifest: {error}", file=sys.stderr, flush=True)
+        tell(f"warning: {checkpoint} has no manifest: {error}")
 
 
 def remove_manifest(checkpoint: str) -> None:
@@ -98,12 +97,16 @@ def read_manifest(checkpoint: str) -> Manifest | None:
         ) from error
 
 
-def with_manifests(folder: str) -> list[str]:
-    """Returns the whole checkpoints in a folder that have a manifest, in no order.
+def with_manifests(folder: str, kind: str = CHECKPOINT_NAME) -> list[str]:
+    """Returns the checkpoints in a folder that have a manifest, in no order.
 
     A manifest of which neither index nor data is there is one of a deleted checkpoint.
+
+    Args:
+      folder: the folder.
+      kind: first part of their names; by default that of whole checkpoints.
     """
-    return [path for path in _named_by_manifests(folder, CHECKPOINT_NAME) if files_of(path)]
+    return [path for path in _named_by_manifests(folder, kind) if files_of(path)]
 
 
 def files_of(checkpoint: str) -> list[str]:

@@ -3,8 +3,7 @@
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
-from model_deploy.checkpoints.choosing import check_whole, raise_if_damaged
-from model_deploy.checkpoints.damage import UNREADABLE
+from model_deploy.checkpoints.choosing import check_undamaged, naming_damage
 from model_deploy.checkpoints.files import (
     CHANGES_NAME,
     check_fits,
@@ -79,15 +78,12 @@ def _named_checkpoint(resume: str) -> tuple[str, int]:
         raise ValueError(
             f"resume must be 'auto', 'never' or the path of a checkpoint, got {resume!r}"
         )
-    check_whole("resume", path)
+    check_undamaged("resume", path)
     reader = tf.train.NewCheckpointReader(path)
     if not reader.has_tensor(tf.GraphKeys.GLOBAL_STEP):
         raise ValueError(f"resume must be a checkpoint with a global_step, got {path} without")
-    try:
+    with naming_damage("resume", path):
         return path, int(reader.get_tensor(tf.GraphKeys.GLOBAL_STEP))
-    except UNREADABLE as error:
-        raise_if_damaged("resume", path, error)
-        raise
 
 
 def fitting_checkpoint(train_dir: str, resume: str) -> str | None:

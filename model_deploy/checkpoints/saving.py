@@ -22,9 +22,10 @@ from model_deploy.checkpoints.changes import (
 from model_deploy.checkpoints.copies import Copies
 from model_deploy.checkpoints.files import (
     CHECKPOINT_NAME,
+    check_fits,
     counts_of_others,
     is_checkpoint,
-    step_of,
+    named_step,
 )
 from model_deploy.checkpoints.kept import KeptCheckpoints
 from model_deploy.checkpoints.saved import variables_to_save
@@ -49,7 +50,6 @@ class CheckpointWriter:
       train_dir: folder to write to.
       keep: how many checkpoints to keep; only checkpoints of this run are ever deleted.
       device: device that writes and reads files: in a cluster, the chief's CPU.
-      first: path of the checkpoint that the run starts from, or None.
       by_servers: whether each task writes, and reads, the variables that it has; all must see
         `train_dir`.
       increments: how many checkpoints of changes follow a whole one.
@@ -69,7 +69,6 @@ class CheckpointWriter:
         train_dir: str,
         keep: int,
         device: str = "",
-        first: str | None = None,
         *,
         by_servers: bool = False,
         increments: int = 0,
@@ -91,32 +90,45 @@ class CheckpointWriter:
         def new_saver(variables: Sequence[Any]) -> Any:
             return tf.train.Saver(variables, save_relative_paths=True, sharded=by_servers)
 
+        self._new_saver = new_saver
+        self._of_other_layouts: dict[str, Any] = {}
+        to_save = variables_to_save()
         with tf.device(device):
-            self.saver = new_saver(variables_to_save())
-            others = counts_of_others(first) if first else {}
-            missing = [name for name, number in others.items() if number is None]
-            moved = moved_variables(first) if first else {}
-            self._of_first = self.saver
-            if missing or moved:
-                self._of_first = new_saver(variables_to_save(missing, moved))
+            self.saver = new_saver(to_save)
             self._changes: ChangesWriter | None = None
             if increments and growing_shards():
                 check_changes()
                 of_rows = rows_variables()
-                rest = [each for each in variables_to_save() if _name(each) not in of_rows]
+                rest = [each for each in to_save if _name(each) not in of_rows]
                 self._changes = ChangesWriter(train_dir, new_saver, rest, num_replicas)
             self._copies: Copies | None = None
             self._copies_of_changes: Copies | None = None
             if in_background:
-                self._copies = Copies(variables_to_save(), new_saver, "whole", device)
+                self._copies = Copies(to_save, new_saver, "whole", device)
                 if self._changes is not None:
                     saved = self._changes.saved
                     self._copies_of_changes = Copies(saved, new_saver, "changes", device)
-        self._first = first
 
     def saver_of(self, checkpoint: str) -> Any:
-        """Returns the `tf.train.Saver` that restores a checkpoint."""
-        return self._of_first if checkpoint == self._first else self.saver
+        """Returns the `tf.train.Saver` that restores a checkpoint, of whichever layout.
+
+        For one of other numbers of replicas or parameter servers it is made, in the default graph,
+        when it is first asked for.
+
+        Raises:
+          ValueError: if the checkpoint is of another model.
+        """
+        if checkpoint in self._of_other_layouts:
+            return self._of_other_layouts[checkpoint]
+        missing = [name for name, number in counts_of_others(checkpoint).items() if number is None]
+        moved = moved_variables(checkpoint)
+        if not missing and not moved:
+            return self.saver
+        check_fits(checkpoint)
+        with tf.device(self.device):
+            saver = self._new_saver(variables_to_save(missing, moved))
+        self._of_other_layouts[checkpoint] = saver
+        return saver
 
     def save(self, session: Any, step: int) -> str:
         """Writes `model.ckpt-<step>`, unless it was the last one written; returns its path.
@@ -203,7 +215,7 @@ class CheckpointWriter:
         end, waits = time.monotonic() + wait_secs, False
         while self.try_to_save(session, step, whole=True) is None:
             if time.monotonic() >= end or stops():
-                last = step_of(self.newest or "") or 0
+                last = named_step(self.newest or "")
                 raise NotSavedError(
                     f"steps {last + 1} to {step} are lost: {self.storage.reason(_CHECKPOINTS)}; "
                     f"wait_for_storage_secs says how long to try at the end, got {wait_secs:g}"
@@ -243,7 +255,7 @@ class CheckpointWriter:
         """Whether changes may follow the last checkpoint, as opposed to another whole one."""
         if self._changes is None or self.newest is None:
             return False
-        steps = step - (step_of(self.newest) or 0)
+        steps = step - (named_step(self.newest))
         return self._num_changes < self._increments and steps <= MOST_STEPS
 
     def _write(self, step: int, write: Callable[[int], str]) -> None:

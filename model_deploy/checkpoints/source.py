@@ -1,16 +1,10 @@
-"""Where the checkpoint of a run comes from, and what restores it, if it is not damaged."""
+"""Where the checkpoint of a run comes from, if it is not damaged."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-import tensorflow.compat.v1 as tf
-
-from model_deploy.checkpoints.choosing import raise_if_damaged
-from model_deploy.checkpoints.damage import UNREADABLE
-from model_deploy.checkpoints.files import check_fits, counts_of_others
+from model_deploy.checkpoints.choosing import naming_damage
 from model_deploy.checkpoints.good import GoodCheckpoints
-from model_deploy.checkpoints.saving import CheckpointWriter, variables_to_save
-from model_deploy.embeddings import moved_variables
 
 _Result = TypeVar("_Result")
 
@@ -42,33 +36,5 @@ class Source(NamedTuple):
         is_named = self.resume not in ("auto", "never") and path == self.checkpoint
         if not is_named:
             return GoodCheckpoints(self.folder, is_own=True).use(read, path)
-        try:
+        with naming_damage("resume", path):
             return read(path)
-        except UNREADABLE as error:
-            raise_if_damaged("resume", path, error)
-            raise
-
-
-def saver_to_restore(writer: CheckpointWriter, checkpoint: str) -> Any:
-    """Returns the `tf.train.Saver` that restores a checkpoint, of whichever layout.
-
-    Makes a new one, in the default graph, for a checkpoint other than that with which the run has
-    begun, if it is of other numbers of replicas or parameter servers.
-
-    Args:
-      writer: the writer of the run.
-      checkpoint: path of the checkpoint.
-
-    Raises:
-      ValueError: if the checkpoint is of another model.
-    """
-    saver = writer.saver_of(checkpoint)
-    if saver is not writer.saver:
-        return saver
-    missing = [name for name, number in counts_of_others(checkpoint).items() if number is None]
-    moved = moved_variables(checkpoint)
-    if not missing and not moved:
-        return saver
-    check_fits(checkpoint)
-    with tf.device(writer.device):
-        return tf.train.Saver(variables_to_save(missing, moved))

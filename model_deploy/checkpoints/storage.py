@@ -12,6 +12,13 @@ from model_deploy.commands import NOT_SAVED, line_of, tell
 
 # Seconds between two lines about files that cannot be written, and between two tries.
 EVERY_SECS = 60.0
+# Errors about another process of the cluster, see `is_lost_connection`.
+OF_OTHERS = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.FailedPreconditionError,
+)
 
 
 class NotSavedError(OSError):
@@ -102,13 +109,7 @@ def is_lost_connection(error: BaseException) -> bool:
     A session that is closed while it runs raises `CancelledError`; a restarted parameter server has
     lost its variables, which raises `FailedPreconditionError`.
     """
-    lost = (
-        tf.errors.UnavailableError,
-        tf.errors.AbortedError,
-        tf.errors.CancelledError,
-        tf.errors.FailedPreconditionError,
-    )
-    return isinstance(error, lost) and not is_refusal(error)
+    return isinstance(error, OF_OTHERS) and not is_refusal(error)
 
 
 def is_of_file(error: BaseException, path: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from model_deploy import file_systems
 from model_deploy.checkpoints.choosing import checkpoint_step, checkpoints_in
 from model_deploy.checkpoints.damage import UNREADABLE, damage_behind, quick_damage
-from model_deploy.checkpoints.files import is_checkpoint, step_of
+from model_deploy.checkpoints.files import is_checkpoint, named_step
 from model_deploy.checkpoints.good import say_once
 from model_deploy.commands import read_checked, write_checked
 
@@ -126,7 +126,7 @@ class CheckpointWatch:
                 seen.add(fresh[0])
                 found = _step_of_good(fresh[0])
                 # Of a damaged one, too: the run has come so far.
-                step = max(step, found or step_of(fresh[0]) or 0)
+                step = max(step, found or named_step(fresh[0]))
                 if found is not None:
                     yield fresh[0]
                 since = self._clock()

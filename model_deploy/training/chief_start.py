@@ -61,7 +61,6 @@ def chief_start(
         folder,
         options.keep_checkpoints,
         device,
-        checkpoint,
         by_servers=options.checkpoints_by_servers,
         increments=options.checkpoint_increments,
         num_replicas=num_replicas,

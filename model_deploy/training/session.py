@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.checkpoints import CheckpointWriter, Source, saver_to_restore
+from model_deploy.checkpoints import CheckpointWriter, Source
 from model_deploy.cluster import close_session, run_unless_refused
 from model_deploy.training.replicas.shared_variables import SharedVariables
 
@@ -122,7 +122,7 @@ class SessionOpener:
             return self._prepared(None)
 
         def restored(checkpoint: str) -> Any:
-            session = self._prepared(saver_to_restore(writer, checkpoint), checkpoint)
+            session = self._prepared(writer.saver_of(checkpoint), checkpoint)
             writer.newest = checkpoint
             writer.restore_changes(session, checkpoint)
             return session

@@ -65,7 +65,7 @@ def _counting(folder, num_replicas, restored=None, counts=None):
         if restored is not None:
             check_fits(restored)
             said = describe_counts(restored)
-        writer = CheckpointWriter(str(folder), keep=5, first=restored)
+        writer = CheckpointWriter(str(folder), keep=5)
         if restored is None:
             session.run([step.assign(7), *(each.assign(counts) for each in counted)])
         else:

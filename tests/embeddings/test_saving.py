@@ -32,7 +32,7 @@ class _Run(harness.Replica):
         with self.graph.as_default():
             if first:
                 check_fits(first)
-            writer = CheckpointWriter(str(folder), 5, first=first)
+            writer = CheckpointWriter(str(folder), 5)
             with self.open(target) as session:
                 if first:
                     writer.saver_of(first).restore(session, first)
@@ -141,7 +141,7 @@ class _Interrupted(_Run):
     def run(self, folder, steps, target="", first=None, **settings):
         """Makes steps, each of which is saved, after what a folder has is restored."""
         with self.graph.as_default():
-            writer = CheckpointWriter(str(folder), 5, first=first, in_background=True, **settings)
+            writer = CheckpointWriter(str(folder), 5, in_background=True, **settings)
             with self.open(target) as session:
                 if first:
                     writer.saver_of(first).restore(session, first)
