@@ -9,7 +9,7 @@ from google.protobuf import text_format
 
 from model_deploy import file_systems
 from model_deploy.checkpoints.files import is_checkpoint
-from model_deploy.commands import replaced_file
+from model_deploy.commands import replaced_file, shortened
 
 STATE_FILE = "checkpoint"
 
@@ -48,10 +48,8 @@ def read_state(folder: str) -> State | None:
         raise ValueError(f"{path} must name the newest checkpoint, got none")
     listed = list(found.all_model_checkpoint_paths) or [found.model_checkpoint_path]
     if listed[-1] != found.model_checkpoint_path:
-        raise ValueError(
-            f"{path} must list the newest checkpoint last, got {found.model_checkpoint_path} "
-            f"and {listed[-1]}"
-        )
+        named = " and ".join(map(shortened, (found.model_checkpoint_path, listed[-1])))
+        raise ValueError(f"{path} must list the newest checkpoint last, got {named}")
     paths = [_present_path(folder, each) for each in listed]
     return State(paths[-1], paths)
 
@@ -84,4 +82,4 @@ def _present_path(folder: str, path: str) -> str:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or "an empty file"
+    return shortened(" ".join(str(error).split())) or "an empty file"

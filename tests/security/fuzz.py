@@ -20,11 +20,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import seed as with_seed
 from hypothesis import strategies as st
 
+from model_deploy.checkpoints.manifest import read_manifest
+from model_deploy.checkpoints.state_file import read_state
+from model_deploy.checkpoints.watching import read_end
 from model_deploy.cluster.tf_config import cluster_from_tf_config
 from model_deploy.commands import read_options
 from model_deploy.processes import read_world
 from model_deploy.profile.traces import read_trace
-from model_deploy.runs import find_runs
+from model_deploy.runs import find_runs, read_time_spent
+from model_deploy.status import read_status, status_report
 
 # More memory than the process has before, and time, for one file.
 MEMORY_BYTES, FILE_SECS = 1 << 30, 10
@@ -83,6 +87,14 @@ JSON = (
     '{"step": true, "loss": NaN, "accuracy": "x"}',
     '{"traceEvents": [{"ph": "M", "pid": [], "args": {"name": 1}}]}',
 )
+STATE = (
+    'model_checkpoint_path: "../../etc/passwd"\nall_model_checkpoint_paths: "/dev/zero"',
+    "model_checkpoint_path: " + '"a" ' * 10_000,
+    'model_checkpoint_path: "\\377"',
+    "all_model_checkpoint_timestamps: " + "9" * 10_000,
+    "unknown { " * 10_000,
+    "[" * 100_000,
+)
 _PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner),
@@ -102,10 +114,19 @@ def _texts(known):
     return st.one_of(pieces, st.text(max_size=60), _PLAIN.map(str), _PLAIN.map(repr))
 
 
-def _read_metrics(path):
-    folder = path.parent / "run"
-    folder.mkdir(exist_ok=True)
-    path.replace(folder / "metrics.jsonl")
+def _of_run(name, read):
+    """Reads a file under its name in the folder of a run."""
+
+    def read_as(path):
+        folder = path.parent / "run"
+        folder.mkdir(exist_ok=True)
+        path.replace(folder / name)
+        return read(folder)
+
+    return read_as
+
+
+def _read_metrics(folder):
     return [
         (run.loss, run.best_accuracy, run.images_per_sec, run.step) for run in find_runs([folder])
     ]
@@ -120,7 +141,12 @@ READERS = {
     "options": (YAML, read_options),
     "world": (JSON, read_world),
     "tf_config": (JSON, _read_tf_config),
-    "metrics": (JSON, _read_metrics),
+    "metrics": (JSON, _of_run("metrics.jsonl", _read_metrics)),
+    "end mark": (JSON, _of_run("run_ended", read_end)),
+    "manifest": (JSON, _of_run("a-1.manifest", lambda folder: read_manifest(f"{folder}/a-1"))),
+    "status": (JSON, _of_run("status.json", lambda folder: status_report(read_status(folder), 0))),
+    "time": (JSON, _of_run("time.json", lambda folder: str(read_time_spent(folder)))),
+    "state": (STATE, _of_run("checkpoint", lambda folder: read_state(str(folder)))),
     "trace": (JSON, lambda path: read_trace(str(path))),
 }
 
