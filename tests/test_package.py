@@ -36,6 +36,17 @@ def test_names_are_those_of_the_imports():
         assert getattr(model_deploy, name) is getattr(importlib.import_module(module), name)
 
 
+def test_programs_of_the_tests_can_be_imported():
+    """Long measurements are programs that no test runs: they find what they import, at least."""
+    files = [path for path in ROOT.glob("tests/**/*.py") if path.stem != "conftest"]
+    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files]
+    texts = (path.read_text() for path in files)
+    programs = [name for name, text in zip(modules, texts, strict=True) if f"-m {name}" in text]
+    assert len(programs) > 9
+    for name in programs:
+        importlib.import_module(name)
+
+
 def test_dir_has_all_names():
     """Names are listed before they were used."""
     program = "import model_deploy; print(set(model_deploy.__all__) <= set(dir(model_deploy)))"

@@ -15,6 +15,11 @@ pytestmark = pytest.mark.one_mode
 SOFT = "allow_soft_placement: true"
 GROWS = "gpu_options { allow_growth: true force_gpu_compatible: true }"
 NO_GPU = 'device_count { key: "GPU" value: 0 }'
+# On CPUs a graph is rewritten once, and not for memory.
+ONCE = (
+    "graph_options { rewrite_options { meta_optimizer_iterations: ONE "
+    "memory_optimization: NO_MEM_OPT } }"
+)
 NCCL = "experimental { collective_nccl: true }"
 LEADER = 'experimental { collective_group_leader: "/job:worker/replica:0/task:0" }'
 PS_AND_SELF = 'device_filters: "/job:ps" device_filters: "/job:worker/task:1"'
@@ -43,15 +48,20 @@ WAYS = [
         [SOFT, GROWS, "graph_options { rewrite_options { remapping: OFF } }"],
         id="XLA",
     ),
-    pytest.param({"clone_on_cpu": True}, [SOFT, NO_GPU], id="on the CPU"),
+    pytest.param({"clone_on_cpu": True}, [SOFT, NO_GPU, ONCE], id="on the CPU"),
     pytest.param(
         {"clone_on_cpu": True, "data_format": "NCHW"},
-        [SOFT, NO_GPU, "graph_options { rewrite_options { cpu_layout_conversion: NCHW_TO_NHWC } }"],
+        [
+            SOFT,
+            NO_GPU,
+            ONCE,
+            "graph_options { rewrite_options { cpu_layout_conversion: NCHW_TO_NHWC } }",
+        ],
         id="channels first on the CPU",
     ),
     pytest.param(
         {"clone_on_cpu": True, "num_clones": 3, "all_reduce": True},
-        [SOFT, NO_GPU, 'device_count { key: "CPU" value: 3 }'],
+        [SOFT, NO_GPU, ONCE, 'device_count { key: "CPU" value: 3 }'],
         id="all-reduce on the CPU",
     ),
     pytest.param({"all_reduce": True}, [SOFT, GROWS], id="all-reduce of one clone"),
@@ -71,7 +81,7 @@ REPLICAS = [
     pytest.param(
         {"num_clones": 2, "clone_on_cpu": True},
         1,
-        [SOFT, NO_GPU, PS_AND_SELF],
+        [SOFT, NO_GPU, ONCE, PS_AND_SELF],
         id="replicas on the CPU",
     ),
     pytest.param(
@@ -104,6 +114,14 @@ def test_session_config_of_a_replica(options, num_ps, expected):
     cluster = Cluster(["a:1", "b:1"], ["c:1"][:num_ps], task_id=1)
     config = DeploymentConfig(**options, num_replicas=2, replica_id=1, num_ps_tasks=num_ps)
     assert training.session_config(config, cluster) == _proto(expected)
+
+
+def test_what_a_program_asks_of_rewriting_stays():
+    """On CPUs, too, TensorFlow goes over a graph twice where a program has asked for that."""
+    base = _proto([ONCE.replace("ONE", "TWO").replace("NO_MEM_OPT", "MANUAL")])
+    config = DeploymentConfig(clone_on_cpu=True)
+    kept = training.session_config(config, base=base).graph_options.rewrite_options
+    assert kept == base.graph_options.rewrite_options
 
 
 def test_session_config_of_a_parameter_server():

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from model_deploy.checkpoints.files import newest_checkpoint, step_of
+from model_deploy.checkpoints.files import steps_in
 from tests.processes.harness import LAUNCH, Processes
 
 PROGRAM = [sys.executable, "-m", "tests.processes.soaking"]
@@ -129,8 +129,7 @@ class Soak:
 
     def step(self, name):
         """The step of a run's newest checkpoint; 0 without one."""
-        newest = newest_checkpoint(str(self.folder / name / "run"))
-        return step_of(newest) or 0 if newest else 0
+        return max(steps_in(str(self.folder / name / "run")), default=0)
 
     def wait_for_start(self):
         """Waits until all have made steps."""
