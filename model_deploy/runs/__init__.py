@@ -12,7 +12,7 @@ from model_deploy.runs.effective import (
     read_time_spent,
     write_time_spent,
 )
-from model_deploy.runs.reading import METRICS_FILE, Run, find_runs, read_metrics
+from model_deploy.runs.reading import METRICS_FILE, Run, find_runs, read_metrics, read_run
 
 __all__ = [
     "METRICS_FILE",
@@ -24,6 +24,7 @@ __all__ = [
     "draw_runs",
     "find_runs",
     "read_metrics",
+    "read_run",
     "read_time_spent",
     "runs_table",
     "write_time_spent",

@@ -105,7 +105,7 @@ def find_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
                 f"or have runs in it, got {folder}"
             )
         for path in paths:
-            found.setdefault(os.path.normpath(path), _read_run(path))
+            found.setdefault(os.path.normpath(path), read_run(path))
     return list(found.values())
 
 
@@ -151,7 +151,13 @@ def _run_folders(folder: str, seen: set[str]) -> list[str]:
     ]
 
 
-def _read_run(folder: str) -> Run:
+def read_run(folder: str) -> Run:
+    """Reads the run in a folder.
+
+    Raises:
+      ValueError: if its `options.yaml` is invalid.
+      OSError: if a file cannot be read.
+    """
     path = os.path.join(folder, OPTIONS_FILE)
     options: dict[str, Any] = {}
     if file_systems.is_file(path):

@@ -10,9 +10,9 @@ import time
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.runs import read_metrics
+from model_deploy.runs import Run, read_metrics, read_run
 from model_deploy.training.shown.metrics import MetricsLog
-from model_deploy.training.shown.plots import plot_training
+from model_deploy.training.shown.plots import describe_run, panels_of, plot_training
 from model_deploy.training.timing import Every
 from tests.processes.harness import Processes
 from tests.training.halving import run_halving
@@ -163,6 +163,31 @@ def test_metrics_after_a_kill(tmp_path):
     assert read_metrics(tmp_path) == [{"step": 1, "loss": 2.0}, {"step": 3, "loss": None}]
     lines = (tmp_path / "metrics.jsonl").read_text().split("\n")
     assert lines[1:] == ['{"step": 2, "lo', '{"step": 3, "loss": null}', ""]
+
+
+@pytest.mark.parametrize(
+    ("options", "title"),
+    [
+        ({"model_name": "lenet", "dataset_name": "digits"}, "lenet on digits, accuracy 0.9000"),
+        ({}, "runs/a, accuracy 0.9000"),
+    ],
+)
+def test_title_of_the_picture(options, title):
+    """The picture says what was trained, and how well it does."""
+    metrics = [{"step": 1, "accuracy": 0.5}, {"step": 2, "accuracy": 0.9}]
+    assert describe_run(Run("runs/a", options, metrics)) == title
+
+
+@pytest.mark.parametrize(
+    ("steps", "drawn"),
+    [([20, 40, 60], [20, 40, 60]), ([20, 40, 50], [20, 40]), ([20, 30], [20, 30]), ([20], [20])],
+)
+def test_last_rate(steps, drawn, tmp_path):
+    """The rate of a last interval that the end cuts short is left out of the picture."""
+    lines = [json.dumps({"step": step, "images_per_sec": 100.0}) + "\n" for step in steps]
+    (tmp_path / "metrics.jsonl").write_text("".join(lines))
+    [(_, [(_, points)])] = panels_of(read_run(str(tmp_path)))
+    assert points == [(step, 100.0) for step in drawn]
 
 
 def test_every(monkeypatch):

@@ -3,23 +3,31 @@
 import contextlib
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from model_deploy.checkpoints import OneAtATime, Storage
 from model_deploy.commands import replaced_file
-from model_deploy.runs import Run, read_metrics
+from model_deploy.runs import Run, read_metrics, read_run
 from model_deploy.training.timing import Every
 
 PLOT_FILE = "training.png"
 # Seconds between two drawings during a run; a drawing takes a third of a second.
 _EVERY_SECS = 60.0
-# (key in metrics.jsonl, label of the axis)
+# (label of the axis, curves as key in metrics.jsonl and name in the legend)
 _PANELS = (
-    ("loss", "total loss (nats, if cross entropy)"),
-    ("learning_rate", "learning rate (per step)"),
-    ("images_per_sec", "throughput ({unit}/s)"),
-    ("accuracy", "evaluation accuracy (share of {unit})"),
+    (
+        "loss (nats, if cross entropy)",
+        (("loss", "training, with regularization"), ("log_loss", "held out")),
+    ),
+    ("learning rate (per step)", (("learning_rate", ""),)),
+    ("throughput ({unit}/s)", (("images_per_sec", ""),)),
+    (
+        "accuracy (share of {unit})",
+        (("train_accuracy", "training"), ("accuracy", "held out")),
+    ),
 )
+_Points = Sequence[tuple[int, float]]
 
 
 def plot_training(train_dir: str | os.PathLike[str], unit: str = "images") -> str | None:
@@ -57,29 +65,68 @@ def _collecting() -> Iterator[None]:
 
 def _draw(train_dir: str, unit: str) -> str | None:
     """Draws the picture, see `plot_training`."""
-    run = Run(train_dir, metrics=read_metrics(train_dir))
-    panels = [(key, label, points) for key, label in _PANELS if (points := run.points(key))]
+    try:
+        run = read_run(train_dir)
+    except ValueError:  # somebody edits options.yaml, of which only the title is made
+        run = Run(train_dir, metrics=read_metrics(train_dir))
+    panels = panels_of(run)
     if not panels:
         return None
     # Imported here, as it takes half a second; not pyplot, which would keep state and windows.
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=(7.0, 2.2 * len(panels)), layout="constrained")
+    figure.suptitle(describe_run(run), fontsize=9)
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for axis, (key, label, points) in zip(axes, panels, strict=True):
-        steps, values = zip(*points, strict=True)
-        axis.plot(steps, values, marker="o" if len(points) < 20 else None, markersize=3)
+    for axis, (label, curves) in zip(axes, panels, strict=True):
         axis.set_ylabel(label.format(unit=unit), fontsize=8)
         axis.grid(visible=True, alpha=0.3)
-        if key == "loss" and min(values) > 0:
+        values = _draw_curves(axis, curves)
+        if label.startswith("loss") and min(values) > 0:
             axis.set_yscale("log")
-        if key == "accuracy":
+        if label.startswith("accuracy"):
             axis.set_ylim(min(0.9, *values), 1.0)
     axes[-1].set_xlabel("step (updates of the variables)")
     path = os.path.join(train_dir, PLOT_FILE)
     with replaced_file(path, "wb") as file:
         figure.savefig(file, format="png", dpi=110)
     return path
+
+
+def describe_run(run: Run) -> str:
+    """Returns the title of a picture: network and dataset, or the folder; the newest accuracy."""
+    names = [run.options.get(each) for each in ("model_name", "dataset_name")]
+    title = " on ".join(str(name) for name in names if name) or run.folder
+    return title if run.accuracy is None else f"{title}, accuracy {run.accuracy:.4f}"
+
+
+def panels_of(run: Run) -> list[tuple[str, list[tuple[str, _Points]]]]:
+    """Returns label and curves of each panel; a curve has its name in the legend, and points."""
+    return [(label, curves) for label, keys in _PANELS if (curves := _curves(run, keys))]
+
+
+def _curves(run: Run, keys: Sequence[tuple[str, str]]) -> list[tuple[str, _Points]]:
+    """Returns the points of each curve that the run has, by its name in the legend."""
+    found = [(name, _of_whole_intervals(key, run.points(key))) for key, name in keys]
+    return [(name, points) for name, points in found if points]
+
+
+def _of_whole_intervals(key: str, points: _Points) -> _Points:
+    """Leaves out the last rate of a run that ended between two logs: the end takes time, too."""
+    steps = [step for step, _ in points[-3:]]
+    is_rate = key == "images_per_sec" and len(steps) == 3
+    is_cut = is_rate and steps[2] - steps[1] < steps[1] - steps[0]
+    return points[:-1] if is_cut else points
+
+
+def _draw_curves(axis: Any, curves: Sequence[tuple[str, _Points]]) -> list[float]:
+    """Draws curves, with a legend if they have names; returns all values."""
+    for name, points in curves:
+        steps, values = zip(*points, strict=True)
+        axis.plot(steps, values, marker="o" if len(points) < 20 else None, markersize=3, label=name)
+    if any(name for name, _ in curves):
+        axis.legend(fontsize=7)
+    return [value for _, points in curves for _, value in points]
 
 
 class TrainingPlot:
