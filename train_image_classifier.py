@@ -15,15 +15,12 @@ import dataclasses
 import os
 import sys
 
-from model_deploy.commands import without_tensorflow_notices
+from model_deploy import image_training
+from model_deploy.cluster import end_process
+from model_deploy.commands import run_command
+from nets import nets_factory
 
-with without_tensorflow_notices():
-    from model_deploy import image_training
-    from model_deploy.cluster import end_process
-    from model_deploy.commands import run_command
-    from nets import keras_networks, nets_factory
-
-NETWORKS = image_training.Networks(nets_factory.get_network_fn, keras_networks.built_model)
+NETWORKS = image_training.Networks(nets_factory.get_network_fn, nets_factory.built_keras_model)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,6 +19,7 @@ from absl import flags
 from model_deploy import file_systems
 from model_deploy.commands.help_text import help_text
 from model_deploy.commands.naming import line_of, message_of, named_as
+from model_deploy.commands.notices import without_tensorflow_notices
 from model_deploy.commands.options import Options, define_flags
 from model_deploy.commands.plain_values import check_yaml_size, parse_yaml
 from model_deploy.commands.replacing import replaced_file
@@ -60,8 +61,9 @@ def run_command(
         return 2
     if options is None:
         return 0
-    # Here, as the launcher, which has its options read by this file, starts without it.
-    import tensorflow.compat.v1 as tf  # noqa: PLC0415
+    # Here, as options, their help and their checks need none of the seconds that it takes.
+    with without_tensorflow_notices():
+        import tensorflow.compat.v1 as tf  # noqa: PLC0415
 
     tf.disable_eager_execution()
     # `==` then compares variables by identity: slim does so for each new one with all before,
