@@ -45,7 +45,7 @@ _IMAGES: dict[str, tuple[str, ...]] = {
     "s3dg": ("s3dg",),
     "vgg": ("vgg_a", "vgg_16", "vgg_19"),
 }
-_TEXTS = {"text_lstm": ("text_lstm",)}
+_TEXTS: dict[str, tuple[str, ...]] = {"text_lstm": ("text_lstm",)}
 # Families of networks whose settings, their `config`, say in which layout they compute.
 _WITH_SETTINGS = ("nasnet.nasnet", "nasnet.pnasnet")
 
@@ -54,7 +54,7 @@ networks_map: dict[str, Callable[..., Any]]
 arg_scopes_map: dict[str, Callable[..., Any]]
 text_networks_map: dict[str, Callable[..., Any]]
 text_arg_scopes_map: dict[str, Callable[..., Any]]
-_MAPS = {
+_MAPS: dict[str, tuple[dict[str, tuple[str, ...]], str]] = {
     "networks_map": (_IMAGES, "function"),
     "arg_scopes_map": (_IMAGES, "arg_scope"),
     "text_networks_map": (_TEXTS, "function"),

@@ -64,9 +64,9 @@ def _no_attribute(package: str, name: str) -> AttributeError:
 
 def _places(module: types.ModuleType) -> dict[str, _Place]:
     """Reads what a package imports under `if TYPE_CHECKING:` from its source."""
-    loader = getattr(module.__spec__, "loader", None)
-    source = loader.get_source(module.__name__) if hasattr(loader, "get_source") else None
-    if source is None:
+    loader: Any = module.__loader__
+    source = loader.get_source(module.__name__)
+    if source is None:  # only compiled files
         raise ImportError(f"the source of {module.__name__} must be there, got {module.__file__}")
     return {
         alias.asname or alias.name: _Place(statement.module, alias.name)
