@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import yaml
 from absl import flags
 
 from model_deploy import file_systems
@@ -21,7 +20,6 @@ from model_deploy.commands.help_text import help_text
 from model_deploy.commands.naming import line_of, message_of, named_as
 from model_deploy.commands.notices import without_tensorflow_notices
 from model_deploy.commands.options import Options, define_flags
-from model_deploy.commands.plain_values import check_yaml_size, parse_yaml
 from model_deploy.commands.replacing import replaced_file
 
 OPTIONS_FILE = "options.yaml"
@@ -166,8 +164,11 @@ def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
       ValueError: if the file is not such a mapping, or not what `write_options` wrote.
       OSError: if it cannot be read.
     """
+    # Here, as `train` from Python has no such file, and PyYAML is a fifth of what it imports.
+    from model_deploy.commands.yaml_values import check_size, parse_yaml  # noqa: PLC0415
+
     try:
-        check_yaml_size(file_systems.facts_of(path).size)
+        check_size(file_systems.facts_of(path).size)
         text = file_systems.read_text(path)
         _check_sum(text)
         read = parse_yaml(text)
@@ -213,8 +214,10 @@ def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
 
     Its first line, a comment, has the checksum of the others; who edits the file removes it.
     """
+    from model_deploy.commands.yaml_values import yaml_of  # noqa: PLC0415 - as in `read_options`
+
     path = os.path.join(folder, OPTIONS_FILE)
-    text = yaml.safe_dump(dataclasses.asdict(options), sort_keys=False)
+    text = yaml_of(dataclasses.asdict(options))
     with replaced_file(path) as file:
         file.write(f"{_first_line(text)}\n{text}")
     return path
