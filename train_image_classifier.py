@@ -63,9 +63,18 @@ def run_task(options: TrainOptions) -> float | None:
     return image_training.train_task(options, NETWORKS, os.environ)
 
 
+def check_task(options: TrainOptions) -> None:
+    """Refuses what `run_task` would refuse, as far as that needs no TensorFlow.
+
+    Raises:
+      ValueError: for a setting that breaks a rule.
+    """
+    image_training.check_task(options, os.environ)
+
+
 def main(argv: list[str]) -> int:
     """Runs the command; a user's mistake is one line and exit code 1 or 2."""
-    return run_command(argv, TrainOptions, run_task, __doc__)
+    return run_command(argv, TrainOptions, run_task, __doc__, check=check_task)
 
 
 def run() -> None:

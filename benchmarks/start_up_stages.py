@@ -25,8 +25,8 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
             "New processes on a model of one variable and one clone: `import tensorflow` alone, as "
             "any program has it; the same behind `import model_deploy`, which leaves Keras and the "
             "like for later; then also what of `model_deploy` a program of `train` imports, the "
-            "graph, the session with its first checkpoint, and the first step. CPU seconds are those of "
-            "all threads of the process."
+            "graph, the session with its first checkpoint, and the first step. CPU seconds are "
+            "those of all threads of the process."
         ),
         quantities=QUANTITIES,
         reference=IMPORT,

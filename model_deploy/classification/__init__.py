@@ -11,12 +11,11 @@ if TYPE_CHECKING:
     from model_deploy.classification.deployment_options import DeploymentOptions
     from model_deploy.classification.devices import (
         clone_batch_size,
-        clones_in_update,
         deployment_config,
-        way_to_train,
     )
     from model_deploy.classification.gone_settings import gone
     from model_deploy.classification.losses import add_classification_losses
+    from model_deploy.classification.updates import clones_in_update, way_to_train
 
 __all__ = [
     "Classifier",

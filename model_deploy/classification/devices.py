@@ -5,7 +5,6 @@ import dataclasses
 from model_deploy.classification.deployment_options import DEFAULT_BATCH_SIZE, DeploymentOptions
 from model_deploy.commands import named_as
 from model_deploy.config import DeploymentConfig
-from model_deploy.ways import Way, way_for
 
 # Number of clones without a GPU, if none is given.
 DEFAULT_CPU_CLONES = 2
@@ -45,29 +44,6 @@ def deployment_config(options: DeploymentOptions, num_gpus: int) -> DeploymentCo
     }
     with named_as(replica_id="task", num_replicas="worker_replicas"):
         return DeploymentConfig(**{name: getattr(options, name) for name in names} | own)
-
-
-def way_to_train(options: DeploymentOptions) -> str:
-    """Returns in a few words how the variables are updated."""
-    return str(_way_of(options))
-
-
-def clones_in_update(options: DeploymentOptions, num_clones: int) -> int:
-    """Returns how many clones, of all replicas, contribute to one update of the variables."""
-    return _way_of(options, num_clones).clones_in_update
-
-
-def _way_of(options: DeploymentOptions, num_clones: int = 1) -> Way:
-    """Returns the way to train of the options, with parameter servers where it can have them."""
-    config = DeploymentConfig(
-        num_clones=num_clones,
-        num_replicas=options.worker_replicas,
-        num_ps_tasks=0 if options.all_reduce else 1,
-        all_reduce=options.all_reduce,
-        asynchronous=options.asynchronous,
-        replicas_to_aggregate=options.num_aggregated,
-    )
-    return way_for(config)
 
 
 def clone_batch_size(options: DeploymentOptions, num_clones: int) -> int:

@@ -35,6 +35,8 @@ def run_command(
     function: Callable[[Any], object],
     text: str | None,
     saved_in: str | None = None,
+    *,
+    check: Callable[[Any], object] | None = None,
 ) -> int:
     """Calls `function` with the options of a command line, in TensorFlow's graph mode.
 
@@ -44,6 +46,8 @@ def run_command(
       function: runs the command with the options.
       text: what `--help` prints before the flags.
       saved_in: see `parse_options`.
+      check: called with the options before TensorFlow is imported, which takes seconds; what it
+        raises is treated as what `function` raises.
 
     Returns:
       The exit code: 0, 1 for an error while running, 2 for a bad command line, 74 for a run whose
@@ -59,6 +63,19 @@ def run_command(
         return 2
     if options is None:
         return 0
+    try:
+        if check is not None:
+            check(options)
+    except (ValueError, OSError) as error:
+        if getattr(options, "debug", False):
+            raise
+        print(f"error: {message_of(error)}", file=sys.stderr)
+        return 1
+    return _run(function, options)
+
+
+def _run(function: Callable[[Any], object], options: Any) -> int:
+    """Calls a command's function in graph mode; returns the exit code."""
     # Here, as options, their help and their checks need none of the seconds that it takes.
     with without_tensorflow_notices():
         import tensorflow.compat.v1 as tf  # noqa: PLC0415

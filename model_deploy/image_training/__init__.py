@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from model_deploy.image_training.evaluating import evaluate
     from model_deploy.image_training.export_options import ExportOptions
     from model_deploy.image_training.exporting import export
+    from model_deploy.image_training.first_checks import check_task
     from model_deploy.image_training.networks import Networks
     from model_deploy.image_training.tasks import train_task
     from model_deploy.image_training.train_options import TrainOptions
@@ -19,6 +20,7 @@ __all__ = [
     "ExportOptions",
     "Networks",
     "TrainOptions",
+    "check_task",
     "evaluate",
     "export",
     "train",

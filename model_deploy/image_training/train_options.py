@@ -55,8 +55,8 @@ class TrainOptions(
     )
     fast_decode: bool = option(
         False,
-        "reduce large JPEGs while they are decoded, by 2, 4 or 8; little is gained, as all of their "
-        "bits are read: 1.18 times the images a second from parts of 1,000 x 750 to 224",
+        "reduce large JPEGs while they are decoded, by 2, 4 or 8; little is gained, as all bits "
+        "are read: 1.18 times the images a second from parts of 1,000 x 750 to 224",
         topic="inputs",
     )
     seed: int = option(0, "seed of initial values and of the order of images", minimum=0)
