@@ -9,14 +9,14 @@ run has ended.  `--checkpoint_path` names any other checkpoint; flags describe i
 
 import dataclasses
 import sys
+from typing import TYPE_CHECKING
 
-from model_deploy.commands import without_tensorflow_notices
+from model_deploy import image_training
+from model_deploy.commands import run_command
+from nets import nets_factory
 
-with without_tensorflow_notices():
-    from model_deploy import image_training
-    from model_deploy.commands import run_command
+if TYPE_CHECKING:
     from model_deploy.training import Evaluation
-    from nets import nets_factory
 
 NETWORKS = image_training.Networks(nets_factory.get_network_fn)
 
@@ -38,7 +38,7 @@ class EvalOptions(image_training.EvalOptions):
         nets_factory.check_network_name("model_name", self.model_name)
 
 
-def evaluate(options: EvalOptions) -> Evaluation:
+def evaluate(options: EvalOptions) -> "Evaluation":
     """Evaluates what the options name, writes and prints the results; returns the last one.
 
     Raises:

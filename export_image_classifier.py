@@ -8,12 +8,9 @@ writes the newest checkpoint of a run as a SavedModel; `--output_file` writes a 
 import dataclasses
 import sys
 
-from model_deploy.commands import without_tensorflow_notices
-
-with without_tensorflow_notices():
-    from model_deploy import image_training
-    from model_deploy.commands import run_command
-    from nets import nets_factory
+from model_deploy import image_training
+from model_deploy.commands import run_command
+from nets import nets_factory
 
 NETWORKS = image_training.Networks(nets_factory.get_network_fn)
 

@@ -15,15 +15,12 @@ import dataclasses
 import os
 import sys
 
-from model_deploy.commands import without_tensorflow_notices
+from model_deploy import image_training
+from model_deploy.cluster import end_process
+from model_deploy.commands import run_command
+from nets import nets_factory
 
-with without_tensorflow_notices():
-    from model_deploy import image_training
-    from model_deploy.cluster import end_process
-    from model_deploy.commands import run_command
-    from nets import keras_networks, nets_factory
-
-NETWORKS = image_training.Networks(nets_factory.get_network_fn, keras_networks.built_model)
+NETWORKS = image_training.Networks(nets_factory.get_network_fn, nets_factory.built_keras_model)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +63,18 @@ def run_task(options: TrainOptions) -> float | None:
     return image_training.train_task(options, NETWORKS, os.environ)
 
 
+def check_task(options: TrainOptions) -> None:
+    """Refuses what `run_task` would refuse, as far as that needs no TensorFlow.
+
+    Raises:
+      ValueError: for a setting that breaks a rule.
+    """
+    image_training.check_task(options, os.environ)
+
+
 def main(argv: list[str]) -> int:
     """Runs the command; a user's mistake is one line and exit code 1 or 2."""
-    return run_command(argv, TrainOptions, run_task, __doc__)
+    return run_command(argv, TrainOptions, run_task, __doc__, check=check_task)
 
 
 def run() -> None:

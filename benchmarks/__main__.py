@@ -37,6 +37,8 @@ MODULES = (
     "verification",
     "estimator",
     "start_up",
+    "start_up_stages",
+    "start_of_commands",
     "graph_building",
     "precision_networks",
     "precision_accuracy",

@@ -3,13 +3,11 @@
 import dataclasses
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import tensorflow.compat.v1 as tf
-
-from model_deploy import placement
 from model_deploy.checks import check_whole
 from model_deploy.config_checks import check_config
+from model_deploy.importing import lazy_imports
 from model_deploy.settings import (
     ArithmeticSettings,
     CloneSettings,
@@ -17,6 +15,12 @@ from model_deploy.settings import (
     GpuSettings,
     WaySettings,
 )
+
+if TYPE_CHECKING:
+    import tensorflow.compat.v1 as tf
+else:
+    # Commands check a deployment before they import TensorFlow, which takes seconds.
+    tf = lazy_imports.Later("tensorflow.compat.v1")
 
 DeviceFunction = Callable[[Any], str]
 
@@ -87,7 +91,7 @@ class DeploymentConfig(
         return f"/job:{self.worker_job_name}{task}"
 
     @property
-    def wire_dtype(self) -> tf.DType:
+    def wire_dtype(self) -> "tf.DType":
         """The dtype in which float32 values are sent between processes."""
         return tf.as_dtype(self.wire_precision)
 
@@ -284,6 +288,8 @@ class DeploymentConfig(
             return self.worker_device
         if self.num_ps_tasks == 0:
             return "/device:CPU:0"
+        from model_deploy import placement  # noqa: PLC0415 - imports TensorFlow
+
         return placement.PsDeviceChooser(self.ps_device, self.num_ps_tasks, self.ps_strategy)
 
     def partitioner(self, min_bytes: int = 1 << 20) -> Callable[..., list[int]]:
@@ -301,6 +307,8 @@ class DeploymentConfig(
           ValueError: if `min_bytes` is less than 1.
         """
         check_whole("min_bytes", min_bytes, 1)
+        from model_deploy import placement  # noqa: PLC0415 - imports TensorFlow
+
         return placement.even_partitioner(max(1, self.num_ps_tasks), min_bytes)
 
     def _check_clone(self, clone_index: int) -> None:

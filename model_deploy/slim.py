@@ -22,8 +22,6 @@ import types
 import warnings
 from typing import Any
 
-import numpy as np
-
 from model_deploy.importing import FinderBy, lazy_imports, with_moved_names
 
 # The tf-slim module that imports scikit-learn, for one of its losses.
@@ -33,11 +31,15 @@ _USES_SKLEARN = "tf_slim.losses.metric_learning"
 class _Six(types.ModuleType):
     """`six` whose `integer_types` include NumPy's integers, which were `int`s in Python 2."""
 
-    integer_types = (int, np.integer)
-
     def __init__(self, module: types.ModuleType) -> None:
         super().__init__(module.__name__, module.__doc__)
         self.__dict__["_six"] = module
+
+    @property
+    def integer_types(self) -> tuple[type, ...]:
+        import numpy as np  # noqa: PLC0415 - `model_deploy.launch` and help texts need none
+
+        return (int, np.integer)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.__dict__["_six"], name)

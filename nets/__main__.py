@@ -3,58 +3,43 @@
 import argparse
 import contextlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from model_deploy.commands import without_tensorflow_notices
-
-with without_tensorflow_notices():
-    import tensorflow.compat.v1 as tf
-
-    from model_deploy import DeploymentConfig
-    from model_deploy.keras_layers import seeing_layers
-    from nets import nets_factory
-    from nets.listing import fit, report
+from nets import nets_factory
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints what the arguments ask for; returns the exit status, 1 if nothing fits."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    with without_tensorflow_notices():  # after help and refusals, as it takes seconds
+        import tensorflow.compat.v1 as tf  # noqa: PLC0415
+
+        from nets.listing import printing  # noqa: PLC0415
     # Slim asks for every new variable whether a list holds it. In graph mode variables compare by
     # identity either way, but to say so at once builds the large networks three times as fast.
     tf.disable_tensor_equality()
     names = [options.name] if options.name else nets_factory.network_names()
     if options.checkpoint:
         try:
-            shapes = fit.read_shapes(options.checkpoint)
+            fits = printing.print_fit(
+                options.checkpoint, names, options.num_classes, _naming_as_in_training
+            )
         except ValueError as error:
             parser.error(str(error))
-        return _print_fit(shapes, names, options.num_classes)
-    rows = (report.row(name, options.num_classes) for name in names)
+        return 0 if fits else 1
     if options.markdown:
-        print(report.document(rows), end="")
+        printing.print_document(names, options.num_classes)
     else:
-        print(report.text_table([report.HEADER, *(row.cells() for row in rows)]))
-        if not options.name:
-            print(f"\n{report.text_table(report.keras_table())}")
+        printing.print_table(names, options.num_classes, with_keras=not options.name)
     return 0
 
 
-def _print_fit(shapes: fit.Shapes, names: Iterable[str], num_classes: int | None) -> int:
-    """Prints a line per network, and the differing variables of the one that fits best."""
-    fits = {}
-    for name in names:
-        classes = num_classes or report.default_classes(name)
-        network = report.variables(name, classes, _naming_as_in_training)
-        fits[name] = fit.compare(shapes, network)
-        print(f"{name}: {fits[name].summary()}")
-    best = min(fits, key=lambda name: sum(map(len, fits[name])))
-    if details := fits[best].details():
-        print("\n".join(["", f"{best}:", *details]))
-    return 0 if any(found.fits for found in fits.values()) else 1
-
-
 def _naming_as_in_training() -> contextlib.AbstractContextManager[None]:
+    from model_deploy import DeploymentConfig  # noqa: PLC0415 - imports TensorFlow
+    from model_deploy.keras_layers import seeing_layers  # noqa: PLC0415
+
     return seeing_layers(DeploymentConfig(), 0, "")
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
+from nets.keras_names import PREFIX, names
 from nets.parts.network import Images, Network, check_choice, takes
 
-PREFIX = "keras/"
 # Height and width that `keras.applications` has where none is given; 224 for the others.
 _SIZES = {
     "EfficientNetB1": 240,
@@ -44,11 +44,6 @@ _SMALLEST_SIZE = 32
 _DECAYED = ("kernel", "pointwise_kernel")
 # The graph's models.  Not a string: those collections go into checkpoints.
 _MODELS = ("nets", "keras_networks")
-
-
-def names() -> list[str]:
-    """Returns the names of the networks that the installed Keras has, sorted."""
-    return sorted(f"{PREFIX}{name}" for name in _builders())
 
 
 def get_network(name: str) -> Network:

@@ -7,86 +7,98 @@
 """
 
 import functools
-from collections.abc import Callable, Iterable
+import importlib
+import sys
+from collections.abc import Callable
 from typing import Any
 
 from model_deploy import slim
-from nets import (
-    alexnet,
-    cifarnet,
-    i3d,
-    inception_resnet_v2,
-    inception_v1,
-    inception_v2,
-    inception_v3,
-    inception_v4,
-    keras_networks,
-    lenet,
-    mnist_mlp,
-    mobilenet_v1,
-    overfeat,
-    resnet_9,
-    resnet_v1,
-    resnet_v2,
-    s3dg,
-    text_lstm,
-    vgg,
-)
-from nets.mobilenet import mobilenet_v2, mobilenet_v3
-from nets.nasnet import nasnet, pnasnet
+from nets import keras_names
 from nets.parts.network import Network, check_choice, check_num_classes
 
-_IMAGES: tuple[dict[str, Network], ...] = (
-    alexnet.NETWORKS,
-    cifarnet.NETWORKS,
-    i3d.NETWORKS,
-    inception_resnet_v2.NETWORKS,
-    inception_v1.NETWORKS,
-    inception_v2.NETWORKS,
-    inception_v3.NETWORKS,
-    inception_v4.NETWORKS,
-    lenet.NETWORKS,
-    mnist_mlp.NETWORKS,
-    mobilenet_v1.NETWORKS,
-    mobilenet_v2.NETWORKS,
-    mobilenet_v3.NETWORKS,
-    nasnet.NETWORKS,
-    overfeat.NETWORKS,
-    pnasnet.NETWORKS,
-    resnet_9.NETWORKS,
-    resnet_v1.NETWORKS,
-    resnet_v2.NETWORKS,
-    s3dg.NETWORKS,
-    vgg.NETWORKS,
-)
-_TEXTS = (text_lstm.NETWORKS,)
-# Networks whose settings, their `config`, say in which layout they compute.
-_SETTINGS = {**nasnet.SETTINGS, **pnasnet.SETTINGS}
-_Functions = dict[str, Callable[..., Any]]
-
-
-def _maps(families: Iterable[dict[str, Network]]) -> tuple[_Functions, _Functions]:
-    """Returns name -> network and name -> arg scope."""
-    networks = {name: network for family in families for name, network in family.items()}
-    return (
-        {name: network.function for name, network in networks.items()},
-        {name: network.arg_scope for name, network in networks.items()},
-    )
-
+# Family -> its networks, the names in `NETWORKS` of its module.  The module, and so TensorFlow, is
+# imported when a network is asked for; names and their checks need neither.
+_IMAGES: dict[str, tuple[str, ...]] = {
+    "alexnet": ("alexnet_v2",),
+    "cifarnet": ("cifarnet",),
+    "i3d": ("i3d",),
+    "inception_resnet_v2": ("inception_resnet_v2",),
+    "inception_v1": ("inception_v1",),
+    "inception_v2": ("inception_v2",),
+    "inception_v3": ("inception_v3",),
+    "inception_v4": ("inception_v4",),
+    "lenet": ("lenet",),
+    "mnist_mlp": ("mnist_mlp",),
+    "mobilenet_v1": ("mobilenet_v1", "mobilenet_v1_075", "mobilenet_v1_050", "mobilenet_v1_025"),
+    "mobilenet.mobilenet_v2": ("mobilenet_v2", "mobilenet_v2_140", "mobilenet_v2_035"),
+    "mobilenet.mobilenet_v3": (
+        *("mobilenet_v3_small", "mobilenet_v3_large"),
+        *("mobilenet_v3_small_minimalistic", "mobilenet_v3_large_minimalistic"),
+        *("mobilenet_edgetpu", "mobilenet_edgetpu_075"),
+    ),
+    "nasnet.nasnet": ("nasnet_cifar", "nasnet_mobile", "nasnet_large"),
+    "overfeat": ("overfeat",),
+    "nasnet.pnasnet": ("pnasnet_mobile", "pnasnet_large"),
+    "resnet_9": ("resnet_9", "resnet_9_small"),
+    "resnet_v1": ("resnet_v1_50", "resnet_v1_101", "resnet_v1_152", "resnet_v1_200"),
+    "resnet_v2": ("resnet_v2_50", "resnet_v2_101", "resnet_v2_152", "resnet_v2_200"),
+    "s3dg": ("s3dg",),
+    "vgg": ("vgg_a", "vgg_16", "vgg_19"),
+}
+_TEXTS: dict[str, tuple[str, ...]] = {"text_lstm": ("text_lstm",)}
+# Families of networks whose settings, their `config`, say in which layout they compute.
+_WITH_SETTINGS = ("nasnet.nasnet", "nasnet.pnasnet")
 
 # Networks of images and videos only: programs build all of them on images.
-networks_map, arg_scopes_map = _maps(_IMAGES)
-text_networks_map, text_arg_scopes_map = _maps(_TEXTS)
+networks_map: dict[str, Callable[..., Any]]
+arg_scopes_map: dict[str, Callable[..., Any]]
+text_networks_map: dict[str, Callable[..., Any]]
+text_arg_scopes_map: dict[str, Callable[..., Any]]
+_MAPS: dict[str, tuple[dict[str, tuple[str, ...]], str]] = {
+    "networks_map": (_IMAGES, "function"),
+    "arg_scopes_map": (_IMAGES, "arg_scope"),
+    "text_networks_map": (_TEXTS, "function"),
+    "text_arg_scopes_map": (_TEXTS, "arg_scope"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Makes one of `_MAPS` when it is first asked for; programs may add networks to it."""
+    if name not in _MAPS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    families, part = _MAPS[name]
+    made = {
+        network: getattr(_module(family).NETWORKS[network], part)
+        for family, networks in families.items()
+        for network in networks
+    }
+    globals()[name] = made
+    return made
+
+
+def _map(name: str) -> dict[str, Callable[..., Any]]:
+    made: dict[str, Callable[..., Any]] = getattr(sys.modules[__name__], name)
+    return made
+
+
+def _module(family: str) -> Any:
+    return importlib.import_module(f"nets.{family}")
+
+
+def _names(name: str) -> list[str]:
+    """Names in one of `_MAPS`, which is not made for it."""
+    table = [network for networks in _MAPS[name][0].values() for network in networks]
+    return list(globals().get(name, table))
 
 
 def network_names() -> list[str]:
     """Returns the names of the networks here: those of images and videos, then those of texts."""
-    return [*networks_map, *text_networks_map]
+    return [*_names("networks_map"), *_names("text_networks_map")]
 
 
 def all_network_names() -> list[str]:
     """Returns the names that `get_network` knows: also the `keras/...` of `keras.applications`."""
-    return [*network_names(), *keras_networks.names()]
+    return [*network_names(), *keras_names.names()]
 
 
 def check_network_name(field: str, name: str) -> None:
@@ -109,12 +121,32 @@ def get_network(name: str) -> Network:
     Raises:
       ValueError: if there is no such network.
     """
-    if name.startswith(keras_networks.PREFIX):
-        return keras_networks.get_network(name)
+    if name.startswith(keras_names.PREFIX):
+        return _keras_network(name)
     check_network_name("name", name)
-    if name in networks_map:
-        return Network(networks_map[name], arg_scopes_map[name])
-    return Network(text_networks_map[name], text_arg_scopes_map[name])
+    if name in _map("networks_map"):
+        return Network(_map("networks_map")[name], _map("arg_scopes_map")[name])
+    return Network(_map("text_networks_map")[name], _map("text_arg_scopes_map")[name])
+
+
+def built_keras_model() -> Any:
+    """Returns the Keras model of the network that was built last in the default graph.
+
+    Raises:
+      ValueError: if none was.
+    """
+    return _module("keras_networks").built_model()
+
+
+def _keras_network(name: str) -> Network:
+    found: Network = _module("keras_networks").get_network(name)
+    return found
+
+
+def _settings(name: str) -> Any:
+    """Function that returns the settings of a network; None for a network without any."""
+    families = [family for family in _WITH_SETTINGS if name in _IMAGES[family]]
+    return _module(families[0]).SETTINGS.get(name) if families else None
 
 
 def get_network_fn(
@@ -149,5 +181,5 @@ def get_network_fn(
 
     network_fn.default_image_size = function.default_image_size  # type: ignore[attr-defined]
     network_fn.num_classes = num_classes  # type: ignore[attr-defined]
-    network_fn.settings = _SETTINGS.get(name)  # type: ignore[attr-defined]
+    network_fn.settings = _settings(name)  # type: ignore[attr-defined]
     return network_fn

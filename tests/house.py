@@ -37,25 +37,53 @@ def spine():
 
 @functools.cache
 def _imports(path):
-    """The files of the library that a file imports, its rooms as wholes by their `__init__`."""
+    """The files of the library that a file imports, its rooms as wholes by their `__init__`.
+
+    Of a room whose names are imported when they are used, those that the file uses.
+    """
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    waiting = {name for block in _for_type_checkers(tree) for name in ast.walk(block)}
+    for node in ast.walk(tree):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom) and node.module and node not in waiting:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            names = [f"model_deploy.{node.value.id}.{node.attr}"]  # of a room, if it is one
+            names = [name for name in names if _waiting_file(name)]
         for name in names:
             found |= {file for file in _files_of(name) if file != LIBRARY / "__init__.py"}
     return found - {path}
 
 
-def _files_of(module):
-    """The file of a module of the library, or none."""
-    parts = module.split(".")
-    if parts[0] != "model_deploy":
+def _for_type_checkers(tree):
+    """What a room imports under `if TYPE_CHECKING:`, which its names are imported by when used."""
+    is_waiting = "import_when_used(__name__)" in ast.unparse(tree)
+    return [each for each in tree.body if isinstance(each, ast.If)] if is_waiting else []
+
+
+def _waiting_file(name):
+    """The module of a room's name that is imported when it is used, or None."""
+    room, _, last = name.rpartition(".")
+    init = ROOT.joinpath(*room.split("."), "__init__.py")
+    if not init.exists():
+        return None
+    places = {
+        alias.asname or alias.name: statement.module
+        for block in _for_type_checkers(ast.parse(init.read_text()))
+        for statement in block.body
+        for alias in statement.names
+    }
+    return places.get(last)
+
+
+def _files_of(name):
+    """The file of a module of the library, or that of a room's name; or none."""
+    if name.split(".")[0] != "model_deploy":
         return []
-    base = ROOT.joinpath(*parts)
+    base = ROOT.joinpath(*(_waiting_file(name) or name).split("."))
     return [file for file in (base.with_suffix(".py"), base / "__init__.py") if file.exists()]
 
 

@@ -140,7 +140,7 @@ WITHOUT_TENSORS = _table(
     rewrites: BatchNorms Compilation Layout Precision computing_in computing_in_layout
         describe_compilation
     verification: CorruptionError
-    importing: FinderBy LoaderBy finding_by lazy_imports with_moved_names
+    importing: FinderBy LoaderBy finding_by import_when_used lazy_imports with_moved_names
     processes: JOB_NAMES check_address check_task_id visible_gpus
     settings: AGGREGATE_ON ArithmeticSettings CloneSettings DATA_FORMATS DYNAMIC ElasticSettings
         GpuSettings PRECISIONS PS_STRATEGIES WIRE_PRECISIONS WaySettings check_loss_scale
@@ -150,7 +150,8 @@ WITHOUT_TENSORS = _table(
     runs: METRICS_FILE Run STEPS TIME_FILE TimeSpent differing_options draw_runs find_runs
         read_metrics read_run read_time_spent runs_table write_time_spent
     status: STATUS_FILE Status TaskStatus read_status status_report write_status
-    image_training: EvalOptions ExportOptions TrainOptions evaluate export train train_task
+    image_training: EvalOptions ExportOptions TrainOptions check_task evaluate export train
+        train_task
     training: Board Ledger LoopOptions Place TrainResult check_writable join join_cluster serve
         say session_config
     describing: DeviceRow PlacementReport TransferRow describe draw_deployment

@@ -1,8 +1,10 @@
 """Checkpoints: finding, restoring, comparing and saving them."""
 
-from model_deploy.commands import without_notices_in_commands
+from typing import TYPE_CHECKING
 
-with without_notices_in_commands():
+from model_deploy.importing import import_when_used
+
+if TYPE_CHECKING:
     from model_deploy.checkpoints.background import OneAtATime
     from model_deploy.checkpoints.best import BEST_DIR, BestCheckpoint
     from model_deploy.checkpoints.best_value import BEST_FILE
@@ -21,12 +23,12 @@ with without_notices_in_commands():
         is_checkpoint,
         step_of,
     )
+    from model_deploy.checkpoints.fine_tune_options import FineTuneOptions
     from model_deploy.checkpoints.good import GoodCheckpoints, say_once
     from model_deploy.checkpoints.restoring import (
         MISSING,
         RESTORED,
         SKIPPED,
-        FineTuneOptions,
         VariableRow,
         by_name,
         check_rows,
@@ -95,3 +97,5 @@ __all__ = [
     "variables_to_train",
     "with_checkpoint",
 ]
+
+import_when_used(__name__)

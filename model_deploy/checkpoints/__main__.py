@@ -5,8 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from model_deploy import file_systems
-from model_deploy.checkpoints.good import listing_of
-from model_deploy.checkpoints.listing import checkpoints_found, listing
+from model_deploy.commands import without_tensorflow_notices
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -24,7 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("folders", nargs="+", metavar="folder", help="folder of a run")
     all_good = True
-    for folder in parser.parse_args(arguments).folders:
+    folders = parser.parse_args(arguments).folders
+    with without_tensorflow_notices():  # after help and refusals, as TensorFlow takes seconds
+        from model_deploy.checkpoints.good import listing_of  # noqa: PLC0415
+        from model_deploy.checkpoints.listing import checkpoints_found, listing  # noqa: PLC0415
+    for folder in folders:
         if not file_systems.is_folder(folder):
             parser.error(f"folder must be that of a run, got {folder}")
         try:

@@ -4,63 +4,22 @@ A scope matches whole parts of a name: `LeNet/fc` matches `LeNet/fc/weights`, bu
 `LeNet/fc4/weights`, as it did in TF-Slim's scripts.
 """
 
-import dataclasses
 import functools
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy import internals, slim
 from model_deploy.checkpoints.choosing import with_checkpoint
 from model_deploy.checkpoints.files import few
+from model_deploy.checkpoints.fine_tune_options import FineTuneOptions, split_scopes
 from model_deploy.checkpoints.resuming import checkpoint_to_resume
-from model_deploy.commands import Options, aligned, option
+from model_deploy.commands import aligned
 
 RESTORED, SKIPPED, MISSING, MIS_SHAPED = "restored", "skipped", "missing", "mis-shaped"
-
-
-@dataclasses.dataclass(frozen=True)
-class FineTuneOptions(Options):
-    """Options for fine-tuning: the checkpoint, what to restore from it, what to train.
-
-    Raises:
-      ValueError: as `Options`; for an empty scope, and settings that need a `checkpoint_path`
-        without one.
-    """
-
-    topic: ClassVar[str] = "checkpoints"
-
-    checkpoint_path: str | None = option(
-        None,
-        "checkpoint to start from, or a folder, whose newest it is; default: none",
-        common=True,
-    )
-    checkpoint_exclude_scopes: str | None = option(
-        None,
-        "scopes that are not restored, with commas between; whole parts of names: "
-        "LeNet/fc does not hold LeNet/fc4",
-    )
-    trainable_scopes: str | None = option(
-        None, "scopes to train, as in checkpoint_exclude_scopes; default: all"
-    )
-    ignore_missing_vars: bool = option(
-        False, "let variables start anew that the checkpoint does not have"
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for field in ("checkpoint_exclude_scopes", "trainable_scopes"):
-            split_scopes(field, getattr(self, field))
-        if self.checkpoint_path is None:
-            for field in ("checkpoint_exclude_scopes", "ignore_missing_vars"):
-                if getattr(self, field):
-                    raise ValueError(
-                        f"{field} must come with a checkpoint_path, got "
-                        f"{getattr(self, field)!r} without"
-                    )
 
 
 class VariableRow(NamedTuple):
@@ -209,20 +168,6 @@ def by_name(variables: Iterable[Any]) -> dict[str, Any]:
         else:
             result.setdefault(name, []).append(variable)
     return result
-
-
-def split_scopes(field: str, text: str | None) -> tuple[str, ...]:
-    """Splits the value of an option into scopes, without slashes around them.
-
-    Raises:
-      ValueError: if a scope is empty.
-    """
-    if text is None:
-        return ()
-    scopes = tuple(scope.strip().strip("/") for scope in text.split(","))
-    if not all(scopes):
-        raise ValueError(f"{field} must be scopes with commas between, got {text!r}")
-    return scopes
 
 
 def excluded_names(options: FineTuneOptions, names: Iterable[str]) -> set[str]:

@@ -3,18 +3,16 @@
 The scripts pass in the factory of networks, `nets_factory.get_network_fn`.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy import inputs
-from model_deploy.checks import check_choice
-from model_deploy.classification.gone import check_gone
+from model_deploy.classification.classifier_options import ClassifierOptions
 from model_deploy.classification.losses import add_classification_losses
-from model_deploy.commands import Options, named_as, option
+from model_deploy.commands import named_as
 from model_deploy.config import DeploymentConfig
 from model_deploy.evaluation import Evaluator
 
@@ -35,96 +33,6 @@ _NETWORK_FLAGS = {
     "inputs must be at least": "train_image_size must be at least",
     "spatial_squeeze needs": "train_image_size must be one that gives",
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class ClassifierOptions(Options):
-    """The options on which training, evaluation and export have to agree.
-
-    Raises:
-      ValueError: as `Options`; for unknown names, and settings that no longer exist.
-    """
-
-    topic: ClassVar[str] = "network"
-
-    dataset_name: str = option("digits", "name of the dataset", topic="inputs", common=True)
-    dataset_dir: str | None = option(
-        None, "folder of the dataset's files; digits needs none", topic="inputs", common=True
-    )
-    model_name: str = option("lenet", "name of the network", common=True)
-    labels_offset: int = option(
-        0,
-        "subtracted from labels: 1 leaves out the background class of ImageNet",
-        minimum=0,
-        topic="inputs",
-    )
-    skip_corrupt_records: int = option(
-        0, "how many corrupt records may be skipped", minimum=0, topic="inputs"
-    )
-    num_readers: int | None = option(
-        None,
-        "reads at the same time; default: as many as cores, 16 of files elsewhere",
-        minimum=1,
-        topic="inputs",
-    )
-    num_preprocessing_threads: int | None = option(
-        None,
-        "calls of the preprocessing at a time; default: tuned while it runs",
-        minimum=1,
-        topic="inputs",
-    )
-    train_image_size: int | None = option(
-        None,
-        "height and width of the images; default: those of the network",
-        minimum=1,
-        topic="inputs",
-    )
-    weight_decay: float = option(0.00004, "weight of the L2 regularization", minimum=0)
-    label_smoothing: float = option(
-        0.0, "share of the target spread over all classes", minimum=0, below=1
-    )
-    use_grayscale: bool = option(False, "turn the images to grey", topic="inputs")
-    preprocessing_name: str | None = option(
-        None, "name of the preprocessing; default: that of the network", topic="inputs"
-    )
-    eval_mirrored: bool = option(
-        False,
-        "evaluate the mean of the logits of each image and its mirror image; exports have those of "
-        "the image",
-    )
-    moving_average_decay: float | None = option(
-        None,
-        "decay of the moving averages of the variables; default: none",
-        above=0,
-        below=1,
-        topic="optimizer",
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("dataset_name", self.dataset_name, inputs.dataset_names())
-        if self.preprocessing_name is not None:
-            names = inputs.preprocessing_names()
-            check_choice("preprocessing_name", self.preprocessing_name, names)
-            if self.is_keras and self.preprocessing_name != "keras":
-                raise ValueError(
-                    f"preprocessing_name must be that of Keras for {self.model_name}, which does "
-                    f"the rest itself, got {self.preprocessing_name!r}"
-                )
-        check_gone(self)
-        self.check_network_name()
-
-    def check_network_name(self) -> None:
-        """Checks `model_name` in subclasses that know all names; else `Classifier` does.
-
-        Raises:
-          ValueError: in a subclass, for an unknown network.
-        """
-
-    @property
-    def is_keras(self) -> bool:
-        """Whether the network is one of `keras.applications`."""
-        return self.model_name.startswith("keras/")
 
 
 class Classifier(NamedTuple):

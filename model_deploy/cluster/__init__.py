@@ -1,43 +1,48 @@
 """Clusters: their description, the servers of their tasks, their start and their end."""
 
-from model_deploy.cluster.closing import (
-    close_session,
-    end_process,
-    run_until_closed,
-    wait_at_exit,
-)
-from model_deploy.cluster.ending import (
-    EndOps,
-    build_end_ops,
-    end_servers,
-    serve_until_done,
-    signal_done,
-    wait_for_workers,
-)
-from model_deploy.cluster.network import connection_error, names_of, unreachable
-from model_deploy.cluster.options import ClusterOptions
-from model_deploy.cluster.own_gpus import own_gpus
-from model_deploy.cluster.refusals import is_refusal, run_unless_refused
-from model_deploy.cluster.server import give_up_lost_servers, session_config, start_server
-from model_deploy.cluster.sources import (
-    Resolved,
-    cluster_from_flags,
-    cluster_from_slurm,
-    resolve,
-)
-from model_deploy.cluster.tf_config import cluster_from_tf_config
-from model_deploy.cluster.waiting import tasks_needed, wait_for_tasks
-from model_deploy.processes import (
-    WORKER,
-    WORLD_FILE,
-    Cluster,
-    Task,
-    World,
-    begun_file,
-    read_world,
-    ready_file,
-    write_world,
-)
+from typing import TYPE_CHECKING
+
+from model_deploy.importing import import_when_used
+
+if TYPE_CHECKING:
+    from model_deploy.cluster.closing import (
+        close_session,
+        run_until_closed,
+        wait_at_exit,
+    )
+    from model_deploy.cluster.end_of_process import end_process
+    from model_deploy.cluster.ending import (
+        EndOps,
+        build_end_ops,
+        end_servers,
+        serve_until_done,
+        signal_done,
+        wait_for_workers,
+    )
+    from model_deploy.cluster.gpus_of_task import own_gpus
+    from model_deploy.cluster.network import connection_error, names_of, unreachable
+    from model_deploy.cluster.options import ClusterOptions
+    from model_deploy.cluster.refusals import is_refusal, run_unless_refused
+    from model_deploy.cluster.server import give_up_lost_servers, session_config, start_server
+    from model_deploy.cluster.sources import (
+        Resolved,
+        cluster_from_flags,
+        cluster_from_slurm,
+        resolve,
+    )
+    from model_deploy.cluster.tf_config import cluster_from_tf_config
+    from model_deploy.cluster.waiting import tasks_needed, wait_for_tasks
+    from model_deploy.processes import (
+        WORKER,
+        WORLD_FILE,
+        Cluster,
+        Task,
+        World,
+        begun_file,
+        read_world,
+        ready_file,
+        write_world,
+    )
 
 __all__ = [
     "WORKER",
@@ -77,3 +82,5 @@ __all__ = [
     "wait_for_workers",
     "write_world",
 ]
+
+import_when_used(__name__)

@@ -4,19 +4,16 @@ import atexit
 import concurrent.futures
 import contextlib
 import ctypes
-import os
-import sys
 import threading
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.cluster.end_of_process import AT_EXIT_SECS, CLOSING
+
 # Where all processes are there it takes some milliseconds.
 _PATIENCE_SECS = 2.0
-# At its end this process waits for missing answers: most come when other processes end.
-_AT_EXIT_SECS = 3.0
-_NAME = "close_session"
 # Seconds between two looks at whether a session was closed in vain.
 _POLL_SECS = 0.1
 
@@ -34,7 +31,7 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
     A session without a server is closed right here.  For one with a server TensorFlow tells every
     process that has taken part, and waits for all answers. A process that was lost in the midst
     of a step never answers, and `session.close()` may take for ever. A thread goes on waiting for
-    answers that have not come in time; at its end this process gives the thread `_AT_EXIT_SECS`
+    answers that have not come in time; at its end this process gives the thread `AT_EXIT_SECS`
     more.
 
     Args:
@@ -52,7 +49,7 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
     if not session.sess_str:
         close()
         return True
-    thread = threading.Thread(target=close, name=_NAME, daemon=True)
+    thread = threading.Thread(target=close, name=CLOSING, daemon=True)
     thread.start()
     thread.join(patience_secs)
     if thread.is_alive():
@@ -64,7 +61,7 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
 def wait_at_exit(thread: threading.Thread) -> None:
     """Lets Python end well while a thread may still come back from C++.
 
-    At the end of this process the thread gets `_AT_EXIT_SECS`.  After that, Python ends it by force
+    At the end of this process the thread gets `AT_EXIT_SECS`.  After that, Python ends it by force
     when it comes back, and C++ takes that for an error, for which it aborts the process
     (`std::terminate`).  The thread waits for ever instead, and the process ends as it would.
 
@@ -78,7 +75,7 @@ def wait_at_exit(thread: threading.Thread) -> None:
 
 def _end_beside() -> None:
     for thread in _ending:  # one of them may add another, which `atexit` would not call any more
-        thread.join(_AT_EXIT_SECS)
+        thread.join(AT_EXIT_SECS)
     if any(thread.is_alive() for thread in _ending):
         with contextlib.suppress(OSError, AttributeError):  # C++ of another kind
             set_terminate = ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE
@@ -122,22 +119,3 @@ def run_until_closed(session: Any, call: Callable[[], _Value]) -> _Value:
         if getattr(session, _UNANSWERED, False) and not outcome.done():
             raise tf.errors.CancelledError(None, None, "the session was closed while it ran")
     return outcome.result()
-
-
-def end_process(code: int) -> NoReturn:
-    """Ends the process, as `sys.exit` does, without the risk that a late answer aborts it.
-
-    A thread of `close_session` that still waits for an answer gets `_AT_EXIT_SECS`. If the answer
-    does not come, the process ends at once, as an answer while Python ends would abort it.
-
-    Args:
-      code: the exit status of the process.
-    """
-    closing = [thread for thread in threading.enumerate() if thread.name == _NAME]
-    for thread in closing:
-        thread.join(_AT_EXIT_SECS)
-    if any(thread.is_alive() for thread in closing):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from model_deploy import internals
 from model_deploy.cluster.options import DEFAULT_SLURM_PORT, ClusterOptions
 from model_deploy.cluster.tf_config import cluster_from_tf_config, describes_cluster
 from model_deploy.commands import named_as
-from model_deploy.internals import slurm_step
 from model_deploy.processes import Cluster
 
 _NAMES = {"flags": "--worker_hosts", "tf_config": "TF_CONFIG", "slurm": "SLURM"}
@@ -140,7 +140,7 @@ def cluster_from_slurm(
                     f"{num_tasks} SLURM tasks, got {num_ps_tasks}"
                 )
             jobs = {"ps": num_ps_tasks, "worker": num_tasks - num_ps_tasks}
-            step = slurm_step({job: count for job, count in jobs.items() if count}, port)
+            step = internals.slurm_step({job: count for job, count in jobs.items() if count}, port)
     except (KeyError, RuntimeError) as error:
         raise ValueError(f"SLURM must have started this process by srun, got {error}") from error
     addresses = step.addresses

@@ -13,14 +13,13 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import yaml
 from absl import flags
 
 from model_deploy import file_systems
 from model_deploy.commands.help_text import help_text
 from model_deploy.commands.naming import line_of, message_of, named_as
+from model_deploy.commands.notices import without_tensorflow_notices
 from model_deploy.commands.options import Options, define_flags
-from model_deploy.commands.plain_values import check_yaml_size, parse_yaml
 from model_deploy.commands.replacing import replaced_file
 
 OPTIONS_FILE = "options.yaml"
@@ -36,6 +35,8 @@ def run_command(
     function: Callable[[Any], object],
     text: str | None,
     saved_in: str | None = None,
+    *,
+    check: Callable[[Any], object] | None = None,
 ) -> int:
     """Calls `function` with the options of a command line, in TensorFlow's graph mode.
 
@@ -45,6 +46,8 @@ def run_command(
       function: runs the command with the options.
       text: what `--help` prints before the flags.
       saved_in: see `parse_options`.
+      check: called with the options before TensorFlow is imported, which takes seconds; what it
+        raises is treated as what `function` raises.
 
     Returns:
       The exit code: 0, 1 for an error while running, 2 for a bad command line, 74 for a run whose
@@ -60,8 +63,22 @@ def run_command(
         return 2
     if options is None:
         return 0
-    # Here, as the launcher, which has its options read by this file, starts without it.
-    import tensorflow.compat.v1 as tf  # noqa: PLC0415
+    try:
+        if check is not None:
+            check(options)
+    except (ValueError, OSError) as error:
+        if getattr(options, "debug", False):
+            raise
+        print(f"error: {message_of(error)}", file=sys.stderr)
+        return 1
+    return _run(function, options)
+
+
+def _run(function: Callable[[Any], object], options: Any) -> int:
+    """Calls a command's function in graph mode; returns the exit code."""
+    # Here, as options, their help and their checks need none of the seconds that it takes.
+    with without_tensorflow_notices():
+        import tensorflow.compat.v1 as tf  # noqa: PLC0415
 
     tf.disable_eager_execution()
     # `==` then compares variables by identity: slim does so for each new one with all before,
@@ -164,8 +181,11 @@ def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
       ValueError: if the file is not such a mapping, or not what `write_options` wrote.
       OSError: if it cannot be read.
     """
+    # Here, as `train` from Python has no such file, and PyYAML is a fifth of what it imports.
+    from model_deploy.commands.yaml_values import check_size, parse_yaml  # noqa: PLC0415
+
     try:
-        check_yaml_size(file_systems.facts_of(path).size)
+        check_size(file_systems.facts_of(path).size)
         text = file_systems.read_text(path)
         _check_sum(text)
         read = parse_yaml(text)
@@ -211,8 +231,10 @@ def write_options(options: Options, folder: str | os.PathLike[str]) -> str:
 
     Its first line, a comment, has the checksum of the others; who edits the file removes it.
     """
+    from model_deploy.commands.yaml_values import yaml_of  # noqa: PLC0415 - as in `read_options`
+
     path = os.path.join(folder, OPTIONS_FILE)
-    text = yaml.safe_dump(dataclasses.asdict(options), sort_keys=False)
+    text = yaml_of(dataclasses.asdict(options))
     with replaced_file(path) as file:
         file.write(f"{_first_line(text)}\n{text}")
     return path

@@ -1,10 +1,15 @@
 """Evaluation: predictions on every example once, on any number of clones; scores and files."""
 
-from model_deploy.evaluation.confusion import confusion_png
-from model_deploy.evaluation.evaluator import Evaluator, evaluate
-from model_deploy.evaluation.files import EvaluationWriter, has_evaluation
-from model_deploy.evaluation.metrics_evaluator import MetricsEvaluation, MetricsEvaluator
-from model_deploy.evaluation.results import Evaluation, Predictions
+from typing import TYPE_CHECKING
+
+from model_deploy.importing import import_when_used
+
+if TYPE_CHECKING:
+    from model_deploy.evaluation.confusion import confusion_png
+    from model_deploy.evaluation.evaluator import Evaluator, evaluate
+    from model_deploy.evaluation.files import EvaluationWriter, has_evaluation
+    from model_deploy.evaluation.metrics_evaluator import MetricsEvaluation, MetricsEvaluator
+    from model_deploy.evaluation.results import Evaluation, Predictions
 
 __all__ = [
     "Evaluation",
@@ -17,3 +22,5 @@ __all__ = [
     "evaluate",
     "has_evaluation",
 ]
+
+import_when_used(__name__)

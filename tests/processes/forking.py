@@ -26,16 +26,20 @@ import traceback
 import warnings
 from pathlib import Path
 
+from model_deploy.commands import without_tensorflow_notices
 from model_deploy.launch import guard
+from nets import nets_factory
 
 ROOT = Path(__file__).parents[2]
-# What the programs import, and what training imports on its way.
+# What the programs import, and what training imports on its way; of rooms all names, which would
+# else be imported by each child when it uses them.
 _IMPORTS = (
-    "model_deploy.training",
-    "model_deploy.cluster",
-    "model_deploy.commands",
-    "model_deploy.elastic",
-    "train_image_classifier",
+    *("model_deploy", "model_deploy.training", "model_deploy.cluster", "model_deploy.commands"),
+    *("model_deploy.checkpoints", "model_deploy.elastic", "model_deploy.image_training"),
+    *("model_deploy.inputs", "model_deploy.inputs.preprocessing"),
+    *("model_deploy.inputs.datasets.digits", "model_deploy.commands.yaml_values"),
+    *("model_deploy.internals", "model_deploy.keras", "nets.keras_networks"),
+    *("train_image_classifier", "eval_image_classifier"),
     "matplotlib.figure",
     "matplotlib.backends.backend_agg",
 )
@@ -244,8 +248,12 @@ def _run(command, env):
 
 
 def _main(descriptor):
-    for name in _IMPORTS:
-        importlib.import_module(name)
+    with without_tensorflow_notices():
+        for name in _IMPORTS:
+            module = importlib.import_module(name)
+            for each in getattr(module, "__all__", ()):
+                getattr(module, each)
+        assert nets_factory.networks_map  # and all networks
     gc.collect()
     gc.freeze()  # a collection in a child would copy all pages
     # The threads of NumPy's libraries wait for work, which is what the warning is about.

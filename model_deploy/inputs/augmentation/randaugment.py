@@ -6,10 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from model_deploy.inputs.augmentation.magnitude import LARGEST_MAGNITUDE
 from model_deploy.inputs.augmentation.operations import OPERATIONS, rounded
 from model_deploy.inputs.order.randomness import salted, uniform_per_image
 
-LARGEST_MAGNITUDE = 10
 _SALT = 0x52414E44
 _SMALLEST_SIDE = 3  # a pixel and its neighbours
 

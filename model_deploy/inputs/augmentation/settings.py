@@ -5,11 +5,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import tensorflow as tf
-
 from model_deploy.commands import Options, option
-from model_deploy.inputs.augmentation.erasing import erase
-from model_deploy.inputs.augmentation.randaugment import LARGEST_MAGNITUDE, randaugment
+from model_deploy.inputs.augmentation.magnitude import LARGEST_MAGNITUDE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +81,10 @@ class Augmentation(Options):
         """
         if not self.randaugment_layers:
             return None
+        import tensorflow as tf  # noqa: PLC0415 - options need no TensorFlow
+
+        from model_deploy.inputs.augmentation.randaugment import randaugment  # noqa: PLC0415
+
         return tf.autograph.experimental.do_not_convert(
             functools.partial(
                 randaugment,
@@ -105,6 +106,8 @@ class Augmentation(Options):
         """
         if not self.random_erasing:
             return images
+        from model_deploy.inputs.augmentation.erasing import erase  # noqa: PLC0415
+
         if images.shape.rank == 3:
-            return erase(images[tf.newaxis], seeds[tf.newaxis], self.random_erasing)[0]
+            return erase(images[None], seeds[None], self.random_erasing)[0]
         return erase(images, seeds, self.random_erasing)

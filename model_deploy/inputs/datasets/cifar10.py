@@ -28,7 +28,6 @@ _RECORD_BYTES = 1 + 32 * 32 * 3  # the label, then all red, green and blue value
 _SUBFOLDER = "cifar-10-batches-bin"  # the folder in the official archive
 
 
-@dataset.register_dataset("cifar10")
 def cifar10(
     split: str,
     data_dir: str | os.PathLike[str] | None = None,

@@ -1,17 +1,45 @@
 """`Dataset`, and the table of datasets by name."""
 
 import dataclasses
+import importlib
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from model_deploy import file_systems
 from model_deploy.checks import check_at_least
-from model_deploy.inputs.reading import sources
+
+if TYPE_CHECKING:
+    from model_deploy.inputs.reading import sources
 
 Builder = Callable[..., "Dataset"]
 
-_BUILDERS: dict[str, Builder] = {}
+# Datasets of this package -> the module whose function of the same name builds them.
+_MODULES = {
+    "cifar10": "cifar10",
+    "digits": "digits",
+    "fashion_mnist": "mnist",
+    "flowers": "photographs",
+    "folder": "folder",
+    "imagenet": "photographs",
+    "mnist": "mnist",
+    "synthetic": "synthetic",
+    "tfrecord": "slim_records",
+}
+
+
+def _built_in(name: str) -> Builder:
+    """A dataset of this package: its module, and so TensorFlow, is imported when it is built."""
+
+    def build(**arguments: Any) -> "Dataset":
+        module = importlib.import_module(f"{__package__}.{_MODULES[name]}")
+        dataset: Dataset = getattr(module, name)(**arguments)
+        return dataset
+
+    return build
+
+
+_BUILDERS: dict[str, Builder] = {name: _built_in(name) for name in _MODULES}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +68,7 @@ class Dataset:
     class_names: tuple[str, ...]
     image_shape: tuple[int | None, int | None, int | None]
     splits: tuple[str, ...]
-    source: sources.Source = dataclasses.field(repr=False, compare=False)
+    source: "sources.Source" = dataclasses.field(repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_split(self.name, self.split, self.splits)
@@ -62,6 +90,7 @@ def register_dataset(name: str) -> Callable[[Builder], Builder]:
       ValueError: if the name is taken.
 
     >>> import numpy as np
+    >>> from model_deploy.inputs.reading import sources
     >>> @register_dataset("black_and_white")
     ... def black_and_white(split, data_dir=None):
     ...     images = np.stack([np.zeros([8, 8, 1]), np.full([8, 8, 1], 255)]).astype(np.uint8)

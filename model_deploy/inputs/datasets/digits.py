@@ -23,7 +23,6 @@ _IMAGE_SIZE = 28
 _SPLIT_SEED = 1797
 
 
-@dataset.register_dataset("digits")
 def digits(
     split: str,
     data_dir: str | os.PathLike[str] | None = None,

@@ -59,7 +59,6 @@ class FileSource:
         return CorruptRecordError(self._paths[index], 0, reason)
 
 
-@dataset.register_dataset("folder")
 def folder(
     split: str,
     data_dir: str | os.PathLike[str] | None = None,

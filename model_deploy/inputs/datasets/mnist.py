@@ -79,13 +79,11 @@ def _build(
     )
 
 
-@dataset.register_dataset("mnist")
 def mnist(**arguments: Any) -> dataset.Dataset:
     """The MNIST dataset of handwritten digits; for arguments and errors see `_build`."""
     return _build("mnist", **arguments)
 
 
-@dataset.register_dataset("fashion_mnist")
 def fashion_mnist(**arguments: Any) -> dataset.Dataset:
     """The Fashion-MNIST dataset of clothes; for arguments and errors see `_build`."""
     return _build("fashion_mnist", **arguments)

@@ -11,7 +11,6 @@ _FLOWERS = ("daisy", "dandelion", "roses", "sunflowers", "tulips")
 _FLOWER_FOLDER = "flower_photos"  # the folder in the official archive
 
 
-@dataset.register_dataset("flowers")
 def flowers(
     split: str,
     data_dir: str | os.PathLike[str] | None = None,
@@ -48,7 +47,6 @@ def flowers(
     )
 
 
-@dataset.register_dataset("imagenet")
 def imagenet(
     split: str,
     data_dir: str | os.PathLike[str] | None = None,

@@ -221,7 +221,6 @@ def slim_dataset(
     )
 
 
-@dataset.register_dataset("tfrecord")
 def tfrecord(
     split: str,
     data_dir: str | os.PathLike[str] | None = None,

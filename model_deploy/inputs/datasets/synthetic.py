@@ -15,7 +15,6 @@ from model_deploy.inputs.reading import sources
 _SPLIT_SEEDS = {"train": 0, "test": 1}
 
 
-@dataset.register_dataset("synthetic")
 def synthetic(
     split: str,
     data_dir: str | os.PathLike[str] | None = None,

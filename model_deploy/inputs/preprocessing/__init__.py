@@ -4,21 +4,26 @@ Each family has a module with the functions that take seeds, and their steps, wh
 numbers as arguments.
 """
 
-from model_deploy.inputs.preprocessing import (
-    cifarnet,
-    images,
-    inception,
-    keras,
-    lenet,
-    padded_crop,
-    vgg,
-)
-from model_deploy.inputs.preprocessing.families import (
-    Preprocessing,
-    get_preprocessing,
-    preprocessing_names,
-    register_preprocessing,
-)
+from typing import TYPE_CHECKING
+
+from model_deploy.importing import import_when_used
+
+if TYPE_CHECKING:
+    from model_deploy.inputs.preprocessing import (
+        cifarnet,
+        images,
+        inception,
+        keras,
+        lenet,
+        padded_crop,
+        vgg,
+    )
+    from model_deploy.inputs.preprocessing.families import (
+        Preprocessing,
+        get_preprocessing,
+        preprocessing_names,
+        register_preprocessing,
+    )
 
 __all__ = [
     "Preprocessing",
@@ -33,3 +38,5 @@ __all__ = [
     "register_preprocessing",
     "vgg",
 ]
+
+import_when_used(__name__)

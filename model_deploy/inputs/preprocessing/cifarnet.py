@@ -29,9 +29,6 @@ def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False
     return tf.image.per_image_standardization(part)
 
 
-@families.register_preprocessing(
-    "cifarnet", evaluate, batched=True, takes_extra_augment=True, takes_padding=True
-)
 def train(
     batch: Any,
     height: int,
@@ -63,6 +60,11 @@ def train(
     batch = shift_and_mirror(batch, height, width, draws[:, :3], padding)
     batch = batch if extra_augment is None else extra_augment(batch)
     return distort(batch, draws[:, 3:], use_grayscale=use_grayscale)
+
+
+FAMILY = families.Preprocessing(
+    "cifarnet", train, evaluate, batched=True, takes_extra_augment=True, takes_padding=True
+)
 
 
 def shift_and_mirror(

@@ -1,11 +1,34 @@
 """`Preprocessing` families, and the tables of families by name and by network."""
 
 import dataclasses
+import importlib
 from collections.abc import Callable
 from typing import Any
 
+# Families of this package -> networks that use them.  Each is the `FAMILY` of the module of its
+# name, which is imported, and with it TensorFlow, when the family is first asked for.
+_BUILT_IN: dict[str, tuple[str, ...]] = {
+    "cifarnet": (),
+    "inception": (
+        *(f"inception_v{version}" for version in (1, 2, 3, 4)),
+        *("inception_resnet_v2", "mobilenet_v1", "mobilenet_v2", "mobilenet_v2_035"),
+        *("mobilenet_v2_140", "mobilenet_v3_small", "mobilenet_v3_large"),
+        *("mobilenet_v3_small_minimalistic", "mobilenet_v3_large_minimalistic"),
+        *("mobilenet_edgetpu", "mobilenet_edgetpu_075", "nasnet_mobile", "nasnet_large"),
+        *("pnasnet_mobile", "pnasnet_large"),
+    ),
+    "keras": (),
+    "lenet": (),
+    "padded_crop": (),
+    "vgg": (
+        *(f"resnet_v{version}_{depth}" for version in (1, 2) for depth in (50, 101, 152, 200)),
+        *("vgg_a", "vgg_16", "vgg_19"),
+    ),
+}
 _FAMILIES: dict[str, "Preprocessing"] = {}
-_FAMILY_OF_NETWORK: dict[str, str] = {}
+_FAMILY_OF_NETWORK = {
+    network: family for family, networks in _BUILT_IN.items() for network in networks
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +99,7 @@ def register_preprocessing(
     'resized'
     """
     for key in (name, *networks):
-        if key in _FAMILIES or key in _FAMILY_OF_NETWORK:
+        if key in preprocessing_names():
             raise ValueError(f"preprocessing name must be new, got {key!r}, which is registered")
 
     def register(train: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,7 +115,7 @@ def register_preprocessing(
 
 def preprocessing_names() -> tuple[str, ...]:
     """Returns the names that `get_preprocessing` knows, of families and networks, sorted."""
-    return tuple(sorted({*_FAMILIES, *_FAMILY_OF_NETWORK}))
+    return tuple(sorted({*_BUILT_IN, *_FAMILIES, *_FAMILY_OF_NETWORK}))
 
 
 def get_preprocessing(name: str) -> Preprocessing:
@@ -104,6 +127,9 @@ def get_preprocessing(name: str) -> Preprocessing:
       ValueError: if there is neither.
     """
     family = _FAMILY_OF_NETWORK.get(name, name.partition("/")[0])
+    if family in _BUILT_IN:
+        built_in: Preprocessing = importlib.import_module(f"{__package__}.{family}").FAMILY
+        return built_in
     if family not in _FAMILIES:
         raise ValueError(
             f"preprocessing name must be one of {', '.join(preprocessing_names())}, got {name!r}"

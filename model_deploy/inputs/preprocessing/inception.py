@@ -29,14 +29,6 @@ _COLOURS: dict[str, tuple[Callable[..., Any], float, float]] = {
     "hue": (tf.image.adjust_hue, -0.2, 0.2),
     "contrast": (tf.image.adjust_contrast, 0.5, 1.5),
 }
-_NETWORKS = (
-    *(f"inception_v{version}" for version in (1, 2, 3, 4)),
-    *("inception_resnet_v2", "mobilenet_v1", "mobilenet_v2", "mobilenet_v2_035"),
-    *("mobilenet_v2_140", "mobilenet_v3_small", "mobilenet_v3_large"),
-    *("mobilenet_v3_small_minimalistic", "mobilenet_v3_large_minimalistic"),
-    *("mobilenet_edgetpu", "mobilenet_edgetpu_075", "nasnet_mobile", "nasnet_large"),
-    *("pnasnet_mobile", "pnasnet_large"),
-)
 
 
 def evaluate(
@@ -123,9 +115,6 @@ def decode_reduced(contents: Any, window: Any, channels: int, smallest: tuple[in
     return tf.switch_case(place, ways)
 
 
-@families.register_preprocessing(
-    "inception", evaluate, networks=_NETWORKS, crop_encoded=crop_encoded, takes_extra_augment=True
-)
 def train(
     image: Any,
     height: int,
@@ -162,6 +151,11 @@ def train(
         image = tf.image.convert_image_dtype(extra_augment(image * 255.0), tf.float32)
     image = distort_colours(image, draws[2:], fast_mode)
     return centred(images.to_grey(image) if use_grayscale else image)
+
+
+FAMILY = families.Preprocessing(
+    "inception", train, evaluate, crop_encoded=crop_encoded, takes_extra_augment=True
+)
 
 
 def random_part(shape: Any, seed: Any) -> tuple[Any, Any]:

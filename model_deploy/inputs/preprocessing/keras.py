@@ -32,9 +32,6 @@ def evaluate(
     return image * 255.0
 
 
-@families.register_preprocessing(
-    "keras", evaluate, crop_encoded=inception.crop_encoded, takes_extra_augment=True
-)
 def train(
     image: Any,
     height: int,
@@ -67,6 +64,11 @@ def train(
     if extra_augment is not None:
         image = tf.cast(extra_augment(image), tf.float32)
     return images.to_grey(image) if use_grayscale else image
+
+
+FAMILY = families.Preprocessing(
+    "keras", train, evaluate, crop_encoded=inception.crop_encoded, takes_extra_augment=True
+)
 
 
 def _resize(image: Any, height: int, width: int) -> Any:

@@ -16,7 +16,6 @@ def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False
     return _scaled(images.central_part(batch, height, width, use_grayscale=use_grayscale))
 
 
-@families.register_preprocessing("lenet", evaluate, batched=True, takes_extra_augment=True)
 def train(
     batch: Any,
     height: int,
@@ -39,6 +38,9 @@ def train(
     del seeds
     part = images.central_part(batch, height, width, use_grayscale=use_grayscale)
     return _scaled(part if extra_augment is None else tf.cast(extra_augment(part), tf.float32))
+
+
+FAMILY = families.Preprocessing("lenet", train, evaluate, batched=True, takes_extra_augment=True)
 
 
 def _scaled(batch: Any) -> Any:

@@ -17,9 +17,6 @@ from model_deploy.inputs.order.randomness import uniform_per_image
 from model_deploy.inputs.preprocessing import cifarnet, families, images
 
 
-@families.register_preprocessing(
-    "padded_crop", cifarnet.evaluate, batched=True, takes_extra_augment=True, takes_padding=True
-)
 def train(
     batch: Any,
     height: int,
@@ -52,3 +49,13 @@ def train(
     batch = cifarnet.shift_and_mirror(batch, height, width, draws, padding, reflect=True)
     batch = tf.cast(batch if extra_augment is None else extra_augment(batch), tf.float32)
     return tf.image.per_image_standardization(images.to_grey(batch) if use_grayscale else batch)
+
+
+FAMILY = families.Preprocessing(
+    "padded_crop",
+    train,
+    cifarnet.evaluate,
+    batched=True,
+    takes_extra_augment=True,
+    takes_padding=True,
+)

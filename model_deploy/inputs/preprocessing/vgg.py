@@ -13,10 +13,6 @@ from model_deploy.inputs.order.randomness import uniform_per_image
 from model_deploy.inputs.preprocessing import families, images
 
 _MEAN_COLOUR = (123.68, 116.78, 103.94)  # of ImageNet: red, green, blue
-_NETWORKS = (
-    *(f"resnet_v{version}_{depth}" for version in (1, 2) for depth in (50, 101, 152, 200)),
-    *("vgg_a", "vgg_16", "vgg_19"),
-)
 
 
 def evaluate(
@@ -45,7 +41,6 @@ def evaluate(
     return _cut(scaled, free // 2, height, width) - tf.constant(_MEAN_COLOUR)
 
 
-@families.register_preprocessing("vgg", evaluate, networks=_NETWORKS, takes_extra_augment=True)
 def train(image: Any, height: int, width: int, seed: Any, **options: Any) -> Any:
     """Scales at random, crops at random, and mirrors half of the time.
 
@@ -64,6 +59,9 @@ def train(image: Any, height: int, width: int, seed: Any, **options: Any) -> Any
     """
     draws = uniform_per_image(seed[tf.newaxis], 4)[0]
     return augment(image, height, width, draws, **options)
+
+
+FAMILY = families.Preprocessing("vgg", train, evaluate, takes_extra_augment=True)
 
 
 def augment(

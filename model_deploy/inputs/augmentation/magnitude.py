@@ -1,0 +1,3 @@
+"""The scale of RandAugment's magnitude."""
+
+LARGEST_MAGNITUDE = 10
