@@ -1,6 +1,5 @@
 """`connect`: the machines of a launch, as its options name them."""
 
-import tempfile
 from pathlib import Path
 
 from model_deploy.launch.following import FollowedMachines
@@ -34,8 +33,7 @@ def connect(options: LaunchOptions, log_dir: Path) -> Machines:
     )
     if not options.is_elastic:
         return Machines(hosts, settings)
-    with tempfile.NamedTemporaryFile(dir=log_dir.absolute(), prefix="seen-by-all-") as token:
-        settings = settings._replace(must_see=[token.name])
-        if options.hosts_file is None or options.num_ps:
-            return Machines(hosts, settings)
-        return FollowedMachines(hosts, settings, options.hosts_file)
+    settings = settings._replace(shared=str(log_dir.absolute()))
+    if options.hosts_file is None or options.num_ps:
+        return Machines(hosts, settings)
+    return FollowedMachines(hosts, settings, options.hosts_file)

@@ -103,8 +103,8 @@ class Machine:
                 if line.startswith(far_side.MARK):
                     self._unread = b"\n".join([*lines[i + 1 :], self._unread])
                     return json.loads(line.removeprefix(far_side.MARK))
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([out], [], [], left)[0]:
+            left = max(0.0, deadline - time.monotonic())
+            if not select.select([out], [], [], left)[0]:
                 raise TimeoutError("it does not answer")
             piece = os.read(out, 1 << 16)
             if not piece:

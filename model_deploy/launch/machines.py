@@ -3,6 +3,7 @@
 import contextlib
 import ipaddress
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,14 +32,14 @@ class FarSettings(NamedTuple):
       connection: how they are reached.
       network: the network in which tasks have their addresses; '' for that of the connection.
       ports: the first and the last port of tasks; zeros for any.
-      must_see: paths that all must see.
+      shared: a folder that all must see beside the launcher's current one; '' for none.
       divide_gpus: whether the workers of a host divide its GPUs; else each sees all.
     """
 
     connection: Connection
     network: str = ""
     ports: tuple[int, int] = (0, 0)
-    must_see: Sequence[str] = ()
+    shared: str = ""
     divide_gpus: bool = True
 
 
@@ -67,6 +68,12 @@ class Machines(ThisMachine):
         self._places: dict[str, Machine] = {}  # of workers
         self._tasks: list[FarTask] = []
         self._closed = threading.Event()
+        # A folder of the same name on another disk does not have it.
+        self._token = (
+            tempfile.NamedTemporaryFile(dir=settings.shared, prefix="seen-by-all-")  # noqa: SIM115
+            if settings.shared
+            else None
+        )
         with contextlib.ExitStack() as stack:
             stack.callback(self.close)
             threading.Thread(target=self._stay_in_touch, daemon=True).start()
@@ -79,7 +86,7 @@ class Machines(ThisMachine):
     def _open(self, host: Host) -> Machine:
         source = Path(visible_gpus.__file__).read_text(encoding="utf-8")
         far = {
-            "must_see": [os.getcwd(), *self._settings.must_see],
+            "must_see": [os.getcwd(), *([self._token.name] if self._token else [])],
             "network": self._settings.network,
             "ports": self._settings.ports,
             "visible_gpus": source,
@@ -103,9 +110,9 @@ class Machines(ThisMachine):
         if not machine.address:
             raise ValueError(f"network must be one that each host is in, got {network} for {name}")
         if answer["missing"]:
-            raise ValueError(
-                f"hosts must see the launcher's {answer['missing'][0]}, got {name} without it"
-            )
+            path = answer["missing"][0]
+            seen = self._settings.shared if self._token and path == self._token.name else path
+            raise ValueError(f"hosts must see the launcher's folder {seen}, got {name} without it")
         for other in self._machines:
             if other is machine or not other.address:
                 continue
@@ -226,3 +233,5 @@ class Machines(ThisMachine):
         self._closed.set()
         for machine in (*self._machines, *self._left):
             machine.close()
+        if self._token is not None:
+            self._token.close()

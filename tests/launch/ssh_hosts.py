@@ -45,7 +45,7 @@ class SshHosts:
       count: how many hosts have sshd.
 
     Attributes:
-      hosts: all `namespaces.Host`s; the first is that of the launcher, `hosts[i]` that of `node<i>`.
+      hosts: `namespaces.Host` of each; the first is the launcher's, `hosts[i]` that of `node<i>`.
     """
 
     def __init__(self, folder, count):
@@ -91,9 +91,15 @@ class SshHosts:
             self._servers[i].kill()
             self._servers.pop(i).wait()
 
+    @contextlib.contextmanager
     def cut(self, i):
-        """Takes the link of a host away, without a word to anybody."""
-        subprocess.run(["ip", "link", "set", self.hosts[i].interface, "down"], check=True)
+        """Takes the link of a host away for a while, without a word to anybody."""
+        link = ["ip", "link", "set", self.hosts[i].interface]
+        subprocess.run([*link, "down"], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run([*link, "up"], check=True)
 
     def launch(self, *flags):
         """The command of a launcher over these hosts."""
