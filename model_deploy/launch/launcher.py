@@ -266,7 +266,15 @@ class Launcher:
                 task.close_output()
 
     def _end(self, tasks: Sequence[TaskProcess]) -> None:
-        """Ends those that still run: by SIGTERM, and by SIGKILL `grace_secs` later."""
+        """Ends those that still run: by SIGTERM, and by SIGKILL `grace_secs` later.
+
+        The parameter servers come last: a chief that is told to end saves what they keep.
+        """
+        servers = [task for task in tasks if task.name.startswith("ps ")]
+        self._end_together([task for task in tasks if task not in servers])
+        self._end_together(servers)
+
+    def _end_together(self, tasks: Sequence[TaskProcess]) -> None:
         for task in self._running(tasks):
             task.signal(signal.SIGTERM)
         self._pump_while_running(tasks, time.monotonic() + self._options.grace_secs)

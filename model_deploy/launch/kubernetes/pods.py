@@ -36,6 +36,9 @@ def pod_spec(
             "capabilities": {"drop": ["ALL"]},
         },
     }
+    if kind == "ps":
+        # All pods are told to end at once, and a chief then saves what the parameter servers keep.
+        container["lifecycle"] = {"preStop": {"sleep": {"seconds": -(-options.grace_secs // 2)}}}
     if kind != EVALUATOR:  # it has no server
         container |= _ports(options)
     return {
