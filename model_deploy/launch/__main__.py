@@ -1,4 +1,4 @@
-"""Starts a whole cluster on this machine, on free ports of the loopback.
+"""Starts a whole cluster on this machine, on free ports of the loopback, or on several by ssh.
 
     python -m model_deploy.launch --num_workers 3 --num_ps 2 -- COMMAND ...
 
@@ -15,12 +15,16 @@ the run, and it ends soon after the workers.  And in the place of horovodrun
     python -m model_deploy.launch -np 4 COMMAND ...
 
 runs COMMAND in 4 workers without parameter servers, each of which sees all GPUs; -H localhost:4 may
-stand beside it.
+stand beside it.  On machines that ssh reaches, and that share a folder,
+
+    python -m model_deploy.launch -H host1:2,host2:2 --num_ps 1 -- COMMAND ...
+
+runs as many workers as there are slots.
 
 A task finds in its environment TF_CONFIG, with the addresses of all and its own type and index;
 CUDA_VISIBLE_DEVICES, where GPUs are divided or not to be seen; PYTHONUNBUFFERED; and in an elastic
-run MODEL_DEPLOY_WORLD and MODEL_DEPLOY_WORKER.  All are on one machine, so a worker's local rank is
-its number: 0 for the chief, 1 + index for another.  `cluster_from_tf_config(...).workers_here`, of
+run MODEL_DEPLOY_WORLD and MODEL_DEPLOY_WORKER.  On one machine a worker's local rank is its number:
+0 for the chief, 1 + index for another.  `cluster_from_tf_config(...).workers_here`, of
 model_deploy.cluster, has the workers of a machine in the order of their local ranks.
 
     python -m model_deploy.launch --min_workers 2 --max_workers 8 -- COMMAND ...
