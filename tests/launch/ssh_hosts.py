@@ -73,12 +73,14 @@ class SshHosts:
     def __exit__(self, *_):
         self._stack.close()
 
-    def start(self, i):
-        """Starts the sshd of a host."""
+    def start(self, i, hidden=None):
+        """Starts the sshd of a host; it has an empty folder in the place of a `hidden` one."""
         host = self.hosts[i]
         config = self.folder / f"sshd_config_{i}"
         config.write_text(_SERVER.format(address=host.address, folder=self.folder))
-        command = [*host.within, _SSHD, "-D", "-e", "-f", str(config)]
+        hide = ["unshare", "--mount", "sh", "-ec", 'mount -t tmpfs none "$0" && exec "$@"']
+        within = [*host.within, *([*hide, str(hidden)] if hidden else ())]
+        command = [*within, _SSHD, "-D", "-e", "-f", str(config)]
         with (self.folder / f"sshd_{i}.log").open("ab") as log:
             self._servers[i] = subprocess.Popen(command, stdout=log, stderr=log)
         while not self._listens(host):

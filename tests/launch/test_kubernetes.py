@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,15 @@ def test_each_pod_has_its_place(workers, num_ps, capsys):
     expected += [*(f"ps {i}" for i in range(num_ps)), "evaluator 0"]
     assert [*found] == expected
     assert len(set(found.values())) == len(found)
+
+
+def test_the_command_of_the_page(capsys):
+    """The command in docs/kubernetes.md prints a manifest."""
+    page = (ROOT / "docs" / "kubernetes.md").read_text()
+    [line] = re.findall(r"^python -m model_deploy.launch.kubernetes (.*)$", page, re.MULTILINE)
+    assert main(shlex.split(line)) == 0
+    [*_, job] = yaml.safe_load_all(capsys.readouterr().out)
+    assert [each["name"] for each in job["spec"]["replicatedJobs"]] == ["chief", "worker", "ps"]
 
 
 @pytest.mark.skipif(

@@ -42,8 +42,8 @@ def started(hosts, tmp_path):
     folder.mkdir()
     with Processes(tmp_path) as processes:
 
-        def start(flags, command):
-            flags = [*flags, f"--environment={MARK}", f"--log_dir={tmp_path}", "--host_timeout=3"]
+        def start(flags, command, log_dir=tmp_path):
+            flags = [*flags, f"--environment={MARK}", f"--log_dir={log_dir}", "--host_timeout=3"]
             command = [*hosts.launch(*flags), "--", *command]
             return processes.start("launch", command, guarded=False, cwd=folder, TF_SEEN="a b")
 
@@ -226,6 +226,24 @@ def test_rejects(flags, message, started):
     [line] = launched.log.splitlines()
     assert re.search(message, line)
     assert not (started.folder / "begun").exists()
+
+
+@pytest.mark.parametrize("hidden", ["", "logs"])
+def test_a_folder_that_is_not_shared(hidden, hosts, started, tmp_path):
+    """A host that lacks the launcher's folder is named, or that of the logs in an elastic run."""
+    (tmp_path / "logs").mkdir()
+    hosts.stop(2)
+    hosts.start(2, hidden=tmp_path / hidden)
+    try:
+        flags = ["-H", "node1,node2", "--elastic"]
+        launched = started(flags, program(""), log_dir=tmp_path / "logs")
+        assert launched.wait() == 2
+    finally:
+        hosts.stop(2)
+        hosts.start(2)
+    missing = tmp_path / "logs" if hidden else started.folder
+    line = f"error: hosts must see the launcher's folder {missing}, got node2 without it\n"
+    assert launched.log == line
 
 
 def test_unknown_host_key(hosts, started):
