@@ -1,7 +1,6 @@
 """`Launcher`: runs a command once for each task of a cluster."""
 
 import contextlib
-import selectors
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,11 +10,11 @@ from typing import Any, BinaryIO
 from model_deploy.commands import NOT_SAVED
 from model_deploy.launch.options import LaunchOptions
 from model_deploy.launch.output import TaskOutput
+from model_deploy.launch.outputs import Outputs
 from model_deploy.launch.task import EVALUATOR, TaskProcess, task_configs
 from model_deploy.launch.this_machine import ThisMachine
 from model_deploy.processes import visible_gpus
 
-_POLL_SECS = 0.1
 _SETTLE_SECS = 0.2
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -62,7 +61,7 @@ class Launcher:
         self._prepare()
         self._tasks = self._first_tasks(addresses)
         self._evaluator = self._new_evaluator(addresses) if options.evaluator else None
-        self._selector = selectors.DefaultSelector()
+        self._outputs = Outputs()
         self._restarts_left = options.max_restarts
         self._stop_signal: int | None = None
 
@@ -248,22 +247,11 @@ class Launcher:
         while not self._machines.may_start(task):
             self._pump()
         task.start(self._command)
-        self._selector.register(task.process.stdout, selectors.EVENT_READ, task)
+        self._outputs.add(task)
 
     def _pump(self) -> None:
         """Passes on the output of tasks, after waiting a moment for some."""
-        for key, _ in self._selector.select(_POLL_SECS):
-            if not key.data.read():
-                self._selector.unregister(key.fileobj)  # it is at its end
-        for task in self._running(self._everyone):
-            # Not at the end of the output: a process without output may go on, and a stray one
-            # may keep the output open.
-            if task.process.poll() is not None:
-                if task.process.stdout in {
-                    key.fileobj for key in self._selector.get_map().values()
-                }:
-                    self._selector.unregister(task.process.stdout)
-                task.close_output()
+        self._outputs.pass_on(self._running(self._everyone))
 
     def _end(self, tasks: Sequence[TaskProcess]) -> None:
         """Ends those that still run: by SIGTERM, and by SIGKILL `grace_secs` later.
@@ -317,7 +305,7 @@ class Launcher:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-            self._selector.close()
+            self._outputs.close()
             for task in self._everyone:
                 task.output.close()
 
