@@ -47,6 +47,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SchedulerParameters=sched_interval=1,bf_interval=1
 MpiDefault=none
+KillWait=5
 ReturnToService=2
 AccountingStorageType=accounting_storage/none
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -101,6 +102,7 @@ def one_machine(folder: Path, num_nodes: int) -> Iterator[Sequence[str]]:
         for daemon in daemons:
             stack.callback(_end, _start(daemon, log))
         _wait_for_nodes(inside[0], num_nodes, folder)
+        stack.callback(_end_jobs, inside[0])  # processes of jobs outlive the daemons
         yield inside[0]
 
 
@@ -127,6 +129,16 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _end_jobs(within: Sequence[str]) -> None:
+    subprocess.run([*within, "scancel", "--partition=all"], check=False)
+    deadline = time.monotonic() + _SECS
+    while time.monotonic() < deadline:
+        done = subprocess.run([*within, "squeue", "--noheader"], capture_output=True, check=False)
+        if not done.stdout:
+            return
+        time.sleep(0.1)
 
 
 def _wait_for_nodes(within: Sequence[str], count: int, folder: Path) -> None:
