@@ -54,7 +54,10 @@ SINGLE_NAMES = (
     *(f"nets.nets_factory.{name}" for name in _NETS),
 )
 _SCRIPTS = ("train_image_classifier", "eval_image_classifier", "export_image_classifier")
-_PROGRAMS = ("checkpoints", "cluster", "launch", "plan", "profile", "runs", "status", "tf1")
+_PROGRAMS = (
+    *("checkpoints", "cluster", "launch", "launch.kubernetes", "plan", "profile", "runs", "status"),
+    "tf1",
+)
 _OF_INPUTS = ("inputs.convert", "inputs.download", "inputs.index")
 COMMANDS = (*_SCRIPTS, *(f"model_deploy.{name}" for name in (*_PROGRAMS, *_OF_INPUTS)), "nets")
 OURS = ("model_deploy", "nets")

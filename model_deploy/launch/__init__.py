@@ -1,4 +1,4 @@
-"""Starts a whole cluster on this machine: `python -m model_deploy.launch -- COMMAND`."""
+"""Starts a whole cluster, here or by ssh: `python -m model_deploy.launch -- COMMAND`."""
 
 from model_deploy.launch.again import launched_again
 from model_deploy.launch.elastic import ElasticLauncher

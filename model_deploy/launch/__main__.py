@@ -1,4 +1,4 @@
-"""Starts a whole cluster on this machine, on free ports of the loopback.
+"""Starts a whole cluster on this machine, on free ports of the loopback, or on several by ssh.
 
     python -m model_deploy.launch --num_workers 3 --num_ps 2 -- COMMAND ...
 
@@ -15,12 +15,16 @@ the run, and it ends soon after the workers.  And in the place of horovodrun
     python -m model_deploy.launch -np 4 COMMAND ...
 
 runs COMMAND in 4 workers without parameter servers, each of which sees all GPUs; -H localhost:4 may
-stand beside it.
+stand beside it.  On machines that ssh reaches, and that share a folder,
+
+    python -m model_deploy.launch -H host1:2,host2:2 --num_ps 1 -- COMMAND ...
+
+runs as many workers as there are slots.
 
 A task finds in its environment TF_CONFIG, with the addresses of all and its own type and index;
 CUDA_VISIBLE_DEVICES, where GPUs are divided or not to be seen; PYTHONUNBUFFERED; and in an elastic
-run MODEL_DEPLOY_WORLD and MODEL_DEPLOY_WORKER.  All are on one machine, so a worker's local rank is
-its number: 0 for the chief, 1 + index for another.  `cluster_from_tf_config(...).workers_here`, of
+run MODEL_DEPLOY_WORLD and MODEL_DEPLOY_WORKER.  On one machine a worker's local rank is its number:
+0 for the chief, 1 + index for another.  `cluster_from_tf_config(...).workers_here`, of
 model_deploy.cluster, has the workers of a machine in the order of their local ranks.
 
     python -m model_deploy.launch --min_workers 2 --max_workers 8 -- COMMAND ...
@@ -37,6 +41,7 @@ starts 2 workers of asynchronous parameter servers, to which SIGUSR1 adds up to 
 is as without --num_ps, with the variables on parameter servers.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -47,45 +52,67 @@ from pathlib import Path
 from model_deploy.commands import make_folder, parse_options
 from model_deploy.launch import guard
 from model_deploy.launch.arguments import split
+from model_deploy.launch.connecting import connect
 from model_deploy.launch.elastic import ElasticLauncher, check_log_dir
 from model_deploy.launch.elastic_servers import ElasticServersLauncher
 from model_deploy.launch.joining import JoiningLauncher
 from model_deploy.launch.launcher import Launcher
 from model_deploy.launch.options import LaunchOptions
 from model_deploy.launch.ports import ReservedPorts
+from model_deploy.launch.this_machine import ThisMachine
 from model_deploy.processes import visible_gpus
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the command line; returns the exit status, 2 for a mistake in it."""
-    try:
-        own, command = split(arguments)
-        options = parse_options(["launch", *own], LaunchOptions, __doc__)
-        if options is None:
-            return 0
-        _check(command)
-        log_dir = Path(options.log_dir or tempfile.mkdtemp(prefix="launch-"))
-        make_folder("log_dir", log_dir)
-        if options.is_elastic:
-            check_log_dir(log_dir)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print(f"launch| logs in {log_dir}", flush=True)
-    guard.adopt_orphans()
-    try:
-        gpus = _visible(os.environ) if options.divide_gpus else None
-        with ReservedPorts(options.num_addresses) as ports:
+    with contextlib.ExitStack() as stack:
+        try:
+            own, command = split(arguments)
+            options = parse_options(["launch", *own], LaunchOptions, __doc__)
+            if options is None:
+                return 0
+            _check(command)
+            log_dir = _log_dir(options)
+            guard.adopt_orphans()
+            stack.callback(guard.kill_descendants)
+            machines, addresses = _machines(options, log_dir, stack)
+        except (ValueError, OSError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:  # while hosts are waited for
+            return 128 + signal.SIGINT
+        print(f"launch| logs in {log_dir}", flush=True)
+        try:
             launcher = _kind(options)(
-                options, ports.addresses, command, log_dir, sys.stdout.buffer, gpus=gpus
+                options, addresses, command, log_dir, sys.stdout.buffer, machines=machines
             )
             return launcher.run()
-    except BrokenPipeError:
-        # The reader of the lines is gone, as after `| head`. Python flushes stdout at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
-    finally:
-        guard.kill_descendants()
+        except BrokenPipeError:
+            # The reader of the lines is gone, as after `| head`. Python flushes stdout at its exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 128 + signal.SIGPIPE
+
+
+def _log_dir(options: LaunchOptions) -> Path:
+    log_dir = Path(options.log_dir or tempfile.mkdtemp(prefix="launch-"))
+    make_folder("log_dir", log_dir)
+    if options.is_elastic:
+        check_log_dir(log_dir)
+    return log_dir
+
+
+def _machines(
+    options: LaunchOptions, log_dir: Path, stack: contextlib.ExitStack
+) -> tuple[ThisMachine, Sequence[str]]:
+    """Where the tasks are, and the addresses of those that keep one for the whole launch."""
+    if not options.is_remote:
+        gpus = _visible(os.environ) if options.divide_gpus else None
+        ports = stack.enter_context(ReservedPorts(options.num_addresses))
+        return ThisMachine(gpus), ports.addresses
+    machines = connect(options, log_dir)
+    stack.callback(machines.close)
+    num_ps = options.num_ps if options.num_addresses else 0
+    return machines, machines.addresses(options.num_addresses - num_ps, num_ps)
 
 
 def _kind(options: LaunchOptions) -> type[Launcher]:

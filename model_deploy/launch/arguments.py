@@ -3,13 +3,15 @@
     -np 4 python program.py
 
 is `--num_workers=4 --nodivide_gpus -- python program.py`: programs of Horovod choose one of all
-GPUs by their local rank.
+GPUs by their local rank.  With hosts there are as many workers as these have slots, or else as many
+as is said.
 """
 
 import dataclasses
-import socket
+import itertools
 from collections.abc import Sequence
 
+from model_deploy.launch.hosts import parse_hosts, read_hosts_file
 from model_deploy.launch.options import LaunchOptions
 
 # The flags of `horovodrun` that are known here.
@@ -48,37 +50,50 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
             own.append(argument)
     if not horovod:
         end = arguments.index("--") if "--" in arguments else len(arguments)
-        return list(arguments[:end]), list(arguments[end + 1 :])
+        own = list(arguments[:end])
+        return [*_of_slots(own), *own], list(arguments[end + 1 :])
+    own = [*_of_horovod(horovod, own), *own]
+    return [*_of_slots(own), *own], rest[1:] if rest[:1] == ["--"] else rest
+
+
+def _of_horovod(given: dict[str, str], own: Sequence[str]) -> list[str]:
+    """The launcher's flags for those of `horovodrun`."""
+    hosts = parse_hosts(given["hosts"]) if "hosts" in given else []
+    remote = any(not host.is_this_machine for host in hosts)
+    flags = [f"--hosts={given['hosts']}"] if remote else []
+    if remote and "np" not in given:
+        return flags
     for argument in own:
         if argument.lstrip("-").partition("=")[0] in ("num_workers", "num_ps"):
             raise ValueError(f"-np must be without num_workers and num_ps, got {argument}")
-    flags = [f"--num_workers={_num_workers(**horovod)}", "--nodivide_gpus", *own]
-    return flags, rest[1:] if rest[:1] == ["--"] else rest
-
-
-def _num_workers(np: str | None = None, hosts: str | None = None) -> int:
-    """How many workers `-np` and `-H` ask for."""
-    count = None if np is None else _count("-np", np, np)
-    if hosts is None:
-        return count or 1
-    slots = sum(_slots(entry, hosts) for entry in hosts.split(","))
-    if count is not None and count > slots:
-        raise ValueError(f"-np must be at most {slots}, the slots of -H {hosts}, got {count}")
-    return count or slots
-
-
-def _slots(entry: str, hosts: str) -> int:
-    """The slots of one host, which is this machine."""
-    host, _, slots = entry.strip().partition(":")
-    if host not in ("localhost", "127.0.0.1", socket.gethostname()):
+    slots = sum(host.slots for host in hosts)
+    count = _count(given["np"]) if "np" in given else slots
+    if hosts and count > slots:
         raise ValueError(
-            f"-H must name this machine, as localhost:4, got {host!r}: workers on other machines "
-            "are started there, see docs/cluster.md"
+            f"-np must be at most {slots}, the slots of -H {given['hosts']}, got {count}"
         )
-    return _count("the slots of -H", slots or "1", hosts)
+    return [f"--num_workers={count}", "--nodivide_gpus", *flags]
 
 
-def _count(name: str, value: str, shown: str) -> int:
+def _of_slots(own: Sequence[str]) -> list[str]:
+    """The number of workers that the slots of hosts ask for, where no flag does."""
+    given = {}
+    for argument, after in itertools.pairwise([*own, ""]):
+        name, has_value, value = argument.lstrip("-").partition("=")
+        given[name] = value if has_value else after
+    if given.keys() & {"num_workers", "max_workers", "help", "helpfull"}:
+        return []
+    if "hosts" in given:
+        hosts = parse_hosts(given["hosts"])
+    elif "hosts_file" in given:
+        hosts = read_hosts_file(given["hosts_file"])
+    else:
+        return []
+    name = "max_workers" if "elastic" in given else "num_workers"
+    return [f"--{name}={sum(host.slots for host in hosts)}"]
+
+
+def _count(value: str) -> int:
     if not value.isdecimal() or int(value) < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {shown!r}")
+        raise ValueError(f"-np must be an integer of at least 1, got {value!r}")
     return int(value)

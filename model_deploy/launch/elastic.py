@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from model_deploy.launch.launcher import Launcher
-from model_deploy.launch.ports import ReservedPorts
-from model_deploy.launch.task import TaskProcess, task_gpus
+from model_deploy.launch.task import TaskProcess
 from model_deploy.processes import (
     WORKER,
     WORLD_FILE,
@@ -21,9 +20,6 @@ from model_deploy.processes import (
     write_world,
 )
 
-# How many worlds have their ports reserved: the newest one, and the one before it, in which some
-# workers may still be.
-_KEPT = 2
 _FILE = "world.json"
 
 
@@ -60,40 +56,34 @@ class ElasticLauncher(Launcher):
         self._size = self._options.most_workers
         self._path = self._log_dir / _FILE
         self._number_of: dict[str, int] = {}
-        self._slot_of: dict[str, int] = {}
+        self._place_of: dict[str, str] = {}
         self._world: World | None = None
-        self._ports: list[ReservedPorts] = []
         self._seen: set[str] = set()  # names of the tasks whose end was looked at
         self._lost: list[TaskProcess] = []
         self._alone_since: float | None = None
-        self._gpus: list[str | None] = []
+        self._known = set(self._machines.worker_places(self._size))
+        self._leaving: dict[str, float] = {}  # until when they have time to
+        self._asked_to_end: set[str] = set()
 
-    def _first_tasks(
-        self, addresses: Sequence[str], gpus: Sequence[str] | None
-    ) -> list[TaskProcess]:
+    def _first_tasks(self, addresses: Sequence[str]) -> list[TaskProcess]:
         del addresses  # each world has its own
-        self._gpus = list(task_gpus(self._size, 0, gpus).values())
         stale = ready_file(self._path.name, 0)[:-1] + "*", begun_file(self._path.name)
         for path in itertools.chain.from_iterable(map(self._log_dir.glob, stale)):
             path.unlink()
-        tasks = [self._new_worker(slot) for slot in range(self._size)]
+        tasks = [self._new_worker(place) for place in self._machines.worker_places(self._size)]
         self._write_world(tasks)
         return tasks
 
-    def _new_evaluator(self, addresses: Sequence[str], gpus: Sequence[str] | None) -> TaskProcess:
+    def _new_evaluator(self, addresses: Sequence[str]) -> TaskProcess:
         # It connects to nobody: the addresses of the first world are as good as any.
         first = [] if self._world is None else list(self._world.workers.values())
-        return super()._new_evaluator(addresses or first, gpus)
-
-    def _watch(self) -> int:
-        try:
-            return super()._watch()
-        finally:
-            for ports in self._ports:
-                ports.close()
+        return super()._new_evaluator(addresses or first)
 
     def _follow(self) -> int | None:
         """As `Launcher._follow`; also writes a new world when workers have come or gone."""
+        for line in self._machines.changes():
+            self._say(line)
+        self._heed_places()
         for task in self._tasks:
             if task.returncode is not None and task.name not in self._seen:
                 self._seen.add(task.name)
@@ -127,19 +117,39 @@ class ElasticLauncher(Launcher):
 
     def _is_there(self, task: TaskProcess) -> bool:
         number = self._number_of[task.name]
+        if task.name in self._leaving:
+            return False
         return number in self._members or self._asks(number)
 
     def _asks(self, number: int) -> bool:
         """Whether a worker asks to be let into the world, or, if it is in it, for another world."""
         return os.path.exists(ready_file(self._path, number))
 
+    def _heed_places(self) -> None:
+        """Asks for workers in places that are new, and parts with those whose place is gone."""
+        places = self._machines.worker_places(self._size)
+        self._wanted += len(set(places) - self._known)
+        self._known.update(places)
+        now, grace = time.monotonic(), self._options.grace_secs
+        for task in self._running_workers():
+            if self._place_of[task.name] not in places and task.name not in self._leaving:
+                self._leaving[task.name] = now + grace
+            # Who is not in the world ends by itself, after a step; but not who waits to be let in.
+            if self._leaving.get(task.name, now) < now:
+                self._leaving[task.name] = now + grace
+                task.signal(signal.SIGHUP if task.name in self._asked_to_end else signal.SIGTERM)
+                self._asked_to_end.add(task.name)
+
     def _has_ended(self, task: TaskProcess) -> None:
+        if task.name in self._leaving:
+            self._say(f"{task.name} {task.ending if task.returncode else 'has left'}")
+            return
         if task.returncode == 0:
             self._done_since = self._done_since or time.monotonic()
             return
         self._lost.append(task)
-        self._say(f"{task.name} {task.ending}")
-        if self._done_since is None and self._takes_restart():
+        self._say("\n".join([f"{task.name} {task.ending}", *self._machines.newly_lost()]))
+        if self._done_since is None and self._free_places() and self._takes_restart():
             self._wanted += 1
 
     def _chief_has_ended_well(self) -> bool:
@@ -157,7 +167,10 @@ class ElasticLauncher(Launcher):
         if len(there) >= min(least, self._size) or self._done_since is not None:
             self._alone_since = None
             if there:
-                self._write_world(there)
+                try:
+                    self._write_world(there)
+                except ConnectionError as error:
+                    self._say(str(error))
             return None
         if self._alone_since is None:
             self._alone_since = now
@@ -171,8 +184,7 @@ class ElasticLauncher(Launcher):
         return self._report_failure(self._lost[-1]) if self._lost else 1
 
     def _start_one_more(self) -> None:
-        used = {self._slot_of[task.name] for task in self._running_workers()}
-        free = [slot for slot in range(self._size) if slot not in used]
+        free = self._free_places()
         if not free:
             self._say(f"no worker is started: all {self._size} of max_workers are there")
             return
@@ -181,16 +193,22 @@ class ElasticLauncher(Launcher):
         self._say(f"starting {task.name}")
         self._start(task)
 
-    def _new_worker(self, slot: int) -> TaskProcess:
+    def _free_places(self) -> list[str]:
+        """Places without a worker."""
+        used = {self._place_of[task.name] for task in self._running_workers()}
+        return [place for place in self._machines.worker_places(self._size) if place not in used]
+
+    def _new_worker(self, place: str) -> TaskProcess:
         number = len(self._number_of)
         name = f"worker {number}"
-        self._number_of[name], self._slot_of[name] = number, slot
+        self._number_of[name], self._place_of[name] = number, place
         more = {WORLD_FILE: str(self._path.absolute()), WORKER: str(number)}
-        return self._new_task(name, self._tf_config(slot), self._gpus[slot], more)
+        gpus = self._machines.visible_gpus(self._size, self._options.num_ps)[place]
+        return self._new_task(name, self._tf_config(place), gpus, more, place)
 
-    def _tf_config(self, slot: int) -> str | None:
+    def _tf_config(self, place: str) -> str | None:
         """`TF_CONFIG` of the worker in a place; None for a worker without one."""
-        del slot
+        del place
         return None
 
     def _write_world(self, there: Sequence[TaskProcess]) -> None:
@@ -207,8 +225,4 @@ class ElasticLauncher(Launcher):
 
     def _new_addresses(self, there: Sequence[TaskProcess]) -> Sequence[str]:
         """Addresses of these workers in a new world, with ports that no world before has had."""
-        ports = ReservedPorts(len(there))
-        self._ports.append(ports)
-        while len(self._ports) > _KEPT:
-            self._ports.pop(0).close()
-        return ports.addresses
+        return self._machines.new_addresses([self._place_of[task.name] for task in there])

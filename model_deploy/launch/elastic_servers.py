@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from model_deploy.launch.elastic import ElasticLauncher
-from model_deploy.launch.task import TaskProcess, task_configs, task_gpus
+from model_deploy.launch.task import TaskProcess, task_configs
 from model_deploy.processes import WORLD_FILE
 
 
@@ -19,19 +19,17 @@ class ElasticServersLauncher(ElasticLauncher):
     each worker that there may be, then of each ps.
     """
 
-    def _first_tasks(
-        self, addresses: Sequence[str], gpus: Sequence[str] | None
-    ) -> list[TaskProcess]:
+    def _first_tasks(self, addresses: Sequence[str]) -> list[TaskProcess]:
         self._addresses = addresses
         self._tf_configs = dict(task_configs(self._size, addresses))
-        visible = task_gpus(self._size, self._options.num_ps, gpus)
+        visible = self._machines.visible_gpus(self._size, self._options.num_ps)
         more = {WORLD_FILE: str(self._path.absolute())}
         self._servers = [
             self._new_task(name, tf_config, visible[name], more)
             for name, tf_config in self._tf_configs.items()
             if name.startswith("ps")
         ]
-        return [*self._servers, *super()._first_tasks(addresses, gpus)]
+        return [*self._servers, *super()._first_tasks(addresses)]
 
     def _follow(self) -> int | None:
         for server in self._servers:
@@ -53,8 +51,9 @@ class ElasticServersLauncher(ElasticLauncher):
         if task not in self._servers:
             super()._has_ended(task)
 
-    def _tf_config(self, slot: int) -> str | None:
-        return self._tf_configs[f"worker {slot}"]
+    def _tf_config(self, place: str) -> str | None:
+        return self._tf_configs[place]
 
     def _new_addresses(self, there: Sequence[TaskProcess]) -> Sequence[str]:
-        return [self._addresses[self._slot_of[task.name]] for task in there]
+        places = [self._place_of[task.name] for task in there]
+        return [self._addresses[int(place.removeprefix("worker "))] for place in places]

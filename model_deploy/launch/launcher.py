@@ -1,7 +1,6 @@
-"""`Launcher`: runs a command once for each task of a cluster on this machine."""
+"""`Launcher`: runs a command once for each task of a cluster."""
 
 import contextlib
-import selectors
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,15 +10,17 @@ from typing import Any, BinaryIO
 from model_deploy.commands import NOT_SAVED
 from model_deploy.launch.options import LaunchOptions
 from model_deploy.launch.output import TaskOutput
-from model_deploy.launch.task import EVALUATOR, TaskProcess, task_configs, task_gpus
+from model_deploy.launch.outputs import Outputs
+from model_deploy.launch.task import EVALUATOR, TaskProcess, task_configs
+from model_deploy.launch.this_machine import ThisMachine
+from model_deploy.processes import visible_gpus
 
-_POLL_SECS = 0.1
 _SETTLE_SECS = 0.2
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Launcher:
-    """Runs a command once for each task of a cluster on this machine.
+    """Runs a command once for each task of a cluster, on this machine or on several.
 
     Each gets its place in the cluster by `TF_CONFIG` in its environment.
 
@@ -30,6 +31,7 @@ class Launcher:
       log_dir: an existing folder for the log files.
       terminal: where the tasks' lines go, each with the name of its task.
       gpus: the GPUs that this process sees, which the workers divide; None if they are not known.
+      machines: where the tasks are; by default on this machine, with these GPUs.
 
     Attributes:
       signals: the signals that the launcher handles; where SIGUSR1 is one of them it asks for one
@@ -47,41 +49,41 @@ class Launcher:
         terminal: BinaryIO,
         *,
         gpus: Sequence[str] | None = None,
+        machines: ThisMachine | None = None,
     ) -> None:
         self._options = options
+        self._machines = machines or ThisMachine(gpus)
         self._wanted = 0  # workers that were asked for
         self._command = command
         self._terminal = terminal
         self._log_dir = log_dir
         self._done_since: float | None = None  # when the end of a worker said that the run is over
         self._prepare()
-        self._tasks = self._first_tasks(addresses, gpus)
-        self._evaluator = self._new_evaluator(addresses, gpus) if options.evaluator else None
-        self._selector = selectors.DefaultSelector()
+        self._tasks = self._first_tasks(addresses)
+        self._evaluator = self._new_evaluator(addresses) if options.evaluator else None
+        self._outputs = Outputs()
         self._restarts_left = options.max_restarts
         self._stop_signal: int | None = None
 
     def _prepare(self) -> None:
         """Sets further attributes that `_first_tasks` needs; `Launcher` has none."""
 
-    def _first_tasks(
-        self, addresses: Sequence[str], gpus: Sequence[str] | None
-    ) -> list[TaskProcess]:
+    def _first_tasks(self, addresses: Sequence[str]) -> list[TaskProcess]:
         options = self._options
         num_workers = options.most_workers
-        visible = task_gpus(num_workers, options.num_ps, gpus)
-        if gpus and num_workers > 1:
-            workers = (f"{name}: {own}" for name, own in visible.items() if "worker" in name)
+        visible = self._machines.visible_gpus(num_workers, options.num_ps)
+        workers = [f"{name}: {own}" for name, own in visible.items() if "worker" in name and own]
+        if any(not each.endswith(f" {visible_gpus.NO_GPU}") for each in workers):
             self._say(f"GPUs of {', '.join(workers)}")
         return [
             self._new_task(name, tf_config, visible[name])
             for name, tf_config in task_configs(num_workers, addresses)
         ]
 
-    def _new_evaluator(self, addresses: Sequence[str], gpus: Sequence[str] | None) -> TaskProcess:
+    def _new_evaluator(self, addresses: Sequence[str]) -> TaskProcess:
         num_workers = self._options.most_workers
         tf_config = dict(task_configs(num_workers, addresses, evaluator=True))[EVALUATOR]
-        visible = task_gpus(num_workers, 0, gpus, evaluator=True)
+        visible = self._machines.visible_gpus(num_workers, 0, evaluator=True)
         return self._new_task(EVALUATOR, tf_config, visible[EVALUATOR])
 
     def _new_task(
@@ -90,9 +92,11 @@ class Launcher:
         tf_config: str | None,
         gpus: str | None,
         more: Mapping[str, str] | None = None,
+        place: str | None = None,
     ) -> TaskProcess:
         output = TaskOutput(name, self._log_dir / f"{name.replace(' ', '-')}.log", self._terminal)
-        return TaskProcess(name, tf_config, output, gpus, more)
+        place = place or name
+        return self._machines.new_task(place, name, tf_config, output, gpus=gpus, more=more)
 
     def run(self) -> int:
         """Runs the tasks to their end.
@@ -108,6 +112,7 @@ class Launcher:
                 return self._watch()
             finally:
                 self._end(self._everyone)
+                self._machines.close()
 
     def _first_started(self) -> Sequence[TaskProcess]:
         """The tasks that are started first; others may be started later."""
@@ -187,7 +192,15 @@ class Launcher:
         if any(task.returncode and task.killed_by is None for task in self._tasks):
             self._pump_while_running(self._tasks, time.monotonic() + _SETTLE_SECS)
         failed = [task for task in self._tasks if task.returncode]
-        return min(failed, key=lambda task: task.killed_by is None, default=None)
+        if failed and (lost := self._machines.newly_lost()):
+            self._say("\n".join(lost))
+            self._pump_while_running(self._tasks, time.monotonic() + _SETTLE_SECS)
+            failed = [task for task in self._tasks if task.returncode]
+        return min(failed, key=self._is_for_want_of_another, default=None)
+
+    @staticmethod
+    def _is_for_want_of_another(task: TaskProcess) -> bool:
+        return task.killed_by is None and not task.is_cut_off
 
     def _is_time_to_end(self) -> bool:
         """Whether all tasks have ended, or had time to since the end of the chief."""
@@ -231,26 +244,25 @@ class Launcher:
         return True
 
     def _start(self, task: TaskProcess) -> None:
+        while not self._machines.may_start(task):
+            self._pump()
         task.start(self._command)
-        self._selector.register(task.process.stdout, selectors.EVENT_READ, task)
+        self._outputs.add(task)
 
     def _pump(self) -> None:
         """Passes on the output of tasks, after waiting a moment for some."""
-        for key, _ in self._selector.select(_POLL_SECS):
-            if not key.data.read():
-                self._selector.unregister(key.fileobj)  # it is at its end
-        for task in self._running(self._everyone):
-            # Not at the end of the output: a process without output may go on, and a stray one
-            # may keep the output open.
-            if task.process.poll() is not None:
-                if task.process.stdout in {
-                    key.fileobj for key in self._selector.get_map().values()
-                }:
-                    self._selector.unregister(task.process.stdout)
-                task.close_output()
+        self._outputs.pass_on(self._running(self._everyone))
 
     def _end(self, tasks: Sequence[TaskProcess]) -> None:
-        """Ends those that still run: by SIGTERM, and by SIGKILL `grace_secs` later."""
+        """Ends those that still run: by SIGTERM, and by SIGKILL `grace_secs` later.
+
+        The parameter servers come last: a chief that is told to end saves what they keep.
+        """
+        servers = [task for task in tasks if task.name.startswith("ps ")]
+        self._end_together([task for task in tasks if task not in servers])
+        self._end_together(servers)
+
+    def _end_together(self, tasks: Sequence[TaskProcess]) -> None:
         for task in self._running(tasks):
             task.signal(signal.SIGTERM)
         self._pump_while_running(tasks, time.monotonic() + self._options.grace_secs)
@@ -293,7 +305,7 @@ class Launcher:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-            self._selector.close()
+            self._outputs.close()
             for task in self._everyone:
                 task.output.close()
 

@@ -2,13 +2,14 @@
 
 import dataclasses
 
-from model_deploy.commands import Options, option
+from model_deploy.commands import option
+from model_deploy.launch.host_options import HostOptions
 
 RESTARTS = ("auto", "task", "all")
 
 
 @dataclasses.dataclass(frozen=True)
-class LaunchOptions(Options):
+class LaunchOptions(HostOptions):
     """How many tasks there are, and what the launcher does when a task fails."""
 
     num_workers: int = option(1, "workers, the chief included", minimum=1)
@@ -92,7 +93,8 @@ class LaunchOptions(Options):
     @property
     def num_addresses(self) -> int:
         """How many tasks have one address for the whole launch; none in elastic all-reduce."""
-        return 0 if self.is_elastic and self.num_ps == 0 else self.most_workers + self.num_ps
+        has_fixed = not self.is_elastic or self.num_ps > 0
+        return self.most_workers + self.num_ps if has_fixed else 0
 
     @property
     def restarts_all(self) -> bool:

@@ -63,6 +63,11 @@ class TaskProcess:
         return signal.Signals(number) if number in set(signal.Signals) else None
 
     @property
+    def is_cut_off(self) -> bool:
+        """Whether it has ended because there was no connection to its machine."""
+        return False
+
+    @property
     def ending(self) -> str:
         """How it ended, in words."""
         if self.killed_by is not None:

@@ -14,6 +14,7 @@ from tests.processes.harness import LAUNCH, Processes
 
 pytestmark = pytest.mark.one_mode
 
+TWO = ["--num_workers=2", "--nodivide_gpus"]
 FOUR = ["--num_workers=4", "--nodivide_gpus"]
 
 
@@ -31,6 +32,14 @@ FOUR = ["--num_workers=4", "--nodivide_gpus"]
         ("-np 4", FOUR, ""),
         ("--num_workers 3 -- x -np 2", ["--num_workers", "3"], "x -np 2"),
         ("--num_workers=3 x", ["--num_workers=3", "x"], ""),
+        ("-H a:2,b -- x", ["--num_workers=3", "--hosts=a:2,b"], "x"),
+        (
+            "-H a:2,b --num_ps=1 -- x",
+            ["--num_workers=3", "--hosts=a:2,b", "--num_ps=1"],
+            "x",
+        ),
+        ("-H a:2,b --elastic -- x", ["--max_workers=3", "--hosts=a:2,b", "--elastic"], "x"),
+        ("-np 2 -H a:2,b x", [*TWO, "--hosts=a:2,b"], "x"),
     ],
 )
 def test_split(line, flags, command):
@@ -48,8 +57,19 @@ def test_split(line, flags, command):
         ("-np 4 --num_workers 2 x", "-np must be without .* got --num_workers=2"),
         ("-np 4 -H localhost:2 x", "-np must be at most 2, the slots of -H localhost:2, got 4"),
         ("-H localhost:x x", "the slots of -H must be an integer of at least 1, got 'localhost:x'"),
-        ("-np 4 -H localhost:2,node7:2 x", "-H must name this machine, .* got 'node7': workers on"),
+        ("-np 2 -H node7:2 x", "hosts must answer, got no answer of node7 .*not known"),
         ("-np 2 --gloo x", "Unknown command line flag 'gloo'"),
+        ("-H node7:2,node7 x", "-H must name each host once, got 'node7' twice"),
+        ("-H node7:0 x", "the slots of -H must be an integer of at least 1, got 'node7:0'"),
+        ("-H a/b x", "-H must have hosts such as node1:2, got 'a/b'"),
+        ("-H -oProxyCommand=x:2 x", "-H must have hosts such as node1:2, got '-oProxyCommand=x:2'"),
+        ("-H node7 --num_workers=2 -- x", "num_workers must be at most 1, the slots of the hosts"),
+        ("-H node7 --ssh=/no/ssh -- x", "ssh must be a command that is installed, got '/no/ssh'"),
+        ("-H node7 --ports=80-90 x", "ports must be a range from 1024 to 65535, .* got '80-90'"),
+        ("-H node7 --network=here x", "network must be as 10.1.0.0/16, got 'here'"),
+        ("-H node7 --environment=A,B-C x", "environment must be names of .* got 'B-C'"),
+        ("-H node7 --hosts_file=x x", "hosts_file must be without hosts, got both"),
+        ("--hosts_file=/no/file -- x", "No such file or directory: '/no/file'"),
         ("-np 2", "a command must follow after --, got none"),
     ],
 )

@@ -73,6 +73,28 @@ signal.pause()
     assert last == f"launch| the whole log is {tmp_path / 'worker-1.log'}"
 
 
+def test_servers_end_last(tmp_path):
+    """A chief that is told to end finds its parameter servers, whose variables it saves."""
+    source = f"""
+if task["type"] == "ps":
+    note_pid("ps")
+    signal.pause()
+if {WORKER_1}:
+    wait_for("ready")
+    sys.exit(3)
+def save(*_):
+    time.sleep(0.2)
+    print("saved", os.path.exists("/proc/" + open("ps").read()))
+    sys.exit(1)
+signal.signal(signal.SIGTERM, save)
+wait_for("ps")
+open("ready", "w").close()
+signal.pause()
+"""
+    launch = Launch(tmp_path, source, num_ps=1)
+    assert launch.of("worker 0") == ["worker 0| saved True"]
+
+
 def test_death_by_signal(tmp_path):
     """A task that was killed says by which signal; the status is a shell's."""
     launch = Launch(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", num_workers=1)
