@@ -51,17 +51,28 @@ def average_state(
     return tf.group(*assigned, *(op for ops in done for op in ops))
 
 
-def copies_difference(config: DeploymentConfig, copies: VariableCopies) -> Any:
+def copies_difference(
+    config: DeploymentConfig,
+    copies: VariableCopies,
+    collectives: Collectives | None = None,
+    variables: Sequence[Any] | None = None,
+) -> Any:
     """Returns the largest difference between any two copies of any variable: 0 if all is well.
 
     All replicas must run it after the same step, and get the same value.  Reads the collection
     `GLOBAL_VARIABLES`.
 
+    Args:
+      config: the deployment.
+      copies: the variables of each clone.
+      collectives: between the clones to compare; by default between all of all replicas.
+      variables: the first clone's variables, of any shapes; by default all.
+
     Returns:
       A float64 scalar.
     """
-    collectives = collectives_of(config, "difference")
-    variables = numeric_variables()
+    collectives = collectives or collectives_of(config, "difference")
+    variables = numeric_variables() if variables is None else variables
 
     def copy_of(variable: Any, i: int) -> Any:
         other = copies.of_clone(variable, i)
