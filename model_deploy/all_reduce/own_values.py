@@ -66,21 +66,25 @@ class OwnValues:
     """
 
     def __init__(self, config: DeploymentConfig) -> None:
-        self._is_chief = config.replica_id == 0
+        self._replica_id, self._is_chief = config.replica_id, config.replica_id == 0
         self._device, self._num_replicas = config.optimizer_device(), config.num_replicas
-        group = Collectives([self._device], config.replica_id, config.num_replicas, "own values")
+
+        def group(purpose: str) -> Collectives:  # one for each run: ops wait for those before them
+            place = [self._device], config.replica_id, config.num_replicas
+            return Collectives(*place, f"own values/{purpose}")
+
+        gather, give = group("gather"), group("give")
         copies = VariableCopies(config)
         kept, given = [], []
         with tf.name_scope("own_values"):
             with tf.device(self._device):
                 self._wants = tf.placeholder(tf.float32, [1], "wants")
-            [self._wanted] = group.max([self._wants], "wants")
+            [self._wanted] = group("agree").max([self._wants], "wants")
             for number, pack in enumerate(_packs(own_variables())):
                 rows = self._rows(number, pack)
-                kept.append(self._kept(group, number, pack, rows))
-                given += self._given(group, number, pack, rows, copies, config.num_clones)
-            with tf.control_dependencies([group.done()]):
-                self._gather = tf.group(*kept)
+                kept.append(self._kept(gather, number, pack, rows))
+                given += self._given(give, number, pack, rows, copies, config.num_clones)
+            self._gather = tf.group(*kept)
             self._give = tf.group(*given)
             self._start_rows = tf.group(*(each.initializer for each in rows_of_replicas()))
             self._are_set = [tf.is_variable_initialized(each) for each in rows_of_replicas()]
@@ -141,8 +145,8 @@ class OwnValues:
             size = sum(shape.num_elements() for shape in shapes)
             sent = tf.zeros([self._num_replicas, size], pack[0].dtype.base_dtype)
             sent = sent if rows is None else rows.read_value()
-        [received] = group.exchange([sent], f"{number}: {[v.op.name for v in pack]}")
-        values = packing.unpack(received[0], shapes)
+        [received] = group.broadcast([sent], f"{number}: {[v.op.name for v in pack]}")
+        values = packing.unpack(received[self._replica_id], shapes)
         return [
             assign(copied, value)
             for variable, value in zip(pack, values, strict=True)

@@ -33,6 +33,7 @@ class Exchanges:
     def __init__(
         self, config: DeploymentConfig, copies: VariableCopies, variables: Sequence[Any]
     ) -> None:
+        self._config = config
         sizes = [v.shape.num_elements() * v.dtype.base_dtype.size for v in variables]
         divided = parts_by_bytes(sizes, config.outer_parts)
         all_of = schedules(config.local_steps or 1, config.outer_parts, config.outer_overlap)
@@ -56,7 +57,8 @@ class Exchanges:
         Returns:
           Ops that are done when all sums of the step have arrived.
         """
-        return [op for each in self._exchanges for op in each.send(step)]
+        sent = [op for each in self._exchanges for op in each.send(step)]
+        return [*sent, *self._meet()]
 
     def note(self, first: Any) -> list[Any]:
         """Keeps what has arrived; returns ops that wait for `first`, an op."""
@@ -84,6 +86,30 @@ class Exchanges:
             step = tf.cast(tf.train.get_global_step().read_value(), tf.int64)
         done = [op for each in self._exchanges for op in each.end_step(step)]
         return [*updates, *done]
+
+    def _meet(self) -> list[Any]:
+        """Lets all replicas wait for each other in the first step of a session.
+
+        Collective ops of a step find each other by its number, which TensorFlow counts from the
+        number that worker 0 has when another one first asks: none may be ahead of the others then.
+        """
+        device = self._config.optimizer_device()
+        with tf.device(device):
+            have_met = tf.Variable(
+                False,
+                name="local_steps/have_met",
+                trainable=False,
+                use_resource=True,
+                collections=[tf.GraphKeys.LOCAL_VARIABLES],
+            )
+        group = collectives_of(self._config, "meeting").first_clones()
+        with tf.device(device):
+            alone = Condition(tf.logical_not(have_met.read_value()))
+            with alone.passed():
+                met = group.max(group.on_devices(lambda _: tf.ones([1])), "all")
+                with tf.control_dependencies(met):
+                    noted = have_met.assign(True, read_value=False)
+            return alone.done([noted])
 
 
 class _Exchange:
