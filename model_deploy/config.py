@@ -45,7 +45,7 @@ class DeploymentConfig(
       ps_job_name: job of the parameter servers.
       other keywords: fields of the groups in `model_deploy.settings`, documented there:
         `WaySettings` (all_reduce, asynchronous, replicas_to_aggregate, ps_strategy, local_steps,
-        outer_learning_rate, outer_momentum, outer_parts, outer_overlap),
+        outer_learning_rate, outer_momentum, outer_parts, outer_overlap, gradient_rank),
         `CloneSettings` (devices_per_clone, copy_clones, accumulate_steps), `ArithmeticSettings`
         (precision, loss_scale, xla, sync_batch_norm, wire_precision), `GpuSettings`
         (aggregate_on, gpu_memory_fraction, tf32, data_format), `ElasticSettings`

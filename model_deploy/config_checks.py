@@ -42,6 +42,7 @@ def check_config(config: Any) -> None:
         _check_wire,
         _check_aggregation,
         _check_local_steps,
+        _check_gradient_rank,
     ):
         check(config)
 
@@ -151,6 +152,23 @@ def _check_local_steps(config: Any) -> None:
         # All that replicas exchange must arrive before the gate of a step.
         raise ValueError(
             f"outer_overlap must be at least 1 with global_parts, got {config.outer_overlap}"
+        )
+
+
+def _check_gradient_rank(config: Any) -> None:
+    rank = config.gradient_rank
+    if rank is None:
+        return
+    if not config.all_reduce:
+        raise ValueError(f"gradient_rank must be None without all_reduce=True, got {rank}")
+    if config.local_steps is not None:
+        raise ValueError(
+            f"gradient_rank must be None with local_steps={config.local_steps}, got {rank}"
+        )
+    if config.num_replicas == 1 and config.global_parts is None:
+        raise ValueError(
+            "gradient_rank must be None with num_replicas=1, where nothing crosses a process "
+            f"border, got {rank}"
         )
 
 

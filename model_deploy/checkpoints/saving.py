@@ -130,7 +130,9 @@ class CheckpointWriter:
             return self.saver
         check_fits(checkpoint)
         if not has_rows:
-            tell(f"{checkpoint} has no values of as many workers: all begin with those of the chief")
+            tell(
+                f"{checkpoint} has no values of as many workers: all begin with those of the chief"
+            )
         with tf.device(self.device):
             saver = self._new_saver(variables_to_save(missing, moved, rows=has_rows))
         self._of_other_layouts[checkpoint] = saver

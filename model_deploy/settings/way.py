@@ -32,6 +32,9 @@ class WaySettings:
       outer_parts: groups of variables that are exchanged at different steps.
       outer_overlap: steps from the begin of an exchange until its mean is applied; it travels
         beside these steps.  With `global_parts` at least 1.
+      gradient_rank: with `all_reduce`, largest rank of the gradients of matrices, which are sent as
+        two factors where that saves; what they lack is added to later gradients, see
+        docs/fewer_bytes.md.  None: gradients are sent whole.
     """
 
     all_reduce: bool = False
@@ -43,6 +46,7 @@ class WaySettings:
     outer_momentum: float = 0.0
     outer_parts: int = 1
     outer_overlap: int = 0
+    gradient_rank: int | None = None
 
     def check_way(self) -> None:
         """Checks each field alone.
@@ -55,6 +59,8 @@ class WaySettings:
         check_choice("ps_strategy", self.ps_strategy, PS_STRATEGIES)
         if self.local_steps is not None:
             check_whole("local_steps", self.local_steps, 1)
+        if self.gradient_rank is not None:
+            check_whole("gradient_rank", self.gradient_rank, 1)
         check_whole("outer_parts", self.outer_parts, 1)
         check_whole("outer_overlap", self.outer_overlap, 0)
         _check_number("outer_learning_rate", self.outer_learning_rate)

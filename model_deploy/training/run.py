@@ -328,8 +328,7 @@ class TrainingRun:
         evaluates = self.evaluate is not None and self.writer is not None
         saves.in_step = in_step
         saves.wants = lambda step: (
-            signals.received is not None
-            or (evaluates and every is not None and step % every == 0)
+            signals.received is not None or (evaluates and every is not None and step % every == 0)
         )
         yield saves
 

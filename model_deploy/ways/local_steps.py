@@ -16,6 +16,7 @@ from model_deploy.all_reduce import (
     copies_difference,
     mean_changes,
     note_common,
+    numeric_variables,
 )
 from model_deploy.collectives import (
     Collectives,
@@ -105,7 +106,7 @@ class LocalSteps(AllReduce):
         """Returns the largest difference of copies in a process, and of anchors between them."""
         between = collectives_of(self.config, "difference").first_clones()
         return tf.maximum(
-            copies_difference(self.config, self._copies, own),
+            copies_difference(self.config, self._copies, own, numeric_variables()),
             copies_difference(self.config, self._copies, between, exchanges.common),
             name="copies_difference",
         )
