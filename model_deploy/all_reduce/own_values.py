@@ -5,7 +5,7 @@ train has variables of which each replica has values of its own, the chief gets 
 it saves, and each replica gets its own back.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -75,6 +75,11 @@ class OwnValues:
 
         gather, give = group("gather"), group("give")
         copies = VariableCopies(config)
+
+        def copies_of(variable: Any) -> list[Any]:
+            own = [copies.of_clone(variable, i) for i in range(config.num_clones)]
+            return [each for each in own if each is not None]
+
         kept, given = [], []
         with tf.name_scope("own_values"):
             with tf.device(self._device):
@@ -83,7 +88,7 @@ class OwnValues:
             for number, pack in enumerate(_packs(own_variables())):
                 rows = self._rows(number, pack)
                 kept.append(self._kept(gather, number, pack, rows))
-                given += self._given(give, number, pack, rows, copies, config.num_clones)
+                given += self._given(give, number, pack, rows, copies_of)
             self._gather = tf.group(*kept)
             self._give = tf.group(*given)
             self._start_rows = tf.group(*(each.initializer for each in rows_of_replicas()))
@@ -113,14 +118,13 @@ class OwnValues:
             return None
         shape = [self._num_replicas, sum(v.shape.num_elements() for v in pack)]
         with tf.device(self._device):
-            rows = tf.Variable(
+            return tf.Variable(
                 lambda: tf.zeros(shape, pack[0].dtype.base_dtype),
                 name=f"pack_{number}",
                 trainable=False,
                 use_resource=True,
                 collections=[_ROWS],
             )
-        return rows
 
     def _kept(self, group: Collectives, number: int, pack: Sequence[Any], rows: Any) -> Any:
         """Returns the op that gathers the values of a pack; the chief keeps them in `rows`."""
@@ -136,8 +140,7 @@ class OwnValues:
         number: int,
         pack: Sequence[Any],
         rows: Any,
-        copies: VariableCopies,
-        num_clones: int,
+        copies_of: Callable[[Any], list[Any]],
     ) -> list[Any]:
         """Returns the ops that assign this replica's row to all copies of a pack's variables."""
         shapes = [variable.shape for variable in pack]
@@ -150,8 +153,7 @@ class OwnValues:
         return [
             assign(copied, value)
             for variable, value in zip(pack, values, strict=True)
-            for i in range(num_clones)
-            if (copied := copies.of_clone(variable, i)) is not None
+            for copied in copies_of(variable)
         ]
 
 

@@ -125,7 +125,7 @@ class CheckpointWriter:
         missing = [name for name, number in counts_of_others(checkpoint).items() if number is None]
         moved = moved_variables(checkpoint)
         rows = {_name(each): each for each in rows_of_replicas()}
-        has_rows = not describe_misfits(checkpoint, rows)
+        has_rows = not rows or not describe_misfits(checkpoint, rows)
         if not missing and not moved and has_rows:
             return self.saver
         check_fits(checkpoint)

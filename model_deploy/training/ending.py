@@ -22,6 +22,7 @@ def saved_at_the_end(
     wait_secs: float,
     describe: Callable[[StepReport], str],
     give_up: Callable[[], None],
+    *,
     may_save: Callable[[int], bool] = lambda step: True,
 ) -> Iterator[None]:
     """Saves the last step behind a `with` block, unless the variables are lost.

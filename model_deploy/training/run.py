@@ -149,7 +149,7 @@ class TrainingRun:
             secs = self.options.wait_for_storage_secs
             leave = functools.partial(self._leave, course)
             describe, may_save = self._describe_bad_step, self._is_known
-            with saved_at_the_end(self.writer, course, secs, describe, leave, may_save):
+            with saved_at_the_end(self.writer, course, secs, describe, leave, may_save=may_save):
                 if patience is not None and patience.is_over:
                     progress.line(f"{patience}: no more steps are made")
                 is_over = patience is not None and patience.is_over

@@ -138,7 +138,9 @@ def test_averages_of_batch_norms_are_averaged(variable_kind):
         runs = harness.train_replicas(config, golden, steps=steps, kind=f"norms {steps}")
         means[steps] = [run.values["norm/moving_mean"] for run in runs]
     halves = np.split(golden.features, 2)  # decay 0.9
-    after = [0.9 * mean + 0.1 * half.mean(axis=0) for mean, half in zip(means[2], halves)]
+    after = [
+        0.9 * mean + 0.1 * half.mean(axis=0) for mean, half in zip(means[2], halves, strict=True)
+    ]
     assert np.any(means[2][0] != means[2][1])
     for mean in means[3]:
         np.testing.assert_allclose(mean, np.mean(after, axis=0), rtol=1e-5)
