@@ -4,40 +4,16 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy import slim
 from model_deploy.collectives import Collectives, LowRankSums, numbers_sent, sizes_of
 from nets import nets_factory
 from tests import harness
-from tests.goldens import GOLDENS, LogicalDevices
-
-
-def _model():
-    """A network with a matrix of which factors of rank 1 have less than half of the numbers."""
-    golden = GOLDENS["slim_mlp"]
-    features, labels = np.split(golden.features, 4), np.split(golden.labels, 4)
-
-    def of_replica(index):
-        parts = iter(range(2 * index, 2 * index + 2))
-
-        def model_fn():
-            k = next(parts)
-            hidden = slim.fully_connected(tf.constant(features[k]), 40, scope="hidden")
-            weights = slim.fully_connected(hidden, 30, activation_fn=None, scope="wide")
-            one_hot = tf.one_hot(tf.constant(labels[k]) % 30, 30)
-            tf.losses.softmax_cross_entropy(one_hot, weights)
-
-        return model_fn
-
-    return [of_replica(0), of_replica(1)]
+from tests.goldens import LogicalDevices
+from tests.local_steps.wide import wide_models
 
 
 def _train(steps=4, **settings):
     config = LogicalDevices(num_clones=2, num_replicas=2, all_reduce=True, **settings)
-    return harness.train_replicas(config, _model(), steps=steps, kind=f"low rank {settings}")
-
-
-def _trained(values):
-    return {k: v for k, v in values.items() if not k.startswith("low_rank")}
+    return harness.train_replicas(config, wide_models(), steps=steps, kind=f"low rank {settings}")
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import train
 from tests import harness
 from tests.goldens import GOLDENS, LogicalDevices
+from tests.local_steps.wide import wide_models
 
 
 class _Values(tf.train.SessionRunHook):
@@ -21,7 +22,7 @@ class _Values(tf.train.SessionRunHook):
         self.values = session.run(self._replica.variables)
 
 
-def run(config, folder, steps):
+def run(config, models, folder, steps):
     """Trains all replicas up to a step, by `train`; returns the values of each."""
 
     def one(replica, target):
@@ -38,7 +39,7 @@ def run(config, folder, steps):
             )
         return hook.values
 
-    replicas = harness.replicas_of(config, GOLDENS["batch_norm"], harness.adam)
+    replicas = harness.replicas_of(config, models, harness.adam)
     targets = harness.all_reduce_workers(config.num_replicas, "resuming")
     return harness.together(one, replicas, targets)
 
@@ -46,21 +47,26 @@ def run(config, folder, steps):
 OUTER = {"outer_learning_rate": 0.7, "outer_momentum": 0.9}
 
 
+LOCAL = {"local_steps": 4, **OUTER}
+
+
 @pytest.mark.slow
 @pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("settings", "ends"),
     [
-        pytest.param(OUTER, [8, 12], id="at an exchange"),
-        pytest.param({"outer_parts": 2, "outer_overlap": 2, **OUTER}, [7, 12], id="beside steps"),
+        pytest.param(LOCAL, [8, 12], id="at an exchange"),
+        pytest.param({"outer_parts": 2, "outer_overlap": 2, **LOCAL}, [7, 12], id="beside steps"),
+        pytest.param({"gradient_rank": 2, "num_clones": 2}, [4, 12], id="low rank"),
     ],
 )
 def test_going_on_is_not_having_ended(settings, ends, tmp_path):
-    """A run of several sessions ends at the bits of one, with Adam's slots of each replica."""
-    config = LogicalDevices(num_replicas=2, all_reduce=True, local_steps=4, **settings)
-    whole = run(config, tmp_path / "whole", ends[-1])
+    """A run of two sessions ends at the bits of one, with slots and errors of each replica."""
+    config = LogicalDevices(num_replicas=2, all_reduce=True, **settings)
+    models = wide_models() if "gradient_rank" in settings else GOLDENS["batch_norm"]
+    whole = run(config, models, tmp_path / "whole", ends[-1])
     for end in ends:
-        parts = run(config, tmp_path / "parts", end)
+        parts = run(config, models, tmp_path / "parts", end)
     for expected, found in zip(whole, parts, strict=True):
         for name, value in expected.items():
             np.testing.assert_array_equal(found[name], value, err_msg=name)
