@@ -63,10 +63,10 @@ LOCAL = {"local_steps": 4, **OUTER}
 def test_going_on_is_not_having_ended(settings, ends, tmp_path):
     """A run of two sessions ends at the bits of one, with slots and errors of each replica."""
     config = LogicalDevices(num_replicas=2, all_reduce=True, **settings)
-    models = wide_models() if "gradient_rank" in settings else GOLDENS["batch_norm"]
-    whole = run(config, models, tmp_path / "whole", ends[-1])
+    models = wide_models if "gradient_rank" in settings else lambda: GOLDENS["batch_norm"]
+    whole = run(config, models(), tmp_path / "whole", ends[-1])
     for end in ends:
-        parts = run(config, models, tmp_path / "parts", end)
+        parts = run(config, models(), tmp_path / "parts", end)
     for expected, found in zip(whole, parts, strict=True):
         for name, value in expected.items():
             np.testing.assert_array_equal(found[name], value, err_msg=name)
