@@ -52,7 +52,7 @@ def own_variables() -> list[Any]:
 
 
 def rows_of_replicas() -> list[Any]:
-    """Returns the chief's variables [replicas, numbers] with the own values of all, to be saved."""
+    """Returns the chief's variables with the own values of all, a row for each, to be saved."""
     return list(tf.get_collection(_ROWS))
 
 

@@ -98,7 +98,7 @@ class LocalSteps(AllReduce):
             replica_id=0,
             num_replicas=1,
             first_part=0,
-            global_parts=self.config.accumulate_steps,
+            global_parts=self.config.batches_per_step // self.config.num_clones,
         )
         return mean_changes(self._copies, own, training.weighed_parts(alone), computed)
 

@@ -90,7 +90,8 @@ def agreed_saves_of(
         raise ValueError(
             f"verify_every_n_steps must be None {rule}, got {options.verify_every_n_steps}"
         )
-    if config.num_replicas == 1 or config.global_parts is not None:
+    is_elastic = config.first_batch is not None
+    if config.num_replicas == 1 or is_elastic:
         return None
     if options.eval_every_n_steps is not None and options.eval_every_n_steps % every:
         raise ValueError(
