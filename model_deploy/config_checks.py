@@ -165,11 +165,6 @@ def _check_gradient_rank(config: Any) -> None:
         raise ValueError(
             f"gradient_rank must be None with local_steps={config.local_steps}, got {rank}"
         )
-    if config.num_replicas == 1 and config.global_parts is None:
-        raise ValueError(
-            "gradient_rank must be None with num_replicas=1, where nothing crosses a process "
-            f"border, got {rank}"
-        )
 
 
 def _check_copies(config: Any) -> None:

@@ -23,6 +23,17 @@ class LowRank(AllReduce):
     """Updates the copies alike, from an approximate sum of the gradients of all replicas."""
 
     def update(self, training: Training) -> Update:
+        """Builds the step; the gradients of sparse variables stay sparse.
+
+        Raises:
+          ValueError: as `AllReduce.update`; for a single process that is no worker of an elastic
+            run.
+        """
+        if self.config.num_replicas == 1 and not self._has_parts:
+            raise ValueError(
+                "gradient_rank must be None with num_replicas=1, where nothing crosses a process "
+                f"border, got {self.config.gradient_rank}"
+            )
         update = super().update(training)
         # After the hook of all-reduce, which hands out the chief's values.  In `train` another one
         # comes later, which gives each replica its own back.

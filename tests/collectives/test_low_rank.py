@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy.collectives import Collectives, LowRankSums, numbers_sent, sizes_of
 from nets import nets_factory
 from tests import harness
-from tests.goldens import LogicalDevices
+from tests.goldens import GOLDENS, LogicalDevices
 from tests.local_steps.wide import wide_models
 
 
@@ -76,6 +76,13 @@ def test_a_thirtieth_of_the_bytes_of_a_resnet():
     shapes = [variable.shape.as_list() for variable in tf.trainable_variables()]
     whole = sum(int(np.prod(shape)) for shape in shapes)
     assert sum(numbers_sent(shape, rank=4) for shape in shapes) <= whole / 30
+
+
+@pytest.mark.one_mode
+def test_a_single_process_sends_nothing():
+    """Without another replica a rank is refused."""
+    with pytest.raises(ValueError, match="None with num_replicas=1, .* got 4"):
+        harness.Replica(LogicalDevices(all_reduce=True, gradient_rank=4), GOLDENS["linear"])
 
 
 @pytest.mark.one_mode

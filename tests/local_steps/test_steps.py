@@ -180,7 +180,6 @@ def test_averages_of_batch_norms_are_averaged(variable_kind):
         pytest.param(
             {"gradient_rank": 3, "all_reduce": False}, "None without all_reduce", id="servers"
         ),
-        pytest.param({"gradient_rank": 3, "num_replicas": 1}, "num_replicas=1", id="alone"),
     ],
 )
 def test_config_refuses(settings, message):
