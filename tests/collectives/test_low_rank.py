@@ -81,7 +81,7 @@ def test_a_thirtieth_of_the_bytes_of_a_resnet():
 @pytest.mark.one_mode
 def test_a_single_process_sends_nothing():
     """Without another replica a rank is refused."""
-    with pytest.raises(ValueError, match="None with num_replicas=1, .* got 4"):
+    with pytest.raises(ValueError, match=r"None with num_replicas=1, .* got 4"):
         harness.Replica(LogicalDevices(all_reduce=True, gradient_rank=4), GOLDENS["linear"])
 
 
