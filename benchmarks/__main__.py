@@ -27,6 +27,7 @@ MODULES = (
     "ps_training",
     "wire",
     "slow_network",
+    "local_steps",
     "horovod",
     "asynchronous_clones",
     "dlrm",

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -63,6 +63,7 @@ def serve_worker(
     threads: int,
     layers: int = NUM_LAYERS,
     num_clones: int = 1,
+    asked: Mapping[str, Any] | None = None,
 ) -> None:
     """A worker; trains a round of steps per order, answers "seconds".
 
@@ -78,6 +79,7 @@ def serve_worker(
       threads: for ops.
       layers: of the network.
       num_clones: of this worker.
+      asked: further settings of the deployment.
     """
     config = model_deploy.DeploymentConfig(
         num_clones=num_clones,
@@ -87,6 +89,7 @@ def serve_worker(
         num_ps_tasks=len(ps_hosts),
         all_reduce=way == "all_reduce",
         wire_precision=wire_precision,
+        **(asked or {}),
     )
     cluster, server, session_config = start_task(
         worker_hosts, ps_hosts, "worker", task_id, config, threads=threads

@@ -48,7 +48,8 @@ class DeploymentConfig(
       worker_job_name: job of the workers.
       ps_job_name: job of the parameter servers.
       other keywords: fields of the groups in `model_deploy.settings`, documented there:
-        `WaySettings` (all_reduce, asynchronous, replicas_to_aggregate, ps_strategy),
+        `WaySettings` (all_reduce, asynchronous, replicas_to_aggregate, ps_strategy, local_steps,
+        outer_learning_rate, outer_momentum, outer_parts, outer_overlap, gradient_rank),
         `CloneSettings` (devices_per_clone, copy_clones, accumulate_steps), `ArithmeticSettings`
         (precision, loss_scale, xla, sync_batch_norm, wire_precision), `GpuSettings`
         (aggregate_on, gpu_memory_fraction, tf32, data_format), `ElasticSettings`
@@ -222,7 +223,8 @@ class DeploymentConfig(
     @property
     def batch_norm_clones(self) -> int:
         """The number of clones over which a batch norm takes its mean and variance."""
-        num_replicas = self.num_replicas if self.all_reduce else 1
+        common = self.all_reduce and self.local_steps is None
+        num_replicas = self.num_replicas if common else 1
         return self.num_clones * num_replicas if self.sync_batch_norm else 1
 
     def optimizer_device(self) -> str:

@@ -1,5 +1,6 @@
 """Checks of a `DeploymentConfig`: each field alone, and settings that exclude each other."""
 
+import dataclasses
 import numbers
 import re
 from typing import Any
@@ -40,6 +41,8 @@ def check_config(config: Any) -> None:
         _check_replicas_to_aggregate,
         _check_wire,
         _check_aggregation,
+        _check_local_steps,
+        _check_gradient_rank,
     ):
         check(config)
 
@@ -117,6 +120,51 @@ def _check_aggregation(config: Any) -> None:
         )
     if config.aggregate_on == "gpu" and config.clone_on_cpu:
         raise ValueError("aggregate_on must be cpu or all_reduce with clone_on_cpu=True, got 'gpu'")
+
+
+def _check_local_steps(config: Any) -> None:
+    if config.local_steps is None:
+        defaults = {f.name: f.default for f in dataclasses.fields(config)}
+        for name in ("outer_learning_rate", "outer_momentum", "outer_parts", "outer_overlap"):
+            if getattr(config, name) != defaults[name]:
+                raise ValueError(
+                    f"{name} must be {defaults[name]} without local_steps, "
+                    f"got {getattr(config, name)}"
+                )
+        return
+    steps = config.local_steps
+    if not config.all_reduce:
+        raise ValueError(f"local_steps must be None without all_reduce=True, got {steps}")
+    if config.scales_losses_by is not None:
+        # A refused update would let the steps of replicas drift apart.
+        raise ValueError(
+            f"loss_scale must be None with local_steps={steps}, got {config.scales_losses_by!r}"
+        )
+    if config.outer_parts > steps:
+        raise ValueError(
+            f"outer_parts must be at most local_steps={steps}, got {config.outer_parts}"
+        )
+    if config.outer_overlap >= steps:
+        raise ValueError(
+            f"outer_overlap must be less than local_steps={steps}, got {config.outer_overlap}"
+        )
+    if config.global_parts is not None and config.outer_overlap < 1:
+        # All that replicas exchange must arrive before the gate of a step.
+        raise ValueError(
+            f"outer_overlap must be at least 1 with global_parts, got {config.outer_overlap}"
+        )
+
+
+def _check_gradient_rank(config: Any) -> None:
+    rank = config.gradient_rank
+    if rank is None:
+        return
+    if not config.all_reduce:
+        raise ValueError(f"gradient_rank must be None without all_reduce=True, got {rank}")
+    if config.local_steps is not None:
+        raise ValueError(
+            f"gradient_rank must be None with local_steps={config.local_steps}, got {rank}"
+        )
 
 
 def _check_copies(config: Any) -> None:

@@ -31,6 +31,9 @@ def test_fields_are_those_of_tf_slim_in_order():
         **dict.fromkeys(("sync_batch_norm", "tf32", "xla"), False),
         **dict.fromkeys(("aggregate_on", "global_parts", "gpu_memory_fraction"), None),
         **dict.fromkeys(("loss_scale", "replicas_to_aggregate", "worker_task"), None),
+        **dict.fromkeys(("local_steps", "gradient_rank"), None),
+        **{"outer_learning_rate": 1.0, "outer_momentum": 0.0},
+        **{"outer_parts": 1, "outer_overlap": 0},
     }
 
 

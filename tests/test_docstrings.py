@@ -26,8 +26,10 @@ def _table(text):
 WITH_TENSORS = _table(
     """
     all_reduce: CopiesFingerprints VariableCopies copies_difference mean_changes
-        numeric_variables
-    collectives: Collectives exchange_gradients fill_up gather_rows sum_narrow without_filling
+        numeric_variables own_variables rows_of_replicas
+    collectives: Collectives LowRankSums exchange_gradients fill_up gather_rows sum_narrow
+        without_filling
+    local_steps: Exchanges
     checkpoints: Restorer VariableRow by_name compare variables_to_save variables_to_train
     classification: Classifier add_classification_losses
     cluster: EndOps
@@ -71,10 +73,11 @@ WITH_TENSORS = _table(
 # user's, and variables of which only the kind or the op counts; or they are modules.
 WITHOUT_TENSORS = _table(
     """
-    all_reduce: add_start_hook added_by average_state note_alike session_config set_up_session
-        uses_nccl
-    collectives: LEAST_BYTES MOST_BYTES PerClone add_missing_members collectives_of packing
-        packs_of
+    all_reduce: OwnValues StartHook add_start_hook added_by average_state has_own_values note_alike
+        note_common note_own session_config set_up_session uses_nccl
+    collectives: InProcess LEAST_BYTES MOST_BYTES PerClone add_missing_members
+        collectives_in_process collectives_of numbers_sent packing packs_of sizes_of
+    local_steps: parts_by_bytes
     checkpoints: BEST_DIR BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         NotSavedError OneAtATime Storage
         RESTORED SKIPPED check_rows check_start checkpoint_to_resume checkpoints_in clear_end

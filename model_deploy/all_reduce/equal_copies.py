@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.all_reduce.own_values import own_variables
 from model_deploy.all_reduce.start import DTYPES, assign, numeric_variables
 from model_deploy.all_reduce.variable_copies import VariableCopies
 from model_deploy.collectives import Collectives, collectives_of
@@ -51,17 +52,31 @@ def average_state(
     return tf.group(*assigned, *(op for ops in done for op in ops))
 
 
-def copies_difference(config: DeploymentConfig, copies: VariableCopies) -> Any:
+def copies_difference(
+    config: DeploymentConfig,
+    copies: VariableCopies,
+    collectives: Collectives | None = None,
+    variables: Sequence[Any] | None = None,
+) -> Any:
     """Returns the largest difference between any two copies of any variable: 0 if all is well.
 
     All replicas must run it after the same step, and get the same value.  Reads the collection
     `GLOBAL_VARIABLES`.
 
+    Args:
+      config: the deployment.
+      copies: the variables of each clone.
+      collectives: between the clones to compare; by default between all of all replicas.
+      variables: the first clone's variables, of any shapes; by default all of which replicas do
+        not have values of their own.
+
     Returns:
       A float64 scalar.
     """
-    collectives = collectives_of(config, "difference")
-    variables = numeric_variables()
+    collectives = collectives or collectives_of(config, "difference")
+    if variables is None:
+        own = {variable.op.name for variable in own_variables()}
+        variables = [each for each in numeric_variables() if each.op.name not in own]
 
     def copy_of(variable: Any, i: int) -> Any:
         other = copies.of_clone(variable, i)

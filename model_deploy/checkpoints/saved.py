@@ -7,12 +7,16 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
+from model_deploy.all_reduce import rows_of_replicas
 from model_deploy.optimization import current_value
 from model_deploy.updating import replica_counts, shared_out
 
 
 def variables_to_save(
-    missing: Collection[str] = (), moved: Mapping[str, Any] | None = None
+    missing: Collection[str] = (),
+    moved: Mapping[str, Any] | None = None,
+    *,
+    rows: bool = True,
 ) -> list[Any]:
     """Returns what `tf.train.Saver` should save: all variables, as a checkpoint should have them.
 
@@ -25,6 +29,7 @@ def variables_to_save(
     Args:
       missing: names of counts to restore from the global step.
       moved: by name of a variable what restores it from another layout, see `moved_variables`.
+      rows: whether to save values that replicas have of their own, which the chief has got.
 
     Returns:
       Variables of any shapes, and objects that stand for some of them.
@@ -43,4 +48,4 @@ def variables_to_save(
         return internals.restored_by(variable, convert, {saved_as: variable.dtype.base_dtype})
 
     others = tf.get_collection(tf.GraphKeys.SAVEABLE_OBJECTS)
-    return [*map(to_save, tf.global_variables()), *others]
+    return [*map(to_save, tf.global_variables()), *others, *(rows_of_replicas() if rows else ())]

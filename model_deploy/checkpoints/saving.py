@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy import file_systems
+from model_deploy.all_reduce import rows_of_replicas
 from model_deploy.checkpoints.background import OneAtATime
 from model_deploy.checkpoints.changes import (
     MOST_STEPS,
@@ -24,6 +25,7 @@ from model_deploy.checkpoints.files import (
     CHECKPOINT_NAME,
     check_fits,
     counts_of_others,
+    describe_misfits,
     is_checkpoint,
     named_step,
 )
@@ -122,11 +124,17 @@ class CheckpointWriter:
             return self._of_other_layouts[checkpoint]
         missing = [name for name, number in counts_of_others(checkpoint).items() if number is None]
         moved = moved_variables(checkpoint)
-        if not missing and not moved:
+        rows = {_name(each): each for each in rows_of_replicas()}
+        has_rows = not rows or not describe_misfits(checkpoint, rows)
+        if not missing and not moved and has_rows:
             return self.saver
         check_fits(checkpoint)
+        if not has_rows:
+            tell(
+                f"{checkpoint} has no values of as many workers: all begin with those of the chief"
+            )
         with tf.device(self.device):
-            saver = self._new_saver(variables_to_save(missing, moved))
+            saver = self._new_saver(variables_to_save(missing, moved, rows=has_rows))
         self._of_other_layouts[checkpoint] = saver
         return saver
 

@@ -57,11 +57,41 @@ class DeploymentOptions(Options):
     all_reduce: bool = option(
         False, "each clone has its own copy of the variables; without parameter servers"
     )
+    rotate_steps: bool = option(
+        False,
+        "with --all_reduce, make a third of a step's sums and updates beside the next forward pass",
+    )
     wire_precision: str = option(
         "float32",
         "type in which gradients, and variables of parameter servers, go from process to process; "
         "bfloat16 takes half of the bytes",
         choices=WIRE_PRECISIONS,
+    )
+    local_steps: int | None = option(
+        None,
+        "with --all_reduce, steps of each worker by itself before changes are averaged; default: "
+        "gradients are, in each step",
+        minimum=1,
+    )
+    outer_learning_rate: float = option(
+        1.0, "with --local_steps, factor of the averaged changes", above=0
+    )
+    outer_momentum: float = option(
+        0.0, "with --local_steps, Nesterov momentum of the averaged changes", minimum=0, below=1
+    )
+    outer_parts: int = option(
+        1,
+        "with --local_steps, groups of variables that are exchanged one after the other",
+        minimum=1,
+    )
+    outer_overlap: int = option(
+        0, "with --local_steps, steps beside which an exchange travels", minimum=0
+    )
+    gradient_rank: int | None = option(
+        None,
+        "with --all_reduce, send gradients of matrices as two factors of this rank, and what they "
+        "lack later; default: whole",
+        minimum=1,
     )
     asynchronous: bool = option(False, "each clone updates the variables by itself")
     batch_size: int | None = option(

@@ -24,5 +24,6 @@ def _way_of(options: DeploymentOptions, num_clones: int = 1) -> Way:
         all_reduce=options.all_reduce,
         asynchronous=options.asynchronous,
         replicas_to_aggregate=options.num_aggregated,
+        local_steps=options.local_steps,
     )
     return way_for(config)

@@ -2,6 +2,8 @@
 
 from model_deploy.collectives import packing
 from model_deploy.collectives.exchange import exchange_gradients
+from model_deploy.collectives.in_process import InProcess, collectives_in_process
+from model_deploy.collectives.low_rank import LowRankSums, numbers_sent, sizes_of
 from model_deploy.collectives.members import add_missing_members
 from model_deploy.collectives.narrow import sum_narrow
 from model_deploy.collectives.ops import Collectives, PerClone, collectives_of
@@ -12,14 +14,19 @@ __all__ = [
     "LEAST_BYTES",
     "MOST_BYTES",
     "Collectives",
+    "InProcess",
+    "LowRankSums",
     "PerClone",
     "add_missing_members",
+    "collectives_in_process",
     "collectives_of",
     "exchange_gradients",
     "fill_up",
     "gather_rows",
+    "numbers_sent",
     "packing",
     "packs_of",
+    "sizes_of",
     "sum_narrow",
     "without_filling",
 ]

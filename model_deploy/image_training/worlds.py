@@ -91,7 +91,7 @@ def train_in_worlds(
                 run.config,
                 num_replicas=1,
                 num_ps_tasks=0,
-                all_reduce=False,
+                all_reduce=servers is None,
                 copy_clones=False,
                 replicas_to_aggregate=None,
             ),

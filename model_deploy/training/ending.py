@@ -3,7 +3,13 @@
 import contextlib
 from collections.abc import Callable, Iterator
 
-from model_deploy.checkpoints import CheckpointWriter, NotSavedError, is_lost_connection
+from model_deploy.checkpoints import (
+    CheckpointWriter,
+    NotSavedError,
+    is_lost_connection,
+    step_of,
+)
+from model_deploy.commands import tell
 from model_deploy.training.steps.course import Course
 from model_deploy.training.steps.report import NonFiniteLoss, StepReport
 from model_deploy.verification import CorruptionError
@@ -16,6 +22,8 @@ def saved_at_the_end(
     wait_secs: float,
     describe: Callable[[StepReport], str],
     give_up: Callable[[], None],
+    *,
+    may_save: Callable[[int], bool] = lambda step: True,
 ) -> Iterator[None]:
     """Saves the last step behind a `with` block, unless the variables are lost.
 
@@ -25,6 +33,7 @@ def saved_at_the_end(
       wait_secs: seconds to wait until the checkpoint can be written.
       describe: returns one line about a step whose numbers are not finite.
       give_up: called if the last step cannot be saved.
+      may_save: says of a step whether what a checkpoint needs of it is there.
 
     Raises:
       FloatingPointError: for a step whose numbers are not finite.
@@ -42,10 +51,18 @@ def saved_at_the_end(
             writer.wait()
         raise
     except BaseException as error:
-        if writer is not None and not is_lost_connection(error):
+        if writer is not None and not is_lost_connection(error) and may_save(course.done.step):
             writer.try_to_save(course.session, course.done.step)
         raise
     if writer is None:
+        return
+    if not may_save(course.done.step):
+        writer.wait()
+        if step_of(writer.newest or "") != course.done.step:
+            tell(
+                f"step {course.done.step} is not saved, for the values of other workers are not "
+                f"here; the newest checkpoint is {writer.newest or 'none'}"
+            )
         return
     was_interrupted = course.is_interrupted
     try:

@@ -18,6 +18,7 @@ from model_deploy.training.ledger import Ledger
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.pace.pace import pace_of
 from model_deploy.training.recovery import run_in_sessions
+from model_deploy.training.replicas.agreed_saves import agreed_saves_of
 from model_deploy.training.replicas.early_end import early_end_of
 from model_deploy.training.replicas.joining import Place, started
 from model_deploy.training.replicas.replicas import Replicas, say
@@ -124,6 +125,7 @@ def train(
     checks = NumericChecks(model.train_op) if options.check_numerics else None
     report = _report(model, learning_rate, wait_secs, checks, streamed)
     verification = verification_of(model, report, options, max_steps)
+    agreed_saves = agreed_saves_of(model, options, max_steps)
     start = _start(model, replicas)
     if is_chief:
         shares = replicas is not None and replicas.shares_steps
@@ -150,6 +152,7 @@ def train(
         pace=pace_of(model, place.cluster, folder, is_chief=is_chief, max_steps=max_steps),
         ledger=place.ledger or Ledger(),
         verification=verification,
+        agreed_saves=agreed_saves,
     )
     run.ledger.keep_in(folder if is_chief else None)
     with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):

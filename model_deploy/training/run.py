@@ -15,6 +15,7 @@ from model_deploy.training.ledger import Ledger
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.pace.pace import Pace
 from model_deploy.training.patience import Patience, patience_of
+from model_deploy.training.replicas.agreed_saves import AgreedSaves
 from model_deploy.training.replicas.early_end import EarlyEnd
 from model_deploy.training.replicas.replicas import Replicas
 from model_deploy.training.replicas.streamed_metrics import StreamedMetrics
@@ -70,6 +71,7 @@ class TrainingRun:
       pace: where the time of steps goes, here and in other processes.
       ledger: what the time of this process is spent on.
       verification: makes steps twice at intervals; None if none is.
+      agreed_saves: which steps may be saved, where replicas have values of their own; else None.
     """
 
     options: LoopOptions
@@ -92,6 +94,7 @@ class TrainingRun:
     streamed: StreamedMetrics | None = None
     ledger: Ledger = dataclasses.field(default_factory=Ledger)
     verification: Verification | None = None
+    agreed_saves: AgreedSaves | None = None
 
     def to_the_end(
         self,
@@ -109,7 +112,7 @@ class TrainingRun:
           in_step: called with True before each step and with False after it.
         """
         repeats = self.replicas is None or self.replicas.repeats_steps
-        course = Course(session, signals, made, repeats=repeats)
+        course = Course(session, signals, made, repeats=repeats, may_end=self._is_known)
         first_step = course.done.step
         in_step = self.pace.spending.around(in_step)
         self.ledger.goes_on_from(first_step)
@@ -142,10 +145,11 @@ class TrainingRun:
             )
             patience = self._patience(first_step)
             own = self._own_hooks(first_step, progress, metrics, board, stack, patience=patience)
-            hooks = [*self.hooks, *own]
+            hooks = [*self.hooks, *self._asked_first(signals, in_step), *own]
             secs = self.options.wait_for_storage_secs
             leave = functools.partial(self._leave, course)
-            with saved_at_the_end(self.writer, course, secs, self._describe_bad_step, leave):
+            describe, may_save = self._describe_bad_step, self._is_known
+            with saved_at_the_end(self.writer, course, secs, describe, leave, may_save=may_save):
                 if patience is not None and patience.is_over:
                     progress.line(f"{patience}: no more steps are made")
                 is_over = patience is not None and patience.is_over
@@ -314,8 +318,28 @@ class TrainingRun:
         every = self._every("save_interval_steps", first_step, "save_interval_secs")
         yield self._timed(SaveHook(self.writer, every, self.max_steps, self._is_trusted), "saving")
 
+    def _asked_first(
+        self, signals: StopSignals, in_step: Callable[[bool], None]
+    ) -> Iterator[AgreedSaves]:
+        """Yields what brings the values of all replicas, before hooks that save them."""
+        saves, every = self.agreed_saves, self.options.eval_every_n_steps
+        if saves is None:
+            return
+        evaluates = self.evaluate is not None and self.writer is not None
+        saves.in_step = in_step
+        saves.wants = lambda step: (
+            signals.received is not None or (evaluates and every is not None and step % every == 0)
+        )
+        yield saves
+
+    def _is_known(self, step: int) -> bool:
+        """Whether all that a checkpoint of a step needs is in this process."""
+        return self.agreed_saves is None or self.agreed_saves.is_known(step)
+
     def _is_trusted(self, step: int) -> bool:
         """Whether a step may be saved: if steps are made twice, one that is."""
+        if self.agreed_saves is not None and not self.agreed_saves.may_save(step):
+            return False
         return self.verification is None or self.verification.due(step)
 
     def _timed(self, hook: Any, kind: str) -> TimedHook:

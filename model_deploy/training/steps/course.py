@@ -33,6 +33,7 @@ class Course:
       signals: signals that end the run after a step.
       made: called with the global step, at the start and after each step.
       repeats: whether to repeat a step that TensorFlow has refused, of which a part may have run.
+      may_end: says of a step whether a signal may end the run after it.
 
     Attributes:
       session: as given.
@@ -47,6 +48,7 @@ class Course:
         made: Callable[[int], None],
         *,
         repeats: bool = True,
+        may_end: Callable[[int], bool] = lambda step: True,
     ) -> None:
         self.session = session
         self.done = StepReport(global_step(session), 0.0, 0.0, 0.0, -1, 0, ())
@@ -54,6 +56,7 @@ class Course:
         self._signals = signals
         self._made = made
         self._repeats = repeats
+        self._may_end = may_end
         made(self.done.step)
 
     def make(
@@ -78,7 +81,7 @@ class Course:
                 self.done = self._next(runner)
                 self._made(self.done.step)
                 log(self.done)
-                if self._signals.received is not None:
+                if self._signals.received is not None and self._may_end(self.done.step):
                     break
                 over = is_over(self.done.step, runner.stop_requested)
         if isinstance(runner, CloneThreads):  # its clones may have made further steps
