@@ -1,23 +1,25 @@
 """Exchange between the clones of all replicas: collective ops, packs, sums of gradients."""
 
 from model_deploy.collectives import packing
-from model_deploy.collectives.exchange import exchange_gradients
+from model_deploy.collectives.exchange import Left, exchange_gradients
 from model_deploy.collectives.members import add_missing_members
 from model_deploy.collectives.narrow import sum_narrow
 from model_deploy.collectives.ops import Collectives, PerClone, collectives_of
-from model_deploy.collectives.pack_sizes import LEAST_BYTES, MOST_BYTES, packs_of
+from model_deploy.collectives.pack_sizes import LEAST_BYTES, MOST_BYTES, left_packs, packs_of
 from model_deploy.collectives.rows import fill_up, gather_rows, without_filling
 
 __all__ = [
     "LEAST_BYTES",
     "MOST_BYTES",
     "Collectives",
+    "Left",
     "PerClone",
     "add_missing_members",
     "collectives_of",
     "exchange_gradients",
     "fill_up",
     "gather_rows",
+    "left_packs",
     "packing",
     "packs_of",
     "sum_narrow",

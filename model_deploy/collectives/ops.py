@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import gpus
 from model_deploy.collectives import packing
-from model_deploy.collectives.pack_sizes import MOST_BYTES, packs_of
+from model_deploy.collectives.pack_sizes import MOST_BYTES, left_packs, packs_of
 from model_deploy.config import DeploymentConfig
 
 # How many collective ops run at a time on CPUs: while one waits or adds, others use the link.  On
@@ -171,24 +171,34 @@ class Collectives:
         tensors: Sequence[Sequence[Any]],
         variables: Sequence[Any],
         collective: Callable[[PerClone, str], PerClone],
+        left: Callable[[PerClone, str], PerClone] | None = None,
     ) -> list[list[Any]]:
         """Runs a collective op on many tensors, packed into a few vectors.
 
-        Packs go from the last variable to the first, as gradients become ready.
+        Packs go from the last variable to the first, as gradients become ready.  Those of
+        `left_packs` go from the first variable to the last, by another op if there is one.
 
         Args:
           tensors: for each clone one tensor per variable, of its shape and dtype.
           variables: the variables, for names, shapes and dtypes.
           collective: takes one vector per clone and a label, and returns one vector per clone.
+          left: the same for what a rotated step leaves to the next one.
 
         Returns:
           The results, in the structure of `tensors`.
         """
         results: list[list[Any]] = [[None] * len(variables) for _ in tensors]
         kinds = [(v.dtype.base_dtype, v.shape) for v in variables]
-        for positions in _indices_of_packs(kinds, self._num_replicas, self._most_bytes):
+        packs = _indices_of_packs(kinds, self._num_replicas, self._most_bytes)
+        runs = [(positions, collective) for positions in packs]
+        if left is not None:
+            sizes = [sum(map(_bytes_of, (kinds[k] for k in pack))) for pack in packs]
+            places = left_packs(sizes)
+            runs = [run for i, run in enumerate(runs) if i not in places]
+            runs += [(packs[i], left) for i in reversed(places)]
+        for positions, run in runs:
             picked = [[of_clone[k] for k in positions] for of_clone in tensors]
-            parts = self._run_pack(picked, [variables[k] for k in positions], collective)
+            parts = self._run_pack(picked, [variables[k] for k in positions], run)
             for of_clone, values in zip(results, parts, strict=True):
                 for k, value in zip(positions, values, strict=True):
                     of_clone[k] = value
@@ -265,10 +275,15 @@ def _indices_of_packs(
         of_dtype.setdefault(dtype, []).append(k)
     packs = []
     for dtype, positions in of_dtype.items():
-        sizes = [variables[k][1].num_elements() * dtype.size for k in positions]
+        sizes = [_bytes_of(variables[k]) for k in positions]
         of_dtype_packs = packs_of(sizes, num_replicas, most_bytes)
         packs += [[positions[i] for i in pack] for pack in of_dtype_packs]
     return sorted(packs, reverse=True)
+
+
+def _bytes_of(variable: tuple[tf.DType, tf.TensorShape]) -> int:
+    dtype, shape = variable
+    return int(shape.num_elements() * dtype.size)
 
 
 def _new_key(label: str) -> int:

@@ -10,6 +10,8 @@ _SHARE = 1 / 4
 LEAST_BYTES = 1 << 19
 # A ring of more members sends more messages per pack: the least size grows in proportion.
 _FEW_MEMBERS = 8
+# Of the bytes a rotated step leaves this share, that of the forward pass in the computation.
+LEFT_SHARE = 1 / 3
 
 
 def packs_of(sizes: Sequence[float], members: int, most_bytes: int = MOST_BYTES) -> list[list[int]]:
@@ -40,3 +42,26 @@ def packs_of(sizes: Sequence[float], members: int, most_bytes: int = MOST_BYTES)
         filled += sizes[k]
         left -= sizes[k]
     return packs
+
+
+def left_packs(sizes: Sequence[float]) -> list[int]:
+    """Which packs a rotated step leaves to the next run of the session: a third of the bytes.
+
+    The forward pass is a third of the computation.  So however fast the links are, a third of the
+    bytes beside it, and two thirds beside the backward pass, take as long as all of them in an even
+    stream, or are hidden.  They are spread: what gradients wait for a busy link are every third, and
+    what the forward pass needs arrives as it goes on.  The first pack stays, for it has the loss.
+
+    >>> left_packs([2, 2, 2, 1, 1, 1, 1])
+    [1, 4]
+
+    Args:
+      sizes: bytes of each pack, in the order of sending, from the last layer to the first.
+    """
+    left, left_bytes, bytes_so_far = [], 0.0, 0.0
+    for i, size in enumerate(sizes):
+        bytes_so_far += size
+        if i > 0 and left_bytes + size / 2 <= LEFT_SHARE * bytes_so_far:
+            left.append(i)
+            left_bytes += size
+    return left

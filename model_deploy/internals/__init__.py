@@ -47,6 +47,7 @@ from model_deploy.internals.ops import (
     replace_control_input,
     replace_input,
     set_attribute,
+    set_control_inputs,
     set_device,
 )
 from model_deploy.internals.process import (
@@ -136,6 +137,7 @@ __all__ = [
     "saved_from",
     "set_attribute",
     "set_constraint",
+    "set_control_inputs",
     "set_device",
     "set_initializer",
     "set_slice_of",
