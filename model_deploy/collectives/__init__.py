@@ -1,7 +1,7 @@
 """Exchange between the clones of all replicas: collective ops, packs, sums of gradients."""
 
 from model_deploy.collectives import packing
-from model_deploy.collectives.exchange import Left, exchange_gradients
+from model_deploy.collectives.exchange import LEFT_LANES, Left, exchange_gradients
 from model_deploy.collectives.members import add_missing_members
 from model_deploy.collectives.narrow import sum_narrow
 from model_deploy.collectives.ops import Collectives, PerClone, collectives_of
@@ -10,6 +10,7 @@ from model_deploy.collectives.rows import fill_up, gather_rows, without_filling
 
 __all__ = [
     "LEAST_BYTES",
+    "LEFT_LANES",
     "MOST_BYTES",
     "Collectives",
     "Left",

@@ -13,7 +13,7 @@ from model_deploy.config import DeploymentConfig
 
 # How many collective ops run at a time on CPUs: while one waits or adds, others use the link.  On
 # GPUs one at a time, as NCCL needs all processes to start its ops in the same order.
-_LANES = 4
+LANES = 4
 
 # The graph's instance keys in use.  Not a string: it does not go into checkpoints.
 _KEYS = ("model_deploy", "instance_keys")
@@ -36,6 +36,7 @@ class Collectives:
       purpose: distinguishes this sequence from others in the graph.
       made: for each device the list of earlier ops of the sequence, which new ops are added to.
       most_bytes: size limit of a pack of several tensors.
+      lanes: how many ops run at a time on CPUs.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Collectives:
         made: list[list[Any]] | None = None,
         *,
         most_bytes: int = MOST_BYTES,
+        lanes: int = LANES,
     ) -> None:
         self._devices = list(devices)
         self._replica_id = replica_id
@@ -56,7 +58,7 @@ class Collectives:
         self._most_bytes = most_bytes
         self._made = [[] for _ in self._devices] if made is None else made
         types = {tf.DeviceSpec.from_string(device).device_type for device in devices}
-        self._lanes = _LANES if types == {"CPU"} else 1
+        self._lanes = lanes if types == {"CPU"} else 1
         self.size = num_replicas * len(self._devices)
         # A server remembers the devices of a group by its key, beyond a session.
         self._group_key = _hash(f"{num_replicas} x {[_local_part(d) for d in devices]}")
@@ -144,6 +146,7 @@ class Collectives:
             self._purpose,
             self._made,
             most_bytes=self._most_bytes,
+            lanes=self._lanes,
         )
 
     def broadcast(self, tensors: PerClone, label: str, root: int = 0) -> PerClone:
@@ -307,12 +310,15 @@ def _local_part(device: str) -> str:
     return str(tf.DeviceSpec.from_string(device).replace(job=None, replica=None, task=None))
 
 
-def collectives_of(config: DeploymentConfig, purpose: str) -> Collectives:
+def collectives_of(
+    config: DeploymentConfig, purpose: str, *, lanes: int = LANES
+) -> Collectives:
     """Returns a sequence of collective ops between all clones of all replicas.
 
     Args:
       config: the deployment.
       purpose: distinguishes the sequence from others in the graph.
+      lanes: see `Collectives`.
     """
     devices = [config.clone_device(i) for i in range(config.num_clones)]
-    return Collectives(devices, config.replica_id, config.num_replicas, purpose)
+    return Collectives(devices, config.replica_id, config.num_replicas, purpose, lanes=lanes)

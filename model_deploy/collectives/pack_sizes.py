@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 # Each pack costs a round of messages, so small tensors share a pack of at most this size.
-MOST_BYTES = 4 << 20
+MOST_BYTES = 2 << 20
 # The step waits for the last pack, which leaves when all gradients are computed: a pack holds at
 # most this share of the bytes still to send, unless that is less than `LEAST_BYTES`.
 _SHARE = 1 / 4

@@ -42,7 +42,8 @@ def saved_at_the_end(
             writer.wait()
         raise
     except BaseException as error:
-        if writer is not None and not is_lost_connection(error):
+        is_whole = course.rest is None or course.rest.try_to_settle()
+        if writer is not None and not is_lost_connection(error) and is_whole:
             writer.try_to_save(course.session, course.done.step)
         raise
     if writer is None:

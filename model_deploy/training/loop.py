@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import tensorflow.compat.v1 as tf
+
 from model_deploy import gpus
 from model_deploy.checkpoints import (
     mark_end,
@@ -150,6 +152,8 @@ def train(
         pace=pace_of(model, place.cluster, folder, is_chief=is_chief, max_steps=max_steps),
         ledger=place.ledger or Ledger(),
         verification=verification,
+        rest=model.rest,
+        is_alone=model.config is None or model.config.num_replicas == 1,
     )
     run.ledger.keep_in(folder if is_chief else None)
     with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):
@@ -207,7 +211,11 @@ def _report(
     if model.clone_updates:
         return clone_report_ops(model, learning_rate, wait_secs, count)
     first_bad = None if checks is None else checks.first_bad
-    return report_op(model, learning_rate, wait_secs, first_bad, count)
+    report = report_op(model, learning_rate, wait_secs, first_bad, count)
+    if model.rest is None:
+        return report
+    with tf.device(report.device):
+        return tf.concat([report, [model.rest.asked]], axis=0)
 
 
 def _start(model: DeployedModel, replicas: Replicas | None) -> Start:
@@ -226,6 +234,10 @@ def _check(model: DeployedModel, max_steps: int | None, options: LoopOptions) ->
     if model.train_op is None:
         raise ValueError("model must have a train op, got one deployed without an optimizer")
     check_at_least("max_steps", max_steps, 1)
+    if model.config is not None and model.config.rotate_steps:
+        for name, unset in (("check_numerics", False), ("verify_every_n_steps", None)):
+            if (value := getattr(options, name)) != unset:
+                raise ValueError(f"{name} must be {unset} with rotate_steps=True, got {value!r}")
     if options.profile_steps is not None and model.clone_updates:
         raise ValueError(
             "profile_steps must be None with asynchronous clones, whose steps are not one after "

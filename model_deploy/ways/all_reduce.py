@@ -22,6 +22,7 @@ from model_deploy.all_reduce import (
 )
 from model_deploy.clone_gradients import compute_clone_gradients
 from model_deploy.collectives import (
+    LEFT_LANES,
     Collectives,
     Left,
     add_missing_members,
@@ -130,7 +131,7 @@ class AllReduce(Way):
             raise ValueError(
                 f"clip_norm must be None with rotate_steps=True, got {training.clip_norm}"
             )
-        return Left(collectives_of(self.config, "left"))
+        return Left(collectives_of(self.config, "left", lanes=LEFT_LANES))
 
     def _gradients(self, training: Training) -> list[list[GradientAndVariable]]:
         """Returns for each clone the gradients of its own losses at its own copies."""
