@@ -5,10 +5,17 @@ from model_deploy.collectives.exchange import LEFT_LANES, Left, exchange_gradien
 from model_deploy.collectives.members import add_missing_members
 from model_deploy.collectives.narrow import sum_narrow
 from model_deploy.collectives.ops import Collectives, PerClone, collectives_of
-from model_deploy.collectives.pack_sizes import LEAST_BYTES, MOST_BYTES, left_packs, packs_of
+from model_deploy.collectives.pack_sizes import (
+    FEW_MEMBERS_MOST_BYTES,
+    LEAST_BYTES,
+    MOST_BYTES,
+    left_packs,
+    packs_of,
+)
 from model_deploy.collectives.rows import fill_up, gather_rows, without_filling
 
 __all__ = [
+    "FEW_MEMBERS_MOST_BYTES",
     "LEAST_BYTES",
     "LEFT_LANES",
     "MOST_BYTES",

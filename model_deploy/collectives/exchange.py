@@ -12,8 +12,8 @@ from model_deploy.collectives.ops import Collectives, PerClone
 from model_deploy.collectives.rows import gather_rows
 from model_deploy.gradients import GradientAndVariable
 
-# How many packs of a rest are under way at a time: the first layers are to have theirs early, and of
-# more packs that share a link all would arrive late.
+# How many packs of a rest are under way at a time: the first layers are to have theirs early, and
+# of more packs that share a link all would arrive late.
 LEFT_LANES = 2
 # The `(gradient, variable)` pairs of one variable, one per clone.
 Column = Sequence[GradientAndVariable]
@@ -25,6 +25,7 @@ def exchange_gradients(
     total_loss: Any,
     scale: float,
     wire_dtype: tf.DType = tf.float32,
+    *,
     rest: "Left | None" = None,
 ) -> tuple[list[list[GradientAndVariable]], Any]:
     """Sums gradients and losses over all clones of all replicas.
@@ -63,6 +64,7 @@ def exchange_gradients(
         return [_dense_gradient(*column[i]) for column in dense] + own
 
     loss_sums = [_sum_losses(collectives, loss, scale) for loss in losses if rounded]
+
     def sums_of(group: Collectives, vectors: PerClone, label: str) -> PerClone:
         return sum_narrow(group, vectors, label, scale, wire_dtype)
 

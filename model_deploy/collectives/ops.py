@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import gpus
 from model_deploy.collectives import packing
-from model_deploy.collectives.pack_sizes import MOST_BYTES, left_packs, packs_of
+from model_deploy.collectives.pack_sizes import left_packs, packs_of
 from model_deploy.config import DeploymentConfig
 
 # How many collective ops run at a time on CPUs: while one waits or adds, others use the link.  On
@@ -35,7 +35,7 @@ class Collectives:
       num_replicas: number of processes, each with as many devices.
       purpose: distinguishes this sequence from others in the graph.
       made: for each device the list of earlier ops of the sequence, which new ops are added to.
-      most_bytes: size limit of a pack of several tensors.
+      most_bytes: size limit of a pack of several tensors; see `packs_of`.
       lanes: how many ops run at a time on CPUs.
     """
 
@@ -47,7 +47,7 @@ class Collectives:
         purpose: str,
         made: list[list[Any]] | None = None,
         *,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int | None = None,
         lanes: int = LANES,
     ) -> None:
         self._devices = list(devices)
@@ -270,14 +270,14 @@ class Collectives:
 
 
 def _indices_of_packs(
-    variables: Sequence[tuple[tf.DType, tf.TensorShape]], num_replicas: int, most_bytes: int
+    variables: Sequence[tuple[tf.DType, tf.TensorShape]], num_replicas: int, most_bytes: int | None
 ) -> list[list[int]]:
     """Groups variables, by index, into packs of one dtype, as `packs_of` sizes them."""
     of_dtype: dict[tf.DType, list[int]] = {}
     for k, (dtype, _) in enumerate(variables):
         of_dtype.setdefault(dtype, []).append(k)
     packs = []
-    for dtype, positions in of_dtype.items():
+    for positions in of_dtype.values():
         sizes = [_bytes_of(variables[k]) for k in positions]
         of_dtype_packs = packs_of(sizes, num_replicas, most_bytes)
         packs += [[positions[i] for i in pack] for pack in of_dtype_packs]
@@ -310,9 +310,7 @@ def _local_part(device: str) -> str:
     return str(tf.DeviceSpec.from_string(device).replace(job=None, replica=None, task=None))
 
 
-def collectives_of(
-    config: DeploymentConfig, purpose: str, *, lanes: int = LANES
-) -> Collectives:
+def collectives_of(config: DeploymentConfig, purpose: str, *, lanes: int = LANES) -> Collectives:
     """Returns a sequence of collective ops between all clones of all replicas.
 
     Args:

@@ -1,4 +1,4 @@
-"""Steps that are cut elsewhere: what is left of an exchange is done beside the next forward pass."""
+"""Steps cut elsewhere: what is left of an exchange is done beside the next forward pass."""
 
 from model_deploy.rotation.cut import Rotated, rotate
 from model_deploy.rotation.rest import Rest

@@ -143,7 +143,7 @@ class _Kept:
         self.assigned: list[Any] = []
 
     def changes(self, tensor: Any) -> bool:
-        """Whether a tensor, of any shape, has to be kept: not a handle, nor the same in all runs."""
+        """Whether a tensor, of any shape, is to be kept: no handle, nor the same in all runs."""
         return tensor.op in self._changing and not _is_handle(tensor)
 
     def of_run_before(self, tensor: Any) -> Any:

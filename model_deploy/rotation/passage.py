@@ -32,7 +32,8 @@ class Passage:
             with tf.control_dependencies(batches):
                 have_come = tf.identity(tf.constant(True))
             self.ready = tf.placeholder_with_default(have_come, [], "ready")
-            with tf.control_dependencies([self.ready]):
+            # What waits for a placeholder itself would wait for the batches, fed or not.
+            with tf.control_dependencies([tf.identity(self.ready)]):
                 state = self._pending.read_value()
             ended = tf.debugging.Assert(
                 state < _BEGUN,

@@ -20,8 +20,8 @@ class WaySettings:
       asynchronous: each clone updates the variables by itself, see `DeployedModel.clone_updates`.
       replicas_to_aggregate: how many replicas, the fastest ones, make each update together on
         parameter servers.  None: each updates by itself, or with `global_parts` all together.
-      rotate_steps: with all-reduce, let a third of a step's sums and updates be made by the next run
-        of the session, beside its forward pass, see `DeployedModel.rest`.
+      rotate_steps: with all-reduce, let a third of a step's sums and updates be made by the next
+        run of the session, beside its forward pass, see `DeployedModel.rest`.
       ps_strategy: how variables are spread over ps tasks: `round_robin` in the order of their
         creation, or `balanced` by bytes (see also `DeploymentConfig.partitioner`).
     """

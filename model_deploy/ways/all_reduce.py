@@ -173,7 +173,7 @@ class AllReduce(Way):
                 ]
             )
         wire_dtype = self.config.wire_dtype
-        return exchange_gradients(collectives, gradients, total_loss, scale, wire_dtype, left)
+        return exchange_gradients(collectives, gradients, total_loss, scale, wire_dtype, rest=left)
 
     def _conditions(self, training: Training, gradients: _ByClone, first: Any) -> list[Condition]:
         """Returns each clone's condition; all agree, and the first adjusts the loss scale."""

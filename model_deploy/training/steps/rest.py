@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import tensorflow.compat.v1 as tf
+
 from model_deploy.rotation import Rest
 
 
@@ -57,6 +59,6 @@ class RestOfSteps:
         if self._is_left and self._is_alone:
             try:
                 self.settle()
-            except Exception:  # noqa: BLE001 - the error before is the one that counts
+            except tf.errors.OpError:  # the error before is the one that counts
                 return False
         return not self._is_left

@@ -7,8 +7,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import run_until_closed
 from model_deploy.training.steps.call import StepCall
-from model_deploy.training.steps.rest import RestOfSteps
 from model_deploy.training.steps.report import StepContext, StepReport, checked_report
+from model_deploy.training.steps.rest import RestOfSteps
 from model_deploy.verification import Verification
 
 
