@@ -61,6 +61,10 @@ class DeploymentOptions(Options):
     all_reduce: bool = option(
         False, "each clone has its own copy of the variables; without parameter servers"
     )
+    rotate_steps: bool = option(
+        False,
+        "with --all_reduce, make a third of a step's sums and updates beside the next forward pass",
+    )
     wire_precision: str = option(
         "float32",
         "type in which gradients, and variables of parameter servers, go from process to process; "

@@ -223,7 +223,8 @@ class AllReduce(Way):
         return self.config.num_clones * self.config.num_replicas
 
     def __str__(self) -> str:
-        return "all-reduce: each clone has its own copy of the variables"
+        rotated = ", steps are rotated" if self.config.rotate_steps else ""
+        return f"all-reduce: each clone has its own copy of the variables{rotated}"
 
     def describe_wire(self) -> str:
         return "gradients"
