@@ -27,6 +27,7 @@ MODULES = (
     "ps_training",
     "wire",
     "slow_network",
+    "rotated_steps",
     "horovod",
     "asynchronous_clones",
     "dlrm",

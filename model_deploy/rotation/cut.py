@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import graph_walk, internals, placement
+from model_deploy import gpus, graph_walk, internals, placement
 from model_deploy.config import DeploymentConfig
-from model_deploy.op_types import GET_NEXT
+from model_deploy.op_types import GET_BATCH, only_reads
+from model_deploy.rotation.counting import count_ahead
 from model_deploy.rotation.hazards import order_changes
 from model_deploy.rotation.passage import Passage, local_variable
 from model_deploy.rotation.rest import Rest
@@ -53,14 +54,32 @@ def rotate(
     if not late:
         return Rotated(list(updates), None, frozenset())
     early = step - late
-    batches = [op for op in early if op.type in GET_NEXT]
-    passage = Passage(config.optimizer_device(), sorted(batches, key=lambda op: str(op.name)))
+    passage = Passage(config.optimizer_device(), _batches(early, late))
     kept, before = _keep_values(_Kept(config, passage, _changing(early)), late)
+    count_ahead(passage, early, late)
     order_changes(passage, early, late)
     done = passage.gate([op for op in ends if op in late], config.optimizer_device())
+    for op in early:
+        # On GPUs collective ops come in one order everywhere.
+        if op.type.startswith("Collective") and gpus.is_gpu(op.device):
+            internals.add_control_inputs(op, [done])
     rest = Rest(config, passage, done)
     first = [*before, *kept, *(op for op in ends if op not in late), done, rest.asked]
     return Rotated([passage.leave(first, pending=True), rest.asked], rest, frozenset(late))
+
+
+def _batches(early: set[Any], late: set[Any]) -> list[Any]:
+    """Returns the ops that get the batches of a step, but for those that wait for a rest."""
+    changed = {
+        tensor.op
+        for op in late
+        if not only_reads(op.type)
+        for tensor in op.inputs
+        if placement.is_variable_op(tensor.op)
+    }
+    found = [op for op in early if op.type in GET_BATCH]
+    found = [op for op in found if not changed & graph_walk.ancestors([op], control_inputs=True)]
+    return sorted(found, key=lambda op: str(op.name))
 
 
 def _descendants(left: Iterable[Any], step: set[Any]) -> set[Any]:

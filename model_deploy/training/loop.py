@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
+from absl import logging
 
 from model_deploy import gpus
 from model_deploy.checkpoints import (
@@ -125,6 +126,7 @@ def train(
     early_end = early_end_of(model, place.cluster, options, has_metrics=streamed is not None)
     checks = NumericChecks(model.train_op) if options.check_numerics else None
     report = _report(model, learning_rate, wait_secs, checks, streamed)
+    _warn_of_hooks(model, hooks)
     verification = verification_of(model, report, options, max_steps)
     start = _start(model, replicas)
     if is_chief:
@@ -242,6 +244,16 @@ def _check(model: DeployedModel, max_steps: int | None, options: LoopOptions) ->
         raise ValueError(
             "profile_steps must be None with asynchronous clones, whose steps are not one after "
             f"the other, got {options.profile_steps!r}"
+        )
+
+
+def _warn_of_hooks(model: DeployedModel, hooks: Sequence[Any]) -> None:
+    """Says which hooks, if any, let no step leave a rest to the next one."""
+    always = [type(hook).__name__ for hook in hooks if not hasattr(hook, "due")]
+    if model.rest is not None and always:
+        logging.warning(
+            "rotate_steps gains nothing: %s takes part in every step, without a method due(step)",
+            ", ".join(always),
         )
 
 

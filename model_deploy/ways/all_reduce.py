@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
+from absl import logging
 
 from model_deploy import gpus
 from model_deploy import gradients as gradients_lib
@@ -96,6 +97,8 @@ class AllReduce(Way):
             updates = [average_state(collectives, self._copies, applied)]
         updates = conditions[0].done(with_functions(updates, training.functions))
         rotated = rotate(self.config, left.ops if left else [], updates, loss)
+        if left is not None and rotated.rest is None:
+            logging.warning("rotate_steps leaves nothing: all gradients travel together")
         updates = rotated.updates
         arrived = [value for value in arrived if value.op not in rotated.late]
         with tf.control_dependencies(updates):

@@ -23,6 +23,7 @@ def _model_fn(features, labels):
             net, WIDTH, weights_initializer=_waves, activation_fn=tf.nn.tanh, scope=f"layer_{i}"
         )
         net = slim.batch_norm(net, decay=0.9, scope=f"norm_{i}")
+        net = tf.nn.dropout(net, rate=0.1)
     tf.losses.mean_squared_error(labels, net)
 
 
