@@ -21,7 +21,7 @@ class Rotated(NamedTuple):
     """A step that leaves a rest.
 
     Attributes:
-      updates: ops that the train op waits for.
+      updates: ops, and a scalar, that the train op waits for.
       rest: what is left; None if nothing is.
       late: the ops of the rest.
     """
