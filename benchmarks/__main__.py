@@ -28,6 +28,7 @@ MODULES = (
     "wire",
     "slow_network",
     "local_steps",
+    "rotated_steps",
     "horovod",
     "asynchronous_clones",
     "dlrm",

@@ -57,7 +57,7 @@ def draw(rows: Sequence[Measured], path: pathlib.Path = PICTURE) -> None:
 
     figure = Figure(figsize=(6.5, 6.0), layout="constrained")
     axis = figure.subplots()
-    markers = dict(zip(plan.WAYS, "osv", strict=True))
+    markers = dict(zip(plan.WAYS, "o^sv", strict=True))
     for name, marker in markers.items():
         for computes in (False, True):
             some = [r for r in rows if r.way == name and bool(r.computation_secs) == computes]

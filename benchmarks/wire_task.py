@@ -72,7 +72,7 @@ def serve_worker(
       worker_hosts: addresses.
       ps_hosts: addresses; none for all-reduce.
       task_id: of this worker.
-      way: `asynchronous`, `synchronous` or `all_reduce`.
+      way: `asynchronous`, `synchronous`, `all_reduce`, or `rotated`: that with `rotate_steps`.
       wire_precision: that of the deployment.
       megabytes: of float32 gradients, in equal variables, one of each layer.
       train_dir: of the run.
@@ -87,7 +87,8 @@ def serve_worker(
         replica_id=task_id,
         num_replicas=len(worker_hosts),
         num_ps_tasks=len(ps_hosts),
-        all_reduce=way == "all_reduce",
+        all_reduce=way in ("all_reduce", "rotated"),
+        rotate_steps=way == "rotated",
         wire_precision=wire_precision,
         **(asked or {}),
     )

@@ -39,6 +39,7 @@ def check_config(config: Any) -> None:
         _check_parts,
         _check_asynchronous,
         _check_replicas_to_aggregate,
+        _check_rotation,
         _check_wire,
         _check_aggregation,
         _check_local_steps,
@@ -111,6 +112,24 @@ def _check_replicas_to_aggregate(config: Any) -> None:
             f"replicas_to_aggregate must be num_replicas={config.num_replicas} with global_parts, "
             f"as each replica has parts of its own, got {wanted}"
         )
+
+
+def _check_rotation(config: Any) -> None:
+    """A step that is rotated is begun to be updated before all of it is known."""
+    if not config.rotate_steps:
+        return
+    if not config.all_reduce:
+        raise ValueError("rotate_steps must be False without all_reduce=True, got True")
+    for other, is_set in (
+        ("global_parts", config.global_parts is not None),
+        ("loss_scale", config.scales_losses_by is not None),
+        ("sync_batch_norm", config.sync_batch_norm),
+    ):
+        if is_set:
+            raise ValueError(
+                f"rotate_steps must be False with {other}, which needs the whole step before any "
+                "update, got True"
+            )
 
 
 def _check_aggregation(config: Any) -> None:

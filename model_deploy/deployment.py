@@ -15,6 +15,7 @@ from model_deploy.features import features_for
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.losses import gather_losses
 from model_deploy.parts import Clone, features_of
+from model_deploy.rotation import Rest
 from model_deploy.updating import LossScale
 from model_deploy.ways import CloneUpdate, Training, Update, Way, gradients_of_clones, way_for
 
@@ -58,6 +59,8 @@ class DeployedModel(_Model):
         empty where replicas make no update together.
       loss_scale: the loss scale, and the count of updates skipped because of gradients that
         were not finite; None without loss scaling.
+      rest: with `rotate_steps` what a step leaves to the next run of `train_op`; `rest.flush` does
+        it, before variables are read.  None if nothing is left.
     """
 
     config: DeploymentConfig | None = None
@@ -71,6 +74,7 @@ class DeployedModel(_Model):
     clone_computed: Sequence[Sequence[Any]] = ()
     exchanged: Sequence[Any] = ()
     loss_scale: LossScale | None = None
+    rest: Rest | None = None
 
 
 def create_clones(
@@ -240,7 +244,7 @@ def deploy(
     model.clone_updates, model.copies_difference = update.clone_updates, update.copies_difference
     model.staleness, model.global_step = update.staleness, update.global_step
     model.computed, model.clone_computed = update.computed, update.clone_computed
-    model.exchanged = update.exchanged
+    model.exchanged, model.rest = update.exchanged, update.rest
     return model
 
 

@@ -18,6 +18,12 @@ READS = (
 )
 # Types of ops that get the next element of a `tf.data` iterator.
 GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
+# Those, and types of ops that get a batch from TensorFlow 1's queues or from another device.
+GET_BATCH = (
+    *GET_NEXT,
+    *("MultiDeviceIteratorGetNextFromShard", "Unstage"),
+    *("QueueDequeueV2", "QueueDequeueManyV2", "QueueDequeueUpToV2"),
+)
 _OTHER_READS = (
     *("DeepCopy", "Shape", "Size", "VariableShape"),
     *("IsVariableInitialized", "VarIsInitializedOp"),

@@ -28,7 +28,7 @@ def test_fields_are_those_of_tf_slim_in_order():
         **dict.fromkeys(("precision", "wire_precision"), "float32"),
         **{"data_format": "auto", "first_part": 0, "ps_strategy": "round_robin"},
         **dict.fromkeys(("all_reduce", "asynchronous", "copy_clones"), False),
-        **dict.fromkeys(("sync_batch_norm", "tf32", "xla"), False),
+        **dict.fromkeys(("rotate_steps", "sync_batch_norm", "tf32", "xla"), False),
         **dict.fromkeys(("aggregate_on", "global_parts", "gpu_memory_fraction"), None),
         **dict.fromkeys(("loss_scale", "replicas_to_aggregate", "worker_task"), None),
         **dict.fromkeys(("local_steps", "gradient_rank"), None),

@@ -27,7 +27,7 @@ WITH_TENSORS = _table(
     """
     all_reduce: CopiesFingerprints VariableCopies copies_difference mean_changes
         numeric_variables own_variables rows_of_replicas
-    collectives: Collectives LowRankSums exchange_gradients fill_up gather_rows sum_narrow
+    collectives: Collectives Left LowRankSums exchange_gradients fill_up gather_rows sum_narrow
         without_filling
     local_steps: Exchanges
     checkpoints: Restorer VariableRow by_name compare variables_to_save variables_to_train
@@ -60,6 +60,7 @@ WITH_TENSORS = _table(
         broadcast_variables
     parameter_servers: StepCounter SynchronousOptimizer keep_indices pack_gradients send_ids
         send_rows
+    rotation: Rest Rotated rotate
     updating: Change ChangeOfParts Condition LossScale PartUpdates apply_changes changes_by_parts
         part_updates shared_out
     ways: CloneUpdate Training Update gradients_of_clones
@@ -75,8 +76,9 @@ WITHOUT_TENSORS = _table(
     """
     all_reduce: OwnValues StartHook add_start_hook added_by average_state has_own_values note_alike
         note_common note_own session_config set_up_session uses_nccl
-    collectives: InProcess LEAST_BYTES MOST_BYTES PerClone add_missing_members
-        collectives_in_process collectives_of numbers_sent packing packs_of sizes_of
+    collectives: FEW_MEMBERS_MOST_BYTES InProcess LEAST_BYTES LEFT_LANES MOST_BYTES PerClone
+        add_missing_members collectives_in_process collectives_of left_packs numbers_sent packing
+        packs_of sizes_of
     local_steps: parts_by_bytes
     checkpoints: BEST_DIR BestCheckpoint CheckpointWatch CheckpointWriter FineTuneOptions MISSING
         NotSavedError OneAtATime Storage
@@ -121,7 +123,8 @@ WITHOUT_TENSORS = _table(
         old_head opening_sessions_by
         ops_are_deterministic read_tf_config record_at replace_tasks replace_training
         running_sessions
-        set_attribute set_constraint set_device set_initializer set_trainable slurm_step sublayers
+        set_attribute set_constraint set_control_inputs set_device set_initializer
+        set_trainable slurm_step sublayers
         tape_records tf_variable
         watching_layers watching_optimizers with_operators works_eagerly_only xla_kernels
     keras: check_export is_weights_file

@@ -1,20 +1,29 @@
 """Exchange between the clones of all replicas: collective ops, packs, sums of gradients."""
 
 from model_deploy.collectives import packing
-from model_deploy.collectives.exchange import exchange_gradients
+from model_deploy.collectives.exchange import LEFT_LANES, Left, exchange_gradients
 from model_deploy.collectives.in_process import InProcess, collectives_in_process
 from model_deploy.collectives.low_rank import LowRankSums, numbers_sent, sizes_of
 from model_deploy.collectives.members import add_missing_members
 from model_deploy.collectives.narrow import sum_narrow
 from model_deploy.collectives.ops import Collectives, PerClone, collectives_of
-from model_deploy.collectives.pack_sizes import LEAST_BYTES, MOST_BYTES, packs_of
+from model_deploy.collectives.pack_sizes import (
+    FEW_MEMBERS_MOST_BYTES,
+    LEAST_BYTES,
+    MOST_BYTES,
+    left_packs,
+    packs_of,
+)
 from model_deploy.collectives.rows import fill_up, gather_rows, without_filling
 
 __all__ = [
+    "FEW_MEMBERS_MOST_BYTES",
     "LEAST_BYTES",
+    "LEFT_LANES",
     "MOST_BYTES",
     "Collectives",
     "InProcess",
+    "Left",
     "LowRankSums",
     "PerClone",
     "add_missing_members",
@@ -23,6 +32,7 @@ __all__ = [
     "exchange_gradients",
     "fill_up",
     "gather_rows",
+    "left_packs",
     "numbers_sent",
     "packing",
     "packs_of",

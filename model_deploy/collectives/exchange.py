@@ -1,6 +1,7 @@
 """Sums gradients, dense and sparse, over all clones of all replicas by collective ops."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -11,6 +12,9 @@ from model_deploy.collectives.ops import Collectives, PerClone
 from model_deploy.collectives.rows import gather_rows
 from model_deploy.gradients import GradientAndVariable
 
+# How many packs of a rest are under way at a time: the first layers are to have theirs early, and
+# of more packs that share a link all would arrive late.
+LEFT_LANES = 2
 # The `(gradient, variable)` pairs of one variable, one per clone.
 Column = Sequence[GradientAndVariable]
 
@@ -21,6 +25,8 @@ def exchange_gradients(
     total_loss: Any,
     scale: float,
     wire_dtype: tf.DType = tf.float32,
+    *,
+    rest: "Left | None" = None,
 ) -> tuple[list[list[GradientAndVariable]], Any]:
     """Sums gradients and losses over all clones of all replicas.
 
@@ -37,6 +43,7 @@ def exchange_gradients(
       scale: factor of the sums.
       wire_dtype: type in which float32 gradients are sent.  With another type than float32 the
         loss travels separately, unrounded, while gradients are computed.
+      rest: gets what a rotated step leaves to the next one; None if nothing is left.
 
     Returns:
       For each clone its pairs with summed gradients, and the sum of the losses, a scalar or None.
@@ -57,11 +64,16 @@ def exchange_gradients(
         return [_dense_gradient(*column[i]) for column in dense] + own
 
     loss_sums = [_sum_losses(collectives, loss, scale) for loss in losses if rounded]
+
+    def sums_of(group: Collectives, vectors: PerClone, label: str) -> PerClone:
+        return sum_narrow(group, vectors, label, scale, wire_dtype)
+
     variables = [column[0][1] for column in dense]
     sums = collectives.in_packs(
         collectives.on_devices(values),
         [*variables, *packed_losses],
-        lambda vectors, label: sum_narrow(collectives, vectors, label, scale, wire_dtype),
+        functools.partial(sums_of, collectives),
+        None if rest is None else functools.partial(rest.run, sums_of),
     )
     loss_sums += sums[0][len(variables) :]
     rows = _gather_rows(collectives, sparse, scale, wire_dtype)
@@ -70,6 +82,33 @@ def exchange_gradients(
         of_dense, of_sparse = iter(of_clone), iter(rows[i])
         reduced.append([(next(of_sparse if _is_sparse(c) else of_dense), c[i][1]) for c in columns])
     return reduced, (loss_sums[0] if loss_sums else None)
+
+
+class Left:
+    """The part of an exchange that a rotated step leaves to the next one.
+
+    Args:
+      collectives: its ops, a sequence of their own.
+
+    Attributes:
+      ops: the first ops of it.
+    """
+
+    def __init__(self, collectives: Collectives) -> None:
+        self._collectives = collectives
+        self.ops: list[Any] = []
+
+    def run(
+        self,
+        collective: Callable[[Collectives, PerClone, str], PerClone],
+        vectors: PerClone,
+        label: str,
+    ) -> PerClone:
+        """Runs a collective op on vectors, one for each clone, and notes where it begins."""
+        group = self._collectives
+        vectors = group.on_devices(lambda i: tf.identity(vectors[i], name="left"))
+        self.ops += [vector.op for vector in vectors]
+        return collective(group, vectors, label)
 
 
 def _sum_losses(collectives: Collectives, loss: Any, scale: float) -> Any:

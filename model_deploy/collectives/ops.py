@@ -8,12 +8,12 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import gpus
 from model_deploy.collectives import packing
-from model_deploy.collectives.pack_sizes import MOST_BYTES, packs_of
+from model_deploy.collectives.pack_sizes import left_packs, packs_of
 from model_deploy.config import DeploymentConfig
 
 # How many collective ops run at a time on CPUs: while one waits or adds, others use the link.  On
 # GPUs one at a time, as NCCL needs all processes to start its ops in the same order.
-_LANES = 4
+LANES = 4
 
 # The graph's instance keys in use.  Not a string: it does not go into checkpoints.
 _KEYS = ("model_deploy", "instance_keys")
@@ -35,7 +35,8 @@ class Collectives:
       num_replicas: number of processes, each with as many devices.
       purpose: distinguishes this sequence from others in the graph.
       made: for each device the list of earlier ops of the sequence, which new ops are added to.
-      most_bytes: size limit of a pack of several tensors.
+      most_bytes: size limit of a pack of several tensors; see `packs_of`.
+      lanes: how many ops run at a time on CPUs.
     """
 
     def __init__(
@@ -46,7 +47,8 @@ class Collectives:
         purpose: str,
         made: list[list[Any]] | None = None,
         *,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int | None = None,
+        lanes: int = LANES,
     ) -> None:
         self._devices = list(devices)
         self._replica_id = replica_id
@@ -56,7 +58,7 @@ class Collectives:
         self._most_bytes = most_bytes
         self._made = [[] for _ in self._devices] if made is None else made
         types = {tf.DeviceSpec.from_string(device).device_type for device in devices}
-        self._lanes = _LANES if types == {"CPU"} else 1
+        self._lanes = lanes if types == {"CPU"} else 1
         self.size = num_replicas * len(self._devices)
         # A server remembers the devices of a group by its key, beyond a session.
         self._group_key = _hash(f"{num_replicas} x {[_local_part(d) for d in devices]}")
@@ -144,6 +146,7 @@ class Collectives:
             self._purpose,
             self._made,
             most_bytes=self._most_bytes,
+            lanes=self._lanes,
         )
 
     def broadcast(self, tensors: PerClone, label: str, root: int = 0) -> PerClone:
@@ -171,24 +174,34 @@ class Collectives:
         tensors: Sequence[Sequence[Any]],
         variables: Sequence[Any],
         collective: Callable[[PerClone, str], PerClone],
+        left: Callable[[PerClone, str], PerClone] | None = None,
     ) -> list[list[Any]]:
         """Runs a collective op on many tensors, packed into a few vectors.
 
-        Packs go from the last variable to the first, as gradients become ready.
+        Packs go from the last variable to the first, as gradients become ready.  Those of
+        `left_packs` go from the first variable to the last, by another op if there is one.
 
         Args:
           tensors: for each clone one tensor per variable, of its shape and dtype.
           variables: the variables, for names, shapes and dtypes.
           collective: takes one vector per clone and a label, and returns one vector per clone.
+          left: the same for what a rotated step leaves to the next one.
 
         Returns:
           The results, in the structure of `tensors`.
         """
         results: list[list[Any]] = [[None] * len(variables) for _ in tensors]
         kinds = [(v.dtype.base_dtype, v.shape) for v in variables]
-        for positions in _indices_of_packs(kinds, self._num_replicas, self._most_bytes):
+        packs = _indices_of_packs(kinds, self._num_replicas, self._most_bytes)
+        runs = [(positions, collective) for positions in packs]
+        if left is not None:
+            sizes = [sum(map(_bytes_of, (kinds[k] for k in pack))) for pack in packs]
+            places = left_packs(sizes)
+            runs = [run for i, run in enumerate(runs) if i not in places]
+            runs += [(packs[i], left) for i in reversed(places)]
+        for positions, run in runs:
             picked = [[of_clone[k] for k in positions] for of_clone in tensors]
-            parts = self._run_pack(picked, [variables[k] for k in positions], collective)
+            parts = self._run_pack(picked, [variables[k] for k in positions], run)
             for of_clone, values in zip(results, parts, strict=True):
                 for k, value in zip(positions, values, strict=True):
                     of_clone[k] = value
@@ -257,18 +270,23 @@ class Collectives:
 
 
 def _indices_of_packs(
-    variables: Sequence[tuple[tf.DType, tf.TensorShape]], num_replicas: int, most_bytes: int
+    variables: Sequence[tuple[tf.DType, tf.TensorShape]], num_replicas: int, most_bytes: int | None
 ) -> list[list[int]]:
     """Groups variables, by index, into packs of one dtype, as `packs_of` sizes them."""
     of_dtype: dict[tf.DType, list[int]] = {}
     for k, (dtype, _) in enumerate(variables):
         of_dtype.setdefault(dtype, []).append(k)
     packs = []
-    for dtype, positions in of_dtype.items():
-        sizes = [variables[k][1].num_elements() * dtype.size for k in positions]
+    for positions in of_dtype.values():
+        sizes = [_bytes_of(variables[k]) for k in positions]
         of_dtype_packs = packs_of(sizes, num_replicas, most_bytes)
         packs += [[positions[i] for i in pack] for pack in of_dtype_packs]
     return sorted(packs, reverse=True)
+
+
+def _bytes_of(variable: tuple[tf.DType, tf.TensorShape]) -> int:
+    dtype, shape = variable
+    return int(shape.num_elements() * dtype.size)
 
 
 def _new_key(label: str) -> int:
@@ -292,12 +310,13 @@ def _local_part(device: str) -> str:
     return str(tf.DeviceSpec.from_string(device).replace(job=None, replica=None, task=None))
 
 
-def collectives_of(config: DeploymentConfig, purpose: str) -> Collectives:
+def collectives_of(config: DeploymentConfig, purpose: str, *, lanes: int = LANES) -> Collectives:
     """Returns a sequence of collective ops between all clones of all replicas.
 
     Args:
       config: the deployment.
       purpose: distinguishes the sequence from others in the graph.
+      lanes: see `Collectives`.
     """
     devices = [config.clone_device(i) for i in range(config.num_clones)]
-    return Collectives(devices, config.replica_id, config.num_replicas, purpose)
+    return Collectives(devices, config.replica_id, config.num_replicas, purpose, lanes=lanes)

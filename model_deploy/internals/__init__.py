@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         replace_control_input,
         replace_input,
         set_attribute,
+        set_control_inputs,
         set_device,
     )
     from model_deploy.internals.optimizer_calls import (
@@ -153,6 +154,7 @@ __all__ = [
     "saved_from",
     "set_attribute",
     "set_constraint",
+    "set_control_inputs",
     "set_device",
     "set_initializer",
     "set_slice_of",

@@ -54,6 +54,15 @@ def replace_control_input(op: Any, before: Any, after: Any) -> None:
     op._add_control_inputs([*others, after])
 
 
+def set_control_inputs(op: Any, others: Sequence[Any]) -> None:
+    """Makes an op wait for other ops, and for none of those that it has waited for.
+
+    Wraps `Operation._remove_all_control_inputs` and `Operation._add_control_inputs`.
+    """
+    op._remove_all_control_inputs()
+    op._add_control_inputs(list(others))
+
+
 def is_stateful(op_type: str) -> bool:
     """Whether TensorFlow calls ops of a type stateful: two of them are not one.
 

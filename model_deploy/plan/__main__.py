@@ -56,6 +56,11 @@ class PlanOptions(Options):
         choices=("round_robin", "balanced"),
         topic="deployment",
     )
+    rotate_steps: bool = option(
+        False,
+        "also all-reduce that leaves a part of each step to the next one",
+        topic="deployment",
+    )
     bandwidth: str = option("10Gbit", "of each link, such as 400Mbit", topic="cluster")
     latency_secs: float = option(0.0002, "of a message", minimum=0, topic="cluster")
     step_secs: float | None = option(
@@ -93,7 +98,7 @@ def main(options: PlanOptions) -> None:
         options.restart_secs,
         options.save_secs,
     )
-    found = plan.plan_for(network, given, workers, ps)
+    found = plan.plan_for(network, given, workers, ps, rotate_steps=options.rotate_steps)
     print(
         f"{options.model_name}: {network.trained_bytes / 1e6:,.1f} MB of gradients, "
         f"{network.batch_size} examples and {step_secs:.3g} s of computation per worker and step, "

@@ -5,11 +5,14 @@ carry the same in both directions at once and are the only shared resource.
 """
 
 import dataclasses
+from collections.abc import Collection
 
 from model_deploy.checks import check_at_least, check_choice, check_whole
-from model_deploy.collectives import packs_of
+from model_deploy.collectives import LEFT_LANES, left_packs, packs_of
 
-WAYS = ("all_reduce", "synchronous", "asynchronous")
+WAYS = ("all_reduce", "rotated", "synchronous", "asynchronous")
+# Those without parameter servers.
+RINGS = ("all_reduce", "rotated")
 # Of 1500 bytes in an Ethernet frame, 52 are headers of IPv4 and TCP with time stamps (RFC 791,
 # RFC 9293, RFC 7323); the frame itself adds 14 bytes.
 FRAME_BYTES, FRAME_PAYLOAD = 1514, 1448
@@ -70,7 +73,7 @@ class Way:
     def __post_init__(self) -> None:
         check_choice("name", self.name, WAYS)
         check_whole("workers", self.workers, 1)
-        check_whole("ps", self.ps, 0 if self.name == "all_reduce" else 1)
+        check_whole("ps", self.ps, 0 if self.name in RINGS else 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,15 +127,15 @@ class Step:
 
 
 def step(way: Way, load: Load, link: Link) -> Step:
-    """Estimates a step by any way; see `all_reduce`, `synchronous` and `asynchronous`.
+    """Estimates a step by any way; see `all_reduce`, `rotated`, `synchronous`, `asynchronous`.
 
     Raises:
       ValueError: if the load has no layer.
     """
     if not load.layer_bytes:
         raise ValueError("layer_bytes must have at least one, got none")
-    if way.name == "all_reduce":
-        return all_reduce(way.workers, load, link)
+    if way.name in RINGS:
+        return (all_reduce if way.name == "all_reduce" else rotated)(way.workers, load, link)
     return (
         synchronous(way, load, link) if way.name == "synchronous" else asynchronous(way, load, link)
     )
@@ -153,20 +156,74 @@ def all_reduce(workers: int, load: Load, link: Link) -> Step:
     """
     if workers == 1:
         return Step(load.computation_secs, 0.0, "none", 0.0, 0.0)
-    share = 2 * (workers - 1) / workers
-    ready, end = load.computation_secs * FORWARD_SHARE, 0.0
-    backward = (load.computation_secs - ready) / len(load.layer_bytes)
-    messages = 2 * (workers - 1) * link.latency_secs
-    packs = packs_of([size / load.wire_share for size in load.layer_bytes], workers)
-    for pack in packs:
-        ready += backward * len(pack)
-        secs = link.secs(share * sum(load.layer_bytes[i] for i in pack))
-        end = max(end, ready) + max(secs, messages / PACKS_UNDER_WAY)
-    by_messages = len(packs) * messages / PACKS_UNDER_WAY
-    sent = share * load.total_bytes
-    wire = link.secs(sent)
-    secs = end + messages + link.handling_secs_per_byte * load.total_bytes
-    return Step(secs, wire, "worker" if by_messages < wire else "messages", sent, 0.0)
+    ring = _Ring(workers, load, link)
+    end = ring.backward(load.computation_secs * FORWARD_SHARE, range(len(ring.packs)))
+    return ring.step(end)
+
+
+def rotated(workers: int, load: Load, link: Link) -> Step:
+    """Estimates a step by a ring of all workers, of which a third is left to the next one.
+
+    As `all_reduce`, but of the packs those of `left_packs` come beside the next forward pass, from
+    the first layer to the last, two at a time; a layer waits for its own.  So a step begins with
+    what the one before has left.
+    """
+    if workers == 1:
+        return Step(load.computation_secs, 0.0, "none", 0.0, 0.0)
+    ring = _Ring(workers, load, link)
+    left = left_packs([sum(load.layer_bytes[i] for i in pack) for pack in ring.packs])
+    sent, now, arrived = 0.0, 0.0, {}
+    for k in reversed(left):
+        sent += max(ring.secs[k], ring.messages / LEFT_LANES)
+        arrived.update(dict.fromkeys(ring.packs[k], sent))
+    for layer in range(len(load.layer_bytes)):
+        now = max(now, arrived.get(layer, 0.0)) + ring.layer_secs * FORWARD_SHARE
+    stay = [k for k in range(len(ring.packs)) if k not in left]
+    return ring.step(max(now, ring.backward(now, stay, sent)))
+
+
+class _Ring:
+    """The packs of a ring of workers, in the order in which a backward pass fills them.
+
+    Attributes:
+      packs: the layers of each pack.
+      secs: that each pack takes on a link.
+      messages: seconds of the messages of a pack.
+      layer_secs: of computation.
+    """
+
+    def __init__(self, workers: int, load: Load, link: Link) -> None:
+        self._load, self._link = load, link
+        self._share = 2 * (workers - 1) / workers
+        self.packs = packs_of([size / load.wire_share for size in load.layer_bytes], workers)
+        self.secs = [
+            link.secs(self._share * sum(load.layer_bytes[i] for i in pack)) for pack in self.packs
+        ]
+        self.messages = 2 * (workers - 1) * link.latency_secs
+        self.layer_secs = load.computation_secs / len(load.layer_bytes)
+
+    def backward(self, now: float, sent: Collection[int], end: float = 0.0) -> float:
+        """Returns when the backward pass and the transfer of some of its packs have ended.
+
+        Args:
+          now: when it begins.
+          sent: places of packs.
+          end: until when the link is busy.
+        """
+        for k, pack in enumerate(self.packs):
+            now += self.layer_secs * (1 - FORWARD_SHARE) * len(pack)
+            if k in sent:
+                end = max(end, now) + max(self.secs[k], self.messages / PACKS_UNDER_WAY)
+        return max(now, end)
+
+    def step(self, end: float) -> Step:
+        """Returns the estimate of a step, with what comes to the time of packs and layers."""
+        total = self._load.total_bytes
+        by_messages = len(self.packs) * self.messages / PACKS_UNDER_WAY
+        sent = self._share * total
+        wire = self._link.secs(sent)
+        secs = end + self.messages + self._link.handling_secs_per_byte * total
+        return Step(secs, wire, "worker" if by_messages < wire else "messages", sent, 0.0)
 
 
 def synchronous(way: Way, load: Load, link: Link) -> Step:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from model_deploy.checks import check_at_least, check_choice, check_whole
 from model_deploy.plan.failures import best_save_interval, useful_share
-from model_deploy.plan.formulas import Link, Step, Way, step
+from model_deploy.plan.formulas import RINGS, Link, Step, Way, step
 from model_deploy.plan.network import Network
 from model_deploy.plan.stragglers import expected_slowest
 
@@ -95,6 +95,8 @@ def plan_for(
     workers: Sequence[int],
     ps: Sequence[int] = (1, 2, 4, 8),
     precisions: Sequence[str] = PRECISIONS,
+    *,
+    rotate_steps: bool = False,
 ) -> Plan:
     """Estimates every way to train.
 
@@ -104,6 +106,7 @@ def plan_for(
       workers: numbers of workers, each at least 1.
       ps: numbers of parameter servers; numbers above that of workers are left out.
       precisions: some of `float32` and `bfloat16`.
+      rotate_steps: whether all-reduce may leave a part of each step to the next one.
 
     Raises:
       ValueError: naming field, rule and value.
@@ -118,6 +121,7 @@ def plan_for(
         check_whole("workers", count, 1)
         servers = [each for each in ps if each <= max(count, min(ps))]
         ways = [Way("all_reduce", count)]
+        ways += [Way("rotated", count)] if rotate_steps else []
         for name in ("synchronous", "asynchronous"):
             ways += [Way(name, count, each) for each in servers]
         found = [
@@ -195,7 +199,7 @@ def memory(network: Network, way: Way) -> tuple[int, int]:
     """
     gradients = network.trained_bytes
     here = network.activation_bytes + gradients
-    if way.name == "all_reduce":
+    if way.name in RINGS:
         return here + gradients + network.state_bytes, 0
     sums = gradients if way.name == "synchronous" else 0
     server = (network.state_bytes + gradients + sums) // way.ps

@@ -67,7 +67,7 @@ def draw(plan: Plan, path: str | os.PathLike[str]) -> None:
     lines: dict[str, list[Row]] = {}
     for row in plan.rows:
         lines.setdefault(row.name, []).append(row)
-    styles = {"all_reduce": "-", "synchronous": "--", "asynchronous": ":"}
+    styles = {"all_reduce": "-", "rotated": "-.", "synchronous": "--", "asynchronous": ":"}
     for name, rows in lines.items():
         workers = [row.way.workers for row in rows]
         rates = [row.images_per_sec for row in rows]

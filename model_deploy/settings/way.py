@@ -22,6 +22,8 @@ class WaySettings:
       asynchronous: each clone updates the variables by itself, see `DeployedModel.clone_updates`.
       replicas_to_aggregate: how many replicas, the fastest ones, make each update together on
         parameter servers.  None: each updates by itself, or with `global_parts` all together.
+      rotate_steps: with all-reduce, let a third of a step's sums and updates be made by the next
+        run of the session, beside its forward pass, see `DeployedModel.rest`.
       ps_strategy: how variables are spread over ps tasks: `round_robin` in the order of their
         creation, or `balanced` by bytes (see also `DeploymentConfig.partitioner`).
       local_steps: with `all_reduce`, steps that each replica makes by itself before the mean over
@@ -40,6 +42,7 @@ class WaySettings:
     all_reduce: bool = False
     asynchronous: bool = False
     replicas_to_aggregate: int | None = None
+    rotate_steps: bool = False
     ps_strategy: str = "round_robin"
     local_steps: int | None = None
     outer_learning_rate: float = 1.0
@@ -56,6 +59,7 @@ class WaySettings:
         """
         check_bool("all_reduce", self.all_reduce)
         check_bool("asynchronous", self.asynchronous)
+        check_bool("rotate_steps", self.rotate_steps)
         check_choice("ps_strategy", self.ps_strategy, PS_STRATEGIES)
         if self.local_steps is not None:
             check_whole("local_steps", self.local_steps, 1)

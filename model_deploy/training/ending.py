@@ -51,7 +51,9 @@ def saved_at_the_end(
             writer.wait()
         raise
     except BaseException as error:
-        if writer is not None and not is_lost_connection(error) and may_save(course.done.step):
+        is_whole = course.rest is None or course.rest.try_to_settle()
+        may_be_saved = is_whole and may_save(course.done.step)
+        if writer is not None and not is_lost_connection(error) and may_be_saved:
             writer.try_to_save(course.session, course.done.step)
         raise
     if writer is None:

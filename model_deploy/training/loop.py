@@ -5,6 +5,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import tensorflow.compat.v1 as tf
+from absl import logging
+
 from model_deploy import gpus
 from model_deploy.checkpoints import (
     mark_end,
@@ -124,6 +127,7 @@ def train(
     early_end = early_end_of(model, place.cluster, options, has_metrics=streamed is not None)
     checks = NumericChecks(model.train_op) if options.check_numerics else None
     report = _report(model, learning_rate, wait_secs, checks, streamed)
+    _warn_of_hooks(model, hooks)
     verification = verification_of(model, report, options, max_steps)
     agreed_saves = agreed_saves_of(model, options, max_steps)
     start = _start(model, replicas)
@@ -153,6 +157,8 @@ def train(
         ledger=place.ledger or Ledger(),
         verification=verification,
         agreed_saves=agreed_saves,
+        rest=model.rest,
+        is_alone=model.config is None or model.config.num_replicas == 1,
     )
     run.ledger.keep_in(folder if is_chief else None)
     with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):
@@ -210,7 +216,11 @@ def _report(
     if model.clone_updates:
         return clone_report_ops(model, learning_rate, wait_secs, count)
     first_bad = None if checks is None else checks.first_bad
-    return report_op(model, learning_rate, wait_secs, first_bad, count)
+    report = report_op(model, learning_rate, wait_secs, first_bad, count)
+    if model.rest is None:
+        return report
+    with tf.device(report.device):
+        return tf.concat([report, [model.rest.asked]], axis=0)
 
 
 def _start(model: DeployedModel, replicas: Replicas | None) -> Start:
@@ -229,10 +239,24 @@ def _check(model: DeployedModel, max_steps: int | None, options: LoopOptions) ->
     if model.train_op is None:
         raise ValueError("model must have a train op, got one deployed without an optimizer")
     check_at_least("max_steps", max_steps, 1)
+    if model.config is not None and model.config.rotate_steps:
+        for name, unset in (("check_numerics", False), ("verify_every_n_steps", None)):
+            if (value := getattr(options, name)) != unset:
+                raise ValueError(f"{name} must be {unset} with rotate_steps=True, got {value!r}")
     if options.profile_steps is not None and model.clone_updates:
         raise ValueError(
             "profile_steps must be None with asynchronous clones, whose steps are not one after "
             f"the other, got {options.profile_steps!r}"
+        )
+
+
+def _warn_of_hooks(model: DeployedModel, hooks: Sequence[Any]) -> None:
+    """Says which hooks, if any, let no step leave a rest to the next one."""
+    always = [type(hook).__name__ for hook in hooks if not hasattr(hook, "due")]
+    if model.rest is not None and always:
+        logging.warning(
+            "rotate_steps gains nothing: %s takes part in every step, without a method due(step)",
+            ", ".join(always),
         )
 
 

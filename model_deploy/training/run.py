@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
 from model_deploy.profile import ProfileHook
+from model_deploy.rotation import Rest
 from model_deploy.training.ending import saved_at_the_end
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
 from model_deploy.training.ledger import Ledger
@@ -27,6 +28,7 @@ from model_deploy.training.steps.clone_threads import CloneThreads
 from model_deploy.training.steps.course import Course, Stretch
 from model_deploy.training.steps.numeric_checks import NumericChecks
 from model_deploy.training.steps.report import StepReport, describe_loss
+from model_deploy.training.steps.rest import RestOfSteps
 from model_deploy.training.steps.runner import StepRunner
 from model_deploy.training.stopping import StopSignals
 from model_deploy.training.timing import Every, TimedHook
@@ -72,6 +74,8 @@ class TrainingRun:
       ledger: what the time of this process is spent on.
       verification: makes steps twice at intervals; None if none is.
       agreed_saves: which steps may be saved, where replicas have values of their own; else None.
+      rest: what a rotated step leaves to the next one; or None.
+      is_alone: whether no other process takes part in a step.
     """
 
     options: LoopOptions
@@ -95,6 +99,8 @@ class TrainingRun:
     ledger: Ledger = dataclasses.field(default_factory=Ledger)
     verification: Verification | None = None
     agreed_saves: AgreedSaves | None = None
+    rest: Rest | None = None
+    is_alone: bool = True
 
     def to_the_end(
         self,
@@ -112,7 +118,10 @@ class TrainingRun:
           in_step: called with True before each step and with False after it.
         """
         repeats = self.replicas is None or self.replicas.repeats_steps
-        course = Course(session, signals, made, repeats=repeats, may_end=self._is_known)
+        rest = None
+        if self.rest is not None:
+            rest = RestOfSteps(self.rest, session, is_alone=self.is_alone)
+        course = Course(session, signals, made, repeats=repeats, may_end=self._is_known, rest=rest)
         first_step = course.done.step
         in_step = self.pace.spending.around(in_step)
         self.ledger.goes_on_from(first_step)
@@ -230,7 +239,12 @@ class TrainingRun:
         if not isinstance(self.report, list):
             verification = self.verification
             return StepRunner(
-                course.session, self.report, hooks, in_step, verification=verification
+                course.session,
+                self.report,
+                hooks,
+                in_step,
+                verification=verification,
+                rest=course.rest,
             )
         return CloneThreads(
             course.session,

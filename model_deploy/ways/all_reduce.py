@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
+from absl import logging
 
 from model_deploy import gpus
 from model_deploy import gradients as gradients_lib
@@ -22,7 +23,9 @@ from model_deploy.all_reduce import (
 )
 from model_deploy.clone_gradients import compute_clone_gradients
 from model_deploy.collectives import (
+    LEFT_LANES,
     Collectives,
+    Left,
     add_missing_members,
     collectives_of,
     exchange_gradients,
@@ -31,6 +34,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.feature import join
 from model_deploy.gradients import GradientAndVariable, values_of
 from model_deploy.parts import parts_by_clone
+from model_deploy.rotation import rotate
 from model_deploy.updating import (
     Change,
     Condition,
@@ -72,7 +76,8 @@ class AllReduce(Way):
         gradients = self._gradients(training)
         collectives = collectives_of(self.config, "step")
         join(training.clones, collectives)
-        summed, loss = self._exchanged(collectives, gradients, training.total_loss)
+        left = self._left(training)
+        summed, loss = self._exchanged(collectives, gradients, training.total_loss, left)
         arrived = [loss, *(value for of_clone in summed for value in values_of(of_clone))]
         if training.clip_norm is not None:
             summed = collectives.on_devices(lambda i: training.clip(summed[i]))
@@ -91,8 +96,17 @@ class AllReduce(Way):
         else:
             updates = [average_state(collectives, self._copies, applied)]
         updates = conditions[0].done(with_functions(updates, training.functions))
+        rotated = rotate(self.config, left.ops if left else [], updates, loss)
+        if left is not None and rotated.rest is None:
+            logging.warning("rotate_steps leaves nothing: all gradients travel together")
+        updates = rotated.updates
+        arrived = [value for value in arrived if value.op not in rotated.late]
         with tf.control_dependencies(updates):
             train_op = tf.identity(loss, name="train_op")
+        global_step = None
+        if rotated.rest is not None:
+            with tf.control_dependencies([train_op]):  # the rest of this step counts it
+                global_step = tf.train.get_global_step().read_value() + 1
         if self._has_parts:
             check_updates_wait(train_op, first)
         add_start_hook(self.config, self._copies)
@@ -104,7 +118,23 @@ class AllReduce(Way):
             copies_difference=difference,
             computed=[training.total_loss, *computed],
             exchanged=arrived,
+            global_step=global_step,
+            rest=rotated.rest,
         )
+
+    def _left(self, training: Training) -> Left | None:
+        """Returns what is to be left to the next run of the session; None if nothing is to be.
+
+        Raises:
+          ValueError: if gradients are clipped by their joint norm, for which all must be there.
+        """
+        if not self.config.rotate_steps:
+            return None
+        if training.clip_norm is not None:
+            raise ValueError(
+                f"clip_norm must be None with rotate_steps=True, got {training.clip_norm}"
+            )
+        return Left(collectives_of(self.config, "left", lanes=LEFT_LANES))
 
     def _gradients(self, training: Training) -> list[list[GradientAndVariable]]:
         """Returns for each clone the gradients of its own losses at its own copies."""
@@ -128,7 +158,11 @@ class AllReduce(Way):
         return found
 
     def _exchanged(
-        self, collectives: Collectives, gradients: _ByClone, total_loss: Any
+        self,
+        collectives: Collectives,
+        gradients: _ByClone,
+        total_loss: Any,
+        left: Left | None,
     ) -> tuple[list[list[GradientAndVariable]], Any]:
         """Averages gradients and losses over replicas, weighted by their shares of the batch."""
         scale = 1 / self.config.num_replicas
@@ -142,7 +176,7 @@ class AllReduce(Way):
                 ]
             )
         wire_dtype = self.config.wire_dtype
-        return exchange_gradients(collectives, gradients, total_loss, scale, wire_dtype)
+        return exchange_gradients(collectives, gradients, total_loss, scale, wire_dtype, rest=left)
 
     def _conditions(self, training: Training, gradients: _ByClone, first: Any) -> list[Condition]:
         """Returns each clone's condition; all agree, and the first adjusts the loss scale."""
@@ -192,7 +226,8 @@ class AllReduce(Way):
         return self.config.num_clones * self.config.num_replicas
 
     def __str__(self) -> str:
-        return "all-reduce: each clone has its own copy of the variables"
+        rotated = ", steps are rotated" if self.config.rotate_steps else ""
+        return f"all-reduce: each clone has its own copy of the variables{rotated}"
 
     def describe_wire(self) -> str:
         return "gradients"

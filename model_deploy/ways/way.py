@@ -15,6 +15,7 @@ from model_deploy.gradients import GradientAndVariable
 from model_deploy.keras_layers import update_after
 from model_deploy.losses import Losses
 from model_deploy.parts import Clone, parts_by_clone
+from model_deploy.rotation import Rest
 from model_deploy.updating import (
     Condition,
     LossScale,
@@ -56,6 +57,7 @@ class Update(NamedTuple):
         done: its gradients are handed in, or the sums have arrived; () for one of its own.
       staleness: see `DeployedModel`, an int64 scalar or None.
       global_step: see `DeployedModel`, an int64 scalar or None.
+      rest: what a rotated step leaves to the next one; None if nothing is left.
     """
 
     train_op: Any = None
@@ -67,6 +69,7 @@ class Update(NamedTuple):
     exchanged: Sequence[Any] = ()
     staleness: Any = None
     global_step: Any = None
+    rest: Rest | None = None
 
 
 class Training(NamedTuple):

@@ -8,15 +8,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
 from model_deploy.deployment import DeployedModel
-from model_deploy.op_types import GET_NEXT
+from model_deploy.op_types import GET_BATCH
 from model_deploy.parameter_servers import is_remote
-
-# Ops that hand out the next batch: of `tf.data`, and of TensorFlow 1's queues.
-_INPUTS = (
-    *GET_NEXT,
-    *("MultiDeviceIteratorGetNextFromShard", "Unstage"),
-    *("QueueDequeueV2", "QueueDequeueManyV2", "QueueDequeueUpToV2"),
-)
 
 
 class Marks(NamedTuple):
@@ -88,7 +81,7 @@ def _time_of(what: Iterable[Any], device: str) -> Any:
 
 
 def _inputs(needed: Iterable[Any], config: Any) -> list[Any]:
-    return [op for op in needed if op.type in _INPUTS and not is_remote(config, op.device)]
+    return [op for op in needed if op.type in GET_BATCH and not is_remote(config, op.device)]
 
 
 def _arrivals(needed: Iterable[Any], config: Any) -> list[Any]:

@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy.cluster import is_refusal, run_unless_refused
 from model_deploy.training.steps.clone_threads import CloneThreads
 from model_deploy.training.steps.report import StepReport
+from model_deploy.training.steps.rest import RestOfSteps
 from model_deploy.training.steps.runner import StepRunner
 from model_deploy.training.stopping import StopSignals
 
@@ -34,9 +35,10 @@ class Course:
       made: called with the global step, at the start and after each step.
       repeats: whether to repeat a step that TensorFlow has refused, of which a part may have run.
       may_end: says of a step whether a signal may end the run after it.
+      rest: what rotated steps leave; or None.
 
     Attributes:
-      session: as given.
+      session, rest: as given.
       done: the report of the last step.
       is_stopped: whether a signal, a hook or another worker has ended the run.
     """
@@ -49,8 +51,9 @@ class Course:
         *,
         repeats: bool = True,
         may_end: Callable[[int], bool] = lambda step: True,
+        rest: RestOfSteps | None = None,
     ) -> None:
-        self.session = session
+        self.session, self.rest = session, rest
         self.done = StepReport(global_step(session), 0.0, 0.0, 0.0, -1, 0, ())
         self.is_stopped = False
         self._signals = signals
@@ -81,9 +84,12 @@ class Course:
                 self.done = self._next(runner)
                 self._made(self.done.step)
                 log(self.done)
-                if self._signals.received is not None and self._may_end(self.done.step):
+                is_asked = self._signals.received is not None and self._may_end(self.done.step)
+                if is_asked and (self.rest is None or self.rest.may_end()):
                     break
                 over = is_over(self.done.step, runner.stop_requested)
+        if self.rest is not None:
+            self.rest.settle()
         if isinstance(runner, CloneThreads):  # its clones may have made further steps
             self.look_again()
         self.is_stopped = self._signals.received is not None or runner.stop_requested or over

@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy.cluster import run_until_closed
 from model_deploy.training.steps.call import StepCall
 from model_deploy.training.steps.report import StepContext, StepReport, checked_report
+from model_deploy.training.steps.rest import RestOfSteps
 from model_deploy.verification import Verification
 
 
@@ -70,6 +71,8 @@ class StepRunner:
       hooks: see `HookCalls`.
       in_step: called with True before each step and with False after it.
       verification: makes the steps that are due twice; or None.
+      rest: does what steps leave to the next one; or None.  Then the report has `Rest.asked` at its
+        end, and hooks see the variables as they are after their step.
     """
 
     def __init__(
@@ -80,7 +83,9 @@ class StepRunner:
         in_step: Callable[[bool], None] = lambda running: None,
         *,
         verification: Verification | None = None,
+        rest: RestOfSteps | None = None,
     ) -> None:
+        self._rest = rest
         self._session = session
         self._report = report
         self._in_step = in_step
@@ -105,9 +110,12 @@ class StepRunner:
         verification = self._verification
         if verification is not None and not verification.due(step):
             verification = None
-        if not self._calls.choose(step) and verification is None:
+        takes_part = self._calls.choose(step)
+        if self._rest is not None and takes_part:
+            self._rest.ask()
+        if not takes_part and verification is None:
             self._in_step(True)
-            found = self._call(self._plain)
+            found = self._settled(self._call(self._plain))
             self._in_step(False)
             return checked_report(found)
         context = StepContext(tf.train.SessionRunArgs(self._report), self._session)
@@ -115,6 +123,7 @@ class StepRunner:
         metadata = tf.RunMetadata()
         self._in_step(True)
         values = self._call(lambda: self._fetch(fetches, metadata, step, verification))
+        values["report"] = self._settled(values["report"])
         self._in_step(False)
         context.report = checked_report(values["report"])
         self._calls.after(context, values, metadata)
@@ -126,6 +135,10 @@ class StepRunner:
             self._is_first = False
             return run_until_closed(self._session, call)
         return call()
+
+    def _settled(self, values: Any) -> Any:
+        """Returns the report of a step, after its rest where a replica has asked for that."""
+        return values if self._rest is None else self._rest.after_step(values)
 
     def close(self) -> None:
         """Does nothing; `CloneThreads` needs it."""

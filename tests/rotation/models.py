@@ -1,0 +1,40 @@
+"""A network whose gradients are some packs, so that a rotated step has something to leave."""
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from model_deploy import slim
+from tests.goldens import Golden, LogicalDevices
+
+# A square of so many floats is nearly a pack of its own.
+WIDTH, LAYERS, EXAMPLES = 720, 4, 8
+
+
+def _waves(shape, dtype=tf.float32, partition_info=None):
+    """An initializer: sin(1), sin(2), ... over the shape, times 0.05."""
+    del partition_info
+    return 0.05 * tf.reshape(tf.sin(tf.range(1.0, 1.0 + int(np.prod(shape)))), shape)
+
+
+def _model_fn(features, labels):
+    net = features
+    for i in range(LAYERS):
+        net = slim.fully_connected(
+            net, WIDTH, weights_initializer=_waves, activation_fn=tf.nn.tanh, scope=f"layer_{i}"
+        )
+        net = slim.batch_norm(net, decay=0.9, scope=f"norm_{i}")
+        net = tf.nn.dropout(net, rate=0.1)
+    tf.losses.mean_squared_error(labels, net)
+
+
+DEEP = Golden(
+    "deep",
+    np.cos(np.arange(EXAMPLES * WIDTH)).reshape(EXAMPLES, WIDTH).astype(np.float32),
+    np.ones([EXAMPLES, WIDTH], np.float32),
+    _model_fn,
+)
+
+
+def rotated(**options):
+    """The configuration of a rotated step."""
+    return LogicalDevices(all_reduce=True, rotate_steps=True, **options)
