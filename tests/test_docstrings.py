@@ -47,7 +47,8 @@ WITH_TENSORS = _table(
         partitioned_variable regularizers replace_input restored_by saveables saved_and_restored
         saved_as saved_from set_slice_of slice_of
         taking_batch_moments_by uses_weight_decay
-    optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer LazyAdamOptimizer RowAdamOptimizer
+    optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer LazyAdamOptimizer Plateau
+        RowAdamOptimizer
         RowAdamWOptimizer RowFtrlOptimizer RowMomentumOptimizer RowRMSPropOptimizer
         averages_to_restore current_value
         build_learning_rate build_optimizer layer_name moving_average_update weight_decay_note
@@ -57,9 +58,9 @@ WITH_TENSORS = _table(
     horovod: DistributedGradientTape DistributedOptimizer allgather allreduce alltoall broadcast
         broadcast_variables
     parameter_servers: StepCounter SynchronousOptimizer keep_indices pack_gradients send_ids
-        send_rows
+        send_rows unsaved_variable value_of
     updating: Change ChangeOfParts Condition LossScale PartUpdates apply_changes changes_by_parts
-        part_updates shared_out
+        note_late part_updates read_late shared_out
     ways: CloneUpdate Training Update gradients_of_clones
     verification: Verification
     training: train
@@ -135,7 +136,7 @@ WITHOUT_TENSORS = _table(
         expected_slowest network_of plan_for step table useful_share
     profile: ProfileHook parse_steps
     optimization: LearningRateOptions OptimizerOptions has_tables
-        learning_rate_note scaled_learning_rate
+        learning_rate_note noted_plateau scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
     rewrites: BatchNorms Compilation Layout Precision computing_in computing_in_layout
         describe_compilation

@@ -10,6 +10,7 @@ from model_deploy.optimization.optimizers import (
     build_optimizer,
     weight_decay_note,
 )
+from model_deploy.optimization.plateau import Plateau, noted_plateau
 from model_deploy.optimization.rows import (
     RowAdamOptimizer,
     RowAdamWOptimizer,
@@ -19,8 +20,8 @@ from model_deploy.optimization.rows import (
     current_value,
     has_tables,
 )
+from model_deploy.optimization.schedule_options import LearningRateOptions
 from model_deploy.optimization.schedules import (
-    LearningRateOptions,
     build_learning_rate,
     learning_rate_note,
     scaled_learning_rate,
@@ -34,6 +35,7 @@ __all__ = [
     "LazyAdamOptimizer",
     "LearningRateOptions",
     "OptimizerOptions",
+    "Plateau",
     "RowAdamOptimizer",
     "RowAdamWOptimizer",
     "RowFtrlOptimizer",
@@ -47,6 +49,7 @@ __all__ = [
     "layer_name",
     "learning_rate_note",
     "moving_average_update",
+    "noted_plateau",
     "scaled_learning_rate",
     "weight_decay_note",
 ]

@@ -1,98 +1,15 @@
 """Builds the learning-rate schedule that options name, with warm-up and batch-size scaling."""
 
-import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.commands import Options, option
 from model_deploy.optimization import curves
-
-
-@dataclasses.dataclass(frozen=True)
-class LearningRateOptions(Options):
-    """How the learning rate changes over the epochs.
-
-    Raises:
-      ValueError: as `Options`; for different numbers of boundaries and factors, or a warm-up that
-        would start above the rate.
-    """
-
-    topic: ClassVar[str] = "learning rate"
-
-    learning_rate: float = option(0.01, "learning rate at the start", above=0, common=True)
-    learning_rate_decay_type: str = option(
-        "exponential",
-        "how the learning rate falls",
-        choices=("fixed", "exponential", "polynomial", "cosine", "one_cycle", "piecewise"),
-    )
-    end_learning_rate: float = option(
-        0.0001, "learning rate at the end of cosine, one_cycle and polynomial decay", minimum=0
-    )
-    learning_rate_decay_factor: float = option(
-        0.94, "factor of each fall of exponential decay", above=0, maximum=1
-    )
-    num_epochs_per_decay: float = option(2.0, "epochs from one fall to the next", above=0)
-    schedule_epochs: float | None = option(
-        None, "epochs of cosine and one_cycle; default: those of the run", above=0
-    )
-    one_cycle_peak: float = option(
-        0.45,
-        "share of one_cycle at which the rate is --learning_rate; at twice that it is back",
-        above=0,
-        below=0.5,
-    )
-    one_cycle_divisor: float = option(
-        10.0, "how many times lower one_cycle starts than --learning_rate", minimum=1
-    )
-    learning_rate_boundaries: str = option(
-        "", "epochs at which piecewise goes to its next factor, such as 30,60,80"
-    )
-    learning_rate_factors: str = option(
-        "", "factors of --learning_rate from each of these epochs on, such as 0.1,0.01,0.001"
-    )
-    warmup_epochs: float = option(
-        0.0, "epochs in which the learning rate rises to its start", minimum=0
-    )
-    warmup_learning_rate: float = option(
-        0.0, "learning rate from which the warm-up rises", minimum=0
-    )
-    learning_rate_scaling: str = option(
-        "none",
-        "how --learning_rate, which is for --learning_rate_batch_size, follows the batch size of "
-        "an update: times the ratio of the two, or its root",
-        choices=("none", "linear", "sqrt"),
-    )
-    learning_rate_batch_size: int = option(
-        256, "images of an update for which --learning_rate is right", minimum=1
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        boundaries = _numbers("learning_rate_boundaries", self.learning_rate_boundaries)
-        factors = _numbers("learning_rate_factors", self.learning_rate_factors)
-        if any(b <= a for a, b in zip([0.0, *boundaries], boundaries, strict=False)):
-            raise ValueError(
-                "learning_rate_boundaries must be more than 0 and rise, "
-                f"got {self.learning_rate_boundaries!r}"
-            )
-        if any(not 0 < factor <= 1 for factor in factors):
-            raise ValueError(
-                "learning_rate_factors must be more than 0 and at most 1, "
-                f"got {self.learning_rate_factors!r}"
-            )
-        if len(boundaries) != len(factors):
-            raise ValueError(
-                "learning_rate_factors must be as many as learning_rate_boundaries, "
-                f"got {self.learning_rate_factors!r} for {self.learning_rate_boundaries!r}"
-            )
-        if bool(boundaries) != (self.learning_rate_decay_type == "piecewise"):
-            raise ValueError(
-                "learning_rate_boundaries must go with learning_rate_decay_type=piecewise, "
-                f"got {self.learning_rate_boundaries!r} with {self.learning_rate_decay_type}"
-            )
+from model_deploy.optimization.plateau import Plateau, note_plateau
+from model_deploy.optimization.schedule_options import LearningRateOptions, numbers_in
+from model_deploy.updating import note_late
 
 
 def scaled_learning_rate(options: LearningRateOptions, update_batch_size: int) -> float:
@@ -153,6 +70,9 @@ def build_learning_rate(
       `end_learning_rate` at 1 (Smith and Topin, https://arxiv.org/abs/1708.07120, section 3).
       The momentum is constant.
     * `piecewise`: `learning_rate`, and from each boundary (in epochs) on times its factor.
+    * `plateau`: `max(end_learning_rate, learning_rate * factor ** falls)`; the rate falls after
+      `plateau_patience` evaluations in a row without improvement, counted from the last fall or
+      improvement.  `training.train` sees to it; other loops call the methods of `noted_plateau()`.
     * warm-up, for all schedules: in the first `warmup_epochs` at most a straight line from
       `warmup_learning_rate` to `learning_rate`, which step 0 begins to climb:
       `warmup + (learning_rate - warmup) * (step + 1) / warmup_steps`
@@ -183,19 +103,50 @@ def build_learning_rate(
     if update_batch_size is not None:
         highest = scaled_learning_rate(options, update_batch_size)
     _check_order(options, highest)
+    if options.learning_rate_decay_type == "plateau":
+        return _on_plateau(options, highest, global_step, steps_per_epoch)
     decayed = _decay(options, highest, steps_per_epoch, max_steps)
     # Beside the global step on its parameter server: else both would be sent in each step.
     with tf.device(global_step.device):
-        rate = decayed(global_step)
-        if options.warmup_epochs > 0:
-            # More than 0 from the first step on, as FTRL divides by it.
-            steps = tf.cast(global_step + 1, tf.float32)
-            done = steps / (steps_per_epoch * options.warmup_epochs)
-            rise = highest - options.warmup_learning_rate
-            rate = tf.where(
-                done < 1, tf.minimum(rate, options.warmup_learning_rate + rise * done), rate
+        return _warm_up(options, highest, decayed(global_step), global_step, steps_per_epoch)
+
+
+def _on_plateau(
+    options: LearningRateOptions, highest: float, global_step: Any, steps_per_epoch: float
+) -> Any:
+    """Builds a rate that follows evaluations, and notes its plateau in the default graph."""
+    plateau = Plateau(global_step.device, options.plateau_patience, options.plateau_min_delta)
+    note_plateau(plateau)
+
+    def build() -> Any:
+        with tf.device(global_step.device):
+            rate = plateau.rate(
+                highest, options.learning_rate_decay_factor, options.end_learning_rate
             )
-        return tf.identity(rate, name="learning_rate")
+            return _warm_up(options, highest, rate, global_step, steps_per_epoch)
+
+    rate = build()
+    note_late(rate, build)
+    return rate
+
+
+def _warm_up(
+    options: LearningRateOptions,
+    highest: float,
+    rate: Any,
+    global_step: Any,
+    steps_per_epoch: float,
+) -> Any:
+    """Returns a rate, at most that of the warm-up, by the name `learning_rate`."""
+    if options.warmup_epochs > 0:
+        # More than 0 from the first step on, as FTRL divides by it.
+        steps = tf.cast(global_step + 1, tf.float32)
+        done = steps / (steps_per_epoch * options.warmup_epochs)
+        rise = highest - options.warmup_learning_rate
+        rate = tf.where(
+            done < 1, tf.minimum(rate, options.warmup_learning_rate + rise * done), rate
+        )
+    return tf.identity(rate, name="learning_rate")
 
 
 def _decay(
@@ -214,8 +165,8 @@ def _decay(
             step, steps, start=start, highest=highest, last=end, peak=peak
         )
     if kind == "piecewise":
-        epochs = _numbers("learning_rate_boundaries", options.learning_rate_boundaries)
-        factors = _numbers("learning_rate_factors", options.learning_rate_factors)
+        epochs = numbers_in("learning_rate_boundaries", options.learning_rate_boundaries)
+        factors = numbers_in("learning_rate_factors", options.learning_rate_factors)
         boundaries = [_whole_steps(steps_per_epoch, each) for each in epochs]
         values = [highest, *(highest * factor for factor in factors)]
         return lambda step: curves.piecewise(step, boundaries, values)
@@ -249,7 +200,7 @@ def _check_order(options: LearningRateOptions, highest: float) -> None:
     kind, lowest = options.learning_rate_decay_type, highest
     if kind == "one_cycle":
         lowest = highest / options.one_cycle_divisor
-    if kind in ("cosine", "one_cycle") and options.end_learning_rate > lowest:
+    if kind in ("cosine", "one_cycle", "plateau") and options.end_learning_rate > lowest:
         raise ValueError(
             f"end_learning_rate must be at most that at the start of {kind}, {lowest:g}, "
             f"got {options.end_learning_rate}"
@@ -259,14 +210,3 @@ def _check_order(options: LearningRateOptions, highest: float) -> None:
             f"warmup_learning_rate must be at most the learning rate, {highest:g}, "
             f"got {options.warmup_learning_rate}"
         )
-
-
-def _numbers(field: str, text: str) -> list[float]:
-    """Parses a list of numbers such as `30,60`."""
-    try:
-        numbers = [float(each) for each in text.split(",")] if text else []
-    except ValueError:
-        numbers = [math.nan]
-    if not all(map(math.isfinite, numbers)):
-        raise ValueError(f"{field} must be numbers with commas between them, got {text!r}")
-    return numbers

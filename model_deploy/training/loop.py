@@ -1,5 +1,6 @@
 """`train`: runs a deployed model to its last step, with checkpoints, summaries and evaluations."""
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,8 @@ from model_deploy.training.chief_start import chief_start
 from model_deploy.training.ledger import Ledger
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.pace.pace import pace_of
+from model_deploy.training.patience import patience_of
+from model_deploy.training.plateaus import plateau_of
 from model_deploy.training.recovery import run_in_sessions
 from model_deploy.training.replicas.early_end import early_end_of
 from model_deploy.training.replicas.joining import Place, started
@@ -120,7 +123,12 @@ def train(
     folder = os.fspath(train_dir)
     replicas = _replicas(place, model, options)
     streamed = streamed_metrics_of(model, place.cluster)
-    early_end = early_end_of(model, place.cluster, options, has_metrics=streamed is not None)
+    metric = options.stop_metric or metric
+    evaluations = functools.partial(patience_of, folder, metric, options)
+    plateau = plateau_of(options, evaluations, is_chief=is_chief)
+    early_end = early_end_of(
+        model, place.cluster, options, has_metrics=streamed is not None, plateau=plateau
+    )
     checks = NumericChecks(model.train_op) if options.check_numerics else None
     report = _report(model, learning_rate, wait_secs, checks, streamed)
     verification = verification_of(model, report, options, max_steps)
@@ -141,7 +149,7 @@ def train(
         images_per_step=images_per_step,
         unit=unit,
         evaluate=evaluate if options.eval_every_n_steps else None,
-        metric=options.stop_metric or metric,
+        metric=metric,
         shares_steps=bool(model.clone_updates) or (replicas is not None and replicas.shares_steps),
         copies_difference=model.copies_difference if options.copies_check_every_n_steps else None,
         replicas=replicas,
@@ -150,6 +158,7 @@ def train(
         pace=pace_of(model, place.cluster, folder, is_chief=is_chief, max_steps=max_steps),
         ledger=place.ledger or Ledger(),
         verification=verification,
+        plateau=plateau,
     )
     run.ledger.keep_in(folder if is_chief else None)
     with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):

@@ -101,6 +101,24 @@ class Patience:
             say_once(f"{error}: evaluations are counted from here")
             return []
 
+    def lacks(self, step: int) -> bool:
+        """Whether the evaluation of a step is not there."""
+        return step not in self._values
+
+    def improvements(self, min_delta: float) -> list[bool]:
+        """Returns of each evaluation whether it was better than all before it.
+
+        Args:
+          min_delta: by more than this; the first number is an improvement in any case.
+        """
+        found, best = [], -math.inf
+        for _, value in sorted(self._values.items()):
+            number = -math.inf if math.isnan(value) else self._sign * value
+            improved = number > best + min_delta or (best == -math.inf and number > best)
+            best = number if improved else best
+            found.append(improved)
+        return found
+
     @property
     def is_over(self) -> bool:
         """Whether the run is to end."""
@@ -114,14 +132,11 @@ class Patience:
 
     def _waited(self) -> tuple[int, int | None]:
         """Returns the number of evaluations since the last improvement, and that one's step."""
-        waited, best, best_step = 0, -math.inf, None
-        for step, value in sorted(self._values.items()):
-            number = -math.inf if math.isnan(value) else self._sign * value
-            if number > best + self._min_delta or (best_step is None and number > best):
-                waited, best, best_step = 0, number, step
-            else:
-                waited += 1
-        return waited, best_step
+        steps, improvements = sorted(self._values), self.improvements(self._min_delta)
+        if True not in improvements:
+            return len(steps), None
+        waited = improvements[::-1].index(True)
+        return waited, steps[-1 - waited]
 
 
 def patience_of(train_dir: str, metric: str, options: LoopOptions, first_step: int) -> Patience:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
+from model_deploy.optimization import Plateau
 from model_deploy.profile import ProfileHook
 from model_deploy.training.ending import saved_at_the_end
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
@@ -70,6 +71,7 @@ class TrainingRun:
       pace: where the time of steps goes, here and in other processes.
       ledger: what the time of this process is spent on.
       verification: makes steps twice at intervals; None if none is.
+      plateau: the learning rate that follows the evaluations, or None.
     """
 
     options: LoopOptions
@@ -92,6 +94,7 @@ class TrainingRun:
     streamed: StreamedMetrics | None = None
     ledger: Ledger = dataclasses.field(default_factory=Ledger)
     verification: Verification | None = None
+    plateau: Plateau | None = None
 
     def to_the_end(
         self,
@@ -141,7 +144,8 @@ class TrainingRun:
                 ledger=self.ledger,
             )
             patience = self._patience(first_step)
-            own = self._own_hooks(first_step, progress, metrics, board, stack, patience=patience)
+            evaluation = self._evaluation(first_step, progress, metrics, board, patience)
+            own = self._own_hooks(first_step, metrics, board, stack, evaluation=evaluation)
             hooks = [*self.hooks, *own]
             secs = self.options.wait_for_storage_secs
             leave = functools.partial(self._leave, course)
@@ -149,6 +153,8 @@ class TrainingRun:
                 if patience is not None and patience.is_over:
                     progress.line(f"{patience}: no more steps are made")
                 is_over = patience is not None and patience.is_over
+                if patience and evaluation and self._is_owed(patience, first_step):
+                    is_over = evaluation.is_over_at(session, first_step)
                 if self.early_end.begin(session, is_over, in_step):
                     self._end_early(course)
                 else:
@@ -265,15 +271,50 @@ class TrainingRun:
             return None
         return patience_of(self.train_dir, self.metric, self.options, first_step)
 
-    def _own_hooks(
+    def _is_owed(self, patience: Patience, step: int) -> bool:
+        """Whether an earlier process was killed after a step, and before what it evaluates then."""
+        every = self.options.eval_every_n_steps
+        is_followed = self.options.stop_patience is not None or self.plateau is not None
+        if every is None or not is_followed or self.shares_steps:
+            return False
+        return step > 0 and step % every == 0 and patience.lacks(step)
+
+    def _evaluation(
         self,
         first_step: int,
         progress: Progress,
         metrics: MetricsLog | None,
         board: Board | None,
+        patience: Patience | None,
+    ) -> EvaluationHook | None:
+        """Returns the hook that evaluates, on the chief that does."""
+        if not (self.writer and self.evaluate and metrics and board and patience):
+            return None
+        falls = patience.falls
+        return EvaluationHook(
+            self.evaluate,
+            metric=self.metric,
+            falls=falls,
+            stop_at=self.options.stop_at_metric,
+            patience=patience,
+            plateau=self.plateau,
+            writer=self.writer,
+            best=BestCheckpoint(self.train_dir, self.metric, self.writer.device, falls=falls),
+            metrics=metrics,
+            board=board,
+            progress=progress,
+            every=self._every("eval_every_n_steps", first_step),
+            last_step=self.max_steps,
+        )
+
+    def _own_hooks(
+        self,
+        first_step: int,
+        metrics: MetricsLog | None,
+        board: Board | None,
         stack: contextlib.ExitStack,
         *,
-        patience: Patience | None,
+        evaluation: EvaluationHook | None,
     ) -> Iterator[Any]:
         """Yields the loop's own hooks, as the options ask for them."""
         if self.copies_difference is not None:
@@ -294,22 +335,7 @@ class TrainingRun:
         if self.summary_op is not None:
             every = self._every("save_summaries_steps", first_step, "save_summaries_secs")
             yield SummaryHook(board, self.summary_op, every, self.max_steps)
-        if self.evaluate is not None and patience is not None:
-            falls = patience.falls
-            evaluation = EvaluationHook(
-                self.evaluate,
-                metric=self.metric,
-                falls=falls,
-                stop_at=self.options.stop_at_metric,
-                patience=patience,
-                writer=self.writer,
-                best=BestCheckpoint(self.train_dir, self.metric, self.writer.device, falls=falls),
-                metrics=metrics,
-                board=board,
-                progress=progress,
-                every=self._every("eval_every_n_steps", first_step),
-                last_step=self.max_steps,
-            )
+        if evaluation is not None:
             yield self._timed(evaluation, "evaluation")
         every = self._every("save_interval_steps", first_step, "save_interval_secs")
         yield self._timed(SaveHook(self.writer, every, self.max_steps, self._is_trusted), "saving")
