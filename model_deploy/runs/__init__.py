@@ -12,7 +12,13 @@ from model_deploy.runs.effective import (
     read_time_spent,
     write_time_spent,
 )
-from model_deploy.runs.reading import METRICS_FILE, Run, find_runs, read_metrics
+from model_deploy.runs.reading import (
+    METRICS_FILE,
+    Run,
+    find_runs,
+    read_json_lines,
+    read_metrics,
+)
 
 __all__ = [
     "METRICS_FILE",
@@ -23,6 +29,7 @@ __all__ = [
     "differing_options",
     "draw_runs",
     "find_runs",
+    "read_json_lines",
     "read_metrics",
     "read_time_spent",
     "runs_table",

@@ -122,15 +122,26 @@ def read_metrics(train_dir: str | os.PathLike[str]) -> list[dict[str, Any]]:
       OSError: if it cannot be read.
     """
     path = os.path.join(train_dir, METRICS_FILE)
-    if not file_systems.is_file(path):
-        return []
+    return read_json_lines(path, "step") if file_systems.is_file(path) else []
+
+
+def read_json_lines(path: str, step_key: str) -> list[dict[str, Any]]:
+    """Reads the objects of a file that have a step; other lines are left out.
+
+    Args:
+      path: the file.
+      step_key: the key of the step, an integer of at most 63 bits.
+
+    Raises:
+      OSError: if the file cannot be read.
+    """
     found = []
     for line in file_systems.read_bytes(path).split(b"\n"):
         try:
             value = parse_json(line.decode("utf-8", "replace"))
         except ValueError:
             continue
-        step = value.get("step") if isinstance(value, dict) else None
+        step = value.get(step_key) if isinstance(value, dict) else None
         if isinstance(step, int) and abs(step) < 1 << 63:
             found.append(value)
     return found

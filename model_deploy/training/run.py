@@ -11,6 +11,7 @@ from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
 from model_deploy.optimization import Plateau
 from model_deploy.profile import ProfileHook
 from model_deploy.training.ending import saved_at_the_end
+from model_deploy.training.evaluators import EvaluatorHook
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
 from model_deploy.training.ledger import Ledger
 from model_deploy.training.loop_options import LoopOptions
@@ -145,7 +146,10 @@ class TrainingRun:
             )
             patience = self._patience(first_step)
             evaluation = self._evaluation(first_step, progress, metrics, board, patience)
-            own = self._own_hooks(first_step, metrics, board, stack, evaluation=evaluation)
+            evaluator = self._evaluator(first_step, progress)
+            own = self._own_hooks(
+                first_step, metrics, board, stack, evaluation=evaluation, evaluator=evaluator
+            )
             hooks = [*self.hooks, *own]
             secs = self.options.wait_for_storage_secs
             leave = functools.partial(self._leave, course)
@@ -155,6 +159,8 @@ class TrainingRun:
                 is_over = patience is not None and patience.is_over
                 if patience and evaluation and self._is_owed(patience, first_step):
                     is_over = evaluation.is_over_at(session, first_step)
+                if evaluator is not None:
+                    is_over = evaluator.is_over()
                 if self.early_end.begin(session, is_over, in_step):
                     self._end_early(course)
                 else:
@@ -307,6 +313,13 @@ class TrainingRun:
             last_step=self.max_steps,
         )
 
+    def _evaluator(self, first_step: int, progress: Progress) -> EvaluatorHook | None:
+        """Returns the hook that looks at the evaluator's results, on the chief."""
+        if self.writer is None or self.options.stop_by is None:
+            return None
+        every = self._every("log_every_n_steps", first_step)
+        return EvaluatorHook(self.train_dir, self.metric, self.options, progress, every)
+
     def _own_hooks(
         self,
         first_step: int,
@@ -315,6 +328,7 @@ class TrainingRun:
         stack: contextlib.ExitStack,
         *,
         evaluation: EvaluationHook | None,
+        evaluator: EvaluatorHook | None,
     ) -> Iterator[Any]:
         """Yields the loop's own hooks, as the options ask for them."""
         if self.copies_difference is not None:
@@ -337,6 +351,8 @@ class TrainingRun:
             yield SummaryHook(board, self.summary_op, every, self.max_steps)
         if evaluation is not None:
             yield self._timed(evaluation, "evaluation")
+        if evaluator is not None:
+            yield evaluator
         every = self._every("save_interval_steps", first_step, "save_interval_secs")
         yield self._timed(SaveHook(self.writer, every, self.max_steps, self._is_trusted), "saving")
 
