@@ -149,7 +149,9 @@ WITHOUT_TENSORS = _table(
         replica_counts split_functions with_functions
     ways: Way way_for
     runs: METRICS_FILE Run STEPS TIME_FILE TimeSpent differing_options draw_runs find_runs
-        read_json_lines read_metrics read_time_spent runs_table write_time_spent
+        read_json_lines read_metrics read_run_options read_time_spent runs_table write_time_spent
+    trackers: NAMES Sending TrackedRun Tracker Tracking check_names send_model tracker_named
+        tracking
     status: STATUS_FILE Status TaskStatus read_status status_report write_status
     image_training: EvalOptions ExportOptions TrainOptions evaluate export train train_task
     training: Board Ledger LoopOptions Place TrainResult check_writable join join_cluster serve

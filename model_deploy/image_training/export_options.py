@@ -6,6 +6,7 @@ from typing import ClassVar
 from model_deploy import training
 from model_deploy.commands import option
 from model_deploy.image_training.of_run import OfRun
+from model_deploy.trackers import check_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,13 +14,14 @@ class ExportOptions(OfRun):
     """All options of an export of an image classifier; each is a flag of the script.
 
     Raises:
-      ValueError: as `OfRun`; if no output is named.
+      ValueError: as `OfRun`; if no output is named; for a `tracker` that is unknown, without a
+        `train_dir`, or whose package is not installed.
     """
 
     topic: ClassVar[str] = "export"
 
     # A training run's options of these names concern its own start and batches.
-    not_reused: ClassVar[tuple[str, ...]] = ("checkpoint_path", "batch_size")
+    not_reused: ClassVar[tuple[str, ...]] = ("checkpoint_path", "batch_size", "tracker")
 
     output_dir: str | None = option(None, "new folder for a SavedModel", topic="run", common=True)
     output_file: str | None = option(None, "new file for a frozen graph", topic="run", common=True)
@@ -46,12 +48,21 @@ class ExportOptions(OfRun):
     )
     is_video_model: bool = option(False, "the network takes videos; known from --model_name")
     num_frames: int | None = option(None, "frames of each video; default: any number", minimum=1)
+    tracker: str | None = option(
+        None,
+        "trackers that know the run in --train_dir and get the model: mlflow, wandb or aim, or "
+        "several with commas between them",
+    )
     is_training: bool = training.gone("is_training")
     quantize: bool = training.gone("quantize")
     debug: bool = option(False, "show where an error comes from", topic="other")
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.tracker is not None:
+            check_names(self.tracker)
+            if self.train_dir is None:
+                raise ValueError(f"tracker must go with train_dir, got {self.tracker} alone")
         if not (self.output_dir or self.output_file):
             raise ValueError("output_dir or output_file must be given, got neither")
         if self.write_text_graphdef and not self.output_file:

@@ -8,6 +8,7 @@ from model_deploy import inputs, training
 from model_deploy.commands import named_as
 from model_deploy.image_training.export_options import ExportOptions
 from model_deploy.image_training.networks import Networks
+from model_deploy.trackers import check_names, send_model
 
 _COLOUR_CHANNELS = 3
 
@@ -40,6 +41,9 @@ def export(options: ExportOptions, networks: Networks) -> None:
             training.write_frozen_graph(
                 session, signatures, paths["output_file"], options.write_text_graphdef
             )
+    if options.tracker is not None:
+        for path in paths.values():
+            send_model(options.train_dir or "", check_names(options.tracker), path)
     averages = "moving averages of " if use_averages else ""
     print(f"{options.model_name}: {averages}{checkpoint} -> {', '.join(paths.values())}")
     for name, signature in signatures.items():

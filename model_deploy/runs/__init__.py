@@ -18,6 +18,7 @@ from model_deploy.runs.reading import (
     find_runs,
     read_json_lines,
     read_metrics,
+    read_run_options,
 )
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "find_runs",
     "read_json_lines",
     "read_metrics",
+    "read_run_options",
     "read_time_spent",
     "runs_table",
     "write_time_spent",

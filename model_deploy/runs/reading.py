@@ -125,6 +125,23 @@ def read_metrics(train_dir: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return read_json_lines(path, "step") if file_systems.is_file(path) else []
 
 
+def read_run_options(train_dir: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads the settings in the `options.yaml` of a run; {} without the file.
+
+    Args:
+      train_dir: the folder of the run.
+
+    Raises:
+      ValueError: if the file is invalid.
+      OSError: if it cannot be read.
+    """
+    path = os.path.join(train_dir, OPTIONS_FILE)
+    if not file_systems.is_file(path):
+        return {}
+    with named_as(config=OPTIONS_FILE):
+        return read_options(path)
+
+
 def read_json_lines(path: str, step_key: str) -> list[dict[str, Any]]:
     """Reads the objects of a file that have a step; other lines are left out.
 
@@ -163,12 +180,7 @@ def _run_folders(folder: str, seen: set[str]) -> list[str]:
 
 
 def _read_run(folder: str) -> Run:
-    path = os.path.join(folder, OPTIONS_FILE)
-    options: dict[str, Any] = {}
-    if file_systems.is_file(path):
-        with named_as(config=OPTIONS_FILE):
-            options = read_options(path)
-    return Run(folder, options, tuple(read_metrics(folder)), _time_spent(folder))
+    return Run(folder, read_run_options(folder), tuple(read_metrics(folder)), _time_spent(folder))
 
 
 def _time_spent(folder: str) -> TimeSpent | None:

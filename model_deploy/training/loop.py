@@ -1,9 +1,11 @@
 """`train`: runs a deployed model to its last step, with checkpoints, summaries and evaluations."""
 
+import contextlib
+import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from model_deploy import gpus
@@ -14,6 +16,7 @@ from model_deploy.checks import check_at_least
 from model_deploy.cluster import Cluster
 from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import session_hooks
+from model_deploy.trackers import Tracker, check_names, tracking
 from model_deploy.training.chief_start import chief_start
 from model_deploy.training.ledger import Ledger
 from model_deploy.training.loop_options import LoopOptions
@@ -52,6 +55,7 @@ def train(
     cluster: Cluster | None = None,
     start_timeout: float = 300.0,
     place: Place | None = None,
+    trackers: Sequence[Tracker] = (),
     **settings: Any,
 ) -> TrainResult:
     """Trains `model` in the default graph, starting from its newest checkpoint.
@@ -89,6 +93,8 @@ def train(
         ends at exactly `max_steps`, and the parameter servers end with it.
       start_timeout: seconds to wait for other tasks of the cluster at the start.
       place: the result of `training.join_cluster`, which replaces the last five arguments.
+      trackers: objects with the methods of `trackers.Tracker`, besides those that the option
+        `tracker` names; the chief tells them what it writes to `metrics.jsonl`.
       **settings: fields of `LoopOptions`.
 
     Returns:
@@ -161,12 +167,29 @@ def train(
         plateau=plateau,
     )
     run.ledger.keep_in(folder if is_chief else None)
-    with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):
+    with (
+        _tracking(run, trackers) as run,
+        gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()),
+    ):
         result = _make_steps(run, SessionOpener(place.master, place.session_config, start))
     if start.writer is not None:
         with start.writer.storage.trying("the note that the run has ended"):
             mark_end(folder, result.global_step)
     return result
+
+
+@contextlib.contextmanager
+def _tracking(run: TrainingRun, trackers: Sequence[Tracker]) -> Iterator[TrainingRun]:
+    """Opens the trackers of a run, on the chief; yields the run with them."""
+    options = run.options
+    named = [] if options.tracker is None else check_names(options.tracker)
+    if run.writer is None or not (trackers or named):
+        yield run
+        return
+    settings = dataclasses.asdict(options) | {"max_steps": run.max_steps}
+    is_new = options.resume == "never"
+    with tracking(run.train_dir, [*named, *trackers], settings, is_new=is_new) as opened:
+        yield dataclasses.replace(run, tracking=opened)
 
 
 def _clone_batch(model: DeployedModel, images_per_step: int) -> int | None:

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from model_deploy.commands import Options, option
 from model_deploy.profile import parse_steps
+from model_deploy.trackers import check_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,7 +16,8 @@ class LoopOptions(Options):
       ValueError: as `Options`; for an `on_corruption` without `verify_every_n_steps`, a
         `stop_at_metric` or `stop_patience` without `eval_every_n_steps` or `stop_by`, a `stop_by`
         with `eval_every_n_steps` or without either, or a `stop_min_delta` without
-        `stop_patience`; for invalid `profile_steps`.
+        `stop_patience`; for invalid `profile_steps`; for a `tracker` that is unknown, or whose
+        package is not installed.
     """
 
     topic: ClassVar[str] = "loop"
@@ -132,6 +134,11 @@ class LoopOptions(Options):
         None,
         "first and last step of a profile, such as 100,105; see python -m model_deploy.profile",
     )
+    tracker: str | None = option(
+        None,
+        "trackers that get options, metrics, pictures and models: mlflow, wandb or aim, or several "
+        "with commas between them",
+    )
     resume: str = option(
         "auto",
         "auto: go on from the newest checkpoint in train_dir; never: start anew, without "
@@ -141,6 +148,8 @@ class LoopOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.tracker is not None:
+            check_names(self.tracker)
         if self.profile_steps is not None:
             parse_steps(self.profile_steps)
         for name in ("stop_at_metric", "stop_patience"):

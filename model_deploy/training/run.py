@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
 from model_deploy.optimization import Plateau
 from model_deploy.profile import ProfileHook
+from model_deploy.trackers import Tracking
 from model_deploy.training.ending import saved_at_the_end
 from model_deploy.training.evaluators import EvaluatorHook
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
@@ -73,6 +74,7 @@ class TrainingRun:
       ledger: what the time of this process is spent on.
       verification: makes steps twice at intervals; None if none is.
       plateau: the learning rate that follows the evaluations, or None.
+      tracking: the trackers of the run, on the chief; or None.
     """
 
     options: LoopOptions
@@ -96,6 +98,7 @@ class TrainingRun:
     ledger: Ledger = dataclasses.field(default_factory=Ledger)
     verification: Verification | None = None
     plateau: Plateau | None = None
+    tracking: Tracking | None = None
 
     def to_the_end(
         self,
@@ -265,7 +268,7 @@ class TrainingRun:
             return None, None, None
         storage = self.writer.storage
         plot = TrainingPlot(self.train_dir, self.unit, storage)
-        metrics = MetricsLog(self.train_dir, storage)
+        metrics = MetricsLog(self.train_dir, storage, self.tracking)
         board = Board(self.train_dir, self.unit, storage=storage)
         for each in (plot, metrics, board):
             stack.callback(each.close)
