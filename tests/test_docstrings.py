@@ -37,7 +37,7 @@ WITH_TENSORS = _table(
     evaluation: Evaluation Evaluator Predictions evaluate
     metrics: AUC Calibration CalibrationError LogLoss Metric NotedMetric PRAUC PrecisionAt RecallAt
         add_metric exact_area
-    exporting: Serving Signature
+    exporting: Serving Signature write_tflite
     image_training: Networks
     inputs: ArraySource Augmentation Column CsvDataset EvalBatches Order ParquetDataset
         Preprocessing RecordDataset Texts TrainBatches eval_batches read_idx read_texts
@@ -103,8 +103,10 @@ WITHOUT_TENSORS = _table(
     gpus: Holder cpu_beside
         device_errors_explained gpu_holders has_gpu_kernel is_divided is_gpu placing session_config
         use_tf32
-    exporting: check_is_new restore_to_export write_frozen_graph write_saved_model
-    inputs: Corpus CorruptRecordError Dataset EncodedSource Held convert_dataset dataset_names
+    exporting: TYPES check_is_new check_onnx restore_to_export write_frozen_graph write_onnx
+        write_saved_model
+    inputs: Corpus CorruptRecordError Dataset EncodedSource Held check_dataset_name convert_dataset
+        dataset_names
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
     internals: EstimatorState OptimizerWatcher PipelineNode Running SlurmStep pipeline_nodes

@@ -1,5 +1,7 @@
-"""Exports SavedModels and frozen graphs of a trained classifier."""
+"""Exports SavedModels, frozen graphs, ONNX and TensorFlow Lite files of a trained classifier."""
 
+from model_deploy.exporting.lite import TYPES, write_tflite
+from model_deploy.exporting.onnx_files import check_onnx, write_onnx
 from model_deploy.exporting.serving import Serving, Signature
 from model_deploy.exporting.writing import (
     check_is_new,
@@ -9,10 +11,14 @@ from model_deploy.exporting.writing import (
 )
 
 __all__ = [
+    "TYPES",
     "Serving",
     "Signature",
     "check_is_new",
+    "check_onnx",
     "restore_to_export",
     "write_frozen_graph",
+    "write_onnx",
     "write_saved_model",
+    "write_tflite",
 ]

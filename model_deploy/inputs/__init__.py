@@ -12,14 +12,17 @@ from model_deploy.inputs.datasets import (  # noqa: F401 - each registers its da
     cifar10,
     digits,
     folder,
+    hugging_face,
     mnist,
     photographs,
+    prepared,
     slim_records,
     synthetic,
 )
 from model_deploy.inputs.datasets.conversion import convert as convert_dataset
 from model_deploy.inputs.datasets.dataset import (
     Dataset,
+    check_dataset_name,
     dataset_names,
     get_dataset,
     register_dataset,
@@ -62,6 +65,7 @@ __all__ = [
     "RecordDataset",
     "Texts",
     "TrainBatches",
+    "check_dataset_name",
     "convert_dataset",
     "dataset_names",
     "download_dataset",

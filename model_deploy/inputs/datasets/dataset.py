@@ -12,6 +12,8 @@ from model_deploy.inputs.reading import sources
 Builder = Callable[..., "Dataset"]
 
 _BUILDERS: dict[str, Builder] = {}
+# The end of a name that is registered for a family of datasets.
+_MEMBER = "/NAME"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +60,9 @@ def register_dataset(name: str) -> Callable[[Builder], Builder]:
     The function takes `split`, `data_dir` and any further keyword arguments of `get_dataset`, and
     returns a `Dataset`.
 
+    A name such as "tfds/NAME" is of a family of datasets: the function is called for all names that
+    begin as it does, and takes the whole name as the keyword argument `name`.
+
     Raises:
       ValueError: if the name is taken.
 
@@ -101,9 +106,32 @@ def get_dataset(
     Raises:
       ValueError: for an unknown name or split, and for missing or broken files.
     """
+    check_dataset_name("dataset name", name)
     if name not in _BUILDERS:
-        raise ValueError(f"dataset name must be one of {', '.join(dataset_names())}, got {name!r}")
+        name, options = _family_of(name), {**options, "name": name}
     return _BUILDERS[name](split=split, data_dir=data_dir, **options)
+
+
+def check_dataset_name(field: str, name: str) -> None:
+    """Checks that a name is registered, or that of a member of a registered family.
+
+    Raises:
+      ValueError: naming the field, the registered names and `name`.
+    """
+    is_member = _family_of(name) in _BUILDERS and not name.endswith("/")
+    if is_family(name) or not (name in _BUILDERS or is_member):
+        raise ValueError(f"{field} must be one of {', '.join(dataset_names())}, got {name!r}")
+
+
+def is_family(name: str) -> bool:
+    """Whether a registered name stands for all that begin as it does, such as "tfds/NAME"."""
+    return name.endswith(_MEMBER)
+
+
+def _family_of(name: str) -> str:
+    """Returns the name under which the family of a dataset would be registered."""
+    start, slash, _ = name.partition("/")
+    return f"{start}{_MEMBER}" if slash else name
 
 
 def required_folder(name: str, data_dir: str | os.PathLike[str] | None) -> str:
