@@ -1,7 +1,9 @@
 """Datasets that other packages have written: `tfds/NAME` and `hf`, read in our order."""
 
+import functools
 import importlib.util
 import json
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -18,15 +20,16 @@ IMAGES = np.random.RandomState(5).randint(0, 256, [NUM, SIZE, SIZE, 3]).astype(n
 LABELS = np.arange(NUM) % len(NAMES)
 
 
-def write_tfds(folder):
-    """Prepares the images by the package's own API, in two versions."""
+@functools.cache
+def _dots():
+    """A builder of the package's own API."""
     tfds = pytest.importorskip(
         "tensorflow_datasets", reason="needs pip install 'model_deploy[tfds]'"
     )
 
     class Dots(tfds.core.GeneratorBasedBuilder):
         VERSION = tfds.core.Version("1.0.0")
-        SUPPORTED_VERSIONS = (tfds.core.Version("1.2.0"),)
+        SUPPORTED_VERSIONS: ClassVar = [tfds.core.Version("1.2.0")]
 
         def _info(self):
             image = tfds.features.Image(shape=(None, None, 3))
@@ -45,8 +48,13 @@ def write_tfds(folder):
             for number in range(NUM)[part]:
                 yield number, {"image": IMAGES[number], "label": int(LABELS[number])}
 
+    return Dots
+
+
+def write_tfds(folder):
+    """Prepares the images in two versions."""
     for version in ("1.0.0", "1.2.0"):
-        Dots(data_dir=str(folder), version=version).download_and_prepare()
+        _dots()(data_dir=str(folder), version=version).download_and_prepare()
     return {"name": "tfds/dots", "data_dir": str(folder)}
 
 
@@ -76,9 +84,10 @@ def _of_arrays(images, labels):
     return inputs.Dataset("arrays", "train", len(images), 3, NAMES, shape, ("train",), source)
 
 
-def _batches(dataset, count, **options):
-    """Images and labels of some batches of training."""
+def _batches(dataset, count, first=0, **options):
+    """Images and labels of some batches of training, from the first one that is wanted on."""
     with tf.Graph().as_default(), tf.Session() as session:
+        options["position"] = tf.constant(first, tf.int64)
         pipeline = inputs.train_batches(
             dataset, batch_size=3, preprocessing="cifarnet", image_size=SIZE, seed=7, **options
         )
@@ -110,10 +119,12 @@ def test_batches(kind, tmp_path):
     found = {(image.tobytes(), label) for image, label in zip(images, labels, strict=True)}
     assert found == {(IMAGES[i].tobytes(), LABELS[i]) for i in range(18)}
     same = _of_arrays(images, labels)
-    for options in ({}, {"num_replicas": 2, "replica_id": 1}):
+    for options in ({}, {"num_shards": 2, "shard_index": 1}):
         expected = _batches(same, 8, **options)
         for one, other in zip(_batches(train, 8, **options), expected, strict=True):
             np.testing.assert_array_equal(one, other)
+    for one, other in zip(_batches(train, 3, first=5), _batches(same, 8), strict=True):
+        np.testing.assert_array_equal(one, other[5 * 3 :])
     assert inputs.get_dataset(split="test", **where).num_examples == 6
 
 
@@ -172,5 +183,5 @@ def test_missing_packages(tmp_path, name, package, extra):
 @pytest.mark.parametrize("name", ["tfds/NAME", "tfds/", "tfds", "hf/there"])
 def test_names(name):
     """A family is named by a member; the error lists all names."""
-    with pytest.raises(ValueError, match=f"must be one of .*hf, .*tfds/NAME, got '{name}'"):
+    with pytest.raises(ValueError, match=f"must be one of .*hf, .*tfds/NAME, .*, got '{name}'"):
         inputs.get_dataset(name, "train")

@@ -120,8 +120,8 @@ def _columns(name: str, info: Any) -> _Columns:
     keys = info.supervised_keys or ("image", "label")
     features = dict(info.features)
     image, label = (features.get(key) if isinstance(key, str) else None for key in keys[:2])
-    is_image = isinstance(image, tfds.features.Image)
-    if not is_image or not isinstance(label, tfds.features.ClassLabel):
+    known = isinstance(image, tfds.features.Image), isinstance(label, tfds.features.ClassLabel)
+    if image is None or label is None or not all(known):
         kinds = ", ".join(f"{key}: {type(each).__name__}" for key, each in features.items())
         raise ValueError(f"dataset {name!r} must have an image and a class label, got {kinds}")
     height, width, channels = image.shape
