@@ -120,6 +120,11 @@ def _check_rotation(config: Any) -> None:
         return
     if not config.all_reduce:
         raise ValueError("rotate_steps must be False without all_reduce=True, got True")
+    for exchange in ("local_steps", "gradient_rank"):
+        if getattr(config, exchange) is not None:
+            raise ValueError(
+                f"rotate_steps must be False with {exchange}, which sends something else, got True"
+            )
     for other, is_set in (
         ("global_parts", config.global_parts is not None),
         ("loss_scale", config.scales_losses_by is not None),

@@ -39,7 +39,7 @@ WITH_TENSORS = _table(
     evaluation: Evaluation Evaluator Predictions evaluate
     metrics: AUC Calibration CalibrationError LogLoss Metric NotedMetric PRAUC PrecisionAt RecallAt
         add_metric exact_area
-    exporting: Serving Signature
+    exporting: Serving Signature write_tflite
     image_training: Networks
     inputs: ArraySource Augmentation Column CsvDataset EvalBatches Order ParquetDataset
         Preprocessing RecordDataset Texts TrainBatches eval_batches read_idx read_texts
@@ -49,7 +49,8 @@ WITH_TENSORS = _table(
         partitioned_variable regularizers replace_input restored_by saveables saved_and_restored
         saved_as saved_from set_slice_of slice_of
         taking_batch_moments_by uses_weight_decay
-    optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer LazyAdamOptimizer RowAdamOptimizer
+    optimization: AdamWOptimizer LAMBOptimizer LARSOptimizer LazyAdamOptimizer Plateau
+        RowAdamOptimizer
         RowAdamWOptimizer RowFtrlOptimizer RowMomentumOptimizer RowRMSPropOptimizer
         averages_to_restore current_value
         build_learning_rate build_optimizer layer_name moving_average_update weight_decay_note
@@ -59,10 +60,10 @@ WITH_TENSORS = _table(
     horovod: DistributedGradientTape DistributedOptimizer allgather allreduce alltoall broadcast
         broadcast_variables
     parameter_servers: StepCounter SynchronousOptimizer keep_indices pack_gradients send_ids
-        send_rows
+        send_rows unsaved_variable value_of
     rotation: Rest Rotated rotate
     updating: Change ChangeOfParts Condition LossScale PartUpdates apply_changes changes_by_parts
-        part_updates shared_out
+        note_late part_updates read_late shared_out
     ways: CloneUpdate Training Update gradients_of_clones
     verification: Verification
     training: train
@@ -107,8 +108,10 @@ WITHOUT_TENSORS = _table(
     gpus: Holder cpu_beside
         device_errors_explained gpu_holders has_gpu_kernel is_divided is_gpu placing session_config
         use_tf32
-    exporting: check_is_new restore_to_export write_frozen_graph write_saved_model
-    inputs: Corpus CorruptRecordError Dataset EncodedSource Held convert_dataset dataset_names
+    exporting: TYPES check_is_new check_onnx restore_to_export write_frozen_graph write_onnx
+        write_saved_model
+    inputs: Corpus CorruptRecordError Dataset EncodedSource Held check_dataset_name convert_dataset
+        dataset_names
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
     internals: EstimatorState OptimizerWatcher PipelineNode Running SlurmStep pipeline_nodes
@@ -141,7 +144,7 @@ WITHOUT_TENSORS = _table(
         expected_slowest network_of plan_for step table useful_share
     profile: ProfileHook parse_steps
     optimization: LearningRateOptions OptimizerOptions has_tables
-        learning_rate_note scaled_learning_rate
+        learning_rate_note noted_plateau scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
     rewrites: BatchNorms Compilation Layout Precision computing_in computing_in_layout
         describe_compilation
@@ -154,7 +157,10 @@ WITHOUT_TENSORS = _table(
         replica_counts split_functions with_functions
     ways: Way way_for
     runs: METRICS_FILE Run STEPS TIME_FILE TimeSpent differing_options draw_runs find_runs
-        read_metrics read_run read_time_spent runs_table write_time_spent
+        read_json_lines read_metrics read_run read_run_options read_time_spent runs_table
+        write_time_spent
+    trackers: NAMES Sending TrackedRun Tracker Tracking check_names send_model tracker_named
+        tracking
     status: STATUS_FILE Status TaskStatus read_status status_report write_status
     image_training: EvalOptions ExportOptions TrainOptions check_task evaluate export train
         train_task

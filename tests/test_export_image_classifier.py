@@ -147,7 +147,7 @@ def exported(tmp_path_factory):
         env=environment,
     )
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"\(2, 10\)\n\d\nTrue\n", done.stdout)
+    assert re.fullmatch(r"\(2, 10\)\n\d\n", done.stdout)
     return {folder.name: (folder, logits) for folder, logits in expected.items()}
 
 
@@ -258,7 +258,27 @@ def test_classes_without_the_dataset(tmp_path, capsys):
 BAD = {
     "training": (["--is_training"], 2, "is_training must be False, got True: .* run train_image_"),
     "quantize": (["--quantize"], 2, "quantize must be False, got True: .* by TensorFlow Lite"),
-    "no output": (["--output_dir="], 2, "output_dir or output_file must be given, got neither"),
+    "no output": (
+        ["--output_dir="],
+        2,
+        "output_dir or output_file or output_onnx or output_tflite must be given, got none",
+    ),
+    "type of nothing": (
+        ["--tflite_type=int8"],
+        2,
+        "tflite_type must go with output_tflite, got int8 alone",
+    ),
+    "ranges of nothing": (
+        ["--output_tflite=x", "--tflite_type=int8", "--num_classes=5"],
+        2,
+        "num_classes must be None with tflite_type=int8, .*, got 5",
+    ),
+    "preprocessing elsewhere": (
+        ["--output_tflite=x", "--with_preprocessing"],
+        2,
+        "with_preprocessing must be False with output_tflite, .*, got True",
+    ),
+    "tracker": (["--tracker=comet"], 2, "tracker must be of mlflow, wandb, aim, got 'comet'"),
     "no source": (
         ["--checkpoint_path="],
         2,

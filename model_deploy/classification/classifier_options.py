@@ -74,7 +74,7 @@ class ClassifierOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("dataset_name", self.dataset_name, inputs.dataset_names())
+        inputs.check_dataset_name("dataset_name", self.dataset_name)
         if self.preprocessing_name is not None:
             names = inputs.preprocessing_names()
             check_choice("preprocessing_name", self.preprocessing_name, names)

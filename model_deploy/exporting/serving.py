@@ -12,6 +12,7 @@ from model_deploy.keras_layers import seeing_layers
 
 IMAGES_SIGNATURE = tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY  # serving_default
 ENCODED_SIGNATURE = "encoded_images"
+EXAMPLES_SIGNATURE = "serialized_examples"
 
 
 class Signature(NamedTuple):
@@ -24,6 +25,11 @@ class Signature(NamedTuple):
 
     inputs: dict[str, Any]
     outputs: dict[str, Any]
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The outputs that are no strings, by name, of shape [batch, ...]."""
+        return {name: each for name, each in self.outputs.items() if each.dtype != tf.string}
 
 
 class Serving(NamedTuple):
@@ -54,7 +60,8 @@ class Serving(NamedTuple):
         `serving_default` takes "images", float32 [batch, height, width, channels], or for videos
         [batch, frames, height, width, channels].  `encoded_images`, which networks of videos lack,
         takes "encoded_images", strings [batch], JPEG or PNG, which it decodes and preprocesses as
-        in evaluation.  Both return
+        in evaluation.  `serialized_examples` takes "examples", strings [batch], of each a
+        `tf.train.Example` with such an image in `image/encoded`.  All return
 
         * "logits" and "probabilities", float32 [batch, classes];
         * "classes", int64 [batch], the most likely classes;
@@ -74,14 +81,18 @@ class Serving(NamedTuple):
         first = Signature({"images": images}, self._outputs(prepared))
         if is_video:
             return {IMAGES_SIGNATURE: first}
-        with (
-            tf.variable_scope(tf.get_variable_scope(), reuse=True),
-            tf.name_scope("encoded"),
-        ):
-            encoded = tf.placeholder(tf.string, [self.batch_size], name="input")
-            outputs = self._outputs(self._preprocessed(encoded, self._decode))
-        second = Signature({"encoded_images": encoded}, outputs)
-        return {IMAGES_SIGNATURE: first, ENCODED_SIGNATURE: second}
+        return {
+            IMAGES_SIGNATURE: first,
+            ENCODED_SIGNATURE: self._of_strings("encoded", "encoded_images", lambda given: given),
+            EXAMPLES_SIGNATURE: self._of_strings("examples", "examples", _image_of_examples),
+        }
+
+    def _of_strings(self, scope: str, name: str, to_encoded: Callable[[Any], Any]) -> Signature:
+        """Returns a signature that takes strings [batch], in a name scope of its own."""
+        with tf.variable_scope(tf.get_variable_scope(), reuse=True), tf.name_scope(scope):
+            given = tf.placeholder(tf.string, [self.batch_size], name="input")
+            images = self._preprocessed(to_encoded(given), self._decode)
+            return Signature({name: given}, self._outputs(images))
 
     def _takes_videos(self) -> bool:
         """Returns whether the network takes videos; checks the settings against that."""
@@ -145,6 +156,12 @@ class Serving(NamedTuple):
                 tf.constant(list(self.class_names)), classes, name="labels"
             )
         return outputs
+
+
+def _image_of_examples(serialized: Any) -> Any:
+    """Returns the encoded images, strings [batch], of serialized examples, strings [batch]."""
+    feature = tf.io.FixedLenFeature([], tf.string)
+    return tf.io.parse_example(serialized, {"image/encoded": feature})["image/encoded"]
 
 
 def _to_uint8(image: Any) -> Any:

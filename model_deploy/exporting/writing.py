@@ -60,7 +60,7 @@ def write_saved_model(
     Raises:
       ValueError: if the folder exists.
     """
-    with _staged("output_dir", output_dir, last="saved_model.pb") as folder:
+    with staged("output_dir", output_dir, last="saved_model.pb") as folder:
         builder = tf.saved_model.builder.SavedModelBuilder(folder)
         builder.add_meta_graph_and_variables(
             session,
@@ -100,7 +100,7 @@ def write_frozen_graph(
     outputs = [
         tensor.op.name for signature in signatures.values() for tensor in signature.outputs.values()
     ]
-    with _staged("output_file", output_file) as path:
+    with staged("output_file", output_file) as path:
         frozen = tf.graph_util.convert_variables_to_constants(
             session, session.graph.as_graph_def(), outputs
         )
@@ -114,10 +114,13 @@ def check_is_new(field: str, path: str | os.PathLike[str]) -> None:
 
 
 @contextlib.contextmanager
-def _staged(field: str, path: str | os.PathLike[str], last: str = "") -> Iterator[str]:
+def staged(field: str, path: str | os.PathLike[str], last: str = "") -> Iterator[str]:
     """Yields a temporary path; what the block writes there is moved to `path` at its end.
 
     To another file system it is copied, a folder's file `last` after the others.
+
+    Raises:
+      ValueError: naming the field, if `path` exists.
     """
     check_is_new(field, path)
     if not file_systems.is_local(path):

@@ -3,9 +3,10 @@
 import dataclasses
 from typing import ClassVar
 
-from model_deploy import training
+from model_deploy import exporting, training
 from model_deploy.commands import option
 from model_deploy.image_training.of_run import OfRun
+from model_deploy.trackers import check_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,16 +14,28 @@ class ExportOptions(OfRun):
     """All options of an export of an image classifier; each is a flag of the script.
 
     Raises:
-      ValueError: as `OfRun`; if no output is named.
+      ValueError: as `OfRun`; if no output is named; for a `tracker` that is unknown, without a
+        `train_dir`, or whose package is not installed.
     """
 
     topic: ClassVar[str] = "export"
 
     # A training run's options of these names concern its own start and batches.
-    not_reused: ClassVar[tuple[str, ...]] = ("checkpoint_path", "batch_size")
+    not_reused: ClassVar[tuple[str, ...]] = ("checkpoint_path", "batch_size", "tracker")
 
     output_dir: str | None = option(None, "new folder for a SavedModel", topic="run", common=True)
     output_file: str | None = option(None, "new file for a frozen graph", topic="run", common=True)
+    output_onnx: str | None = option(None, "new file for ONNX", topic="run")
+    output_tflite: str | None = option(None, "new file for TensorFlow Lite", topic="run")
+    tflite_type: str = option(
+        "float32",
+        "what the file for TensorFlow Lite has: int8 computes in 8 bits, with ranges that are "
+        "those on images of the dataset",
+        choices=exporting.TYPES,
+    )
+    calibration_images: int = option(
+        100, "images of --dataset_split_name for the ranges of int8", minimum=1
+    )
     write_text_graphdef: bool = option(False, "write the frozen graph as text")
     with_preprocessing: bool = option(
         False, "take images as in files, 0 to 255 and of any size, and preprocess them", common=True
@@ -46,14 +59,26 @@ class ExportOptions(OfRun):
     )
     is_video_model: bool = option(False, "the network takes videos; known from --model_name")
     num_frames: int | None = option(None, "frames of each video; default: any number", minimum=1)
+    tracker: str | None = option(
+        None,
+        "trackers that know the run in --train_dir and get the model: mlflow, wandb or aim, or "
+        "several with commas between them",
+    )
     is_training: bool = training.gone("is_training")
     quantize: bool = training.gone("quantize")
     debug: bool = option(False, "show where an error comes from", topic="other")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.output_dir or self.output_file):
-            raise ValueError("output_dir or output_file must be given, got neither")
+        if self.tracker is not None:
+            check_names(self.tracker)
+            if self.train_dir is None:
+                raise ValueError(f"tracker must go with train_dir, got {self.tracker} alone")
+        if not any(self._wanted().values()):
+            raise ValueError(f"{' or '.join(self._wanted())} must be given, got none")
+        if self.output_onnx:
+            exporting.check_onnx()
+        self._check_for_devices()
         if self.write_text_graphdef and not self.output_file:
             raise ValueError("write_text_graphdef must come with an output_file, got True without")
 
@@ -75,8 +100,29 @@ class ExportOptions(OfRun):
         Raises:
           ValueError: if an output exists.
         """
-        wanted = {"output_dir": self.output_dir, "output_file": self.output_file}
-        paths = {field: path for field, path in wanted.items() if path}
+        paths = {field: path for field, path in self._wanted().items() if path}
         for field, path in paths.items():
             training.check_is_new(field, path)
         return paths
+
+    def _wanted(self) -> dict[str, str | None]:
+        fields = ("output_dir", "output_file", "output_onnx", "output_tflite")
+        return {field: getattr(self, field) for field in fields}
+
+    def _check_for_devices(self) -> None:
+        """Checks what goes with files for other programs, which take prepared images."""
+        for field in ("output_onnx", "output_tflite"):
+            if getattr(self, field) and self.with_preprocessing:
+                raise ValueError(
+                    f"with_preprocessing must be False with {field}, which takes images as the "
+                    "preprocessing makes them, got True"
+                )
+        if self.tflite_type != "float32" and not self.output_tflite:
+            raise ValueError(
+                f"tflite_type must go with output_tflite, got {self.tflite_type} alone"
+            )
+        if self.tflite_type == "int8" and self.num_classes is not None:
+            raise ValueError(
+                "num_classes must be None with tflite_type=int8, which needs images of the "
+                f"dataset, got {self.num_classes}"
+            )

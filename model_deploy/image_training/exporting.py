@@ -1,13 +1,16 @@
-"""`export`: writes a checkpoint as a SavedModel or a frozen graph, and prints its signatures."""
+"""`export`: writes a checkpoint for other programs, and prints its signatures."""
 
 import dataclasses
+from typing import Any
 
+import numpy as np
 import tensorflow.compat.v1 as tf
 
-from model_deploy import inputs, training
+from model_deploy import exporting, inputs, training
 from model_deploy.commands import named_as
 from model_deploy.image_training.export_options import ExportOptions
 from model_deploy.image_training.networks import Networks
+from model_deploy.trackers import check_names, send_model
 
 _COLOUR_CHANNELS = 3
 
@@ -40,10 +43,41 @@ def export(options: ExportOptions, networks: Networks) -> None:
             training.write_frozen_graph(
                 session, signatures, paths["output_file"], options.write_text_graphdef
             )
+        if "output_onnx" in paths:
+            exporting.write_onnx(session, signatures["serving_default"], paths["output_onnx"])
+        if "output_tflite" in paths:
+            exporting.write_tflite(
+                session,
+                signatures["serving_default"],
+                paths["output_tflite"],
+                options.tflite_type,
+                calibration_images(options, serving) if options.tflite_type == "int8" else None,
+            )
+    if options.tracker is not None:
+        for path in paths.values():
+            send_model(options.train_dir or "", check_names(options.tracker), path)
     averages = "moving averages of " if use_averages else ""
     print(f"{options.model_name}: {averages}{checkpoint} -> {', '.join(paths.values())}")
     for name, signature in signatures.items():
         print(f"  {name}: {_shown(signature.inputs)} -> {_shown(signature.outputs)}")
+
+
+def calibration_images(options: ExportOptions, serving: training.Serving) -> np.ndarray[Any, Any]:
+    """Returns the first images of the dataset, prepared as in evaluation: float32 [n, h, w, c].
+
+    Raises:
+      ValueError: if the dataset cannot be read.
+    """
+    with tf.Graph().as_default(), tf.Session() as session:
+        batches = inputs.eval_batches(
+            _dataset(options),
+            batch_size=options.calibration_images,
+            **serving.classifier.input_options,
+        )
+        image = next(batches)["image"]
+        session.run([tf.local_variables_initializer(), tf.tables_initializer()])
+        images: np.ndarray[Any, Any] = session.run(image)
+        return images
 
 
 def serving_of(options: ExportOptions, networks: Networks) -> training.Serving:

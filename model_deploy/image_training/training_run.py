@@ -11,6 +11,7 @@ from model_deploy.image_training.noting import note_settings
 from model_deploy.image_training.run import PlannedRun, prepare
 from model_deploy.image_training.train_options import TrainOptions
 from model_deploy.image_training.weights import export_keras, restore_fn
+from model_deploy.trackers import check_names, send_model
 
 
 def train(
@@ -72,4 +73,6 @@ def train_model(
         )
         if is_chief and options.export_keras is not None:
             export_keras(options, networks, options.export_keras)
+            if options.tracker is not None:
+                send_model(options.train_dir, check_names(options.tracker), options.export_keras)
         return result

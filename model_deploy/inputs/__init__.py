@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from model_deploy.inputs.datasets.conversion import convert as convert_dataset
     from model_deploy.inputs.datasets.dataset import (
         Dataset,
+        check_dataset_name,
         dataset_names,
         get_dataset,
         register_dataset,
@@ -59,6 +60,7 @@ __all__ = [
     "RecordDataset",
     "Texts",
     "TrainBatches",
+    "check_dataset_name",
     "convert_dataset",
     "dataset_names",
     "download_dataset",

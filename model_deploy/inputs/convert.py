@@ -10,6 +10,7 @@ writes the missing shards.
 """
 
 import argparse
+import re
 from collections.abc import Sequence
 
 from model_deploy import inputs
@@ -21,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m model_deploy.inputs.convert", description="Writes a dataset as TFRecords."
     )
-    parser.add_argument("--dataset_name", choices=inputs.dataset_names())
+    parser.add_argument("--dataset_name", help="name of a dataset", type=_name)
     parser.add_argument("--data_dir", help="the folder of the dataset")
     parser.add_argument("--output_dir", required=True, help="the folder for the TFRecords")
     parser.add_argument("--output_name", help="start of the file names (default: dataset_name)")
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             convert(
                 dataset,
                 options.output_dir,
-                name=options.output_name,
+                name=options.output_name or re.sub(r"[/:]", "_", options.dataset_name),
                 num_shards=options.num_shards,
                 max_side=options.max_side,
                 quality=options.quality,
@@ -79,6 +80,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
     except (ValueError, OSError) as error:
         parser.error(str(error))
+
+
+def _name(text: str) -> str:
+    """Returns the name of a dataset, for argparse."""
+    try:
+        inputs.check_dataset_name("dataset_name", text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
 
 
 def _size(text: str) -> int | tuple[int, int]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         build_optimizer,
         weight_decay_note,
     )
+    from model_deploy.optimization.plateau import Plateau, noted_plateau
     from model_deploy.optimization.rows import (
         RowAdamOptimizer,
         RowAdamWOptimizer,
@@ -39,6 +40,7 @@ __all__ = [
     "LazyAdamOptimizer",
     "LearningRateOptions",
     "OptimizerOptions",
+    "Plateau",
     "RowAdamOptimizer",
     "RowAdamWOptimizer",
     "RowFtrlOptimizer",
@@ -52,6 +54,7 @@ __all__ = [
     "layer_name",
     "learning_rate_note",
     "moving_average_update",
+    "noted_plateau",
     "scaled_learning_rate",
     "weight_decay_note",
 ]

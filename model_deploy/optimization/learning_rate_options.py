@@ -22,13 +22,17 @@ class LearningRateOptions(Options):
     learning_rate_decay_type: str = option(
         "exponential",
         "how the learning rate falls",
-        choices=("fixed", "exponential", "polynomial", "cosine", "one_cycle", "piecewise"),
+        choices=(
+            *("fixed", "exponential", "polynomial", "cosine", "one_cycle", "piecewise", "plateau"),
+        ),
     )
     end_learning_rate: float = option(
-        0.0001, "learning rate at the end of cosine, one_cycle and polynomial decay", minimum=0
+        0.0001,
+        "learning rate at the end of cosine, one_cycle and polynomial decay; plateau's least one",
+        minimum=0,
     )
     learning_rate_decay_factor: float = option(
-        0.94, "factor of each fall of exponential decay", above=0, maximum=1
+        0.94, "factor of each fall of exponential decay and plateau", above=0, maximum=1
     )
     num_epochs_per_decay: float = option(2.0, "epochs from one fall to the next", above=0)
     schedule_epochs: float | None = option(
@@ -49,6 +53,14 @@ class LearningRateOptions(Options):
     learning_rate_factors: str = option(
         "", "factors of --learning_rate from each of these epochs on, such as 0.1,0.01,0.001"
     )
+    plateau_patience: int = option(
+        3,
+        "evaluations in a row without improvement of --stop_metric after which plateau falls",
+        minimum=1,
+    )
+    plateau_min_delta: float = option(
+        0.0, "an improvement is more than this, for plateau", minimum=0
+    )
     warmup_epochs: float = option(
         0.0, "epochs in which the learning rate rises to its start", minimum=0
     )
@@ -67,8 +79,8 @@ class LearningRateOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        boundaries = numbers("learning_rate_boundaries", self.learning_rate_boundaries)
-        factors = numbers("learning_rate_factors", self.learning_rate_factors)
+        boundaries = numbers_in("learning_rate_boundaries", self.learning_rate_boundaries)
+        factors = numbers_in("learning_rate_factors", self.learning_rate_factors)
         if any(b <= a for a, b in zip([0.0, *boundaries], boundaries, strict=False)):
             raise ValueError(
                 "learning_rate_boundaries must be more than 0 and rise, "
@@ -91,16 +103,16 @@ class LearningRateOptions(Options):
             )
 
 
-def numbers(field: str, text: str) -> list[float]:
-    """Parses a list of numbers such as `30,60`; an empty text is the empty list.
+def numbers_in(field: str, text: str) -> list[float]:
+    """Parses a list of numbers such as `30,60`.
 
     Raises:
-      ValueError: naming the field, if it is anything else.
+      ValueError: naming the field, if the text is something else.
     """
     try:
-        found = [float(each) for each in text.split(",")] if text else []
+        numbers = [float(each) for each in text.split(",")] if text else []
     except ValueError:
-        found = [math.nan]
-    if not all(map(math.isfinite, found)):
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
         raise ValueError(f"{field} must be numbers with commas between them, got {text!r}")
-    return found
+    return numbers

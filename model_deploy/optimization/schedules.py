@@ -7,7 +7,9 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.optimization import curves
-from model_deploy.optimization.learning_rate_options import LearningRateOptions, numbers
+from model_deploy.optimization.learning_rate_options import LearningRateOptions, numbers_in
+from model_deploy.optimization.plateau import Plateau, note_plateau
+from model_deploy.updating import note_late
 
 
 def scaled_learning_rate(options: LearningRateOptions, update_batch_size: int) -> float:
@@ -68,6 +70,9 @@ def build_learning_rate(
       `end_learning_rate` at 1 (Smith and Topin, https://arxiv.org/abs/1708.07120, section 3).
       The momentum is constant.
     * `piecewise`: `learning_rate`, and from each boundary (in epochs) on times its factor.
+    * `plateau`: `max(end_learning_rate, learning_rate * factor ** falls)`; the rate falls after
+      `plateau_patience` evaluations in a row without improvement, counted from the last fall or
+      improvement.  `training.train` sees to it; other loops call the methods of `noted_plateau()`.
     * warm-up, for all schedules: in the first `warmup_epochs` at most a straight line from
       `warmup_learning_rate` to `learning_rate`, which step 0 begins to climb:
       `warmup + (learning_rate - warmup) * (step + 1) / warmup_steps`
@@ -98,19 +103,50 @@ def build_learning_rate(
     if update_batch_size is not None:
         highest = scaled_learning_rate(options, update_batch_size)
     _check_order(options, highest)
+    if options.learning_rate_decay_type == "plateau":
+        return _on_plateau(options, highest, global_step, steps_per_epoch)
     decayed = _decay(options, highest, steps_per_epoch, max_steps)
     # Beside the global step on its parameter server: else both would be sent in each step.
     with tf.device(global_step.device):
-        rate = decayed(global_step)
-        if options.warmup_epochs > 0:
-            # More than 0 from the first step on, as FTRL divides by it.
-            steps = tf.cast(global_step + 1, tf.float32)
-            done = steps / (steps_per_epoch * options.warmup_epochs)
-            rise = highest - options.warmup_learning_rate
-            rate = tf.where(
-                done < 1, tf.minimum(rate, options.warmup_learning_rate + rise * done), rate
+        return _warm_up(options, highest, decayed(global_step), global_step, steps_per_epoch)
+
+
+def _on_plateau(
+    options: LearningRateOptions, highest: float, global_step: Any, steps_per_epoch: float
+) -> Any:
+    """Builds a rate that follows evaluations, and notes its plateau in the default graph."""
+    plateau = Plateau(global_step.device, options.plateau_patience, options.plateau_min_delta)
+    note_plateau(plateau)
+
+    def build() -> Any:
+        with tf.device(global_step.device):
+            rate = plateau.rate(
+                highest, options.learning_rate_decay_factor, options.end_learning_rate
             )
-        return tf.identity(rate, name="learning_rate")
+            return _warm_up(options, highest, rate, global_step, steps_per_epoch)
+
+    rate = build()
+    note_late(rate, build)
+    return rate
+
+
+def _warm_up(
+    options: LearningRateOptions,
+    highest: float,
+    rate: Any,
+    global_step: Any,
+    steps_per_epoch: float,
+) -> Any:
+    """Returns a rate, at most that of the warm-up, by the name `learning_rate`."""
+    if options.warmup_epochs > 0:
+        # More than 0 from the first step on, as FTRL divides by it.
+        steps = tf.cast(global_step + 1, tf.float32)
+        done = steps / (steps_per_epoch * options.warmup_epochs)
+        rise = highest - options.warmup_learning_rate
+        rate = tf.where(
+            done < 1, tf.minimum(rate, options.warmup_learning_rate + rise * done), rate
+        )
+    return tf.identity(rate, name="learning_rate")
 
 
 def _decay(
@@ -129,8 +165,8 @@ def _decay(
             step, steps, start=start, highest=highest, last=end, peak=peak
         )
     if kind == "piecewise":
-        epochs = numbers("learning_rate_boundaries", options.learning_rate_boundaries)
-        factors = numbers("learning_rate_factors", options.learning_rate_factors)
+        epochs = numbers_in("learning_rate_boundaries", options.learning_rate_boundaries)
+        factors = numbers_in("learning_rate_factors", options.learning_rate_factors)
         boundaries = [_whole_steps(steps_per_epoch, each) for each in epochs]
         values = [highest, *(highest * factor for factor in factors)]
         return lambda step: curves.piecewise(step, boundaries, values)
@@ -164,7 +200,7 @@ def _check_order(options: LearningRateOptions, highest: float) -> None:
     kind, lowest = options.learning_rate_decay_type, highest
     if kind == "one_cycle":
         lowest = highest / options.one_cycle_divisor
-    if kind in ("cosine", "one_cycle") and options.end_learning_rate > lowest:
+    if kind in ("cosine", "one_cycle", "plateau") and options.end_learning_rate > lowest:
         raise ValueError(
             f"end_learning_rate must be at most that at the start of {kind}, {lowest:g}, "
             f"got {options.end_learning_rate}"

@@ -6,6 +6,7 @@ from model_deploy.parameter_servers.messages import keep_indices, send_ids, send
 from model_deploy.parameter_servers.shared_reads import is_remote, pack_gradients
 from model_deploy.parameter_servers.step_counter import StepCounter
 from model_deploy.parameter_servers.synchronous import SynchronousOptimizer
+from model_deploy.parameter_servers.unsaved import unsaved_variable, value_of
 
 __all__ = [
     "Fence",
@@ -20,4 +21,6 @@ __all__ = [
     "repeats_steps",
     "send_ids",
     "send_rows",
+    "unsaved_variable",
+    "value_of",
 ]

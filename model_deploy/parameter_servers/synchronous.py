@@ -25,6 +25,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 from absl import logging
 
+from model_deploy import graph_walk
 from model_deploy.cluster import close_session, run_unless_refused, wait_at_exit
 from model_deploy.commands import line_of
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm, values_of
@@ -36,6 +37,7 @@ from model_deploy.updating import (
     Condition,
     apply_changes,
     check_updates_wait,
+    read_late,
     with_functions,
 )
 
@@ -235,9 +237,11 @@ class SynchronousOptimizer(tf.train.Optimizer):
             change._replace(value=operand)
             for change, (operand, _) in zip(self._changes, operands, strict=True)
         ]
-        updates = apply_changes(
-            self._optimizer, means, condition, global_step=global_step, changes=changes
-        )
+        with graph_walk.new_ops() as ops:
+            updates = apply_changes(
+                self._optimizer, means, condition, global_step=global_step, changes=changes
+            )
+        read_late(ops, needed)
         updates = condition.done(with_functions(updates, self._after_update))
         if gate:
             check_updates_wait(tf.group(*updates), gate[0])

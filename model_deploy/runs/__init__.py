@@ -12,7 +12,15 @@ from model_deploy.runs.effective import (
     read_time_spent,
     write_time_spent,
 )
-from model_deploy.runs.reading import METRICS_FILE, Run, find_runs, read_metrics, read_run
+from model_deploy.runs.reading import (
+    METRICS_FILE,
+    Run,
+    find_runs,
+    read_json_lines,
+    read_metrics,
+    read_run,
+    read_run_options,
+)
 
 __all__ = [
     "METRICS_FILE",
@@ -23,8 +31,10 @@ __all__ = [
     "differing_options",
     "draw_runs",
     "find_runs",
+    "read_json_lines",
     "read_metrics",
     "read_run",
+    "read_run_options",
     "read_time_spent",
     "runs_table",
     "write_time_spent",

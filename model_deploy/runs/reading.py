@@ -122,15 +122,43 @@ def read_metrics(train_dir: str | os.PathLike[str]) -> list[dict[str, Any]]:
       OSError: if it cannot be read.
     """
     path = os.path.join(train_dir, METRICS_FILE)
+    return read_json_lines(path, "step") if file_systems.is_file(path) else []
+
+
+def read_run_options(train_dir: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads the settings in the `options.yaml` of a run; {} without the file.
+
+    Args:
+      train_dir: the folder of the run.
+
+    Raises:
+      ValueError: if the file is invalid.
+      OSError: if it cannot be read.
+    """
+    path = os.path.join(train_dir, OPTIONS_FILE)
     if not file_systems.is_file(path):
-        return []
+        return {}
+    with named_as(config=OPTIONS_FILE):
+        return read_options(path)
+
+
+def read_json_lines(path: str, step_key: str) -> list[dict[str, Any]]:
+    """Reads the objects of a file that have a step; other lines are left out.
+
+    Args:
+      path: the file.
+      step_key: the key of the step, an integer of at most 63 bits.
+
+    Raises:
+      OSError: if the file cannot be read.
+    """
     found = []
     for line in file_systems.read_bytes(path).split(b"\n"):
         try:
             value = parse_json(line.decode("utf-8", "replace"))
         except ValueError:
             continue
-        step = value.get("step") if isinstance(value, dict) else None
+        step = value.get(step_key) if isinstance(value, dict) else None
         if isinstance(step, int) and abs(step) < 1 << 63:
             found.append(value)
     return found
@@ -158,12 +186,7 @@ def read_run(folder: str) -> Run:
       ValueError: if its `options.yaml` is invalid.
       OSError: if a file cannot be read.
     """
-    path = os.path.join(folder, OPTIONS_FILE)
-    options: dict[str, Any] = {}
-    if file_systems.is_file(path):
-        with named_as(config=OPTIONS_FILE):
-            options = read_options(path)
-    return Run(folder, options, tuple(read_metrics(folder)), _time_spent(folder))
+    return Run(folder, read_run_options(folder), tuple(read_metrics(folder)), _time_spent(folder))
 
 
 def _time_spent(folder: str) -> TimeSpent | None:

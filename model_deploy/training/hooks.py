@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
+from model_deploy.optimization import Plateau
 from model_deploy.training.ledger import Ledger
 from model_deploy.training.pace.pace import Pace
 from model_deploy.training.patience import Patience
@@ -188,6 +189,7 @@ class EvaluationHook(_IntervalHook):
       falls: whether lower values of the metric are better.
       stop_at: value of the metric at which the run ends, or None.
       patience: counts evaluations without improvement, which end the run.
+      plateau: the learning rate that follows the evaluations, or None.
       writer: writes the checkpoint.
       best: keeps the best checkpoint.
       metrics: gets the metrics.
@@ -208,6 +210,7 @@ class EvaluationHook(_IntervalHook):
         falls: bool,
         stop_at: float | None,
         patience: Patience,
+        plateau: Plateau | None = None,
         writer: CheckpointWriter,
         best: BestCheckpoint,
         metrics: MetricsLog,
@@ -222,6 +225,7 @@ class EvaluationHook(_IntervalHook):
         self._falls = falls
         self._stop_at = stop_at
         self._patience = patience
+        self._plateau = plateau
         self._writer = writer
         self._best = best
         self._metrics = metrics
@@ -232,10 +236,21 @@ class EvaluationHook(_IntervalHook):
         step = run_context.report.step
         self._every.done(step)
         begin = time.perf_counter()
-        checkpoint = self._writer.try_to_save(run_context.session, step, whole=True)
+        if self.is_over_at(run_context.session, step):
+            run_context.request_stop()
+        if math.isnan(run_context.report.made_at):  # no steps are made meanwhile
+            self._progress.leave_out(time.perf_counter() - begin)
+
+    def is_over_at(self, session: Any, step: int) -> bool:
+        """Evaluates the variables of a session; returns whether the run is over.
+
+        Raises:
+          ValueError: if the evaluation does not return the metric.
+        """
+        checkpoint = self._writer.try_to_save(session, step, whole=True)
         if checkpoint is None:
             self._progress.line(f"no evaluation at step {step}: its checkpoint is not written")
-            return
+            return False
         found = dict(self._evaluate(checkpoint))
         if self._metric not in found:
             raise ValueError(
@@ -247,16 +262,26 @@ class EvaluationHook(_IntervalHook):
         self._progress.line(f"evaluation at step {step}:  {numbers}")
         value = float(found[self._metric])
         with self._writer.storage.trying("the best checkpoint"):
-            self._best.offer(run_context.session, step, value)
+            self._best.offer(session, step, value)
         self._patience.add(step, value)
+        self._lower_the_rate(session, step)
         if self._reaches(value):
             self._progress.line(f"{self._metric} {self._stop_at} is reached: the run ends")
-            run_context.request_stop()
         elif self._patience.is_over:
             self._progress.line(f"{self._patience}: the run ends")
-            run_context.request_stop()
-        if math.isnan(run_context.report.made_at):  # no steps are made meanwhile
-            self._progress.leave_out(time.perf_counter() - begin)
+        else:
+            return False
+        return True
+
+    def _lower_the_rate(self, session: Any, step: int) -> None:
+        """Lets a learning rate that follows the evaluations fall, if it is time to."""
+        if self._plateau is None:
+            return
+        before = self._plateau.falls
+        self._plateau.follow(self._patience.improvements(self._plateau.min_delta))
+        if self._plateau.falls != before:
+            self._progress.line(f"step {step}: {self._metric} is on a plateau: the rate falls")
+            self._plateau.put_into(session)
 
     def _reaches(self, value: float) -> bool:
         if self._stop_at is None:

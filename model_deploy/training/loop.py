@@ -1,8 +1,11 @@
 """`train`: runs a deployed model to its last step, with checkpoints, summaries and evaluations."""
 
+import contextlib
+import dataclasses
+import functools
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -16,10 +19,13 @@ from model_deploy.checks import check_at_least
 from model_deploy.cluster import Cluster
 from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import session_hooks
+from model_deploy.trackers import Tracker, check_names, tracking
 from model_deploy.training.chief_start import chief_start
 from model_deploy.training.ledger import Ledger
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.pace.pace import pace_of
+from model_deploy.training.patience import patience_of
+from model_deploy.training.plateaus import plateau_of
 from model_deploy.training.recovery import run_in_sessions
 from model_deploy.training.replicas.agreed_saves import agreed_saves_of
 from model_deploy.training.replicas.early_end import early_end_of
@@ -53,6 +59,7 @@ def train(
     cluster: Cluster | None = None,
     start_timeout: float = 300.0,
     place: Place | None = None,
+    trackers: Sequence[Tracker] = (),
     **settings: Any,
 ) -> TrainResult:
     """Trains `model` in the default graph, starting from its newest checkpoint.
@@ -90,6 +97,8 @@ def train(
         ends at exactly `max_steps`, and the parameter servers end with it.
       start_timeout: seconds to wait for other tasks of the cluster at the start.
       place: the result of `training.join_cluster`, which replaces the last five arguments.
+      trackers: objects with the methods of `trackers.Tracker`, besides those that the option
+        `tracker` names; the chief tells them what it writes to `metrics.jsonl`.
       **settings: fields of `LoopOptions`.
 
     Returns:
@@ -124,7 +133,12 @@ def train(
     folder = os.fspath(train_dir)
     replicas = _replicas(place, model, options)
     streamed = streamed_metrics_of(model, place.cluster)
-    early_end = early_end_of(model, place.cluster, options, has_metrics=streamed is not None)
+    metric = options.stop_metric or metric
+    evaluations = functools.partial(patience_of, folder, metric, options)
+    plateau = plateau_of(options, evaluations, is_chief=is_chief)
+    early_end = early_end_of(
+        model, place.cluster, options, has_metrics=streamed is not None, plateau=plateau
+    )
     checks = NumericChecks(model.train_op) if options.check_numerics else None
     report = _report(model, learning_rate, wait_secs, checks, streamed)
     _warn_of_hooks(model, hooks)
@@ -147,7 +161,7 @@ def train(
         images_per_step=images_per_step,
         unit=unit,
         evaluate=evaluate if options.eval_every_n_steps else None,
-        metric=options.stop_metric or metric,
+        metric=metric,
         shares_steps=bool(model.clone_updates) or (replicas is not None and replicas.shares_steps),
         copies_difference=model.copies_difference if options.copies_check_every_n_steps else None,
         replicas=replicas,
@@ -159,14 +173,32 @@ def train(
         agreed_saves=agreed_saves,
         rest=model.rest,
         is_alone=model.config is None or model.config.num_replicas == 1,
+        plateau=plateau,
     )
     run.ledger.keep_in(folder if is_chief else None)
-    with gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()):
+    with (
+        _tracking(run, trackers) as run,
+        gpus.device_errors_explained(_clone_batch(model, images_per_step), os.getpid()),
+    ):
         result = _make_steps(run, SessionOpener(place.master, place.session_config, start))
     if start.writer is not None:
         with start.writer.storage.trying("the note that the run has ended"):
             mark_end(folder, result.global_step)
     return result
+
+
+@contextlib.contextmanager
+def _tracking(run: TrainingRun, trackers: Sequence[Tracker]) -> Iterator[TrainingRun]:
+    """Opens the trackers of a run, on the chief; yields the run with them."""
+    options = run.options
+    named = [] if options.tracker is None else check_names(options.tracker)
+    if run.writer is None or not (trackers or named):
+        yield run
+        return
+    settings = dataclasses.asdict(options) | {"max_steps": run.max_steps}
+    is_new = options.resume == "never"
+    with tracking(run.train_dir, [*named, *trackers], settings, is_new=is_new) as opened:
+        yield dataclasses.replace(run, tracking=opened)
 
 
 def _clone_batch(model: DeployedModel, images_per_step: int) -> int | None:

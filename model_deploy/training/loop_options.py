@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from model_deploy.commands import Options, option
 from model_deploy.profile import parse_steps
+from model_deploy.trackers import check_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,8 +14,10 @@ class LoopOptions(Options):
 
     Raises:
       ValueError: as `Options`; for an `on_corruption` without `verify_every_n_steps`, a
-        `stop_at_metric` or `stop_patience` without `eval_every_n_steps`, or a `stop_min_delta`
-        without `stop_patience`; for invalid `profile_steps`.
+        `stop_at_metric` or `stop_patience` without `eval_every_n_steps` or `stop_by`, a `stop_by`
+        with `eval_every_n_steps` or without either, or a `stop_min_delta` without
+        `stop_patience`; for invalid `profile_steps`; for a `tracker` that is unknown, or whose
+        package is not installed.
     """
 
     topic: ClassVar[str] = "loop"
@@ -91,6 +94,12 @@ class LoopOptions(Options):
     stop_min_delta: float = option(
         0.0, "an improvement is more than this, for stop_patience", minimum=0, topic="evaluation"
     )
+    stop_by: str | None = option(
+        None,
+        "folder in train_dir, such as eval_test, of the cluster's evaluator, whose evaluations end "
+        "the run; default: those of the chief, every eval_every_n_steps",
+        topic="evaluation",
+    )
     check_numerics: bool = option(
         False, "name the first op that gives NaN or Inf; makes steps slower"
     )
@@ -125,6 +134,11 @@ class LoopOptions(Options):
         None,
         "first and last step of a profile, such as 100,105; see python -m model_deploy.profile",
     )
+    tracker: str | None = option(
+        None,
+        "trackers that get options, metrics, pictures and models: mlflow, wandb or aim, or several "
+        "with commas between them",
+    )
     resume: str = option(
         "auto",
         "auto: go on from the newest checkpoint in train_dir; never: start anew, without "
@@ -134,12 +148,17 @@ class LoopOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.tracker is not None:
+            check_names(self.tracker)
         if self.profile_steps is not None:
             parse_steps(self.profile_steps)
         for name in ("stop_at_metric", "stop_patience"):
             value = getattr(self, name)
-            if value is not None and self.eval_every_n_steps is None:
+            alone = self.eval_every_n_steps is None and self.stop_by is None
+            if value is not None and alone:
                 raise ValueError(f"{name} must go with eval_every_n_steps, got {value} alone")
+        if self.stop_by is not None:
+            self._check_stop_by()
         if self.on_corruption != "go_back" and self.verify_every_n_steps is None:
             raise ValueError(
                 f"on_corruption must go with verify_every_n_steps, got {self.on_corruption} alone"
@@ -147,4 +166,15 @@ class LoopOptions(Options):
         if self.stop_min_delta and self.stop_patience is None:
             raise ValueError(
                 f"stop_min_delta must go with stop_patience, got {self.stop_min_delta} alone"
+            )
+
+    def _check_stop_by(self) -> None:
+        if self.eval_every_n_steps is not None:
+            raise ValueError(
+                f"stop_by must be None with eval_every_n_steps, got {self.stop_by!r} with "
+                f"{self.eval_every_n_steps}"
+            )
+        if self.stop_at_metric is None and self.stop_patience is None:
+            raise ValueError(
+                f"stop_by must go with stop_at_metric or stop_patience, got {self.stop_by!r} alone"
             )

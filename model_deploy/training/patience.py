@@ -28,7 +28,50 @@ def is_falling(metric: str, direction: str) -> bool:
     return direction == "min"
 
 
-class Patience:
+class Improvements:
+    """Values of evaluations by their steps, and which of them are better than all before.
+
+    Args:
+      falls: whether lower values are better.
+
+    Attributes:
+      falls: as given.
+      values: the value of each step.
+    """
+
+    def __init__(self, *, falls: bool) -> None:
+        self.falls = falls
+        self.values: dict[int, float] = {}
+
+    def improvements(self, min_delta: float) -> list[bool]:
+        """Returns of each evaluation, in order, whether it was better than all before it.
+
+        Args:
+          min_delta: by more than this; the first number is an improvement in any case.
+        """
+        found, best = [], -math.inf
+        for _, value in sorted(self.values.items()):
+            number = -value if self.falls else value
+            improved = number > best + min_delta or (best == -math.inf and number > best)
+            best = number if improved else best
+            found.append(improved)
+        return found
+
+    def waited(self, min_delta: float) -> int:
+        """Returns the number of evaluations since the last improvement; of all, without one."""
+        improvements = self.improvements(min_delta)
+        return improvements[::-1].index(True) if any(improvements) else len(improvements)
+
+    def described(self, metric: str, min_delta: float) -> str:
+        """Says for how long a metric has not improved."""
+        waited, steps = self.waited(min_delta), sorted(self.values)
+        best = "none was a number"
+        if waited < len(steps):
+            best = f"the best is of step {steps[-1 - waited]}"
+        return f"{metric} has not improved in {waited} evaluations ({best})"
+
+
+class Patience(Improvements):
     """Counts evaluations without improvement.
 
     The values of all evaluations are in a file beside the best checkpoint, so that the count goes
@@ -42,9 +85,6 @@ class Patience:
       most: number of evaluations in a row without improvement that end the run; None for no end.
       min_delta: an improvement is more than this.
       first_step: number of steps made before.
-
-    Attributes:
-      falls: as given.
     """
 
     def __init__(
@@ -57,16 +97,14 @@ class Patience:
         min_delta: float = 0.0,
         first_step: int = 0,
     ) -> None:
-        self.falls = falls
+        super().__init__(falls=falls)
         self._metric = metric
-        self._sign = -1 if falls else 1
         self._most = most
         self._min_delta = min_delta
         self._path = os.path.join(train_dir, BEST_DIR, _FILE)
-        self._values: dict[int, float] = {}
         if file_systems.is_file(self._path):
             known = [(step, value) for step, value in self._noted() if step <= first_step]
-            self._values = {step: math.nan if value is None else value for step, value in known}
+            self.values = {step: math.nan if value is None else value for step, value in known}
         elif file_systems.is_file(os.path.join(train_dir, BEST_DIR, BEST_FILE)):
             say_once(f"{self._path} is missing: evaluations are counted from here")
 
@@ -76,11 +114,11 @@ class Patience:
         Raises:
           OSError: if the file cannot be written.
         """
-        self._values[step] = value
+        self.values[step] = value
         file_systems.make_folders(os.path.dirname(self._path))
         values = [
             [step, value if math.isfinite(value) else None]
-            for step, value in sorted(self._values.items())
+            for step, value in sorted(self.values.items())
         ]
         write_checked(self._path, {"metric": self._metric, "values": values})
 
@@ -101,27 +139,18 @@ class Patience:
             say_once(f"{error}: evaluations are counted from here")
             return []
 
+    def lacks(self, step: int) -> bool:
+        """Whether the evaluation of a step is not there."""
+        return step not in self.values
+
     @property
     def is_over(self) -> bool:
         """Whether the run is to end."""
-        return self._most is not None and self._waited()[0] >= self._most
+        return self._most is not None and self.waited(self._min_delta) >= self._most
 
     def __str__(self) -> str:
         """Says why the run ends."""
-        waited, step = self._waited()
-        best = f"the best is of step {step}" if step is not None else "none was a number"
-        return f"{self._metric} has not improved in {waited} evaluations ({best})"
-
-    def _waited(self) -> tuple[int, int | None]:
-        """Returns the number of evaluations since the last improvement, and that one's step."""
-        waited, best, best_step = 0, -math.inf, None
-        for step, value in sorted(self._values.items()):
-            number = -math.inf if math.isnan(value) else self._sign * value
-            if number > best + self._min_delta or (best_step is None and number > best):
-                waited, best, best_step = 0, number, step
-            else:
-                waited += 1
-        return waited, best_step
+        return self.described(self._metric, self._min_delta)
 
 
 def patience_of(train_dir: str, metric: str, options: LoopOptions, first_step: int) -> Patience:

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from model_deploy.checkpoints import BestCheckpoint, CheckpointWriter
+from model_deploy.optimization import Plateau
 from model_deploy.profile import ProfileHook
 from model_deploy.rotation import Rest
+from model_deploy.trackers import Tracking
 from model_deploy.training.ending import saved_at_the_end
+from model_deploy.training.evaluators import EvaluatorHook
 from model_deploy.training.hooks import CopiesHook, EvaluationHook, Log, SaveHook, SummaryHook
 from model_deploy.training.ledger import Ledger
 from model_deploy.training.loop_options import LoopOptions
@@ -76,6 +79,8 @@ class TrainingRun:
       agreed_saves: which steps may be saved, where replicas have values of their own; else None.
       rest: what a rotated step leaves to the next one; or None.
       is_alone: whether no other process takes part in a step.
+      plateau: the learning rate that follows the evaluations, or None.
+      tracking: the trackers of the run, on the chief; or None.
     """
 
     options: LoopOptions
@@ -101,6 +106,8 @@ class TrainingRun:
     agreed_saves: AgreedSaves | None = None
     rest: Rest | None = None
     is_alone: bool = True
+    plateau: Plateau | None = None
+    tracking: Tracking | None = None
 
     def to_the_end(
         self,
@@ -153,7 +160,11 @@ class TrainingRun:
                 ledger=self.ledger,
             )
             patience = self._patience(first_step)
-            own = self._own_hooks(first_step, progress, metrics, board, stack, patience=patience)
+            evaluation = self._evaluation(first_step, progress, metrics, board, patience)
+            evaluator = self._evaluator(first_step, progress)
+            own = self._own_hooks(
+                first_step, metrics, board, stack, evaluation=evaluation, evaluator=evaluator
+            )
             hooks = [*self.hooks, *self._asked_first(signals, in_step), *own]
             secs = self.options.wait_for_storage_secs
             leave = functools.partial(self._leave, course)
@@ -162,6 +173,10 @@ class TrainingRun:
                 if patience is not None and patience.is_over:
                     progress.line(f"{patience}: no more steps are made")
                 is_over = patience is not None and patience.is_over
+                if patience and evaluation and self._is_owed(patience, first_step):
+                    is_over = evaluation.is_over_at(session, first_step)
+                if evaluator is not None:
+                    is_over = evaluator.is_over()
                 if self.early_end.begin(session, is_over, in_step):
                     self._end_early(course)
                 else:
@@ -271,7 +286,7 @@ class TrainingRun:
             return None, None, None
         storage = self.writer.storage
         plot = TrainingPlot(self.train_dir, self.unit, storage)
-        metrics = MetricsLog(self.train_dir, storage)
+        metrics = MetricsLog(self.train_dir, storage, self.tracking)
         board = Board(self.train_dir, self.unit, storage=storage)
         for each in (plot, metrics, board):
             stack.callback(each.close)
@@ -283,15 +298,58 @@ class TrainingRun:
             return None
         return patience_of(self.train_dir, self.metric, self.options, first_step)
 
-    def _own_hooks(
+    def _is_owed(self, patience: Patience, step: int) -> bool:
+        """Whether an earlier process was killed after a step, and before what it evaluates then."""
+        every = self.options.eval_every_n_steps
+        is_followed = self.options.stop_patience is not None or self.plateau is not None
+        if every is None or not is_followed or self.shares_steps:
+            return False
+        return step > 0 and step % every == 0 and patience.lacks(step)
+
+    def _evaluation(
         self,
         first_step: int,
         progress: Progress,
         metrics: MetricsLog | None,
         board: Board | None,
+        patience: Patience | None,
+    ) -> EvaluationHook | None:
+        """Returns the hook that evaluates, on the chief that does."""
+        if not (self.writer and self.evaluate and metrics and board and patience):
+            return None
+        falls = patience.falls
+        return EvaluationHook(
+            self.evaluate,
+            metric=self.metric,
+            falls=falls,
+            stop_at=self.options.stop_at_metric,
+            patience=patience,
+            plateau=self.plateau,
+            writer=self.writer,
+            best=BestCheckpoint(self.train_dir, self.metric, self.writer.device, falls=falls),
+            metrics=metrics,
+            board=board,
+            progress=progress,
+            every=self._every("eval_every_n_steps", first_step),
+            last_step=self.max_steps,
+        )
+
+    def _evaluator(self, first_step: int, progress: Progress) -> EvaluatorHook | None:
+        """Returns the hook that looks at the evaluator's results, on the chief."""
+        if self.writer is None or self.options.stop_by is None:
+            return None
+        every = self._every("log_every_n_steps", first_step)
+        return EvaluatorHook(self.train_dir, self.metric, self.options, progress, every)
+
+    def _own_hooks(
+        self,
+        first_step: int,
+        metrics: MetricsLog | None,
+        board: Board | None,
         stack: contextlib.ExitStack,
         *,
-        patience: Patience | None,
+        evaluation: EvaluationHook | None,
+        evaluator: EvaluatorHook | None,
     ) -> Iterator[Any]:
         """Yields the loop's own hooks, as the options ask for them."""
         if self.copies_difference is not None:
@@ -312,23 +370,10 @@ class TrainingRun:
         if self.summary_op is not None:
             every = self._every("save_summaries_steps", first_step, "save_summaries_secs")
             yield SummaryHook(board, self.summary_op, every, self.max_steps)
-        if self.evaluate is not None and patience is not None:
-            falls = patience.falls
-            evaluation = EvaluationHook(
-                self.evaluate,
-                metric=self.metric,
-                falls=falls,
-                stop_at=self.options.stop_at_metric,
-                patience=patience,
-                writer=self.writer,
-                best=BestCheckpoint(self.train_dir, self.metric, self.writer.device, falls=falls),
-                metrics=metrics,
-                board=board,
-                progress=progress,
-                every=self._every("eval_every_n_steps", first_step),
-                last_step=self.max_steps,
-            )
+        if evaluation is not None:
             yield self._timed(evaluation, "evaluation")
+        if evaluator is not None:
+            yield evaluator
         every = self._every("save_interval_steps", first_step, "save_interval_secs")
         yield self._timed(SaveHook(self.writer, every, self.max_steps, self._is_trusted), "saving")
 

@@ -11,6 +11,7 @@ from model_deploy.updating.changes import (
 )
 from model_deploy.updating.conditions import Condition
 from model_deploy.updating.gates import check_updates_wait, gate_op, note_gate
+from model_deploy.updating.late import note_late, read_late
 from model_deploy.updating.loss_scale import LossScale
 from model_deploy.updating.replica_counts import note_replica_counts, replica_counts, shared_out
 
@@ -25,9 +26,11 @@ __all__ = [
     "check_updates_wait",
     "gate_op",
     "note_gate",
+    "note_late",
     "note_replica_counts",
     "ops_after",
     "part_updates",
+    "read_late",
     "replica_counts",
     "shared_out",
     "split_functions",

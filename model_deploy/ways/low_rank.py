@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import gpus
 from model_deploy.all_reduce import StartHook, note_own
-from model_deploy.collectives import Collectives, LowRankSums, sizes_of
+from model_deploy.collectives import Collectives, Left, LowRankSums, sizes_of
 from model_deploy.gradients import GradientAndVariable
 from model_deploy.hooks import add_session_hook
 from model_deploy.updating import Change, Condition
@@ -48,6 +48,7 @@ class LowRank(AllReduce):
         collectives: Collectives,
         gradients: Sequence[Sequence[GradientAndVariable]],
         total_loss: Any,
+        left: Left | None,
     ) -> tuple[list[list[GradientAndVariable]], Any]:
         """Sums gradients and losses over replicas, weighted by their shares of the batch."""
         places = [k for k, column in enumerate(zip(*gradients, strict=True)) if self._saves(column)]
@@ -60,7 +61,7 @@ class LowRank(AllReduce):
             [pair for k, pair in enumerate(of_clone) if k not in places] for of_clone in gradients
         ]
         if not places or any(gradient is not None for gradient, _ in rest[0]):
-            summed, loss = super()._exchanged(collectives, rest, total_loss)
+            summed, loss = super()._exchanged(collectives, rest, total_loss, left)
         else:
             summed, loss = [[] for _ in rest], self._mean_loss(collectives, total_loss)
         with tf.device(device):

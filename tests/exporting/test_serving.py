@@ -18,6 +18,13 @@ def _serving(model_name="lenet", **options):
     return training.Serving(classifier, **{"channels": 1, **options})
 
 
+def _example(encoded):
+    """A record as datasets have it."""
+    feature = tf.train.Feature(bytes_list=tf.train.BytesList(value=[encoded]))
+    features = tf.train.Features(feature={"image/encoded": feature})
+    return tf.train.Example(features=features).SerializeToString()
+
+
 def _shapes(tensors):
     return {name: (tensor.dtype.name, tensor.shape.as_list()) for name, tensor in tensors.items()}
 
@@ -25,11 +32,12 @@ def _shapes(tensors):
 def test_shapes_and_names():
     """Any number of images in, one row each out; `input` is called as in TF-Slim."""
     signatures = _serving(class_names="abcd").signatures()
-    assert list(signatures) == ["serving_default", "encoded_images"]
-    images, encoded = signatures.values()
+    assert list(signatures) == ["serving_default", "encoded_images", "serialized_examples"]
+    images, encoded, examples = signatures.values()
     assert _shapes(images.inputs) == {"images": ("float32", [None, 28, 28, 1])}
     assert _shapes(encoded.inputs) == {"encoded_images": ("string", [None])}
-    for signature in (images, encoded):
+    assert _shapes(examples.inputs) == {"examples": ("string", [None])}
+    for signature in (images, encoded, examples):
         assert _shapes(signature.outputs) == {
             "logits": ("float32", [None, 4]),
             "probabilities": ("float32", [None, 4]),
@@ -68,13 +76,15 @@ def test_the_input_follows_the_settings(options, shape):
 def test_raw_and_encoded_images_agree(family):
     """For each preprocessing, a PNG and its values give the same; a JPEG is decoded, too."""
     options = {"channels": 3, "preprocessing_name": family, "with_preprocessing": True}
-    raw, encoded = _serving(**options).signatures().values()
+    raw, encoded, examples = _serving(**options).signatures().values()
     image = noise([40, 36, 3])
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         want = session.run(raw.outputs, {raw.inputs["images"]: [image, 255.0 - image]})
         contents = [encode(image), encode(255 - image), encode(image, "jpeg")]
         got = session.run(encoded.outputs, {encoded.inputs["encoded_images"]: contents})
+        serialized = [_example(each) for each in contents]
+        same = session.run(examples.outputs, {examples.inputs["examples"]: serialized})
     assert np.ptp(want["logits"]) > 0
     # Sums of products are rounded by their largest values, up to 1,000 where pixels are.
     largest = np.abs(want["logits"]).max()
@@ -82,6 +92,7 @@ def test_raw_and_encoded_images_agree(family):
     np.testing.assert_allclose(want["probabilities"].sum(axis=1), [1, 1], rtol=1e-6)
     np.testing.assert_array_equal(want["classes"], want["logits"].argmax(axis=1))
     assert got["logits"].shape == (3, 4)
+    np.testing.assert_array_equal(same["logits"], got["logits"])
 
 
 @pytest.mark.one_mode

@@ -177,11 +177,13 @@ def test_every_schedule_is_scaled(kind):
         ({"learning_rate": 0.0}, "learning_rate must be more than 0, got 0.0"),
         (
             {"learning_rate_decay_type": "sine"},
-            "one of fixed, exponential, polynomial, cosine, one_cycle, piecewise, got 'sine'",
+            "one_cycle, piecewise, plateau, got 'sine'",
         ),
         ({"warmup_epochs": -1.0}, "warmup_epochs must be at least 0, got -1.0"),
         ({"num_epochs_per_decay": 0.0}, "num_epochs_per_decay must be more than 0, got 0.0"),
         ({"one_cycle_peak": 0.5}, "one_cycle_peak must be less than 0.5, got 0.5"),
+        ({"plateau_patience": 0}, "plateau_patience must be at least 1, got 0"),
+        ({"plateau_min_delta": -1.0}, "plateau_min_delta must be at least 0, got -1.0"),
         ({"one_cycle_divisor": 0.5}, "one_cycle_divisor must be at least 1, got 0.5"),
         ({"schedule_epochs": 0.0}, "schedule_epochs must be more than 0, got 0.0"),
         ({"warmup_learning_rate": -0.1}, "warmup_learning_rate must be at least 0, got -0.1"),
@@ -230,6 +232,11 @@ def test_rejects(options, message):
             _options("cosine", end_learning_rate=0.9),
             {},
             "end_learning_rate must be at most that at the start of cosine, 0.8, got 0.9",
+        ),
+        (
+            _options("plateau", end_learning_rate=0.9),
+            {},
+            "end_learning_rate must be at most that at the start of plateau, 0.8, got 0.9",
         ),
         (
             _options("one_cycle", end_learning_rate=0.1),

@@ -13,11 +13,19 @@ from model_deploy import cluster as cluster_lib
 from model_deploy import deploy, training
 from model_deploy.commands import option, run_command
 from model_deploy.metrics import AUC, LogLoss, add_metric
+from model_deploy.optimization import LearningRateOptions, build_learning_rate
 from tests import modes
 from tests.processes.training import worker_of
 
 MODES = ("asynchronous", "synchronous", "all_reduce")
 WORKERS, BATCH, MOST_STEPS, BEST_STEP = 2, 16, 200, 6
+# It is shown, and falls after each evaluation without improvement; the optimizer's is 0.
+RATE = LearningRateOptions(
+    learning_rate=1.0,
+    learning_rate_decay_type="plateau",
+    learning_rate_decay_factor=0.5,
+    plateau_patience=1,
+)
 _RANDOM = np.random.RandomState(11)
 # Log-odds are multiples of 1/8, whose order the bins keep: so the area is exact.
 LOG_ODDS = np.round(_RANDOM.normal(size=[MOST_STEPS, WORKERS, BATCH]) * 8) / 8
@@ -30,6 +38,13 @@ class Options(cluster_lib.ClusterOptions, training.LoopOptions):
 
     mode: str = option("asynchronous", "how replicas train together", choices=MODES)
     train_dir: str = option("", "folder for checkpoints")
+
+
+class LastRate(tf.train.SessionRunHook):
+    """Keeps the learning rate of the last step."""
+
+    def after_run(self, run_context, run_values):
+        self.rate = run_context.report.learning_rate
 
 
 def evaluate(checkpoint):
@@ -62,17 +77,21 @@ def main(options):
     if worker is None:
         return
     cluster, config = worker
+    model, last = build(options, config), LastRate()
     result = training.train(
-        build(options, config),
+        model,
         options.train_dir,
         max_steps=MOST_STEPS,
         evaluate=evaluate if cluster.is_chief else None,
         metric="auc",
+        learning_rate=build_learning_rate(RATE, tf.train.get_global_step(), 1),
+        hooks=[last],
         start_timeout=options.start_timeout,
         cluster=cluster,
         **options.part(training.LoopOptions),
     )
     print(f"ended at step {result.global_step}", flush=True)
+    print(f"last rate {getattr(last, 'rate', None)}", flush=True)
 
 
 if __name__ == "__main__":

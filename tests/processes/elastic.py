@@ -15,6 +15,7 @@ from model_deploy import DeploymentConfig, deploy, elastic, training
 from model_deploy.cluster import end_process
 from model_deploy.commands import option, run_command
 from model_deploy.hooks import add_session_hook
+from model_deploy.optimization import LearningRateOptions, build_learning_rate
 from tests import modes
 from tests.processes.moments import Refuse, Wait, die_in_update
 
@@ -34,6 +35,7 @@ class ElasticOptions(training.LoopOptions):
     start_timeout: float = option(60.0, "seconds to wait for others", above=0)
     step_secs: float = option(0.1, "seconds between two steps", minimum=0)
     num_clones: int = option(1, "clones of each worker", minimum=1)
+    best_step: int = option(0, "step of the best evaluation, after each later one the rate halves")
     fast: str = option("", "file that lets one step follow the other at once")
     waits: str = option("", "when to wait once for --gate", choices=("", *MOMENTS))
     gate: str = option("", "file that ends that")
@@ -54,10 +56,16 @@ class Pause(tf.train.SessionRunHook):
             time.sleep(self._secs)
 
 
-def undisturbed(steps, shares):
-    """Weights, bias and state after a run of that many shares, in NumPy: float64 [6]."""
+def undisturbed(steps, shares, rates=()):
+    """Weights, bias and state after a run of that many shares, in NumPy: float64 [6].
+
+    Args:
+      steps: number of steps.
+      shares: number of shares.
+      rates: the learning rates of the steps, where they change.
+    """
     values, speed, state = np.zeros(NUM_WEIGHTS + 1), np.zeros(NUM_WEIGHTS + 1), 0.0
-    for step in range(steps):
+    for step, rate in enumerate(rates or [RATE] * steps):
         gradient, mean = np.zeros_like(values), 0.0
         for share in range(shares):
             inputs = np.append(np.sin(_PLACES * (step + 1) + share), 1.0)
@@ -66,11 +74,22 @@ def undisturbed(steps, shares):
             mean += error / shares
         state -= 0.1 * (state - mean)
         speed = MOMENTUM * speed + gradient
-        values -= RATE * speed
+        values -= rate * speed
     return np.append(values, state)
 
 
-def build(config, hooks=(), start_hooks=(), **arguments):
+def plateau(global_step):
+    """A learning rate that halves after each evaluation that is no better."""
+    options = LearningRateOptions(
+        learning_rate=RATE,
+        learning_rate_decay_type="plateau",
+        learning_rate_decay_factor=0.5,
+        plateau_patience=1,
+    )
+    return build_learning_rate(options, global_step, 1)
+
+
+def build(config, hooks=(), start_hooks=(), *, is_plateau=False, **arguments):
     """The model of one worker in one world; `start_hooks` come before values are exchanged."""
     for hook in start_hooks:
         add_session_hook(hook)
@@ -92,9 +111,10 @@ def build(config, hooks=(), start_hooks=(), **arguments):
             tf.GraphKeys.UPDATE_OPS, state.assign_sub(0.1 * (state - error), read_value=False)
         )
 
-    optimizer = tf.train.MomentumOptimizer(RATE, MOMENTUM)
+    rate = plateau(step) if is_plateau else RATE
+    optimizer = tf.train.MomentumOptimizer(rate, MOMENTUM)
     model = deploy(config, model_fn, optimizer=optimizer, **arguments)
-    return elastic.ElasticModel(model, {"hooks": hooks})
+    return elastic.ElasticModel(model, {"hooks": hooks, "learning_rate": rate})
 
 
 def main(options):
@@ -110,7 +130,11 @@ def main(options):
                 return die_in_update(options.dies_in_update, options.gate)
 
         update_ops = [die] if options.dies_in_update else []
-        return build(config, hooks, wait.get("start", []), update_ops=update_ops)
+        more = {"update_ops": update_ops, "is_plateau": options.best_step > 0}
+        return build(config, hooks, wait.get("start", []), **more)
+
+    def evaluate(checkpoint):
+        return {"accuracy": -abs(int(checkpoint.rpartition("-")[2]) - options.best_step)}
 
     result = elastic.train_elastic(
         build_for,
@@ -118,6 +142,7 @@ def main(options):
         options.train_dir,
         max_steps=options.max_steps,
         start_timeout=options.start_timeout,
+        evaluate=evaluate,
         **options.part(training.LoopOptions),
     )
     print(f"ended at step {result.global_step}", flush=True)

@@ -13,7 +13,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy.cluster import WORKER, WORLD_FILE, World, write_world
 from model_deploy.launch import ReservedPorts
 from model_deploy.runs import read_time_spent
-from tests.processes.elastic import undisturbed
+from tests.processes.elastic import RATE, undisturbed
 from tests.processes.harness import Processes, Workers
 
 PROGRAM = [sys.executable, "-m", "tests.processes.elastic"]
@@ -73,19 +73,24 @@ class ElasticLaunch(Workers):
         names = set(re.findall(r"^(worker \d+)\|", self.process.log, re.MULTILINE))
         return [self.log(name) for name in names]
 
-    def end(self):
-        """Lets steps be fast, and checks the end: exit status and weights, and no step is lost."""
+    def end(self, steps=None, **run):
+        """Lets steps be fast, and checks the end: exit status and weights, and no step is lost.
+
+        Args:
+          steps: the last step, where it is an earlier one.
+          **run: arguments of `undisturbed`.
+        """
         super().end()
-        check_run(self.folder, self._shares, self._steps, self.logs())
+        check_run(self.folder, self._shares, steps or self._steps, self.logs(), **run)
 
 
 def flags_of_run(folder, steps):
     return [f"--train_dir={folder / 'train'}", f"--max_steps={steps}", f"--fast={folder / 'fast'}"]
 
 
-def check_run(folder, shares, steps, logs):
+def check_run(folder, shares, steps, logs, **run):
     """The weights are those of the undisturbed run, and each step was made."""
-    check_weights(folder, shares, steps)
+    check_weights(folder, shares, steps, **run)
     check_time(folder, logs)
     assert {step for log in logs for step, _ in made_in(log)} == set(range(1, steps + 1))
 
@@ -107,12 +112,12 @@ def check_last_step(folder, steps):
     return values
 
 
-def check_weights(folder, shares, steps):
+def check_weights(folder, shares, steps, **run):
     """The newest checkpoint is of the last step, and has the weights of the undisturbed run."""
     values = check_last_step(folder, steps)
     names = ("weights", "bias", "state")
     found = np.concatenate([np.ravel(values.get_tensor(name)) for name in names])
-    expected = undisturbed(steps, shares)
+    expected = undisturbed(steps, shares, **run)
     print(f"largest difference: {np.abs(found - expected).max():.2g}")
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
@@ -146,6 +151,24 @@ def test_workers_are_lost_and_come(way, tmp_path):
     pause = longest_pause(launch.log("worker 2"))
     print(f"longest pause: {pause:.2f} s")
     assert pause < GO_ON_SECS
+
+
+@pytest.mark.one_mode
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [WAYS["all-reduce"], WAYS["ps"]], ids=["all-reduce", "ps"])
+def test_the_count_of_evaluations_outlives_the_chief(way, tmp_path):
+    """The rate falls, and all workers end, at the steps of a run whose chief was not killed."""
+    more = ["--eval_every_n_steps=20", "--best_step=40", "--stop_patience=3"]
+    with Processes(tmp_path) as processes:
+        launch = ElasticLaunch(tmp_path, processes, shares=2, steps=1000, way=way, more=more)
+        launch.wait_for_step("worker 1", 1)
+        Processes.wait_until(lambda: "made 65 at" in launch.log("worker 1"))
+        launch.signal("worker 0")
+        launch.wait_for_step("worker 1", 2)
+        # Evaluations 60, 80 and 100 are no better than that of step 40.
+        rates = [RATE] * 60 + [RATE / 2] * 20 + [RATE / 4] * 20
+        launch.end(steps=100, rates=rates)
+    processes.assert_no_orphan()
 
 
 @pytest.mark.one_mode

@@ -63,6 +63,25 @@ def test_it_survives_the_chief_and_the_run_survives_it(tmp_path, monkeypatch, ca
     ]
 
 
+@pytest.mark.slow
+def test_its_evaluations_end_the_run(tmp_path):
+    """Workers of all-reduce end at one step, soon after the evaluator's second evaluation."""
+    program = [sys.executable, "-m", "train_image_classifier", "--clone_on_cpu", "--all_reduce"]
+    program += ["--num_clones=1", "--batch_size=8", "--save_interval_steps=20"]
+    # No accuracy is better than the first one by more than 1.
+    program += ["--stop_by=eval_test", "--stop_patience=1", "--stop_min_delta=1"]
+    flags = ["--num_workers=2", "--evaluator"]
+    with Processes(tmp_path) as processes:
+        launch = processes.launch(flags, [*program, f"--train_dir={tmp_path}/run"])
+        assert launch.wait() == 0, launch.log
+        assert processes.living() == []
+    said = r"^worker 0\| accuracy has not improved in \d evaluations .*: the run ends"
+    assert re.search(said, launch.log, re.M), launch.log
+    shown = [re.findall(rf"^worker {i}\| step (\d+)/", launch.log, re.M)[-1] for i in range(2)]
+    assert shown[0] == shown[1]
+    assert f"has ended at step {shown[0]}" in launch.log
+
+
 def test_a_program_knows_its_role(graph):
     """Its place says so and leaves the deployment alone; an evaluator cannot train."""
     place = training.join_cluster({"TF_CONFIG": TF_CONFIG})

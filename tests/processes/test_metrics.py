@@ -48,7 +48,8 @@ def _expected(steps):
 @pytest.mark.parametrize("mode", MODES)
 def test_a_cluster(tmp_path, mode):
     """Lines have the metrics of all workers; all end with 0 where the chief's patience does, and
-    a run that is started again makes no step.
+    a run that is started again makes no step.  The rate of all falls after the first evaluation
+    that is no better.
     """
     with Processes(tmp_path) as processes:
         ends, logs = _run(processes, mode, tmp_path / "run")
@@ -67,6 +68,9 @@ def test_a_cluster(tmp_path, mode):
         for line, steps in zip(lines, (slice(4), slice(4, 8)), strict=True):
             found = line["train_auc"], line["train_log_loss"]
             assert found == pytest.approx(_expected(steps), rel=1e-6)
+    rates = [re.search(r"^last rate (.+)$", logs[f"worker {i}"], re.M)[1] for i in range(WORKERS)]
+    # Of asynchronous workers one may end before the evaluation.
+    assert {rates[0], rates[0 if mode == "asynchronous" else 1]} == {"0.5"}
     assert "no more steps are made" in logs_again["worker 0"]
     is_shown = [" log_loss " in logs[f"worker {i}"] for i in range(WORKERS)]
     assert is_shown == [True, mode == "all_reduce"]

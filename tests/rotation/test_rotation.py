@@ -169,6 +169,8 @@ def test_a_hook_of_one_replica_sees_its_step():
         ({"global_parts": 1}, "must be False with global_parts, which needs the whole step"),
         ({"precision": "float16"}, "must be False with loss_scale, which needs the whole step"),
         ({"sync_batch_norm": True}, "must be False with sync_batch_norm, which needs"),
+        ({"local_steps": 2}, "must be False with local_steps, which sends something else"),
+        ({"gradient_rank": 2}, "must be False with gradient_rank, which sends something else"),
         ({"rotate_steps": 1}, "must be True or False, got 1"),
     ],
 )

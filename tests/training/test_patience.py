@@ -1,5 +1,7 @@
 """A run that gets no better ends, at the step that a reader can compute, killed or not."""
 
+import json
+
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -62,6 +64,37 @@ def test_going_on(tmp_path, capsys):
     assert run_halving(tmp_path / "parts", 9, **options | {"stop_patience": 5}).global_step == 7
 
 
+def _write(path, values, metric="auc"):
+    path.parent.mkdir(exist_ok=True)
+    lines = [{"global_step": step, metric: value} for step, value in values]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines) + "{broken")
+
+
+def test_the_evaluator(tmp_path, capsys):
+    """The chief ends where an evaluator's file says so, at its next look, and is over then."""
+    path = tmp_path / "eval_test" / "evaluations.jsonl"
+    options = {"stop_by": "eval_test", "stop_metric": "auc", "log_every_n_steps": 3}
+    assert run_halving(tmp_path, 4, stop_patience=2, **options).global_step == 4
+    _write(path, [(2, 0.5), (4, None)])
+    assert run_halving(tmp_path, 7, stop_patience=2, **options).global_step == 7
+
+    class Evaluator(tf.train.SessionRunHook):
+        def after_run(self, run_context, run_values):
+            if run_context.report.step == 8:
+                _write(path, [(6, 0.4), (2, 0.5), (4, None)])
+
+    options["hooks"] = [Evaluator()]
+    assert run_halving(tmp_path, 20, stop_patience=2, **options).global_step == 9
+    said = "auc has not improved in 2 evaluations (the best is of step 2): the run ends"
+    assert capsys.readouterr().err.count(said) == 1
+    assert run_halving(tmp_path, 20, stop_patience=2, **options) == (9, None)
+    assert run_halving(tmp_path, 20, stop_at_metric=0.4, **options) == (9, None)
+    assert "auc 0.4 is reached at step 2: the run ends" in capsys.readouterr().err
+    options["stop_metric"] = "recall"
+    with pytest.raises(ValueError, match=r"stop_metric must be one of auc, global_step in .*jsonl"):
+        run_halving(tmp_path, 20, stop_patience=2, **options)
+
+
 def test_what_came_after_is_forgotten(tmp_path):
     """A run that goes on from an earlier checkpoint counts the evaluations up to that one."""
     options = {"metric": "auc", "falls": False, "most": 2}
@@ -101,6 +134,14 @@ def test_directions(metric, direction, falls):
         (
             {"stop_min_delta": 0.5},
             "stop_min_delta must go with stop_patience, got 0.5 alone",
+        ),
+        (
+            {"stop_by": "eval_test"},
+            "stop_by must go with stop_at_metric or stop_patience, got 'eval",
+        ),
+        (
+            {"stop_by": "eval_test", "stop_patience": 1, "eval_every_n_steps": 2},
+            "stop_by must be None with eval_every_n_steps, got 'eval_test' with 2",
         ),
         ({"stop_patience": 0, "eval_every_n_steps": 1}, "stop_patience must be at least 1, got 0"),
         ({"stop_direction": "up"}, "stop_direction must be one of auto, max, min, got 'up'"),

@@ -14,18 +14,23 @@ if TYPE_CHECKING:
 
 Builder = Callable[..., "Dataset"]
 
-# Datasets of this package -> the module whose function of the same name builds them.
+# Datasets of this package -> the module whose function, named as what is before the slash, builds
+# them.
 _MODULES = {
     "cifar10": "cifar10",
     "digits": "digits",
     "fashion_mnist": "mnist",
     "flowers": "photographs",
     "folder": "folder",
+    "hf": "hugging_face",
     "imagenet": "photographs",
     "mnist": "mnist",
     "synthetic": "synthetic",
+    "tfds/NAME": "prepared",
     "tfrecord": "slim_records",
 }
+# The end of a name that is registered for a family of datasets.
+_MEMBER = "/NAME"
 
 
 def _built_in(name: str) -> Builder:
@@ -33,7 +38,7 @@ def _built_in(name: str) -> Builder:
 
     def build(**arguments: Any) -> "Dataset":
         module = importlib.import_module(f"{__package__}.{_MODULES[name]}")
-        dataset: Dataset = getattr(module, name)(**arguments)
+        dataset: Dataset = getattr(module, name.removesuffix(_MEMBER))(**arguments)
         return dataset
 
     return build
@@ -86,6 +91,9 @@ def register_dataset(name: str) -> Callable[[Builder], Builder]:
     The function takes `split`, `data_dir` and any further keyword arguments of `get_dataset`, and
     returns a `Dataset`.
 
+    A name such as "tfds/NAME" is of a family of datasets: the function is called for all names that
+    begin as it does, and takes the whole name as the keyword argument `name`.
+
     Raises:
       ValueError: if the name is taken.
 
@@ -130,9 +138,32 @@ def get_dataset(
     Raises:
       ValueError: for an unknown name or split, and for missing or broken files.
     """
+    check_dataset_name("dataset name", name)
     if name not in _BUILDERS:
-        raise ValueError(f"dataset name must be one of {', '.join(dataset_names())}, got {name!r}")
+        name, options = _family_of(name), {**options, "name": name}
     return _BUILDERS[name](split=split, data_dir=data_dir, **options)
+
+
+def check_dataset_name(field: str, name: str) -> None:
+    """Checks that a name is registered, or that of a member of a registered family.
+
+    Raises:
+      ValueError: naming the field, the registered names and `name`.
+    """
+    is_member = _family_of(name) in _BUILDERS and not name.endswith("/")
+    if is_family(name) or not (name in _BUILDERS or is_member):
+        raise ValueError(f"{field} must be one of {', '.join(dataset_names())}, got {name!r}")
+
+
+def is_family(name: str) -> bool:
+    """Whether a registered name stands for all that begin as it does, such as "tfds/NAME"."""
+    return name.endswith(_MEMBER)
+
+
+def _family_of(name: str) -> str:
+    """Returns the name under which the family of a dataset would be registered."""
+    start, slash, _ = name.partition("/")
+    return f"{start}{_MEMBER}" if slash else name
 
 
 def required_folder(name: str, data_dir: str | os.PathLike[str] | None) -> str:

@@ -9,106 +9,14 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import tensorflow as tf
-from google.protobuf.message import DecodeError
+from collections.abc import Sequence
 
 from model_deploy.checks import check_at_least
 from model_deploy.inputs.datasets import dataset
-from model_deploy.inputs.files import raw_images, records, slim_files, tfrecords
-from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
+from model_deploy.inputs.datasets.record_source import KEYS, RecordSource
+from model_deploy.inputs.files import slim_files, tfrecords
+from model_deploy.inputs.files.corrupt_records import Tolerance
 from model_deploy.inputs.reading import decoded_files, in_memory, sources
-
-
-class RecordSource(records.RecordFiles):
-    """A source of the examples in TFRecord files, in the order of files and records.
-
-    Args:
-      files: the indexed files.
-      num_classes: labels must be less than this.
-      label_offset: subtracted from the labels in the files.
-      tolerance: how many corrupt records may be skipped.
-
-    Attributes:
-      raw_shape: (height, width, channels) of the images if they are raw; None if encoded.
-    """
-
-    def __init__(
-        self,
-        files: Sequence[records.RecordFile],
-        num_classes: int,
-        label_offset: int,
-        tolerance: Tolerance,
-    ) -> None:
-        super().__init__(files)
-        self.tolerance = tolerance
-        self.raw_shape = raw_images.find_shape(files, tolerance.limit + 1)
-        self._num_classes = num_classes
-        self._label_offset = label_offset
-
-    def read(self, index: int) -> tuple[bytes, int]:
-        """Returns the encoded image and the label of an example.
-
-        Raises:
-          CorruptRecordError: if the record is corrupt, lacks image or label, or has an invalid
-            label.
-        """
-        file, record = self.place(index)
-        try:
-            features = tf.train.Example.FromString(file.read(record)).features.feature
-        except DecodeError as error:
-            raise self.corrupt(index, "must be a tf.train.Example, and does not parse") from error
-        encoded = features["image/encoded"].bytes_list.value
-        labels = features["image/class/label"].int64_list.value
-        for name, values in (("image/encoded", encoded), ("image/class/label", labels)):
-            if len(values) != 1:
-                raise self.corrupt(index, f"{name} must have 1 value, got {len(values)}")
-        label = labels[0] - self._label_offset
-        if not 0 <= label < self._num_classes:
-            reason = f"label must be from 0 to {self._num_classes - 1}, got {label}"
-            raise self.corrupt(index, reason)
-        self._check_kind(index, features, len(encoded[0]))
-        return encoded[0], label
-
-    def _check_kind(self, index: int, features: Mapping[str, Any], num_bytes: int) -> None:
-        """Checks that a record is encoded, or raw with the common shape, as the first one is."""
-        try:
-            shape = (
-                raw_images.checked_shape(features, num_bytes)
-                if raw_images.is_raw(features)
-                else None
-            )
-        except ValueError as error:
-            raise self.corrupt(index, str(error)) from error
-        if shape != self.raw_shape:
-            found, wanted = (
-                f"a raw image of {list(each)}" if each else "an encoded image"
-                for each in (shape, self.raw_shape)
-            )
-            raise self.corrupt(index, f"must be {wanted}, as the first good record, got {found}")
-
-    def parse_in_graph(self, tables: Sequence[Any], stored: Any, index: Any) -> tuple[Any, Any]:
-        """Returns the encoded image, string [], and the label, int64 [], of a record."""
-        del tables, index  # the record has everything
-        kinds = {
-            "image/encoded": tf.io.FixedLenFeature([], tf.string),
-            "image/class/label": tf.io.FixedLenFeature([], tf.int64),
-        }
-        kinds |= raw_images.features_in_graph() if self.raw_shape else {}
-        features = tf.io.parse_single_example(stored, kinds)
-        label = features["image/class/label"] - self._label_offset
-        if self.raw_shape:
-            label = tf.where(raw_images.is_good(features, self.raw_shape), label, -1)
-        # One op that fails for labels out of range.
-        label = tf.gather(tf.range(self._num_classes, dtype=tf.int64), label)
-        return features["image/encoded"], label
-
-    def corrupt(self, index: int, reason: str) -> CorruptRecordError:
-        """Returns an error that says what is wrong with an example, and in which file."""
-        file, record = self.place(index)
-        return CorruptRecordError(file.path, record, reason)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,6 +29,7 @@ class _Found:
     label_offset: int
     tolerance: Tolerance
     image_shape: tuple[int | None, int | None, int | None]
+    keys: tuple[str, str] = KEYS
 
     @functools.cached_property
     def records(self) -> RecordSource:
@@ -131,7 +40,9 @@ class _Found:
           CorruptRecordError: if more records are corrupt than are tolerated.
         """
         files = tfrecords.index_files(self.paths, self.tolerance)
-        records = RecordSource(files, self.num_classes, self.label_offset, self.tolerance)
+        records = RecordSource(
+            files, self.num_classes, self.label_offset, self.tolerance, self.keys
+        )
         if not len(records):
             raise ValueError(
                 f"files of dataset {self.name!r} must hold records, got none in {self.paths}"
@@ -196,10 +107,53 @@ def slim_dataset(
     """
     dataset.check_split(name, split, splits)
     folder = dataset.required_folder(name, data_dir)
+    return record_dataset(
+        name=name,
+        split=split,
+        splits=splits,
+        paths=slim_files.find_shards(folder, name, split),
+        class_names=class_names or slim_files.read_class_names(folder),
+        image_shape=image_shape,
+        label_offset=label_offset,
+        keep_in_memory=keep_in_memory,
+        skip_corrupt_records=skip_corrupt_records,
+    )
+
+
+def record_dataset(
+    *,
+    name: str,
+    split: str,
+    splits: tuple[str, ...],
+    paths: Sequence[str],
+    class_names: tuple[str, ...],
+    image_shape: tuple[int | None, int | None, int | None],
+    label_offset: int = 0,
+    keys: tuple[str, str] = KEYS,
+    keep_in_memory: bool = True,
+    skip_corrupt_records: int = 0,
+) -> dataset.Dataset:
+    """Returns a split of a dataset from its TFRecord files.
+
+    Args:
+      name: name of the dataset.
+      split: one of `splits`.
+      splits: the names of all splits.
+      paths: the files of the split.
+      class_names: names of the classes.
+      image_shape: (height, width, channels); None for a size that varies.
+      label_offset: subtracted from the labels in the files.
+      keys: what records call the image and the label.
+      keep_in_memory: whether to keep decoded images of one small size in memory.
+      skip_corrupt_records: how many corrupt records may be skipped; each is reported.
+
+    Raises:
+      ValueError: if files are unreadable or without records.
+      CorruptRecordError: if more records are corrupt than may be skipped.
+    """
+    names = class_names
     tolerance = Tolerance(skip_corrupt_records)
-    paths = slim_files.find_shards(folder, name, split)
-    names = class_names or slim_files.read_class_names(folder)
-    found = _Found(name, paths, len(names), label_offset, tolerance, image_shape)
+    found = _Found(name, paths, len(names), label_offset, tolerance, image_shape, keys)
     source: sources.Source | None = found.in_memory() if keep_in_memory else None
     if isinstance(source, sources.ArraySource):
         num_examples = len(source.arrays[1])

@@ -12,8 +12,10 @@ from model_deploy.collectives import Collectives
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import add_session_hook, session_hooks
+from model_deploy.optimization import Plateau
+from model_deploy.parameter_servers import unsaved_variable
 from model_deploy.training.loop_options import LoopOptions
-from model_deploy.training.replicas.shared_variables import StartHook, on_server
+from model_deploy.training.replicas.shared_variables import StartHook
 from model_deploy.training.steps.course import global_step
 from model_deploy.training.timing import Every
 
@@ -59,7 +61,7 @@ class EndByServers(EarlyEnd):
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        flag, self._is_over = on_server(cluster.ps[0].device, "early_end", False)
+        flag, self._is_over = unsaved_variable(cluster.ps[0].device, "early_end", False)
         with tf.device(cluster.ps[0].device):
             self._set = flag.assign(True, read_value=False)
         self._is_chief = cluster.is_chief
@@ -104,18 +106,24 @@ class EndByCollective(EarlyEnd):
     Args:
       config: the deployment, by all-reduce, of several replicas.
       settings: numbers that all workers must share, by the names of their options.
-      every: steps between evaluations that may end the run; None if none does.
+      every: steps between evaluations that may end the run or lower the rate; None if none does.
+      plateau: the learning rate that follows the chief's evaluations, or None.
     """
 
     def __init__(
-        self, config: DeploymentConfig, settings: Mapping[str, float], every: int | None
+        self,
+        config: DeploymentConfig,
+        settings: Mapping[str, float],
+        every: int | None,
+        plateau: Plateau | None = None,
     ) -> None:
         device = config.optimizer_device()
         self._settings = dict(settings)
         self._every = every
+        self._plateau, self._is_chief = plateau, config.replica_id == 0
         self._due = Every(steps=every)
         with tf.device(device), tf.name_scope("early_end"):
-            self._given = tf.placeholder(tf.float64, [2 * len(settings) + 1], "given")
+            self._given = tf.placeholder(tf.float64, [2 * len(settings) + 2], "given")
             group = Collectives([device], config.replica_id, config.num_replicas, "early_end")
             [self._largest] = group.max([self._given], "settings")
 
@@ -147,15 +155,24 @@ class EndByCollective(EarlyEnd):
     ) -> tuple[Any, Any, bool]:
         """Returns the largest and smallest settings of all workers, and whether one is over."""
         own = list(self._settings.values())
-        given = {self._given: [*own, *(-value for value in own), float(is_over)]}
+        falls = self._plateau.falls if self._plateau is not None and self._is_chief else 0
+        given = {self._given: [*own, *(-value for value in own), falls, float(is_over)]}
         in_step(True)
         found = run_until_closed(session, lambda: session.run(self._largest, given))
         in_step(False)
-        return found[: len(own)], -found[len(own) : -1], bool(found[-1])
+        if self._plateau is not None and not self._is_chief:
+            self._plateau.falls = int(found[-2])
+            self._plateau.put_into(session)
+        return found[: len(own)], -found[len(own) : -2], bool(found[-1])
 
 
 def early_end_of(
-    model: DeployedModel, cluster: Cluster | None, options: LoopOptions, *, has_metrics: bool
+    model: DeployedModel,
+    cluster: Cluster | None,
+    options: LoopOptions,
+    *,
+    has_metrics: bool,
+    plateau: Plateau | None = None,
 ) -> EarlyEnd:
     """Returns how a run ends early, by the way to train.
 
@@ -164,14 +181,17 @@ def early_end_of(
       cluster: the cluster, or None.
       options: the settings of the loop.
       has_metrics: whether the model has metrics, which workers show together.
+      plateau: the learning rate that follows the chief's evaluations, or None.
     """
     config = model.config
     if config is not None and model.owns_variables and config.num_replicas > 1:
         ends = options.stop_patience is not None or options.stop_at_metric is not None
-        every = options.eval_every_n_steps if ends else None
+        ends = ends or plateau is not None
+        evaluated = options.eval_every_n_steps or (options.stop_by and options.log_every_n_steps)
+        every = (evaluated or None) if ends else None
         log_every = options.log_every_n_steps if has_metrics else 0
         settings = {"eval_every_n_steps": every or 0, "log_every_n_steps": log_every}
-        return EndByCollective(config, settings, every)
+        return EndByCollective(config, settings, every, plateau)
     if cluster is not None and cluster.ps:
         return EndByServers(cluster)
     return EarlyEnd()

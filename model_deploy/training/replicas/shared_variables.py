@@ -7,28 +7,11 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import Task, run_unless_refused
-from model_deploy.parameter_servers import Fence
+from model_deploy.parameter_servers import Fence, unsaved_variable
 
 # Seconds to wait for an update by a lost chief, which may still be arriving at the servers.
 _UPDATE_SECS = 2.0
 _POLL_SECS = 0.1
-
-
-def on_server(device: str, name: str, initial: Any) -> tuple[Any, Any]:
-    """Returns a variable on a parameter server that is in no collection, and its value.
-
-    Args:
-      device: device of the variable.
-      name: name of the variable.
-      initial: initial value, which is also its value before it is initialized.
-    """
-    with tf.device(device):
-        variable = tf.Variable(
-            initial, trainable=False, use_resource=True, collections=[], name=name
-        )
-        return variable, tf.cond(
-            variable.is_initialized(), variable.read_value, lambda: tf.constant(initial)
-        )
 
 
 class StartHook(tf.train.SessionRunHook):
@@ -61,7 +44,7 @@ class SharedVariables:
 
     def __init__(self, device: str) -> None:
         with tf.name_scope("shared_variables"):
-            flag, is_set = on_server(device, "are_set", False)
+            flag, is_set = unsaved_variable(device, "are_set", False)
             with tf.device(device):
                 self._set = flag.assign(True, read_value=False)
                 self._unset = flag.assign(False, read_value=False)

@@ -12,6 +12,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import file_systems
 from model_deploy.checkpoints import Storage
 from model_deploy.runs import METRICS_FILE
+from model_deploy.trackers import Tracking
 from model_deploy.training.shown.later import WrittenLater
 
 
@@ -24,13 +25,17 @@ class MetricsLog:
     Args:
       train_dir: the folder.
       storage: the run's, told of lines that cannot be written.
+      tracking: gets each line, too; or None.
 
     Attributes:
       storage: as given.
     """
 
-    def __init__(self, train_dir: str, storage: Storage | None = None) -> None:
+    def __init__(
+        self, train_dir: str, storage: Storage | None = None, tracking: Tracking | None = None
+    ) -> None:
         self.storage = storage or Storage()
+        self._tracking = tracking
         self._path = os.path.join(train_dir, METRICS_FILE)
         self._file: Any = None
         self._later = WrittenLater(
@@ -39,6 +44,8 @@ class MetricsLog:
 
     def add(self, values: Mapping[str, Any]) -> None:
         """Writes one JSON object; NaN and infinity, which JSON lacks, become null."""
+        if self._tracking is not None:
+            self._tracking.add(values)
         known = {
             key: None if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in values.items()
