@@ -38,7 +38,10 @@ REFUSED = [
         "error: wire_precision must be ",
     ),
     ("eval_image_classifier", "error: train_dir or checkpoint_path must be given, got neither"),
-    ("export_image_classifier --train_dir=a", "error: output_dir or output_file must be given"),
+    (
+        "export_image_classifier --train_dir=a",
+        "output_onnx or output_tflite must be given, got none",
+    ),
     ("nets --name=no_such", "python -m nets: error: argument --name: invalid choice: 'no_such'"),
     ("model_deploy.plan --model_name=no_such", "error: model_name must be one of alexnet_v2"),
     ("model_deploy.plan --bandwidth=fast", "error: bandwidth must be such as 400Mbit"),
