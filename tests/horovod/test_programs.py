@@ -80,5 +80,5 @@ def test_a_lost_worker_ends_all(tmp_path):
         assert workers[0].wait() == 1
         assert time.monotonic() - lost < 60  # some seconds on a machine that is not busy
     log = workers[0].log
-    assert re.search(r"Iter #1: [\d.]+ img/sec per worker", log)
+    assert re.search(r"Iter #0: [\d.]+ img/sec per worker", log)
     assert f"lost the connection to worker 1 at {ports.addresses[1]}" in log

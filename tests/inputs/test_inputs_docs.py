@@ -60,7 +60,7 @@ def test_all_datasets_are_listed():
     """The table of datasets has those that are registered, and no others."""
     table = DOCUMENT.split("## Datasets")[1].split("The pickled")[0]
     cells = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
-    names = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+    names = {name for cell in cells for name in re.findall(r"`([\w/]+)`", cell)}
     built_in = {
         name
         for name, builder in dataset._BUILDERS.items()

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from model_deploy import file_systems
 from model_deploy.inputs.datasets import dataset, slim_records
+from model_deploy.inputs.files.corrupt_records import Tolerance
 
 _PACKAGE = "tensorflow_datasets"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -51,6 +52,7 @@ def tfds(
             f"dataset {name!r} must have the package {_PACKAGE}, got none: "
             "pip install 'model_deploy[tfds]'"
         )
+    tolerance = Tolerance(skip_corrupt_records)
     root = dataset.required_folder(name, data_dir)
     folder = _folder_of(root, name)
     info = _read_info(folder)
@@ -69,7 +71,7 @@ def tfds(
         image_shape=columns.image_shape,
         keys=(columns.image, columns.label),
         keep_in_memory=keep_in_memory,
-        skip_corrupt_records=skip_corrupt_records,
+        tolerance=tolerance,
     )
 
 

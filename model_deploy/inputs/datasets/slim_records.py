@@ -106,6 +106,7 @@ def slim_dataset(
       CorruptRecordError: if more records are corrupt than may be skipped.
     """
     dataset.check_split(name, split, splits)
+    tolerance = Tolerance(skip_corrupt_records)
     folder = dataset.required_folder(name, data_dir)
     return record_dataset(
         name=name,
@@ -116,7 +117,7 @@ def slim_dataset(
         image_shape=image_shape,
         label_offset=label_offset,
         keep_in_memory=keep_in_memory,
-        skip_corrupt_records=skip_corrupt_records,
+        tolerance=tolerance,
     )
 
 
@@ -131,7 +132,7 @@ def record_dataset(
     label_offset: int = 0,
     keys: tuple[str, str] = KEYS,
     keep_in_memory: bool = True,
-    skip_corrupt_records: int = 0,
+    tolerance: Tolerance,
 ) -> dataset.Dataset:
     """Returns a split of a dataset from its TFRecord files.
 
@@ -145,14 +146,13 @@ def record_dataset(
       label_offset: subtracted from the labels in the files.
       keys: what records call the image and the label.
       keep_in_memory: whether to keep decoded images of one small size in memory.
-      skip_corrupt_records: how many corrupt records may be skipped; each is reported.
+      tolerance: how many corrupt records may be skipped; each is reported.
 
     Raises:
       ValueError: if files are unreadable or without records.
       CorruptRecordError: if more records are corrupt than may be skipped.
     """
     names = class_names
-    tolerance = Tolerance(skip_corrupt_records)
     found = _Found(name, paths, len(names), label_offset, tolerance, image_shape, keys)
     source: sources.Source | None = found.in_memory() if keep_in_memory else None
     if isinstance(source, sources.ArraySource):
