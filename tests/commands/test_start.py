@@ -40,7 +40,7 @@ REFUSED = [
     ("eval_image_classifier", "error: train_dir or checkpoint_path must be given, got neither"),
     (
         "export_image_classifier --train_dir=a",
-        "output_onnx or output_tflite must be given, got none",
+        "error: output_dir or output_file or output_onnx or output_tflite must be given, got none",
     ),
     ("nets --name=no_such", "python -m nets: error: argument --name: invalid choice: 'no_such'"),
     ("model_deploy.plan --model_name=no_such", "error: model_name must be one of alexnet_v2"),

@@ -12,7 +12,7 @@ from model_deploy.optimization.weight_decay import NO_WEIGHT_DECAY
 pytestmark = pytest.mark.one_mode
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "optimizers.md").read_text()
-[_COMMANDS] = re.findall(r"```bash\n(.*?)```", DOCUMENT, re.DOTALL)
+_COMMANDS = "".join(re.findall(r"```bash\n(.*?)```", DOCUMENT, re.DOTALL))
 COMMANDS = {shlex.split(line)[1].split("=")[1]: line for line in _COMMANDS.splitlines()}
 
 

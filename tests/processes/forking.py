@@ -21,6 +21,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 import warnings
@@ -106,9 +107,17 @@ def fork(command, env, log, cwd=ROOT):
       A `Forked`.
     """
     request = json.dumps({"command": command, "env": env, "cwd": str(cwd)}).encode()
+    requests, process = _requests()
     reader, writer = os.pipe()
     try:
-        socket.send_fds(_requests(), [request], [log.fileno(), writer])
+        socket.send_fds(requests, [request], [log.fileno(), writer])
+    except BrokenPipeError:
+        process.wait()
+        process.stderr.seek(0)
+        said = process.stderr.read()
+        raise AssertionError(
+            f"the forking process ended with {process.returncode}: {said}"
+        ) from None
     finally:
         os.close(writer)
     return Forked(open(reader, encoding="ascii"))
@@ -116,12 +125,14 @@ def fork(command, env, log, cwd=ROOT):
 
 @functools.cache
 def _requests():
-    """The socket to the forking process of this process, which ends when it is closed."""
+    """The forking process of this process, and the socket to it: it ends when that is closed."""
+    errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the process
     own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with other:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.processes.forking", str(other.fileno())],
             stdin=subprocess.DEVNULL,
+            stderr=errors,
             cwd=ROOT,
             env={**os.environ, "PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"},
             pass_fds=[other.fileno()],
@@ -132,7 +143,8 @@ def _requests():
         process.wait()
 
     atexit.register(end)
-    return own
+    process.stderr = errors
+    return own, process
 
 
 class _ForkingProcess:
