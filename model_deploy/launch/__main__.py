@@ -74,8 +74,11 @@ def main(arguments: Sequence[str]) -> int:
             _check(command)
             log_dir = _log_dir(options)
             guard.adopt_orphans()
-            stack.callback(guard.kill_descendants)
-            machines, addresses = _machines(options, log_dir, stack)
+            with contextlib.ExitStack() as connected:
+                machines, addresses = _machines(options, log_dir, connected)
+                # Not before: the descendants of who only asked, and is refused, are its own affair.
+                stack.callback(guard.kill_descendants)
+                stack.push(connected.pop_all())
         except (ValueError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
             return 2

@@ -3,6 +3,7 @@
 import re
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -74,8 +75,11 @@ def test_split(line, flags, command):
     ],
 )
 def test_rejects(line, message, capsys):
-    """What cannot be heeded is one line, and status 2."""
-    assert main(line.split()) == 2
+    """What cannot be heeded is one line, and status 2; no process of somebody else's is ended."""
+    with subprocess.Popen(["sleep", "60"]) as other:
+        assert main(line.split()) == 2
+        assert other.poll() is None
+        other.kill()
     [printed] = capsys.readouterr().err.splitlines()
     assert re.search(message, printed)
 
