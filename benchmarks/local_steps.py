@@ -12,13 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from benchmarks import namespaces
 from benchmarks.child import Child
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
-from benchmarks.traffic import received_bytes
-from benchmarks.wire import seconds_of_round, start_workers
+from benchmarks.wire import start_ring, traffic_of_round
 
 STEPS, BYTES = "steps/s of each worker", "MB sent per worker and step"
 NUM_WORKERS, MEGABITS, LOCAL_STEPS = 4, 100, 20
 COMPUTATION_SECS = 0.02
-FIRST_PORT = 2222
 _AT_ONCE = f"{LOCAL_STEPS} local steps"
 _BESIDE = f"{LOCAL_STEPS} local steps, exchanged beside them"
 # Of each contender: what its deployment has beside all-reduce.
@@ -40,20 +38,10 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
         hosts = stack.enter_context(namespaces.slow_network(NUM_WORKERS, MEGABITS))
         found: dict[str, Measure | Absent] = {}
         for i, (name, asked) in enumerate(CONTENDERS.items()):
-            workers = start_workers(
-                stack,
-                [f"{host.address}:{FIRST_PORT + i}" for host in hosts],
-                [],
-                [host.within for host in hosts],
-                way="all_reduce",
-                wire_precision="float32",
-                megabytes=megabytes,
-                asked=asked,
-            )
+            workers = start_ring(stack, hosts, i, megabytes=megabytes, asked=asked)
             # A round has whole intervals, so that each has its exchanges.
             steps = 2 * LOCAL_STEPS if asked else settings.amount(4)
-            interfaces = [host.interface for host in hosts]
-            found[name] = functools.partial(_measure, workers, interfaces, steps)
+            found[name] = functools.partial(_measure, workers, hosts, steps)
         return found
 
     seconds = 2 * (NUM_WORKERS - 1) / NUM_WORKERS * megabytes * 8 / MEGABITS
@@ -71,11 +59,11 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
     )
 
 
-def _measure(workers: Sequence[Child], interfaces: Sequence[str], steps: int) -> dict[str, float]:
-    before = sum(map(received_bytes, interfaces))
-    seconds = max(seconds_of_round(workers, steps, COMPUTATION_SECS))
-    moved = sum(map(received_bytes, interfaces)) - before
-    return {STEPS: steps / seconds, BYTES: moved / (steps * len(workers)) / 1e6}
+def _measure(
+    workers: Sequence[Child], hosts: Sequence[namespaces.Host], steps: int
+) -> dict[str, float]:
+    seconds, sent = traffic_of_round(workers, hosts, steps, COMPUTATION_SECS)
+    return {STEPS: steps / seconds, BYTES: sent}
 
 
 if __name__ == "__main__":

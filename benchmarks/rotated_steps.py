@@ -13,7 +13,7 @@ from benchmarks import namespaces
 from benchmarks.child import Child
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
 from benchmarks.network_grid import LAYERS, Group
-from benchmarks.wire import seconds_of_round, start_workers
+from benchmarks.wire import seconds_of_round, start_ring
 
 SECONDS = "seconds per step"
 LIMIT = "computation, or transfer"
@@ -21,7 +21,6 @@ WAYS = {"plain": "all_reduce", "rotated": "rotated"}
 # Workers, and the rate in Mbit/s of each one's link.
 CASES = ((2, 2000), (4, 400), (8, 200))
 MEGABYTES = 40
-FIRST_PORT = 2222
 
 
 def benchmarks(settings: Settings) -> Iterable[Benchmark]:
@@ -42,16 +41,7 @@ def _benchmark(settings: Settings, num_workers: int, megabits: int) -> Benchmark
         hosts = stack.enter_context(namespaces.slow_network(num_workers, megabits))
         contenders: dict[str, Measure | Absent] = {LIMIT: lambda: {SECONDS: limit}}
         for i, (name, way) in enumerate(WAYS.items()):
-            workers = start_workers(
-                stack,
-                [f"{host.address}:{FIRST_PORT + i}" for host in hosts],
-                [],
-                [host.within for host in hosts],
-                way=way,
-                wire_precision="float32",
-                megabytes=megabytes,
-                layers=LAYERS,
-            )
+            workers = start_ring(stack, hosts, i, way=way, megabytes=megabytes, layers=LAYERS)
             seconds_of_round(workers, 1, limit)  # connections adapt to the rate
             contenders[name] = functools.partial(_measure, workers, steps, limit)
         return contenders

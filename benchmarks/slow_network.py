@@ -17,12 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from benchmarks import namespaces, network_data, network_grid
 from benchmarks.child import Child
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
-from benchmarks.traffic import received_bytes
-from benchmarks.wire import PRECISIONS, seconds_of_round, start_workers
+from benchmarks.wire import PRECISIONS, start_ring, traffic_of_round
 
 SECONDS, BYTES = "seconds per step", "MB sent per worker and step"
 NUM_WORKERS, MEGABITS = 4, 400
-FIRST_PORT = 2222
 
 
 def benchmarks(settings: Settings) -> Iterable[Benchmark]:
@@ -36,17 +34,8 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
         hosts = stack.enter_context(namespaces.slow_network(NUM_WORKERS, MEGABITS))
         contenders: dict[str, Measure | Absent] = {}
         for i, precision in enumerate(PRECISIONS):
-            workers = start_workers(
-                stack,
-                [f"{host.address}:{FIRST_PORT + i}" for host in hosts],
-                [],
-                [host.within for host in hosts],
-                way="all_reduce",
-                wire_precision=precision,
-                megabytes=megabytes,
-            )
-            interfaces = [host.interface for host in hosts]
-            contenders[precision] = functools.partial(_measure, workers, interfaces, steps)
+            workers = start_ring(stack, hosts, i, wire_precision=precision, megabytes=megabytes)
+            contenders[precision] = functools.partial(_measure, workers, hosts, steps)
         return contenders
 
     # Each process sends and receives 2 (n - 1) / n of the bytes.
@@ -68,11 +57,11 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
     )
 
 
-def _measure(workers: Sequence[Child], interfaces: Sequence[str], steps: int) -> dict[str, float]:
-    before = sum(map(received_bytes, interfaces))
-    seconds = max(seconds_of_round(workers, steps))
-    moved = sum(map(received_bytes, interfaces)) - before
-    return {SECONDS: seconds / steps, BYTES: moved / (steps * len(workers)) / 1e6}
+def _measure(
+    workers: Sequence[Child], hosts: Sequence[namespaces.Host], steps: int
+) -> dict[str, float]:
+    seconds, sent = traffic_of_round(workers, hosts, steps)
+    return {SECONDS: seconds / steps, BYTES: sent}
 
 
 def main(arguments: Sequence[str]) -> int:

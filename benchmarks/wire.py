@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks.child import Child
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
-from benchmarks.traffic import loopback_bytes
+from benchmarks.namespaces import Host
+from benchmarks.traffic import loopback_bytes, received_bytes
 from model_deploy.launch import ReservedPorts
 
 STEPS, BYTES = "steps/s of each worker", "MB per worker and step"
@@ -24,6 +25,8 @@ WAYS = ("asynchronous", "synchronous", "all_reduce")
 NUM_WORKERS, NUM_PS = 2, 1
 # Of each process, for ops: what computes may be a pause, and hold one of them.
 THREADS = 16
+# Of a contender in a network of its own.
+_FIRST_PORT = 2222
 
 
 def benchmarks(settings: Settings) -> Iterable[Benchmark]:
@@ -116,6 +119,43 @@ def start_workers(
     for worker in workers:
         worker.wait_until_ready()
     return workers
+
+
+def start_ring(
+    stack: contextlib.ExitStack,
+    hosts: Sequence[Host],
+    number: int,
+    *,
+    way: str = "all_reduce",
+    wire_precision: str = "float32",
+    **arguments: object,
+) -> list[Child]:
+    """Starts workers without parameter servers, one on each host of a network.
+
+    Args:
+      stack: ends the processes.
+      hosts: the hosts.
+      number: of the contender, which has a port of its own.
+      way: see `wire_task.serve_worker`.
+      wire_precision: the same.
+      **arguments: further arguments of `wire_task.serve_worker`.
+    """
+    addresses = [f"{host.address}:{_FIRST_PORT + number}" for host in hosts]
+    within = [host.within for host in hosts]
+    return start_workers(
+        stack, addresses, [], within, way=way, wire_precision=wire_precision, **arguments
+    )
+
+
+def traffic_of_round(
+    workers: Sequence[Child], hosts: Sequence[Host], steps: int, computation_secs: float = 0.0
+) -> tuple[float, float]:
+    """A round of steps on hosts of a network: its seconds, and MB sent per worker and step."""
+    interfaces = [host.interface for host in hosts]
+    before = sum(map(received_bytes, interfaces))
+    seconds = max(seconds_of_round(workers, steps, computation_secs))
+    moved = sum(map(received_bytes, interfaces)) - before
+    return seconds, moved / (steps * len(workers)) / 1e6
 
 
 def seconds_of_round(
