@@ -8,6 +8,7 @@ import eval_image_classifier
 import export_image_classifier
 import train_image_classifier
 from model_deploy import inputs
+from tests.checkpoint_values import checkpoint_values
 
 NAME = "keras/MobileNetV3Small"
 FLAGS = [
@@ -25,8 +26,7 @@ def train(folder, *flags):
 
 def values(folder):
     """Name -> value of the newest checkpoint."""
-    reader = tf.train.NewCheckpointReader(tf.train.latest_checkpoint(str(folder)))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    return checkpoint_values(folder)
 
 
 @pytest.mark.slow

@@ -30,6 +30,7 @@ from model_deploy.checkpoints.watching import read_end
 from model_deploy.commands import Options, option, saved_options, write_options
 from model_deploy.inputs.files import tfrecords
 from model_deploy.inputs.files.corrupt_records import Tolerance
+from tests.checkpoint_values import checkpoint_values
 from tests.checkpoints.damages import KINDS, damage
 from tests.goldens import LogicalDevices, cpu_config
 
@@ -110,11 +111,6 @@ def _lengths(folder):
     return list(file.lengths)
 
 
-def _values(checkpoint):
-    reader = tf.train.NewCheckpointReader(checkpoint)
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-
-
 def _same(found, expected):
     return found.keys() == expected.keys() and all(
         np.array_equal(found[name], expected[name]) for name in expected
@@ -143,7 +139,7 @@ class Folder:
             if each.is_file() and each.name != _RECORDS
         )
         self.by_step = {
-            each.name.removesuffix(".index"): _values(str(each)[: -len(".index")])
+            each.name.removesuffix(".index"): checkpoint_values(str(each)[: -len(".index")])
             for each in path.glob("model.ckpt-*.index")
         }
         undisturbed = path.with_name(f"{variant}-undisturbed")
@@ -155,7 +151,7 @@ class Folder:
 
     def _go_on(self, folder):
         _train(self.variant, folder, _LAST)
-        found = _values(tf.train.latest_checkpoint(str(folder)))
+        found = checkpoint_values(tf.train.latest_checkpoint(str(folder)))
         return {**found, "best": (folder / "best" / "best.json").read_text()}
 
     def damaged(self, generator, folder):
@@ -209,7 +205,7 @@ class Folder:
         assert _lengths(folder) == list(range(20))
 
     def _reads(self, folder, name):
-        path, values = with_checkpoint(str(folder), lambda path: (path, _values(path)))
+        path, values = with_checkpoint(str(folder), lambda path: (path, checkpoint_values(path)))
         assert _same(values, self.by_step[Path(path).name]), f"other values of {path}"
 
     def _goes_on(self, folder, name):

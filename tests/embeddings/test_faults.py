@@ -4,9 +4,9 @@ import re
 import sys
 
 import pytest
-import tensorflow.compat.v1 as tf
 
 from tests import harness
+from tests.checkpoint_values import checkpoint_values
 from tests.embeddings import models
 from tests.processes.harness import Processes
 
@@ -35,9 +35,8 @@ def _train(folder, kill_at=None):
             launch.signal_task("ps 1")
         assert launch.wait() == 0, launch.log
         processes.assert_no_orphan()
-    reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(folder / "run")))
-    assert reader.get_tensor("global_step") == _STEPS
-    values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    values = checkpoint_values(folder / "run")
+    assert values["global_step"] == _STEPS
     return launch.log, models.by_id(values)
 
 

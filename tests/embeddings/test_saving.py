@@ -14,6 +14,7 @@ from model_deploy.checkpoints.files import check_fits
 from model_deploy.checkpoints.resuming import checkpoint_to_resume
 from model_deploy.training import RowAdamOptimizer
 from tests import harness
+from tests.checkpoint_values import checkpoint_values
 from tests.embeddings import models
 from tests.goldens import LogicalDevices
 
@@ -55,8 +56,7 @@ def _run(config, table, folder, steps, first=None, *, make=harness.adam):
 
 def _saved(run):
     """The values of a run's checkpoint, those of the table by id."""
-    reader = tf.train.load_checkpoint(run.path)
-    return models.by_id({n: reader.get_tensor(n) for n in reader.get_variable_to_shape_map()})
+    return models.by_id(checkpoint_values(run.path))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import tensorflow.compat.v1 as tf
 
+from tests.checkpoint_values import checkpoint_values
 from tests.estimator import cluster_program, models
 from tests.estimator.test_deploying import check_equal, train
 from tests.processes.harness import Processes
@@ -34,9 +35,7 @@ def test_synchronous_workers_train_as_one(way, flags, tasks, tmp_path):
     assert sorted(re.findall(r"(\w+ \d) has ended", launch.log)) == tasks
     model_fn = models.model_fn_of(models.STYLES["clipped"])
     expected = train(model_fn, tmp_path / "plain", steps=cluster_program.STEPS, dense=True)
-    reader = tf.train.load_checkpoint(str(tmp_path / "run"))
-    found = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-    check_equal(found, expected)
+    check_equal(checkpoint_values(tmp_path / "run"), expected)
 
 
 @pytest.mark.parametrize("way", ["asynchronous", "synchronous"])

@@ -5,8 +5,8 @@ import sys
 
 import numpy as np
 import pytest
-import tensorflow.compat.v1 as tf
 
+from tests.checkpoint_values import checkpoint_values
 from tests.processes.harness import Processes
 
 # Of more steps rounding makes more and more: LeNet leaves a plateau.
@@ -39,8 +39,7 @@ def train(folder, way, lost=None):
 
 def values(folder):
     """All that the checkpoint of the last step has: arrays by name."""
-    reader = tf.train.load_checkpoint(str(folder / "run" / f"model.ckpt-{STEPS}"))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    return checkpoint_values(folder / "run" / f"model.ckpt-{STEPS}")
 
 
 @pytest.mark.slow

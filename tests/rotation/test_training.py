@@ -8,6 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, train
 from tests import harness
+from tests.checkpoint_values import checkpoint_values
 from tests.goldens import cpu_config
 from tests.rotation.models import DEEP, rotated
 
@@ -31,11 +32,6 @@ def _run(folder, config, max_steps, *, batches=None, **options):
         )
 
 
-def _values(path):
-    reader = tf.train.load_checkpoint(str(path))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("as_built")
 def test_checkpoints_are_those_of_plain_steps(tmp_path):
@@ -45,14 +41,14 @@ def test_checkpoints_are_those_of_plain_steps(tmp_path):
         config, folder = dataclasses.replace(rotated(), rotate_steps=rotate), tmp_path / str(rotate)
 
         def evaluate(path, rotate=rotate):
-            seen[rotate, len(seen)] = _values(path)
+            seen[rotate, len(seen)] = checkpoint_values(path)
             return {"accuracy": 0.0}
 
         result = _run(folder, config, 3, evaluate=evaluate, eval_every_n_steps=2)
         assert result.global_step == 3
         result = _run(folder, config, None, batches=LAST - 3)
         assert result.global_step == LAST
-        seen[rotate, len(seen)] = _values(folder / f"model.ckpt-{LAST}")
+        seen[rotate, len(seen)] = checkpoint_values(folder / f"model.ckpt-{LAST}")
     plain, turned = (
         [seen[key] for key in sorted(seen) if key[0] is kind] for kind in (False, True)
     )

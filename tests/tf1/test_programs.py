@@ -10,6 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.launch import ReservedPorts
 from model_deploy.tf1.datasets import dataset_utils
+from tests.checkpoint_values import checkpoint_values
 from tests.inputs import files
 from tests.processes.harness import ROOT, Processes
 from tests.tf1.conftest import TF1
@@ -31,12 +32,6 @@ def run(run_python):
     return run_program
 
 
-def checkpoint(folder):
-    """Names and values in the newest checkpoint of a folder."""
-    reader = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(folder)))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-
-
 def test_cifar10_towers(run, tmp_path):
     """Hand-written towers train from queues: the loss falls, steps are counted."""
     for number in range(1, 6):
@@ -48,7 +43,7 @@ def test_cifar10_towers(run, tmp_path):
     assert len(losses) == 11
     assert np.mean(losses[-3:]) < np.mean(losses[:3])
     assert "tensorflow.contrib" not in got  # an attribute, not an import
-    saved = checkpoint(tmp_path / "run")
+    saved = checkpoint_values(tmp_path / "run")
     assert saved["global_step"] == 51
     averages = [name for name in saved if name.endswith("/ExponentialMovingAverage")]
     assert len(averages) == 4
@@ -76,7 +71,7 @@ def test_mnist_on_parameter_servers(tmp_path):
             assert worker.wait() == 0, worker.log
             found = worker.wait_for_line(r"validation cross entropy = ([\d.]+)")
             assert float(found[1]) > 0
-    assert checkpoint(tmp_path / "run")["global_step"] >= 40
+    assert checkpoint_values(tmp_path / "run")["global_step"] >= 40
 
 
 @pytest.mark.parametrize("flags", [("--cells=static", "--async"), ("--cells=dynamic",)])
@@ -110,13 +105,13 @@ def test_slim_scripts(run, tmp_path):
     _, got = run("slim_scripts/train.py", *flags, "--max_number_of_steps=6")
     for name in ("datasets.dataset_factory", "deployment.model_deploy", "nets.nets_factory"):
         assert name in got
-    assert checkpoint(train_dir)["global_step"] == 6
+    assert checkpoint_values(train_dir)["global_step"] == 6
     start = f"--checkpoint_path={train_dir}", "--checkpoint_exclude_scopes=CifarNet/logits"
     fine = tmp_path / "fine"
     flags = data, f"--train_dir={fine}", *start, "--trainable_scopes=CifarNet/logits"
     steps = "--max_number_of_steps=4", "--moving_average_decay=0.9"
     run("slim_scripts/train.py", *flags, *steps, "--clone_on_cpu")
-    old, new = checkpoint(train_dir), checkpoint(fine)
+    old, new = checkpoint_values(train_dir), checkpoint_values(fine)
     np.testing.assert_array_equal(old["CifarNet/conv1/weights"], new["CifarNet/conv1/weights"])
     assert not np.array_equal(old["CifarNet/logits/weights"], new["CifarNet/logits/weights"])
     flags = data, f"--checkpoint_path={train_dir}", f"--eval_dir={tmp_path / 'eval'}"
@@ -154,7 +149,7 @@ def test_weights_are_standardized(run, kind, tmp_path):
     log, _ = run("weight_standardized.py", *flags, options=options)
     assert "trained to a loss below 0.6: True" in log
     assert profile.exists() == profiled
-    saved = checkpoint(train_dir)
+    saved = checkpoint_values(train_dir)
     assert saved["global_step"] == 30
     values, averages = (
         saved[f"standardized/kernel{end}"] for end in ("/ExponentialMovingAverage", "")
