@@ -1,5 +1,6 @@
 """Checks of single values; each error names the field, the rule and the value."""
 
+import importlib.util
 import numbers
 from collections.abc import Collection
 
@@ -27,6 +28,19 @@ def check_whole(field: str, value: object, minimum: int) -> None:
     if not isinstance(value, numbers.Integral) or isinstance(value, bool):
         raise ValueError(f"{field} must be an integer, got {value!r}")
     check_at_least(field, int(value), minimum)
+
+
+def check_installed(field: str, package: str, extra: str) -> None:
+    """Checks that a package is installed, without importing it.
+
+    Raises:
+      ValueError: naming the field, the package and the command of `pip` with our extra.
+    """
+    if importlib.util.find_spec(package) is None:
+        raise ValueError(
+            f"{field} must have the package {package}, got none: pip install "
+            f"'model_deploy[{extra}]'"
+        )
 
 
 def check_bool(field: str, value: object) -> None:

@@ -1,9 +1,9 @@
 """Trackers by the names that options give them; a missing package is said at once."""
 
 import importlib
-import importlib.util
 from collections.abc import Sequence
 
+from model_deploy.checks import check_installed
 from model_deploy.trackers.tracker import Tracker
 
 # The module and class of each tracker; the name is also that of its package, and of the extra.
@@ -28,10 +28,7 @@ def check_names(text: str) -> Sequence[str]:
             raise ValueError(f"tracker must be of {', '.join(NAMES)}, got {text!r}")
         if names.count(name) > 1:
             raise ValueError(f"tracker must name each tracker once, got {text!r}")
-        if importlib.util.find_spec(name) is None:
-            raise ValueError(
-                f"tracker {name} must be installed, got none: pip install 'model_deploy[{name}]'"
-            )
+        check_installed(f"tracker {name}", name, name)
     return names
 
 

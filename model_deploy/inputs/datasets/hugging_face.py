@@ -1,10 +1,11 @@
 """The dataset `hf`: what the package `datasets` of Hugging Face has saved to disk."""
 
-import importlib.util
 import os
 from typing import Any
 
 from model_deploy import file_systems
+from model_deploy.checks import check_installed
+from model_deploy.commands import shortened
 from model_deploy.inputs.datasets import dataset
 from model_deploy.inputs.files.corrupt_records import CorruptRecordError, Tolerance
 
@@ -74,11 +75,7 @@ def hf(
       ValueError: if the package is not installed, or cannot read the folder, or the dataset has not
         one column of images and one of class labels.
     """
-    if importlib.util.find_spec(_PACKAGE) is None:
-        raise ValueError(
-            f"dataset 'hf' must have the package {_PACKAGE}, got none: "
-            "pip install 'model_deploy[hf]'"
-        )
+    check_installed("dataset 'hf'", _PACKAGE, "hf")
     folder = dataset.required_folder("hf", data_dir)
     found = _load(folder)
     splits = tuple(found) if isinstance(found, dict) else (_ALL,)
@@ -113,7 +110,7 @@ def _load(folder: str) -> Any:
     try:
         return datasets.load_from_disk(folder)
     except Exception as error:  # of many kinds, by the package's version and the damage
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = shortened(" ".join(str(error).split())) or type(error).__name__
         raise ValueError(
             f"data_dir must be a folder that {_PACKAGE} {datasets.__version__} can read, got "
             f"{reason}"

@@ -1,11 +1,12 @@
 """Datasets `tfds/NAME`: what `tensorflow_datasets` has prepared in a folder, as TFRecords."""
 
-import importlib.util
 import os
 import re
 from typing import Any, NamedTuple
 
 from model_deploy import file_systems
+from model_deploy.checks import check_installed
+from model_deploy.commands import shortened
 from model_deploy.inputs.datasets import dataset, slim_records
 from model_deploy.inputs.files.corrupt_records import Tolerance
 
@@ -47,11 +48,7 @@ def tfds(
         version, or the dataset has not one image and one label as TFRecords.
       CorruptRecordError: if more records are corrupt than may be skipped.
     """
-    if importlib.util.find_spec(_PACKAGE) is None:
-        raise ValueError(
-            f"dataset {name!r} must have the package {_PACKAGE}, got none: "
-            "pip install 'model_deploy[tfds]'"
-        )
+    check_installed(f"dataset {name!r}", _PACKAGE, "tfds")
     tolerance = Tolerance(skip_corrupt_records)
     root = dataset.required_folder(name, data_dir)
     folder = _folder_of(root, name)
@@ -108,7 +105,7 @@ def _read_info(folder: str) -> Any:
     try:
         return tfds.builder_from_directory(folder).info
     except Exception as error:  # of many kinds, by the package's version and the damage
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        reason = shortened(" ".join(str(error).split())) or type(error).__name__
         raise ValueError(
             f"{folder} must be a folder that {_PACKAGE} {tfds.__version__} can read, got {reason}"
         ) from error
