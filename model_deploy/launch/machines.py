@@ -77,7 +77,8 @@ class Machines(ThisMachine):
         with contextlib.ExitStack() as stack:
             stack.callback(self.close)
             threading.Thread(target=self._stay_in_touch, daemon=True).start()
-            self._machines = [self._open(host) for host in hosts]
+            for host in hosts:
+                self._machines.append(self._open(host))  # one by one: `close` then knows of each
             self._greet(time.monotonic() + HELLO_SECS)
             for machine in self._machines:
                 self._add_places(machine, machine.host.slots)

@@ -93,8 +93,7 @@ class LaunchOptions(HostOptions):
     @property
     def num_addresses(self) -> int:
         """How many tasks have one address for the whole launch; none in elastic all-reduce."""
-        has_fixed = not self.is_elastic or self.num_ps > 0
-        return self.most_workers + self.num_ps if has_fixed else 0
+        return 0 if self.is_elastic and self.num_ps == 0 else self.most_workers + self.num_ps
 
     @property
     def restarts_all(self) -> bool:

@@ -31,7 +31,7 @@ def job_set(options: ManifestOptions, command: Sequence[str]) -> dict[str, Any]:
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
-        "metadata": _metadata(options),
+        "metadata": options.metadata(options.name),
         "spec": {
             "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
             "successPolicy": {"operator": "All", "targetReplicatedJobs": awaited},
@@ -66,11 +66,6 @@ def tf_config(options: ManifestOptions, kind: str) -> str:
     }
     text = json.dumps({"cluster": cluster, "task": {"type": kind, "index": 0}})
     return text.replace('"index": 0', f'"index": $({_INDEX})')
-
-
-def _metadata(options: ManifestOptions) -> dict[str, Any]:
-    namespace = {} if options.namespace is None else {"namespace": options.namespace}
-    return {"name": options.name, **namespace}
 
 
 def _job(options: ManifestOptions, kind: str, command: Sequence[str]) -> dict[str, Any]:

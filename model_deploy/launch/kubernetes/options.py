@@ -92,3 +92,8 @@ class ManifestOptions(Options):
     def claim(self) -> str:
         """Name of the volume claim."""
         return self.volume or f"{self.name}-runs"
+
+    def metadata(self, name: str) -> dict[str, str]:
+        """The `metadata` of an object of this name, in the namespace of all."""
+        namespace = {} if self.namespace is None else {"namespace": self.namespace}
+        return {"name": name, **namespace}

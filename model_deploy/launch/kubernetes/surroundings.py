@@ -20,7 +20,7 @@ def volume_claim(options: ManifestOptions) -> list[dict[str, Any]]:
         {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
-            "metadata": _metadata(options, options.claim),
+            "metadata": options.metadata(options.claim),
             "spec": {
                 "accessModes": ["ReadWriteMany"],
                 **storage,
@@ -36,15 +36,10 @@ def network_policy(options: ManifestOptions) -> dict[str, Any]:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": _metadata(options, options.name),
+        "metadata": options.metadata(options.name),
         "spec": {
             "podSelector": pods,
             "policyTypes": ["Ingress"],
             "ingress": [{"from": [{"podSelector": pods}]}],
         },
     }
-
-
-def _metadata(options: ManifestOptions, name: str) -> dict[str, Any]:
-    namespace = {} if options.namespace is None else {"namespace": options.namespace}
-    return {"name": name, **namespace}

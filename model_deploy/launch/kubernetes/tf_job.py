@@ -18,7 +18,6 @@ def tf_job(options: ManifestOptions, command: Sequence[str]) -> dict[str, Any]:
       options: the settings.
       command: the program and its arguments.
     """
-    namespace = {} if options.namespace is None else {"namespace": options.namespace}
     replicas = {
         _TYPES[kind]: {
             "replicas": count,
@@ -30,7 +29,7 @@ def tf_job(options: ManifestOptions, command: Sequence[str]) -> dict[str, Any]:
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "TFJob",
-        "metadata": {"name": options.name, **namespace},
+        "metadata": options.metadata(options.name),
         "spec": {
             "runPolicy": {"backoffLimit": options.max_restarts, "cleanPodPolicy": "Running"},
             "tfReplicaSpecs": replicas,
