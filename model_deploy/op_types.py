@@ -18,7 +18,8 @@ READS = (
 )
 # Types of ops that get the next element of a `tf.data` iterator.
 GET_NEXT = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
-# Those, and types of ops that get a batch from TensorFlow 1's queues or from another device.
+# Types of ops that get a batch from a `tf.data` iterator, or from TensorFlow 1's queues or
+# another device.
 GET_BATCH = (
     *GET_NEXT,
     *("MultiDeviceIteratorGetNextFromShard", "Unstage"),

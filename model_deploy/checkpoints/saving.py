@@ -263,7 +263,7 @@ class CheckpointWriter:
         """Whether changes may follow the last checkpoint, as opposed to another whole one."""
         if self._changes is None or self.newest is None:
             return False
-        steps = step - (named_step(self.newest))
+        steps = step - named_step(self.newest)
         return self._num_changes < self._increments and steps <= MOST_STEPS
 
     def _write(self, step: int, write: Callable[[int], str]) -> None:

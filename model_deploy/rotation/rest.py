@@ -22,12 +22,14 @@ class Rest:
       done: ops, of the rest, that come last.
 
     Attributes:
+      is_alone: whether no other replica takes part in a step.
       asked: whether a replica has asked for a flush before the step, a float64 scalar that is more
         than 0 then; fetch it together with the train op.
     """
 
     def __init__(self, config: DeploymentConfig, passage: Passage, done: Any) -> None:
         self._ready = passage.ready
+        self.is_alone = config.num_replicas == 1
         device = config.clone_device(0)
         with tf.name_scope("rotation"):
             self._flush = tf.group(passage.leave([done], pending=False), name="flush")

@@ -57,17 +57,14 @@ class EvaluatorHook(tf.train.SessionRunHook):
         options, found = self._options, Improvements(falls=self._falls)
         for step, value in self._read():
             found.values[step] = value
-            at = options.stop_at_metric
-            if at is not None and (value <= at if self._falls else value >= at):
-                self._progress.line(f"{self._metric} {at} is reached at step {step}: the run ends")
+            if found.reaches(value, options.stop_at_metric):
+                reason = f"{self._metric} {options.stop_at_metric} is reached at step {step}"
+                self._progress.line(f"{reason}: the run ends")
                 return True
-        waited, reason = (
-            found.waited(options.stop_min_delta),
-            found.described(self._metric, options.stop_min_delta),
-        )
-        if options.stop_patience is None or waited < options.stop_patience:
+        patience, least = options.stop_patience, options.stop_min_delta
+        if patience is None or found.waited(least) < patience:
             return False
-        self._progress.line(f"{reason}: the run ends")
+        self._progress.line(f"{found.described(self._metric, least)}: the run ends")
         return True
 
     def _read(self) -> list[tuple[int, float]]:

@@ -186,7 +186,6 @@ class EvaluationHook(_IntervalHook):
     Args:
       evaluate: function of the checkpoint's path that returns metrics by name.
       metric: name of the metric for the best checkpoint and the end of the run.
-      falls: whether lower values of the metric are better.
       stop_at: value of the metric at which the run ends, or None.
       patience: counts evaluations without improvement, which end the run.
       plateau: the learning rate that follows the evaluations, or None.
@@ -207,7 +206,6 @@ class EvaluationHook(_IntervalHook):
         evaluate: Callable[[str], Mapping[str, float]],
         *,
         metric: str,
-        falls: bool,
         stop_at: float | None,
         patience: Patience,
         plateau: Plateau | None = None,
@@ -222,7 +220,6 @@ class EvaluationHook(_IntervalHook):
         super().__init__(every, last_step)
         self._evaluate = evaluate
         self._metric = metric
-        self._falls = falls
         self._stop_at = stop_at
         self._patience = patience
         self._plateau = plateau
@@ -265,7 +262,7 @@ class EvaluationHook(_IntervalHook):
             self._best.offer(session, step, value)
         self._patience.add(step, value)
         self._lower_the_rate(session, step)
-        if self._reaches(value):
+        if self._patience.reaches(value, self._stop_at):
             self._progress.line(f"{self._metric} {self._stop_at} is reached: the run ends")
         elif self._patience.is_over:
             self._progress.line(f"{self._patience}: the run ends")
@@ -282,8 +279,3 @@ class EvaluationHook(_IntervalHook):
         if self._plateau.falls != before:
             self._progress.line(f"step {step}: {self._metric} is on a plateau: the rate falls")
             self._plateau.put_into(session)
-
-    def _reaches(self, value: float) -> bool:
-        if self._stop_at is None:
-            return False
-        return value <= self._stop_at if self._falls else value >= self._stop_at

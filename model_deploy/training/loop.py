@@ -172,7 +172,6 @@ def train(
         verification=verification,
         agreed_saves=agreed_saves,
         rest=model.rest,
-        is_alone=model.config is None or model.config.num_replicas == 1,
         plateau=plateau,
     )
     run.ledger.keep_in(folder if is_chief else None)

@@ -148,7 +148,6 @@ class OwnHooks:
         return EvaluationHook(
             run.evaluate,
             metric=run.metric,
-            falls=falls,
             stop_at=run.options.stop_at_metric,
             patience=self.patience,
             plateau=run.plateau,

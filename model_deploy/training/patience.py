@@ -57,6 +57,12 @@ class Improvements:
             found.append(improved)
         return found
 
+    def reaches(self, value: float, stop_at: float | None) -> bool:
+        """Whether a value is as good as the one at which a run ends, or better."""
+        if stop_at is None:
+            return False
+        return value <= stop_at if self.falls else value >= stop_at
+
     def waited(self, min_delta: float) -> int:
         """Returns the number of evaluations since the last improvement; of all, without one."""
         improvements = self.improvements(min_delta)

@@ -51,9 +51,7 @@ class TrainingRun(RunParts):
           in_step: called with True before each step and with False after it.
         """
         repeats = self.replicas is None or self.replicas.repeats_steps
-        rest = None
-        if self.rest is not None:
-            rest = RestOfSteps(self.rest, session, is_alone=self.is_alone)
+        rest = None if self.rest is None else RestOfSteps(self.rest, session)
         course = Course(session, signals, made, repeats=repeats, may_end=self._is_known, rest=rest)
         first_step = course.done.step
         in_step = self.pace.spending.around(in_step)

@@ -47,7 +47,6 @@ class RunParts:
       verification: makes steps twice at intervals; None if none is.
       agreed_saves: which steps may be saved, where replicas have values of their own; else None.
       rest: what a rotated step leaves to the next one; or None.
-      is_alone: whether no other process takes part in a step.
       plateau: the learning rate that follows the evaluations, or None.
       tracking: the trackers of the run, on the chief; or None.
     """
@@ -74,6 +73,5 @@ class RunParts:
     verification: Verification | None = None
     agreed_saves: AgreedSaves | None = None
     rest: Rest | None = None
-    is_alone: bool = True
     plateau: Plateau | None = None
     tracking: Tracking | None = None

@@ -128,7 +128,7 @@ def _replicas_with_a_hook(rotate):
         replica.start()
         is_chief = replica.config.replica_id == 0
         session, model = replica.session, replica.model
-        rest = RestOfSteps(model.rest, session, is_alone=False) if rotate else None
+        rest = RestOfSteps(model.rest, session) if rotate else None
         report, hooks = reports[replica.config.replica_id], [reader] if is_chief else []
         runner = StepRunner(session, report, hooks, rest=rest)
         for step in range(1, harness.STEPS + 1):

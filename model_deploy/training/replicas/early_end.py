@@ -187,8 +187,8 @@ def early_end_of(
     if config is not None and model.owns_variables and config.num_replicas > 1:
         ends = options.stop_patience is not None or options.stop_at_metric is not None
         ends = ends or plateau is not None
-        evaluated = options.eval_every_n_steps or (options.stop_by and options.log_every_n_steps)
-        every = (evaluated or None) if ends else None
+        by_evaluator = options.log_every_n_steps if options.stop_by else None
+        every = (options.eval_every_n_steps or by_evaluator) if ends else None
         log_every = options.log_every_n_steps if has_metrics else 0
         settings = {"eval_every_n_steps": every or 0, "log_every_n_steps": log_every}
         return EndByCollective(config, settings, every, plateau)

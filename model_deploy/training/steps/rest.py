@@ -15,11 +15,10 @@ class RestOfSteps:
     Args:
       rest: the rest of the model's steps.
       session: the session.
-      is_alone: whether no other replica takes part in it.
     """
 
-    def __init__(self, rest: Rest, session: Any, *, is_alone: bool) -> None:
-        self._rest, self._session, self._is_alone = rest, session, is_alone
+    def __init__(self, rest: Rest, session: Any) -> None:
+        self._rest, self._session = rest, session
         self._is_left = False
 
     def ask(self) -> None:
@@ -48,7 +47,7 @@ class RestOfSteps:
 
         If not, the others hear of it in the next step, after which it may.
         """
-        if self._is_left and self._is_alone:
+        if self._is_left and self._rest.is_alone:
             self.settle()
         if self._is_left:
             self.ask()
@@ -56,7 +55,7 @@ class RestOfSteps:
 
     def try_to_settle(self) -> bool:
         """Does what is left behind an error; returns whether the variables are those of a step."""
-        if self._is_left and self._is_alone:
+        if self._is_left and self._rest.is_alone:
             try:
                 self.settle()
             except tf.errors.OpError:  # the error before is the one that counts
