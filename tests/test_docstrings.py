@@ -143,7 +143,7 @@ WITHOUT_TENSORS = _table(
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
     profile: ProfileHook parse_steps
-    optimization: LearningRateOptions OptimizerOptions has_tables
+    optimization: LearningRateOptions OptimizerOptions check_plateau_is_evaluated has_tables
         learning_rate_note noted_plateau scaled_learning_rate
     tf1: contrib dataset_factory preprocessing_factory
     rewrites: BatchNorms Compilation Layout Precision computing_in computing_in_layout

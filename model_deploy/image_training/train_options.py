@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from model_deploy import inputs, keras, training
+from model_deploy import inputs, keras, optimization, training
 from model_deploy.cluster import ClusterOptions
 from model_deploy.commands import option
 
@@ -81,6 +81,8 @@ class TrainOptions(
         super().__post_init__()
         if self.deterministic:
             self._check_order_of_updates()
+        if self.learning_rate_decay_type == "plateau":
+            optimization.check_plateau_is_evaluated(self.eval_every_n_steps)
         if self.export_keras is not None:
             keras.check_export("export_keras", self.export_keras)
         from_keras = keras.is_weights_file(self.checkpoint_path or "")

@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from model_deploy.optimization.lamb import LAMBOptimizer
     from model_deploy.optimization.lars import LARSOptimizer
     from model_deploy.optimization.lazy_adam import LazyAdamOptimizer
-    from model_deploy.optimization.learning_rate_options import LearningRateOptions
+    from model_deploy.optimization.learning_rate_options import (
+        LearningRateOptions,
+        check_plateau_is_evaluated,
+    )
     from model_deploy.optimization.optimizer_options import OptimizerOptions
     from model_deploy.optimization.optimizers import (
         build_optimizer,
@@ -49,6 +52,7 @@ __all__ = [
     "averages_to_restore",
     "build_learning_rate",
     "build_optimizer",
+    "check_plateau_is_evaluated",
     "current_value",
     "has_tables",
     "layer_name",

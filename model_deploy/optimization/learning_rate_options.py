@@ -103,6 +103,18 @@ class LearningRateOptions(Options):
             )
 
 
+def check_plateau_is_evaluated(eval_every_n_steps: int | None) -> None:
+    """Checks that a learning rate that follows evaluations has some.
+
+    Raises:
+      ValueError: naming the field and the rule.
+    """
+    if eval_every_n_steps is None:
+        raise ValueError(
+            "learning_rate_decay_type=plateau must go with eval_every_n_steps, got None"
+        )
+
+
 def numbers_in(field: str, text: str) -> list[float]:
     """Parses a list of numbers such as `30,60`.
 

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.hooks import add_session_hook
-from model_deploy.optimization import Plateau, noted_plateau
+from model_deploy.optimization import Plateau, check_plateau_is_evaluated, noted_plateau
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.patience import Patience
 from model_deploy.training.steps.course import global_step
@@ -47,10 +47,7 @@ def plateau_of(
     plateau = noted_plateau()
     if plateau is None:
         return None
-    if options.eval_every_n_steps is None:
-        raise ValueError(
-            "learning_rate_decay_type=plateau must go with eval_every_n_steps, got None"
-        )
+    check_plateau_is_evaluated(options.eval_every_n_steps)
     if is_chief:
         add_session_hook(PlateauHook(plateau, patience_at))
     return plateau

@@ -37,6 +37,10 @@ REFUSED = [
         "train_image_classifier --wire_precision=bfloat16",
         "error: wire_precision must be ",
     ),
+    (
+        "train_image_classifier --learning_rate_decay_type=plateau",
+        "error: learning_rate_decay_type=plateau must go with eval_every_n_steps, got None",
+    ),
     ("eval_image_classifier", "error: train_dir or checkpoint_path must be given, got neither"),
     (
         "export_image_classifier --train_dir=a",
