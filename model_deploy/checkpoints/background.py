@@ -1,7 +1,9 @@
 """`OneAtATime`: a thread that writes one thing while steps go on."""
 
+import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 from model_deploy.cluster import wait_at_exit
@@ -15,8 +17,24 @@ _LONG_SECS = 10.0
 _CLOSED_SECS = 30.0
 
 
+class _Thread(threading.Thread):
+    """Calls the functions that it is given; ends when it is asked to, or nobody holds it."""
+
+    def __init__(self) -> None:
+        # As a daemon, it does not keep a process alive that ends without `wait`.
+        super().__init__(name="save", daemon=True)
+        self.calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+
+    def run(self) -> None:
+        while (call := self.calls.get()) is not None:
+            call()
+            del call
+
+
 class OneAtATime:
-    """Runs functions in a thread, one at a time; an error of one comes with the next call.
+    """Runs functions in one thread, one at a time; an error of one comes with the next call.
+
+    The thread stays, as some libraries keep caches for each thread: matplotlib its fonts.
 
     >>> thread, written = OneAtATime(), []
     >>> thread.start("a number", lambda: written.append(1))
@@ -26,7 +44,9 @@ class OneAtATime:
     """
 
     def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
+        self._thread: _Thread | None = None
+        self._done = threading.Event()
+        self._done.set()
         self._what = ""
         self._began = 0.0
         self._last_secs = 0.0
@@ -47,11 +67,15 @@ class OneAtATime:
             except BaseException as error:
                 self._error = error
             self._last_secs = time.monotonic() - self._began
+            self._done.set()
 
         self._what, self._began, self._has_skipped = what, time.monotonic(), False
-        # As a daemon, it does not keep a process alive that ends without `wait`.
-        self._thread = threading.Thread(target=in_thread, name="save", daemon=True)
-        self._thread.start()
+        self._done.clear()
+        if self._thread is None or not self._thread.is_alive():  # it has ended
+            self._thread = _Thread()
+            self._thread.start()
+            weakref.finalize(self, self._thread.calls.put, None).atexit = False
+        self._thread.calls.put(in_thread)
 
     def is_free(self, what: str) -> bool:
         """Whether a function can be started, maybe after a short wait; says so if not.
@@ -83,18 +107,19 @@ class OneAtATime:
     def end(self) -> None:
         """Waits a while for the end of a function whose session is closed; drops its error."""
         self._join(_CLOSED_SECS)
-        if self._thread is not None and self.is_running:
-            wait_at_exit(self._thread)
+        if self._thread is not None:
+            self._thread.calls.put(None)
+            if self.is_running:
+                wait_at_exit(self._thread)
         self._error = None
 
     @property
     def is_running(self) -> bool:
         """Whether a function has not ended yet."""
-        return self._thread is not None and self._thread.is_alive()
+        return not self._done.is_set()
 
     def _join(self, secs: float | None) -> None:
-        if self._thread is not None:
-            self._thread.join(secs)
+        self._done.wait(secs)
 
     def _raise_error(self) -> None:
         error, self._error = self._error, None

@@ -115,7 +115,7 @@ def test_steps_go_on_while_it_is_written(is_remote, tmp_path, capsys):
             session.run(update)
             saved = int(session.run(step))
             writer.save_soon(session, saved)
-            while any(thread.name == "save" for thread in threading.enumerate()):
+            while f"model.ckpt-{saved}.index" not in file_systems.names_in(folder, "*.index"):
                 session.run(update)
             writer.wait()
             assert session.run(step) > saved
@@ -208,3 +208,23 @@ def test_one_at_a_time(capsys):
     with pytest.raises(KeyError, match="of the thread"):
         thread.wait()
     thread.wait()
+
+
+@pytest.mark.one_mode
+def test_one_thread():
+    """All functions of one run in one thread, which ends with it."""
+    threads, one = set(), OneAtATime()
+    for _ in range(3):
+        one.start("a", lambda: threads.add(threading.current_thread()))
+        one.wait()
+    (thread,) = threads
+    assert thread.is_alive()
+    one.end()
+    thread.join(10)
+    assert not thread.is_alive()
+    one.start("b", lambda: threads.add(threading.current_thread()))
+    one.wait()
+    (thread,) = threads - {thread}
+    del one
+    thread.join(10)
+    assert not thread.is_alive()
