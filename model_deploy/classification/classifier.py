@@ -15,6 +15,7 @@ from model_deploy.classification.losses import add_classification_losses
 from model_deploy.commands import named_as
 from model_deploy.config import DeploymentConfig
 from model_deploy.evaluation import Evaluator
+from model_deploy.metrics import RecallAt, add_metric
 
 _IMAGES_RANK = 4
 _SHOWN = 8  # images of a batch in a summary
@@ -148,17 +149,22 @@ class Classifier(NamedTuple):
         with named_as(**_PIPELINE_FLAGS):
             return inputs.train_batches(dataset, **arguments, **self.input_options)
 
-    def add_losses(self, batches: inputs.TrainBatches) -> None:
+    def add_losses(self, batches: inputs.TrainBatches, *, shows_accuracy: bool = False) -> None:
         """Builds one clone's network on its batch; the `model_fn` of the deployment.
 
         Args:
           batches: yields "image", float32 [batch, height, width, channels], and "label", int64
             [batch] or, for mixed images, float32 [batch, classes].
+          shows_accuracy: whether to add a metric of the training images: the share whose label, or
+            class with the largest share, has the highest logit.
         """
         batch = next(batches)
         # A few images for TensorBoard, which scales each to the full range of brightness.
         tf.summary.image("inputs", batch["image"], max_outputs=_SHOWN)
-        self._apply(batch, is_training=True)
+        logits, labels = self._apply(batch, is_training=True)
+        if shows_accuracy:
+            classes = tf.argmax(labels, axis=1) if labels.dtype.is_floating else labels
+            add_metric(RecallAt("accuracy", k=1), classes, logits)
 
     def predict(self, batch: dict[str, Any]) -> tuple[Any, Any]:
         """Returns logits and labels of a batch, for evaluation; adds the losses of training.

@@ -1,5 +1,6 @@
 """Builds the graph of a run: batches, optimizer and clones."""
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,7 +38,7 @@ def build(run: PlannedRun, classifier: training.Classifier) -> tuple[DeployedMod
         update_ops = [training.moving_average_update(options.moving_average_decay, global_step)]
     model = deploy(
         run.config,
-        random_by_step(classifier.add_losses),
+        random_by_step(functools.partial(classifier.add_losses, shows_accuracy=run.is_alone)),
         [batches],
         optimizer=optimizer,
         update_ops=update_ops,

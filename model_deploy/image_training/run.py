@@ -40,6 +40,11 @@ class PlannedRun(NamedTuple):
         return splits[0] if splits else None
 
     @property
+    def is_alone(self) -> bool:
+        """Whether this process makes the whole run."""
+        return self.config.num_replicas == 1 and self.config.global_parts is None
+
+    @property
     def update_batch_size(self) -> int:
         """Images per update of the variables, over all workers that take part."""
         return self.batch_size * self.batches_in_update

@@ -5,6 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import inputs, training
+from model_deploy.clones import METRICS
 from nets import nets_factory
 
 pytestmark = pytest.mark.one_mode
@@ -77,3 +78,27 @@ def test_mirrored_evaluation_is_the_mean_of_an_image_and_its_mirror_image():
     np.testing.assert_allclose(evaluated, expected, rtol=1e-4)
     alone = [each @ weights for each in images.reshape(5, -1)]
     np.testing.assert_allclose(trained[1], cross_entropy(np.stack(alone)), rtol=1e-4)
+
+
+@pytest.mark.parametrize("are_mixed", [False, True], ids=["numbers", "shares"])
+def test_accuracy_of_training_images(are_mixed):
+    """It is the share of images whose label, or class with the largest share, has the highest
+    logit: three of four here.
+    """
+    highest, labels = np.array([3, 1, 1, 7]), np.array([3, 1, 2, 7])
+    classes = np.eye(10, dtype=np.float32)
+    batch = {"image": tf.constant(classes[highest].reshape(4, 1, 10, 1))}
+    batch["label"] = tf.constant(
+        0.6 * classes[labels] + 0.4 * classes[labels - 1] if are_mixed else labels
+    )
+    trained = training.Classifier.of(
+        training.ClassifierOptions(),
+        inputs.get_dataset("digits", "train"),
+        lambda *_: lambda images: (tf.reshape(images, [-1, 10]), {}),
+    )
+    trained.add_losses(iter([batch]), shows_accuracy=True)
+    [noted] = tf.get_collection(METRICS)
+    with tf.Session() as session:
+        totals = session.run(noted.statistics)
+    assert noted.metric.name == "accuracy"
+    assert noted.metric.value(totals) == 0.75
