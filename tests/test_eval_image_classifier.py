@@ -227,7 +227,7 @@ BAD = {
     "quantize": (
         ["--quantize"],
         2,
-        "quantize must be False, got True: .*TFLiteConverter.from_saved_model$",
+        "quantize must be False, got True: .*--output_tflite=FILE --tflite_type=int8$",
     ),
     "batch size": (["--batch_size=0"], 2, "batch_size must be at least 1, got 0"),
     "batches": (["--max_num_batches=0"], 2, "max_num_batches must be at least 1, got 0"),

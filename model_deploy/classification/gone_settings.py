@@ -6,7 +6,7 @@ from model_deploy.commands import Options, option
 
 _QUANTIZATION = (
     "TensorFlow no longer rewrites graphs (tf.contrib.quantize), which is replaced by TensorFlow "
-    "Lite; export the model and quantize it with tf.lite.TFLiteConverter.from_saved_model"
+    "Lite; use export_image_classifier --output_tflite=FILE --tflite_type=int8"
 )
 # Field -> its only valid value, and the reason.
 _GONE: dict[str, tuple[Any, str]] = {

@@ -2,7 +2,7 @@
 
 python -m tests.processes.fault_matrix [part of the names of the cases]
 
-With a part of the names only these cases are run, and the rows of others stay what they are.
+With a part of the names only these cases are run, and the results of others stay what they are.
 """
 
 import multiprocessing
@@ -23,6 +23,8 @@ VICTIMS = {
     "all_reduce": ("worker 1", "worker 0"),
 }
 PAGE = ROOT / "docs" / "faults.md"
+# What the table says of a case that was not run.
+NOT_RUN = "-"
 # A case waits more than it computes.
 _CASES_AT_ONCE = 2
 
@@ -48,22 +50,40 @@ def run(case):
             return 0.0, str(error).strip().splitlines()[0]
 
 
-def columns(case):
-    """The columns that tell a case from others."""
-    moment = f"step {case.moment}" if isinstance(case.moment, int) else case.moment
-    return f"| {case.mode} | {case.victim} | {case.signal.name} | {moment} |"
+def in_words(moment):
+    """A moment as the page names it."""
+    return f"step {moment}" if isinstance(moment, int) else moment
 
 
-def row(case, secs, failure):
-    """The row of a case."""
-    result = f"fails: {failure[:80]}" if failure else "holds"
-    return f"{columns(case)} {result} | {secs:.0f} |"
+def rows():
+    """What each row of the table begins with, and its cases, one for each moment."""
+    found = {}
+    for case in cases():
+        beginning = f"| {case.mode} | {case.victim} | {case.signal.name} |"
+        found.setdefault(beginning, []).append(case)
+    return found
 
 
-def rows_before():
-    """The rows of the page as it is, by their cases."""
+def results_before():
+    """What the page as it is says of each case that was run."""
     lines = PAGE.read_text().splitlines() if PAGE.exists() else []
-    return {case: line for case in cases() for line in lines if line.startswith(columns(case))}
+    found = {}
+    for beginning, row in rows().items():
+        for line in (line for line in lines if line.startswith(beginning)):
+            cells = map(str.strip, line.removeprefix(beginning).strip("| ").split("|"))
+            found |= {case: cell for case, cell in zip(row, cells, strict=True) if cell != NOT_RUN}
+    return found
+
+
+def result(secs, failure):
+    """What the table says of a case."""
+    return f"fails: {failure[:80].replace('|', ' ')}" if failure else f"{secs:.0f} s"
+
+
+def table(results):
+    """The rows of the table."""
+    for beginning, row in rows().items():
+        yield f"{beginning} {' | '.join(results.get(case, NOT_RUN) for case in row)} |"
 
 
 def after_rows():
@@ -73,9 +93,9 @@ def after_rows():
     return "" if place < 0 else text[place:]
 
 
-def head(lines):
-    """What comes before these rows."""
-    num_holding = sum("| holds |" in line for line in lines)
+def head(results):
+    """What comes before the rows of these results."""
+    num_holding = sum(not each.startswith("fails") for each in results.values())
     return f"""# Faults
 
 What becomes of a run of which one process is killed or stopped: tried for each role, way to train,
@@ -106,24 +126,23 @@ interval ({SAVE_STEPS} steps) is lost, and nothing elsewhere; all-reduce goes on
 checkpoint.
 
 `python -m tests.processes.fault_matrix` runs the cases, two at once, and writes this table. Of
-{len(cases())} cases {len(lines)} were run; of these {num_holding} hold.
+{len(cases())} cases {len(results)} were run; of these {num_holding} hold, in so many seconds:
 
-| mode | who | signal | moment | result | seconds |
-|---|---|---|---|---|---|
+| mode | who | signal | {" | ".join(map(in_words, MOMENTS))} |
+|---|---|---|---|---|---|---|
 """
 
 
 def main(part):
     """Runs the cases, and writes the table with those of earlier runs; returns how many failed."""
     chosen = [case for case in cases() if part in str(case)]
-    rows, num_failures = rows_before(), 0
+    results, num_failures = results_before(), 0
     with multiprocessing.get_context("spawn").Pool(_CASES_AT_ONCE) as pool:
         for case, (secs, failure) in zip(chosen, pool.imap(run, chosen), strict=True):
             num_failures += bool(failure)
-            rows[case] = row(case, secs, failure)
-            print(rows[case], flush=True)
-    lines = [rows[case] for case in cases() if case in rows]
-    PAGE.write_text(head(lines) + "\n".join(lines) + "\n" + after_rows())
+            results[case] = result(secs, failure)
+            print(case, results[case], flush=True)
+    PAGE.write_text(head(results) + "\n".join(table(results)) + "\n" + after_rows())
     return num_failures
 
 
