@@ -41,8 +41,8 @@ class PlannedRun(NamedTuple):
 
     @property
     def is_alone(self) -> bool:
-        """Whether this process makes the whole run."""
-        return self.config.num_replicas == 1 and self.config.global_parts is None
+        """Whether this process makes all steps, without parameter servers."""
+        return self.config.num_replicas == 1 and self.config.num_ps_tasks == 0
 
     @property
     def update_batch_size(self) -> int:
