@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.runs import Run, read_metrics, read_run
 from model_deploy.training.shown.metrics import MetricsLog
-from model_deploy.training.shown.plots import describe_run, panels_of, plot_training
+from model_deploy.training.shown.plots import describe_run, lowest, panels_of, plot_training
 from model_deploy.training.timing import Every
 from tests.processes.harness import Processes
 from tests.training.halving import run_halving
@@ -188,6 +188,14 @@ def test_last_rate(steps, drawn, tmp_path):
     (tmp_path / "metrics.jsonl").write_text("".join(lines))
     [(_, [(_, points)])] = panels_of(read_run(str(tmp_path)))
     assert points == [(step, 100.0) for step in drawn]
+
+
+def test_the_first_steps_do_not_flatten_a_curve():
+    """The axis of accuracies begins at the lowest one after a tenth of the steps."""
+    curves = [("training", [(10, 0.2), (40, 0.8), (400, 1.0)]), ("held out", [(400, 0.7)])]
+    assert lowest(curves) == 0.2
+    assert lowest(curves[:1], but_first=0.1) == 0.8
+    assert lowest(curves, but_first=0.1) == 0.7
 
 
 def test_every(monkeypatch):

@@ -81,11 +81,11 @@ def _draw(train_dir: str, unit: str) -> str | None:
     for axis, (label, curves) in zip(axes, panels, strict=True):
         axis.set_ylabel(label.format(unit=unit), fontsize=8)
         axis.grid(visible=True, alpha=0.3)
-        values = _draw_curves(axis, curves)
-        if label.startswith("loss") and min(values) > 0:
+        _draw_curves(axis, curves)
+        if label.startswith("loss") and lowest(curves) > 0:
             axis.set_yscale("log")
         if label.startswith("accuracy"):
-            axis.set_ylim(min(0.9, *values), 1.0)
+            axis.set_ylim(min(0.9, lowest(curves, but_first=0.1)), 1.0)
     axes[-1].set_xlabel("step (updates of the variables)")
     path = os.path.join(train_dir, PLOT_FILE)
     with replaced_file(path, "wb") as file:
@@ -119,14 +119,19 @@ def _of_whole_intervals(key: str, points: _Points) -> _Points:
     return points[:-1] if is_cut else points
 
 
-def _draw_curves(axis: Any, curves: Sequence[tuple[str, _Points]]) -> list[float]:
-    """Draws curves, with a legend if they have names; returns all values."""
+def lowest(curves: Sequence[tuple[str, _Points]], but_first: float = 0.0) -> float:
+    """Returns the lowest value of curves, without those of the first share of the steps."""
+    begin = but_first * max(points[-1][0] for _, points in curves)
+    return min(value for _, points in curves for step, value in points if step >= begin)
+
+
+def _draw_curves(axis: Any, curves: Sequence[tuple[str, _Points]]) -> None:
+    """Draws curves, with a legend if they have names."""
     for name, points in curves:
         steps, values = zip(*points, strict=True)
         axis.plot(steps, values, marker="o" if len(points) < 20 else None, markersize=3, label=name)
     if any(name for name, _ in curves):
         axis.legend(fontsize=7)
-    return [value for _, points in curves for _, value in points]
 
 
 class TrainingPlot:
