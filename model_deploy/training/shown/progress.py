@@ -155,11 +155,12 @@ def _redraws(stream: TextIO) -> bool:
 
 def _words(entry: dict[str, Any], unit: str) -> list[str]:
     facts = [f"loss {entry['loss']:.4f}"]
-    if not math.isnan(entry["learning_rate"]):
-        facts.append(f"rate {entry['learning_rate']:.4g}")
+    # Early, as a bar on a terminal of 80 columns has no room for all.
     for key in (key for key in entry if key.startswith(METRIC)):
         value = "undefined" if math.isnan(entry[key]) else f"{entry[key]:.4f}"
         facts.append(f"{key.removeprefix(METRIC)} {value}")
+    if not math.isnan(entry["learning_rate"]):
+        facts.append(f"rate {entry['learning_rate']:.4g}")
     if not math.isnan(entry["images_per_sec"]):
         rate, spread = entry["images_per_sec"], entry["images_per_sec_spread"]
         facts.append(f"{rate:,.0f} ± {spread:,.0f} {unit}/s")
