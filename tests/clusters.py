@@ -1,36 +1,68 @@
-"""Clusters of TensorFlow servers inside the test process, on ports that nobody else gets."""
+"""A cluster of TensorFlow servers inside the test process, for all its tests.
+
+A server takes 40 MB and lives until the process ends: TensorFlow cannot stop it.
+"""
+
+import functools
+import itertools
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import internals
 from model_deploy.launch import ReservedPorts
 from tests import devices
 
+LEADER = "/job:worker/replica:0/task:0"
+_NUM_WORKERS, _NUM_PS, _DEVICES_PER_TASK = 4, 2, 4
+_trainings = itertools.count(1)
 
-def start_cluster(num_workers, num_ps, devices_per_worker=2):
-    """Servers of all tasks; returns the targets of the workers.
 
-    The servers live until the process ends: TensorFlow cannot stop them.
+def workers(number):
+    """Targets of so many workers with two parameter servers, which keep nothing of before."""
+    targets = [server.target for server in servers()["worker"][:number]]
+    for target in targets:
+        tf.Session.reset(target)
+    return targets
+
+
+@functools.cache
+def servers():
+    """The servers of each job, on ports that nobody else gets."""
+    config = devices.session_config(_DEVICES_PER_TASK)
+    config.experimental.collective_group_leader = LEADER
+    with ReservedPorts(_NUM_WORKERS + _NUM_PS) as ports:
+        addresses = {"worker": ports.addresses[:_NUM_WORKERS], "ps": ports.addresses[_NUM_WORKERS:]}
+        return {
+            job: [tf.train.Server(addresses, job, task, config=config) for task in range(len(own))]
+            for job, own in addresses.items()
+        }
+
+
+def part_from_earlier(graphs):
+    """Makes the collective ops of a training those of a group that no training had before.
+
+    Servers keep types and shapes of the ops of a group, and another model has others.
+
+    Args:
+      graphs: those of all replicas, which no session has seen yet.
     """
-    config = devices.session_config(devices_per_worker)
-    with ReservedPorts(num_workers + num_ps) as ports:
-        workers, ps = ports.addresses[:num_workers], ports.addresses[num_workers:]
-        cluster = tf.train.ClusterSpec({"worker": workers, "ps": ps})
-        servers = [
-            tf.train.Server(cluster, job_name=job, task_index=task, config=config)
-            for job, count in (("ps", num_ps), ("worker", num_workers))
-            for task in range(count)
-        ]
-    return [server.target for server in servers[num_ps:]]
+    training = next(_trainings)
+    for graph in graphs:
+        for op in graph.get_operations():
+            if not op.type.startswith("Collective"):
+                continue
+            if op.type.endswith("V2"):
+                constant = op.inputs[2].op
+                key = _next(int(tf.make_ndarray(constant.get_attr("value"))), training)
+                value = tf.AttrValue(tensor=tf.make_tensor_proto(key, tf.int32))
+                internals.set_attribute(constant, "value", value)
+            else:
+                key = _next(op.get_attr("group_key"), training)
+                internals.set_attribute(op, "group_key", tf.AttrValue(i=key))
 
 
-def start_workers(num_workers, config):
-    """Servers of workers by all-reduce, with this `tf.ConfigProto`; returns their targets."""
-    with ReservedPorts(num_workers) as ports:
-        servers = [
-            tf.train.Server({"worker": ports.addresses}, "worker", task, config=config)
-            for task in range(num_workers)
-        ]
-    return [server.target for server in servers]
+def _next(key, training):
+    return (key + training) % (1 << 31)
 
 
 def trace_placement(session, op):

@@ -133,16 +133,6 @@ def graph():
     memory.free_what_is_done()
 
 
-@pytest.fixture
-def as_built(monkeypatch):
-    """The graphs of a test's sessions run as they are built.
-
-    That TensorFlow rewrites them takes a third of the time of a small model; the random products of
-    all features are rewritten, and whatever a program or `train` runs.
-    """
-    monkeypatch.setattr("tests.goldens.runs_as_built", True)
-
-
 @pytest.fixture(params=["resource", "reference"])
 def variable_kind(request):
     """Runs a test with resource variables, and with reference variables.

@@ -34,17 +34,17 @@ class LogicalDevices(DeploymentConfig):
         return devices.of_clone(super().clone_device(clone_index))
 
 
-# Whether sessions run graphs as they are built, without TensorFlow's own rewriting.
-runs_as_built = False
-
-
-def cpu_config(num_devices: int = 4) -> tf.ConfigProto:
+def cpu_config(num_devices: int = 4, *, rewritten: bool = True) -> tf.ConfigProto:
     """A session config with several CPU devices, and no other placement than asked for.
 
     With `pytest --gpu` it has the GPUs, too.
+
+    Args:
+      num_devices: logical CPUs.
+      rewritten: whether TensorFlow rewrites graphs before they run.
     """
     proto = devices.session_config(num_devices)
-    proto.graph_options.rewrite_options.disable_meta_optimizer = runs_as_built
+    proto.graph_options.rewrite_options.disable_meta_optimizer = not rewritten
     return proto
 
 

@@ -15,13 +15,15 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, random_by_step, training
 from model_deploy.hooks import session_hooks
-from tests import devices
-from tests.clusters import start_cluster, start_workers
+from tests import clusters
 from tests.goldens import Golden, LogicalDevices, cpu_config
 
 STEPS = 3
 # Of these the second parameter of `Replica` takes its batches one after the other.
 TURNS = (0, 1, 1, 0)
+# That TensorFlow rewrites graphs before they run takes a third of the time of a small model. Those
+# of the random products of all features are rewritten, and whatever a program or `train` runs.
+rewrites = False
 # A cluster that hangs is an error of its test.
 _PATIENCE_SECS = 60
 
@@ -71,7 +73,7 @@ def start(session):
 
 def run_steps(model, fetches=(), steps=1, target="", proto=None):
     """Trains the model of the default graph; returns the losses, and `fetches` after the steps."""
-    with tf.Session(target, config=proto or cpu_config()) as session:
+    with tf.Session(target, config=proto or cpu_config(rewritten=rewrites)) as session:
         start(session)
         losses = [session.run(model.train_op) for _ in range(steps)]
         return losses, session.run(fetches)
@@ -151,7 +153,7 @@ class Replica:
         """What its sessions need."""
         config = self.config
         num_devices = max(4, config.num_clones * config.devices_per_clone)
-        proto = training.session_config(config, base=cpu_config(num_devices))
+        proto = training.session_config(config, base=cpu_config(num_devices, rewritten=rewrites))
         if config.xla:  # it compiles what TensorFlow's rewriting prepares
             proto.graph_options.rewrite_options.disable_meta_optimizer = False
         if config.all_reduce:
@@ -252,38 +254,10 @@ def clones_in_turn(config, model, make_optimizer=sgd, **options):
     return replica
 
 
-def parameter_servers(num_workers):
-    """Targets of so many workers of a cluster with two parameter servers, for all tests.
-
-    A server takes 40 MB and lives until the process ends, so that there are two clusters only: of
-    one worker, which then is any op's, and of three.
-    """
-    return _cluster(1 if num_workers == 1 else 3)[:num_workers]
-
-
-@functools.cache
-def _cluster(num_workers):
-    return start_cluster(num_workers, num_ps=2, devices_per_worker=4)
-
-
-@functools.cache
-def all_reduce_workers(num_workers, kind=""):
-    """Targets of workers with two devices, by all-reduce.
-
-    Servers keep the types and shapes of all collective ops: a model whose gradients have another
-    number of rows needs servers of another kind.
-    """
-    del kind
-    config = LogicalDevices(num_clones=2, num_replicas=num_workers, all_reduce=True)
-    return start_workers(
-        num_workers, training.session_config(config, base=devices.session_config(2))
-    )
-
-
-def reset(targets):
-    """Forgets the variables that servers keep of earlier sessions."""
-    for target in targets:
-        tf.Session.reset(target)
+def all_reduce_workers(replicas):
+    """Targets of workers for replicas by all-reduce, which have no session yet."""
+    clusters.part_from_earlier(replica.graph for replica in replicas)
+    return clusters.workers(len(replicas))
 
 
 @contextlib.contextmanager
@@ -339,16 +313,12 @@ def replicas_of(config, model, make_optimizer=sgd, **options):
     ]
 
 
-def train_replicas(
-    config, model, make_optimizer=sgd, *, steps=STEPS, turns=TURNS, kind="", **options
-):
+def train_replicas(config, model, make_optimizer=sgd, *, steps=STEPS, turns=TURNS, **options):
     """Trains all replicas, in the way that the configuration has; returns them."""
     replicas = replicas_of(config, model, make_optimizer, **options)
     if config.all_reduce:
-        targets = all_reduce_workers(config.num_replicas, f"{config.wire_precision} {kind}")
-        return train_together(replicas, targets, steps)
-    targets = parameter_servers(config.num_replicas)
-    reset(targets)
+        return train_together(replicas, all_reduce_workers(replicas), steps)
+    targets = clusters.workers(config.num_replicas)
     if config.replicas_to_aggregate is None:
         return train_in_turn(replicas, targets, turns)
     return train_together(replicas, targets, steps)

@@ -13,7 +13,7 @@ import zlib
 
 import numpy as np
 
-from tests import devices, harness
+from tests import clusters, devices, harness
 from tests.goldens import GOLDENS, LogicalDevices
 from tests.keras_layers.models import MODELS as KERAS
 from tests.rewrites.batch_norm.norms import MODELS as NORMS
@@ -257,11 +257,7 @@ def _run(way, feature, model):
         return [harness.clones_in_turn(config, model, make, **options)]
     if config.num_replicas > 1:
         return harness.train_replicas(config, model, make, **options)
-    target = ""
-    if config.num_ps_tasks:
-        targets = harness.parameter_servers(2)
-        harness.reset(targets)
-        target = targets[0]
+    [target] = clusters.workers(1) if config.num_ps_tasks else [""]
     return [harness.Replica(config, model, make, **options)(target)]
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = Path(__file__).parents[1]
 DOCUMENT = (ROOT / "docs" / "architecture.md").read_text()
 PACKAGES = ("model_deploy", "nets")

@@ -19,6 +19,7 @@ import train_image_classifier
 from model_deploy import inputs
 from model_deploy.commands import command_line
 from model_deploy.image_training.evaluating import evaluations, split_of
+from tests import clusters
 
 ROOT = Path(__file__).parents[1]
 IMAGES = 360
@@ -124,6 +125,7 @@ def test_flags_describe_a_checkpoint(trained, tmp_path, capsys):
     assert losses[True] != losses[False]
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_size_and_number_of_images(trained, tmp_path, capsys):
     """`--max_num_batches` ends early; `--eval_image_size` counts more than that of training."""
@@ -135,6 +137,7 @@ def test_size_and_number_of_images(trained, tmp_path, capsys):
     assert re.search(r"where LeNet/fc3/weights/ExponentialMovingAverage has shape", err), err
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_a_folder_is_watched(trained, tmp_path, capsys):
     """Each checkpoint is evaluated; the watch ends by itself at the last step of the run."""
@@ -149,6 +152,7 @@ def test_a_folder_is_watched(trained, tmp_path, capsys):
     assert [json.loads(line)["global_step"] for line in history] == steps
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_a_watch_ends_after_a_timeout(trained, tmp_path, capsys):
     """A run that never reaches its last step is given up after the timeout."""
@@ -184,16 +188,18 @@ def test_a_checkpoint_that_is_deleted_meanwhile(capsys):
         list(evaluations(Gone(), [__file__]))
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_a_server(trained, tmp_path, capsys):
     """`--master` evaluates on another TensorFlow server."""
-    target = tf.train.Server.create_local_server().target
+    [target] = clusters.workers(1)
     flags = (f"--train_dir={trained}", f"--eval_dir={tmp_path}", f"--master={target}")
     code, out, err = _main(capsys, *flags)
     assert code == 0, err
     assert "(360 images in" in out
 
 
+@pytest.mark.one_mode
 def test_settings_that_are_not_of_the_run(tmp_path):
     """What means something else in training, such as its split, is not taken from a run."""
     of_run = {
@@ -237,6 +243,7 @@ BAD = {
 }
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(("arguments", "code", "message"), BAD.values(), ids=BAD)
 def test_bad_flags(tmp_path, capsys, arguments, code, message):
     """A mistake is one line that names the flag, the rule and the value; nothing is written."""
@@ -318,6 +325,7 @@ def test_errors_name_the_flag(trained, tmp_path, capsys, arguments, words):
     assert line.startswith(f"error: {words.format(folder)}"), line
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -335,6 +343,7 @@ def test_broken_settings_of_a_run(tmp_path, capsys, content, words):
     assert line.startswith(f"error: {words}"), line
 
 
+@pytest.mark.one_mode
 def test_a_broken_checkpoint(tmp_path, capsys):
     """A file that is no checkpoint, or half of one, is one line."""
     path = tmp_path / "model.ckpt-1.index"
@@ -385,12 +394,14 @@ FLAGS_OF_SLIM = {
 }
 
 
+@pytest.mark.one_mode
 def test_flags_keep_the_names_of_tf_slim():
     """Users of the original script find their flags; without files or a GPU the defaults work."""
     options = script.EvalOptions(train_dir="run")
     assert {name: getattr(options, name) for name in FLAGS_OF_SLIM} == FLAGS_OF_SLIM
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_the_commands_of_the_documentation(trained, tmp_path, monkeypatch, capsys):
     """Every command in docs/evaluation.md runs in the folder of the run that it is about."""
@@ -410,6 +421,7 @@ def test_the_commands_of_the_documentation(trained, tmp_path, monkeypatch, capsy
         assert re.fullmatch(LINE, out.splitlines()[0])
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_from_the_shell():
     """From the shell an error is one line and exit code 2, without TensorFlow's notices."""

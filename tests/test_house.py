@@ -6,6 +6,8 @@ import pytest
 
 from tests import house
 
+pytestmark = pytest.mark.one_mode
+
 
 def test_the_spine_is_small():
     """At most 22 files lie side by side in `model_deploy/`."""

@@ -8,6 +8,8 @@ import pytest
 
 from tests import interface
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = Path(__file__).parents[1]
 KEPT = interface.kept_pages()
 # Pages for users: those about the code itself are for its authors.

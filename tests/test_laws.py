@@ -6,7 +6,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, slim
 from model_deploy.training import OptimizerOptions, build_optimizer
-from tests import harness, laws
+from tests import clusters, harness, laws
 from tests.goldens import (
     BATCH_LAW_GOLDENS,
     GOLDENS,
@@ -15,8 +15,6 @@ from tests.goldens import (
     cpu_config,
     feed_clones,
 )
-
-pytestmark = pytest.mark.usefixtures("as_built")
 
 # In a few seconds each; the cells that are quick witness for all.
 _QUICK = ("plain", "clipped", "parts")
@@ -133,9 +131,8 @@ def test_optimizers_see_the_whole_batch(optimizer, division, name, variable_kind
         for run in harness.train_replicas(config, golden, **options):
             harness.assert_close(run.values, expected.values, slots=1e-5)
         return
-    targets = harness.parameter_servers(2) if config.num_ps_tasks else [""]
-    harness.reset(filter(None, targets))
-    run = harness.Replica(config, golden, **options)(targets[0])
+    [target] = clusters.workers(1) if config.num_ps_tasks else [""]
+    run = harness.Replica(config, golden, **options)(target)
     harness.assert_same(run, expected, slots=1e-5)
 
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, slim
-from tests.clusters import start_cluster, trace_placement
+from tests import clusters
 from tests.goldens import LogicalDevices
 
 PS = ["/job:ps/task:0/device:CPU:0", "/job:ps/task:1/device:CPU:0"]
@@ -14,7 +14,7 @@ PS = ["/job:ps/task:0/device:CPU:0", "/job:ps/task:1/device:CPU:0"]
 @pytest.fixture(scope="module")
 def workers():
     """Targets of the two workers."""
-    return start_cluster(num_workers=2, num_ps=2)
+    return clusters.workers(2)
 
 
 def _model_fn():
@@ -57,7 +57,7 @@ def test_everything_runs_where_it_should(workers, replica_id, strategy, variable
     with _session(workers[replica_id], replica_id) as session:
         session.run(tf.global_variables_initializer())
         read_all = [v.read_value() for v in tf.global_variables()]
-        ran = trace_placement(session, [model.train_op, read_all])
+        ran = clusters.trace_placement(session, [model.train_op, read_all])
     variables = _variable_placement(graph, ran)
     assert set(variables) == {v.op.name for v in tf.global_variables()}
     assert set(variables.values()) == set(PS)
@@ -81,7 +81,7 @@ def test_round_robin_takes_turns(workers, graph):
     model = _deploy(0, "round_robin")
     with _session(workers[0], 0) as session:
         session.run(tf.global_variables_initializer())
-        ran = trace_placement(
+        ran = clusters.trace_placement(
             session, [model.train_op, [v.read_value() for v in tf.global_variables()]]
         )
     made = [v.op.name for v in tf.get_collection(tf.GraphKeys.MODEL_VARIABLES)]

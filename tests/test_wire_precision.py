@@ -8,7 +8,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, describe, graph_walk
-from tests import harness, laws
+from tests import clusters, harness, laws
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, formula
 
 SGD = tf.train.GradientDescentOptimizer
@@ -27,7 +27,7 @@ def _rounded(values):
     return np.asarray(values, tf.bfloat16.as_numpy_dtype).astype(np.float32)
 
 
-def _train(way, precision, model_fns, *, steps=STEPS, rate=0.5, kind="", **fields):
+def _train(way, precision, model_fns, *, steps=STEPS, rate=0.5, **fields):
     """The replicas, one for each model function, after their training."""
     count = len(model_fns)
     fields.update(_FIELDS[way], num_replicas=count, wire_precision=precision)
@@ -39,7 +39,6 @@ def _train(way, precision, model_fns, *, steps=STEPS, rate=0.5, kind="", **field
         lambda: SGD(rate),
         steps=steps,
         turns=[*range(count)] * steps,
-        kind=kind,
     )
 
 
@@ -78,7 +77,7 @@ CLONES = {
 
 
 def _has_copies(way, clones, kind):
-    """Neither all-reduce nor asynchronous clones copy; each number of clones needs new servers."""
+    """Neither all-reduce nor asynchronous clones copy."""
     del kind
     kept = ("called",) if way == "all_reduce" else CLONES
     return clones in kept and (clones != "copied" or way in ("asynchronous", "synchronous"))
@@ -94,8 +93,7 @@ def test_values_of_few_digits_train_to_the_same_bits(way, clones, variable_kind)
     """What 16 bits can hold is not changed: losses and variables are those of 32 bits."""
     model_fns = [_towards_targets(row) for row in (1, 2)]
     exact, narrow = (
-        _train(way, precision, model_fns, kind=clones, **CLONES[clones])
-        for precision in ("float32", "bfloat16")
+        _train(way, precision, model_fns, **CLONES[clones]) for precision in ("float32", "bfloat16")
     )
     for run, expected in zip(narrow, exact, strict=True):
         harness.assert_equal(run, expected)
@@ -107,8 +105,7 @@ def test_backups():
     config = LogicalDevices(
         num_replicas=2, num_ps_tasks=2, wire_precision="bfloat16", replicas_to_aggregate=1
     )
-    targets = harness.parameter_servers(2)
-    harness.reset(targets)
+    targets = clusters.workers(2)
     values = harness.Replica(config, _towards_targets(1), lambda: SGD(0.5))(targets[0]).values
     np.testing.assert_array_equal(values["small"], np.array([0, 1, 2]) * 7 / 8)
     np.testing.assert_array_equal(values["table"][[1, 2]], [[7 / 8] * 2, [0, 0]])
@@ -139,7 +136,7 @@ def test_each_gradient_is_rounded_once(way):
     By all-reduce their sum is rounded once more.  Nothing else is.
     """
     model_fns = [_slopes_model(0), _slopes_model(1)]
-    values = _train(way, "bfloat16", model_fns, steps=1, rate=1.0, kind="slopes")[0].values
+    values = _train(way, "bfloat16", model_fns, steps=1, rate=1.0)[0].values
     share = 1 if way == "asynchronous" else 0.5
     for name, shape in (("big", [200, 100]), ("small", [7]), ("other", [9])):
         slopes = [_slopes(seed, shape) for seed in (0, 1)]
@@ -178,8 +175,7 @@ def test_sums_are_made_in_32_bits(way):
 
 def _worker_session():
     """A session of a worker, in which all variables start anew."""
-    [target] = harness.parameter_servers(1)
-    harness.reset([target])
+    [target] = clusters.workers(1)
     session = tf.Session(target, config=cpu_config(2))
     session.run(tf.global_variables_initializer())
     return session

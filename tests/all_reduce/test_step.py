@@ -89,7 +89,7 @@ def test_the_chief_gives_the_start_values():
         replica.start()
         return before, session.run(variables[i])
 
-    with harness.opened(replicas, harness.all_reduce_workers(2, "float32 ")):
+    with harness.opened(replicas, harness.all_reduce_workers(replicas)):
         (chief_before, chief), (other_before, other) = harness.together(train, replicas)
     assert not np.array_equal(chief_before[1], other_before[1])
     for before, first, second in zip(chief_before, chief, other, strict=True):
@@ -115,7 +115,7 @@ def test_monitored_sessions():
             while not session.should_stop():
                 replica.losses.append(session.run(replica.model.train_op))
 
-    harness.together(train, replicas, harness.all_reduce_workers(2, "float32 "))
+    harness.together(train, replicas, harness.all_reduce_workers(replicas))
     for replica in replicas:
         np.testing.assert_allclose(replica.losses, harness.one_clone(golden).losses, rtol=2e-6)
 

@@ -15,7 +15,7 @@ from model_deploy.checkpoints.kept import save
 from model_deploy.checkpoints.saved import variables_to_save
 from model_deploy.checkpoints.state_file import read_state
 from model_deploy.training import RowAdamOptimizer
-from tests import harness
+from tests import clusters, harness
 from tests.embeddings import models
 from tests.goldens import GOLDENS, LogicalDevices
 
@@ -67,8 +67,7 @@ def test_later_updates_do_not_change_copies(model, make, fields, by_servers, tmp
     """A checkpoint of copies has the bits of one that was written before the steps after them."""
     target = ""
     if "num_ps_tasks" in fields:
-        [target] = harness.parameter_servers(1)
-        harness.reset([target])
+        [target] = clusters.workers(1)
     elif by_servers:
         pytest.skip("there are no servers")
     golden = GOLDENS[model] if isinstance(model, str) else models.golden(model)

@@ -1,6 +1,7 @@
 """How the parameter servers learn that a run has ended."""
 
 import contextlib
+import functools
 import threading
 
 import pytest
@@ -13,33 +14,31 @@ from model_deploy.cluster import (
     serve_until_done,
     session_config,
     signal_done,
-    start_server,
 )
 from model_deploy.launch import ReservedPorts
+from tests import clusters
+
+
+def _address(server):
+    return server.target.removeprefix("grpc://")
 
 
 class Run:
-    """Two workers and two ps in this process, the ps served by threads.
-
-    The servers live until the process ends: TensorFlow cannot stop them.
-    """
+    """Two workers and two ps in this process, the ps served by threads."""
 
     def __init__(self):
-        # Kept: until the servers listen, and the ports are theirs then.
-        with ReservedPorts(4) as ports:
-            hosts = ports.addresses
-            jobs = [("worker", 0), ("worker", 1), ("ps", 0), ("ps", 1)]
-            clusters = [Cluster(hosts[:2], hosts[2:], *job) for job in jobs]
-            self.servers = [start_server(each, session_config(each)) for each in clusters]
-        self.clusters = clusters
+        self._targets, ps = clusters.workers(2), clusters.servers()["ps"]
+        workers = [_address(each) for each in clusters.servers()["worker"][:2]]
+        of_task = functools.partial(Cluster, workers, [_address(each) for each in ps])
+        self._clusters = [of_task("worker", i) for i in range(2)]
         self.lines = []
         self.threads = [
             threading.Thread(
                 target=serve_until_done,
-                args=(self.servers[i], clusters[i]),
+                args=(server, of_task("ps", i)),
                 kwargs={"report": self.lines.append},
             )
-            for i in (2, 3)
+            for i, server in enumerate(ps)
         ]
         for thread in self.threads:
             thread.start()
@@ -47,11 +46,11 @@ class Run:
     @contextlib.contextmanager
     def worker(self, task_id):
         """Session, ops and cluster of a worker, for `signal_done`."""
-        cluster = self.clusters[task_id]
+        cluster = self._clusters[task_id]
         with tf.Graph().as_default():
             ops = build_end_ops(cluster)
             config = session_config(cluster)
-            with tf.Session(self.servers[task_id].target, config=config) as session:
+            with tf.Session(self._targets[task_id], config=config) as session:
                 yield session, ops, cluster
 
     def served(self):
@@ -101,10 +100,10 @@ def test_only_ps_serve():
 
 def test_chief_that_never_starts():
     """A ps without a chief ends with an error after the timeout."""
-    with ReservedPorts(2) as ports:
-        worker, ps = ports.addresses
-        cluster = Cluster([worker], [ps], "ps")
-        server = start_server(cluster, session_config(cluster))
+    server = clusters.servers()["ps"][0]
+    with ReservedPorts(1) as ports:
+        [worker] = ports.addresses
+        cluster = Cluster([worker], [_address(server)], "ps")
         lines = []
         with pytest.raises(
             TimeoutError, match=rf"got 0.3 s without worker 0 \(chief\) at {worker}"

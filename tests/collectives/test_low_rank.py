@@ -13,7 +13,7 @@ from tests.local_steps.wide import wide_models
 
 def _train(steps=4, **settings):
     config = LogicalDevices(num_clones=2, num_replicas=2, all_reduce=True, **settings)
-    return harness.train_replicas(config, wide_models(), steps=steps, kind=f"low rank {settings}")
+    return harness.train_replicas(config, wide_models(), steps=steps)
 
 
 @pytest.mark.slow

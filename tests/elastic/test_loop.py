@@ -127,8 +127,7 @@ def test_who_comes_later_finds_checkpoints_of_the_run(tmp_path):
         train_elastic(refuse_to_build, CONFIG, tmp_path, member=Member(path, 1), resume="never")
 
 
-@pytest.mark.parametrize("made", [0, 4])
-@pytest.mark.parametrize("resume", ["auto", "never", "path"])
+@pytest.mark.parametrize(("resume", "made"), [("auto", 0), ("never", 4), ("path", 0), ("path", 4)])
 def test_next_world_goes_on(tmp_path, resume, made):
     """A chief goes on from its own steps, and where there was none from where the run starts."""
     path, run, begin, steps = tmp_path / "world.json", tmp_path / "run", 0, 100

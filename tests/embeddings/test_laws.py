@@ -5,11 +5,9 @@ import itertools
 
 import pytest
 
-from tests import harness
+from tests import clusters, harness
 from tests.embeddings import models
 from tests.goldens import LogicalDevices
-
-pytestmark = pytest.mark.usefixtures("as_built")
 
 _SERVERS = {"num_ps_tasks": 2}
 _REPLICAS = {"num_replicas": 2}
@@ -36,10 +34,9 @@ def _run(config, table, make=harness.momentum):
     """All replicas, each after some steps of the whole batch."""
     golden = models.golden(table)
     if config.num_replicas > 1:
-        return harness.train_replicas(config, golden, make, steps=models.STEPS, kind="tables")
-    targets = harness.parameter_servers(1) if config.num_ps_tasks else [""]
-    harness.reset(filter(None, targets))
-    return [harness.Replica(config, golden, make)(targets[0], models.STEPS)]
+        return harness.train_replicas(config, golden, make, steps=models.STEPS)
+    [target] = clusters.workers(1) if config.num_ps_tasks else [""]
+    return [harness.Replica(config, golden, make)(target, models.STEPS)]
 
 
 @functools.cache

@@ -13,13 +13,13 @@ from model_deploy.checkpoints import CheckpointWriter, Restorer, changes_since, 
 from model_deploy.checkpoints.files import check_fits
 from model_deploy.checkpoints.resuming import checkpoint_to_resume
 from model_deploy.training import RowAdamOptimizer
-from tests import harness
+from tests import clusters, harness
 from tests.checkpoint_values import checkpoint_values
 from tests.embeddings import models
 from tests.goldens import LogicalDevices
 
 # Variables of tables are resource variables in both modes.
-pytestmark = [pytest.mark.usefixtures("as_built"), pytest.mark.one_mode]
+pytestmark = pytest.mark.one_mode
 
 _SERVERS = {"num_ps_tasks": 2}
 _HALF = models.STEPS // 2
@@ -48,8 +48,7 @@ class _Run(harness.Replica):
 def _run(config, table, folder, steps, first=None, *, make=harness.adam):
     target = ""
     if config.num_ps_tasks:
-        [target] = harness.parameter_servers(1)
-        harness.reset([target])
+        [target] = clusters.workers(1)
     run = _Run(config, models.golden(table), make)
     return run.resume(folder, steps, target, first)
 
@@ -159,8 +158,7 @@ class _Interrupted(_Run):
 def _interrupted(config, table, folder, steps, first=None, **settings):
     target = ""
     if config.num_ps_tasks:
-        [target] = harness.parameter_servers(1)
-        harness.reset([target])
+        [target] = clusters.workers(1)
     run = _Interrupted(config, models.golden(table), harness.momentum)
     return run.run(folder, steps, target, first, increments=10, **settings)
 

@@ -10,12 +10,12 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, create_clones, deploy, embeddings
-from tests import harness
+from tests import clusters, harness
 from tests.embeddings import many_ids, models
 from tests.goldens import LogicalDevices
 
 # Variables of tables are resource variables in both modes.
-pytestmark = [pytest.mark.usefixtures("as_built"), pytest.mark.one_mode]
+pytestmark = pytest.mark.one_mode
 
 
 def _ids_by_step(table, steps):
@@ -183,10 +183,9 @@ def test_rows_keep_the_structure_of_ids():
 @pytest.mark.parametrize("fields", [{}, {"num_clones": 2}, {"num_ps_tasks": 2}], ids=str)
 def test_a_table_with_enough_rows_is_a_fixed_one(make, fields):
     """A growing table trains as one that has had all rows from the start."""
-    [target] = harness.parameter_servers(1) if "num_ps_tasks" in fields else [""]
     runs = []
     for table in (models.growing(), models.fixed(64)):
-        harness.reset(filter(None, [target]))
+        [target] = clusters.workers(1) if "num_ps_tasks" in fields else [""]
         run = harness.Replica(LogicalDevices(**fields), models.golden(table), make)
         runs.append(run(target, models.STEPS))
     grown, fixed = runs

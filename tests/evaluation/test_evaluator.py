@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy, slim, train
 from model_deploy.training import Evaluator, evaluate, moving_average_update
+from tests import clusters
 from tests.goldens import BATCH_LAW_GOLDENS, GOLDENS, LogicalDevices, cpu_config, feed_clones
 
 EXAMPLES, CLASSES = 23, 7
@@ -270,11 +271,11 @@ def test_training_is_left_alone(tmp_path):
 def test_a_shared_server(tmp_path):
     """On the server of a run, the evaluation's variables are not those of the run."""
     path = _save(tmp_path, WEIGHTS, 4)
-    server = tf.train.Server.create_local_server()
-    with tf.Session(server.target) as session:
+    [target] = clusters.workers(1)
+    with tf.Session(target) as session:
         mine = tf.get_variable("weights", initializer=tf.ones([4, CLASSES]))
         session.run(mine.initializer)
-        _check(evaluate(_predict, _batches(), path, master=server.target), WEIGHTS)
+        _check(evaluate(_predict, _batches(), path, master=target), WEIGHTS)
         assert np.all(session.run(mine) == 1)
 
 

@@ -48,6 +48,7 @@ def test_two_towers_are_one_with_the_whole_batch(tmp_path):
     assert rates == logged(one, "learning_rate")
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_evaluation")
 def test_rates_are_those_of_all_towers(tmp_path):
@@ -58,6 +59,7 @@ def test_rates_are_those_of_all_towers(tmp_path):
     assert [rates[step] * secs[step] for step in rates] == pytest.approx([48, 48])
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_evaluation")
 def test_summaries(tmp_path):
@@ -73,6 +75,7 @@ def test_summaries(tmp_path):
     assert {"loss", "learning_rate", "conv1/weights/values", "conv1/weights/gradients"} <= tags[2]
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_checkpoints(tmp_path, capsys):
     """They come at intervals and at the end; a run goes on from the newest one."""
@@ -85,6 +88,7 @@ def test_checkpoints(tmp_path, capsys):
     assert "conv1/weights/ExponentialMovingAverage" in averaged
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_a_loss_that_is_not_finite_ends_the_run(tmp_path, capsys):
     """The error is one line, and nothing is saved."""
@@ -94,6 +98,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(tmp_path, capsys):
     assert not list(tmp_path.glob("model*"))
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_cifar10_files(tmp_path, capsys):
     """With a folder of CIFAR-10's TFRecords, those are read."""
@@ -105,6 +110,7 @@ def test_cifar10_files(tmp_path, capsys):
     assert "test accuracy at step 2: " in capsys.readouterr().out
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

@@ -76,6 +76,7 @@ def test_regularization_and_decay():
     assert devices == {"/job:ps/task:0/device:CPU:0", "/job:worker/task:1/device:CPU:0"}
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_without_a_cluster(tmp_path, monkeypatch, capsys):
     """Without the description of a cluster one process trains by itself."""
@@ -85,6 +86,7 @@ def test_without_a_cluster(tmp_path, monkeypatch, capsys):
     assert "test accuracy at step 5: " in capsys.readouterr().out
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

@@ -1,6 +1,7 @@
 """Files for other programs: ONNX, and TensorFlow Lite in 32, 16 and 8 bits."""
 
 import importlib.util
+import json
 import subprocess
 import sys
 
@@ -104,18 +105,23 @@ def test_onnx(tmp_path):
     assert not (tmp_path / "no.onnx").exists()
 
 
-COMMAND = """
-import sys
+COMMANDS = """
+import json, sys
 sys.modules["model_deploy"] = sys.modules["nets"] = sys.modules["tf_slim"] = None
 from tensorflow.python.tools import saved_model_cli
-sys.argv[0] = "saved_model_cli"
-saved_model_cli.main()
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["saved_model_cli", *arguments]
+    try:
+        saved_model_cli.main()
+    except SystemExit as end:
+        if end.code:
+            raise
 """
 
 
 @pytest.mark.slow
 def test_saved_model_cli(tmp_path):
-    """TensorFlow's command runs all signatures, in processes without this package."""
+    """TensorFlow's command runs all signatures, in a process without this package."""
     classifier = training.Classifier(
         training.ClassifierOptions(model_name="lenet"), 4, nets_factory.get_network_fn
     )
@@ -129,16 +135,20 @@ def test_saved_model_cli(tmp_path):
             "encoded_images": ("encoded_images", np.array([encoded])),
             "serialized_examples": ("examples", np.array([_example(encoded)])),
         }
-        found = []
+        commands, expected = [], []
         for name, (key, values) in given.items():
-            np.save(tmp_path / "input.npy", values)
-            command = ["run", f"--dir={tmp_path / 'model'}", "--tag_set=serve", "--overwrite"]
-            command += [f"--signature_def={name}", f"--inputs={key}={tmp_path / 'input.npy'}"]
-            command = [sys.executable, "-c", COMMAND, *command, f"--outdir={tmp_path}"]
-            done = subprocess.run(command, check=False, capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
-            found.append(np.load(tmp_path / "logits.npy"))
+            np.save(tmp_path / f"{name}.npy", values)
+            command = ["run", f"--dir={tmp_path / 'model'}", "--tag_set=serve"]
+            command += [f"--signature_def={name}", f"--inputs={key}={tmp_path / f'{name}.npy'}"]
+            commands.append([*command, f"--outdir={tmp_path / name}"])
             signature = signatures[name]
-            expected = session.run(signature.outputs["logits"], {signature.inputs[key]: values})
-            np.testing.assert_allclose(found[-1], expected, rtol=0, atol=1e-6)
+            expected.append(
+                session.run(signature.outputs["logits"], {signature.inputs[key]: values})
+            )
+    program = [sys.executable, "-c", COMMANDS, json.dumps(commands)]
+    done = subprocess.run(program, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = [np.load(tmp_path / name / "logits.npy") for name in given]
+    np.testing.assert_allclose(found[0], expected[0], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found[1:], expected[1:], rtol=0, atol=1e-6)
     np.testing.assert_array_equal(found[1], found[2])

@@ -2,16 +2,13 @@
 
 import concurrent.futures
 import contextlib
-import functools
 import threading
 
 import tensorflow.compat.v1 as tf
 
 from model_deploy.horovod import environment, world
-from tests.clusters import start_workers
+from tests import clusters
 from tests.goldens import cpu_config
-
-_LEADER = "/job:worker/replica:0/task:0"
 
 
 @contextlib.contextmanager
@@ -28,17 +25,12 @@ def joined_as(rank=0, size=1, **settings):
 
 
 def _proto(rank=None):
-    proto = cpu_config(1)
+    proto = cpu_config(1, rewritten=False)
     proto.isolate_session_state = True
-    proto.experimental.collective_group_leader = _LEADER
+    proto.experimental.collective_group_leader = clusters.LEADER
     if rank is not None:
         proto.device_filters.append(f"/job:worker/task:{rank}")
     return proto
-
-
-@functools.cache
-def _targets(size):
-    return start_workers(size, _proto())
 
 
 def run_job(size, build, runs=1, **settings):
@@ -58,7 +50,7 @@ def run_job(size, build, runs=1, **settings):
             init = tf.global_variables_initializer(), tf.local_variables_initializer()
             graphs.append((graph, init, fetches))
     together = threading.Barrier(size, timeout=60)
-    targets = _targets(size) if size > 1 else [""]
+    targets = clusters.workers(size) if size > 1 else [""]
 
     def run(rank):
         graph, init, (each, last) = graphs[rank]
@@ -86,7 +78,7 @@ def run_monitored(size, build, folder):
     for rank in range(size):
         with tf.Graph().as_default() as graph, joined_as(rank, size):
             graphs.append((graph, *build(rank)))
-    targets = _targets(size) if size > 1 else [""]
+    targets = clusters.workers(size) if size > 1 else [""]
 
     def run(rank):
         graph, hook, step, last = graphs[rank]

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "keras.md").read_text()
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_programs(tmp_path):
     """One after the other they train, predict and print what is shown."""

@@ -10,7 +10,7 @@ from tests.keras_layers import every_layer, roundings
 from tests.keras_layers.layer_table import GROUPS, KINDS, LEFT_OUT, LOSSES, LOSSES_LEFT_OUT
 from tests.keras_layers.models import KERASES
 
-pytestmark = [pytest.mark.one_mode, pytest.mark.usefixtures("as_built")]
+pytestmark = pytest.mark.one_mode
 
 # The turn, in which a layer is of one library or the other, and settings.
 _DIVISIONS = {

@@ -6,11 +6,9 @@ That any division of a batch trains them as one clone does is in `tests/laws.py`
 import numpy as np
 import pytest
 
-from tests import harness, laws
+from tests import clusters, harness, laws
 from tests.goldens import LogicalDevices
 from tests.keras_layers.models import MODELS
-
-pytestmark = pytest.mark.usefixtures("as_built")
 
 # Form, library and where the model is made, each with each.
 _PARTS = [sorted(set(column)) for column in zip(*(name.split() for name in MODELS), strict=True)]
@@ -86,8 +84,7 @@ def test_a_run_that_goes_on_ends_as_one_that_was_not_stopped(name, options, by_s
 def test_asynchronous_replicas_train(name):
     """Each replica makes its updates; batch-norm averages on parameter servers move."""
     config = LogicalDevices(num_clones=2, num_replicas=2, num_ps_tasks=2)
-    targets = harness.parameter_servers(2)
-    harness.reset(targets)
+    targets = clusters.workers(2)
     run, _ = harness.train_together(harness.replicas_of(config, MODELS[name]), targets)
     assert run.values["global_step"] == 2 * harness.STEPS
     moved = [value for key, value in run.values.items() if key.endswith("moving_variance")]

@@ -40,8 +40,7 @@ def run(config, models, folder, steps):
         return hook.values
 
     replicas = harness.replicas_of(config, models, harness.adam)
-    targets = harness.all_reduce_workers(config.num_replicas, "resuming")
-    return harness.together(one, replicas, targets)
+    return harness.together(one, replicas, harness.all_reduce_workers(replicas))
 
 
 OUTER = {"outer_learning_rate": 0.7, "outer_momentum": 0.9}

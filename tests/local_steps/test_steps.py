@@ -22,7 +22,7 @@ def test_an_exchange_after_each_step_is_the_synchronous_step(name, parts, variab
     del variable_kind
     config = LogicalDevices(num_clones=2, accumulate_steps=parts, local_steps=1, **_TWO)
     expected = harness.one_clone(GOLDENS[name])
-    for run in harness.train_replicas(config, GOLDENS[name], kind="local"):
+    for run in harness.train_replicas(config, GOLDENS[name]):
         own = {key: value for key, value in run.values.items() if key in expected.values}
         harness.assert_close(own, expected.values)
 
@@ -113,9 +113,7 @@ def test_the_outer_step_is_that_of_the_paper(outer, global_parts, variable_kind)
         harness.Replica(each, _model_of(target), lambda: harness.sgd(_RATE))
         for each, target in zip(configs, _TARGETS, strict=True)
     ]
-    harness.train_together(
-        replicas, harness.all_reduce_workers(2, f"outer {outer} {global_parts}"), steps=11
-    )
+    harness.train_together(replicas, harness.all_reduce_workers(replicas), steps=11)
     settings = {
         "shares": shares,
         "rate": config.outer_learning_rate,
@@ -135,7 +133,7 @@ def test_averages_of_batch_norms_are_averaged(variable_kind):
     golden, means = GOLDENS["batch_norm"], {}
     for steps in (2, 3):
         config = LogicalDevices(local_steps=3, **_TWO)
-        runs = harness.train_replicas(config, golden, steps=steps, kind=f"norms {steps}")
+        runs = harness.train_replicas(config, golden, steps=steps)
         means[steps] = [run.values["norm/moving_mean"] for run in runs]
     halves = np.split(golden.features, 2)  # decay 0.9
     after = [

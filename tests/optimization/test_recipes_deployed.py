@@ -13,7 +13,7 @@ from model_deploy.optimization import (
     build_optimizer,
     weight_decay_note,
 )
-from tests import harness
+from tests import clusters, harness
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, formula
 from tests.optimization import ten_steps
 
@@ -39,8 +39,7 @@ def test_two_clones_train_as_one(name, fields, variable_kind):
 
 def _two_servers():
     """The target of a worker with two parameter servers, without variables."""
-    [target] = harness.parameter_servers(1)
-    harness.reset([target])
+    [target] = clusters.workers(1)
     return target
 
 

@@ -4,13 +4,13 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy.parameter_servers import Fence
-from tests.clusters import start_cluster
+from tests import clusters
 
 
 @pytest.fixture
 def target():
     """A server with a parameter server that all worlds share."""
-    return start_cluster(num_workers=1, num_ps=1)[0]
+    return clusters.workers(1)[0]
 
 
 def _session(target, generation):

@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import DeploymentConfig, deploy, slim
 from model_deploy.hooks import session_hooks
 from model_deploy.parameter_servers import Fence, note_fence
-from tests import harness
+from tests import clusters, harness
 from tests.goldens import formula
 
 SHARES, STEPS, WORDS = 3, 4, 7
@@ -67,8 +67,7 @@ def _configs(parts, num_ps, **settings):
 
 def _train(parts, num_ps, settings, **options):
     """All variables after some steps, by name."""
-    targets = harness.parameter_servers(3)
-    harness.reset(targets)
+    targets = clusters.workers(3)
     replicas = [_replica(config, **options) for config in _configs(parts, num_ps, **settings)]
     own = [targets[replica.config.worker_task] for replica in replicas]
     return harness.train_together(replicas, own, STEPS)[0].values

@@ -5,10 +5,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy
-from tests import harness
+from tests import clusters, harness
 from tests.goldens import NUM_EXAMPLES, Golden, LogicalDevices, formula
-
-pytestmark = pytest.mark.usefixtures("as_built")
 
 _TABLES = 3
 
@@ -41,8 +39,6 @@ def _crossing(graph, source, destination):
 
 def test_all_tables_of_a_server_share_messages():
     """One message of ids and one of gradients go to the server; rows come by width."""
-    [target] = harness.parameter_servers(1)
-    harness.reset([target])
     config = LogicalDevices(num_ps_tasks=2)
     run = harness.Replica(config, _GOLDEN, harness.momentum)
     by_server = {}
@@ -55,16 +51,14 @@ def test_all_tables_of_a_server_share_messages():
     # ids and its gradient.
     assert to_servers.count(tf.int64) == 2
     assert to_servers.count(tf.float32) == 2
-    harness.assert_same(run(target), harness.one_clone(_GOLDEN, harness.momentum))
+    harness.assert_same(run(*clusters.workers(1)), harness.one_clone(_GOLDEN, harness.momentum))
 
 
 @pytest.mark.parametrize("fields", [{"num_clones": 2}, {"accumulate_steps": 2}], ids=str)
 def test_clones_train_as_one(fields):
     """Clones and parts whose look-ups share messages end where one clone ends."""
-    [target] = harness.parameter_servers(1)
-    harness.reset([target])
     run = harness.Replica(LogicalDevices(num_ps_tasks=2, **fields), _GOLDEN, harness.momentum)
-    harness.assert_same(run(target), harness.one_clone(_GOLDEN, harness.momentum))
+    harness.assert_same(run(*clusters.workers(1)), harness.one_clone(_GOLDEN, harness.momentum))
 
 
 def test_a_look_up_of_what_another_one_found():
@@ -77,12 +71,11 @@ def test_a_look_up_of_what_another_one_found():
         ids = tf.cast(tf.abs(rows[:, 0]) * 4, tf.int32)
         tf.losses.add_loss(tf.reduce_sum(rows * tf.nn.embedding_lookup(second, ids)))
 
-    [target] = harness.parameter_servers(1)
     losses = []
     for fields in ({}, {"num_ps_tasks": 1}):
-        harness.reset([target])
+        [target] = clusters.workers(1) if fields else [""]
         with tf.Graph().as_default():
             model = deploy(LogicalDevices(**fields), model_fn, optimizer=harness.sgd())
-            found, _ = harness.run_steps(model, steps=2, target=target if fields else "")
+            found, _ = harness.run_steps(model, steps=2, target=target)
             losses.append(found)
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-6)

@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import deploy, graph_walk, slim
 from model_deploy.training import moving_average_update
-from tests import copies, harness
+from tests import clusters, copies, harness
 from tests.goldens import GOLDENS, NUM_CLASSES, LogicalDevices, formula
 
 SGD = tf.train.GradientDescentOptimizer
@@ -117,8 +117,7 @@ def _weight():
 
 def _target():
     """A worker with two parameter servers, which know no variable."""
-    [target] = harness.parameter_servers(1)
-    harness.reset([target])
+    [target] = clusters.workers(1)
     return target
 
 

@@ -12,15 +12,14 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy
 from model_deploy.hooks import session_hooks
-from tests import harness
+from tests import clusters, harness
 from tests.goldens import GOLDENS, LogicalDevices, feed_clones
 
 
 @pytest.fixture(params=[1, 2], ids=["1 ps", "2 ps"])
 def cluster(request):
     """Targets of two workers without variables, and the number of ps tasks."""
-    targets = harness.parameter_servers(2)
-    harness.reset(targets)
+    targets = clusters.workers(2)
     return targets, request.param
 
 

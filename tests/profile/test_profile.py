@@ -55,7 +55,7 @@ def test_a_run_that_ends_earlier_writes_what_it_has(tmp_path):
 @pytest.mark.slow
 def test_parameter_servers_are_in_the_trace(tmp_path):
     """Updates are on the parameter server, computation on the worker, and values move."""
-    [target] = clusters.start_cluster(1, 1)
+    [target] = clusters.workers(1)
     config = DeploymentConfig(num_clones=1, num_ps_tasks=1, clone_on_cpu=True)
     model = deploy(config, square, optimizer=tf.train.GradientDescentOptimizer(0.5))
     train(model, tmp_path, max_steps=6, master=target, profile_steps="3,5")

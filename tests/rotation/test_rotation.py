@@ -15,7 +15,6 @@ from tests import harness
 from tests.rotation.models import DEEP, rotated
 
 # TensorFlow's own rewriting may fuse ops of one of two graphs, which rounds otherwise.
-pytestmark = pytest.mark.usefixtures("as_built")
 
 
 def _decaying_adam():
@@ -145,7 +144,7 @@ def _replicas_with_a_hook(rotate):
         replica.finish()
         all_done.wait()
 
-    with harness.opened(replicas, harness.all_reduce_workers(2, "rotated")):
+    with harness.opened(replicas, harness.all_reduce_workers(replicas)):
         harness.together(train, replicas)
     return replicas, reader.seen
 

@@ -27,13 +27,12 @@ def _run(folder, config, max_steps, *, batches=None, **options):
             DEEP.model_fn(*iterator.get_next())
 
         model = deploy(config, model_fn, optimizer=harness.momentum())
-        return train(
-            model, folder, max_steps=max_steps, session_config=cpu_config(), hooks=(), **options
-        )
+        # TensorFlow's own rewriting may fuse ops of one of two graphs, which rounds otherwise.
+        proto = cpu_config(rewritten=False)
+        return train(model, folder, max_steps=max_steps, session_config=proto, hooks=(), **options)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("as_built")
 def test_checkpoints_are_those_of_plain_steps(tmp_path):
     """Evaluated in between, continued, and ended by the end of the inputs: all have equal bits."""
     seen = {}

@@ -6,7 +6,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy.parameter_servers import Fence
 from model_deploy.training.replicas import shared_variables
 from model_deploy.training.replicas.shared_variables import VariablesOfWorld
-from tests.clusters import start_cluster
+from tests import clusters
 
 
 class Process:
@@ -29,7 +29,7 @@ class Process:
 def test_one_world_after_the_other(monkeypatch, capsys):
     """Others begin when the chief of their world has; a late chief does not begin any more."""
     monkeypatch.setattr(shared_variables, "_UPDATE_SECS", 0.2)
-    [target] = start_cluster(num_workers=1, num_ps=1)
+    [target] = clusters.workers(1)
     chief, other = (Process(target, 1, is_chief=is_chief) for is_chief in (True, False))
     assert not chief.are_set()
     chief.session.run(chief.initialize)

@@ -9,7 +9,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy, graph_walk, slim
-from tests import harness
+from tests import clusters, harness
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config
 
 
@@ -91,12 +91,10 @@ def test_every_update_counts_once(threads, variable_kind):
 
 def test_clones_of_a_replica_with_a_parameter_server(variable_kind):
     """Asynchronous clones update variables on a ps task, and count on it."""
-    targets = harness.parameter_servers(1)
-    harness.reset(targets)
     config = LogicalDevices(num_clones=2, num_ps_tasks=1, asynchronous=True)
     run = harness.Replica(config, GOLDENS["embedding"])
     updates = run.model.clone_updates
-    with run.open(targets[0]) as session:
+    with run.open(*clusters.workers(1)) as session:
         for i, update in enumerate((*updates, updates[0])):
             assert session.run(update)[1:] == (0, i + 1)
     assert {v.device for v in run.variables.values()} == {"/job:ps/task:0/device:CPU:0"}

@@ -32,7 +32,7 @@ def _config(num_clones=2, **options):
 
 
 def _run(fetches):
-    with tf.Session(config=cpu_config(4)) as session:
+    with tf.Session(config=cpu_config(4, rewritten=False)) as session:
         harness.start(session)
         return session.run(fetches)
 
