@@ -373,6 +373,7 @@ def test_monitored_session_trains_it(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_training_lowers_the_loss_of_each_golden():
     """Every golden model learns something in 40 steps."""
     for golden in GOLDENS.values():

@@ -228,6 +228,7 @@ def test_options_of_the_run(tmp_path, checkpoint, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_text_and_fixed_batches(tmp_path, checkpoint, capsys):
     """A frozen graph can be text, with a batch size in it; a folder means its newest checkpoint."""
     path = tmp_path / "graph.pbtxt"
@@ -399,6 +400,7 @@ def test_flags_keep_the_names_of_tf_slim():
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_the_command_without_arguments():
     """From the shell, too, an error is one line and exit code 2."""
     path = Path(script.__file__)

@@ -79,6 +79,7 @@ def test_five_digits_help_with_ten(five_digits, tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_refusals_of_the_command(tmp_path, capsys):
     """Mistakes are one line that says what to do; they train nothing and leave no file."""
 
@@ -102,6 +103,7 @@ def test_refusals_of_the_command(tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_the_commands_of_the_documentation(tmp_path, monkeypatch, capsys):
     """The commands in docs/fine_tuning.md run, and print the table that is shown there."""
     monkeypatch.chdir(tmp_path)

@@ -74,6 +74,7 @@ def test_run_is_trained_resumed_evaluated_and_exported(remote, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_checkpoint_is_fine_tuned(remote):
     """`--checkpoint_path` may name a folder or a checkpoint elsewhere."""
     train(f"{remote}/first", 2)

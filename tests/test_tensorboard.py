@@ -7,6 +7,7 @@ import train_image_classifier
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_options_images_and_confusion_matrix(tmp_path):
     """Settings, eight images of 28 x 28, grouped numbers and the picture of the evaluation."""
     arguments = [f"--train_dir={tmp_path}", "--max_number_of_steps=2", "--clone_on_cpu"]

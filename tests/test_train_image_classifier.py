@@ -132,6 +132,7 @@ def test_compiled_clones(tmp_path, capsys, way):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("optimizer", "clones"),
     [("adadelta", 1), ("adagrad", 3), ("adam", 3), ("ftrl", 1), ("momentum", 3), ("sgd", 1)],
@@ -160,6 +161,7 @@ def test_optimizers_and_clones(tmp_path, capsys, optimizer, clones):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_augmentation(tmp_path, capsys):
     """A run with all augmentation trains; it is evaluated on images as they are."""
     code, out, err = _main(
@@ -179,6 +181,7 @@ def test_augmentation(tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_a_label_below_the_offset(tmp_path, capsys):
     """A label that the offset makes negative stops the run, and is not trained as no class."""
     flags = ("--labels_offset=1", "--max_number_of_steps=1", f"--train_dir={tmp_path}")
@@ -191,6 +194,7 @@ def test_a_label_below_the_offset(tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_describe(tmp_path, capsys):
     """`--describe` prints, before training, the placement report and what the inputs hold.
 
@@ -368,6 +372,7 @@ def test_errors_name_the_flag(tmp_path, capsys, arguments, words):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_a_checkpoint_of_another_model(tmp_path, capsys):
     """Whichever of `--train_dir` and `--resume` names it is at fault."""
     small = ("--batch_size=4", "--max_number_of_steps=1", "--num_clones=1", "--clone_on_cpu")
@@ -398,6 +403,7 @@ def test_debug_shows_the_place(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_bad_flags_have_no_traceback():
     """From the shell, too, an error is one line and exit code 2."""
     code, out, err = _command("--num_clones=0")

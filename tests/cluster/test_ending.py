@@ -75,6 +75,7 @@ def test_end_of_a_run():
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_end_without_a_worker():
     """A worker that is gone for good holds the end up for the grace only, and is named."""
     run = Run()
@@ -124,6 +125,7 @@ class _LostSession:
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_servers_end_when_the_session_is_lost():
     """Each parameter server that is there hears of the end, by a session of its own if need be."""
     run = Run()

@@ -51,6 +51,7 @@ def test_interactions_are_the_products_of_different_vectors():
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_two_clones(tmp_path, capsys, monkeypatch):
     """A run ends with its checkpoint and its test; the test's clicks are those of no step."""
     monkeypatch.setattr(script, "TEST_BATCHES", 3)

@@ -78,6 +78,7 @@ def test_ten_steps(library, name, sparse):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 @pytest.mark.parametrize("name", ["adam_polynomial", "adamw", "excluded"])
 def test_ten_steps_by_rows(name):
     """Ten steps of rows, each of which costs these rows, end where Keras' dense ones do."""

@@ -134,7 +134,13 @@ def longest_pause(*logs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(way, id=name, marks=pytest.mark.one_mode if name == "2 ps" else ())
+        for name, way in WAYS.items()
+    ],
+)
 def test_workers_are_lost_and_come(way, tmp_path):
     """One is killed, one comes, the chief is killed: others go on soon, to the right weights."""
     with Processes(tmp_path) as processes:

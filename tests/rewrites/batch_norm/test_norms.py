@@ -105,6 +105,7 @@ def _normalized(num_clones, data_format, dtype, sizes):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.float16], ids=lambda d: d.name)
 @pytest.mark.parametrize(
     ("data_format", "sizes"),
@@ -130,6 +131,7 @@ def test_every_type_and_format(data_format, sizes, dtype):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 @pytest.mark.parametrize("copy_clones", [False, True])
 def test_models_that_compute_in_16_bits(copy_clones):
     """There batch norms stay in 16 bits forward and backward, and so does what lies behind them."""
@@ -152,6 +154,7 @@ def test_models_that_compute_in_16_bits(copy_clones):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 @pytest.mark.parametrize("sizes", [(18, 6), (23, 1)], ids=str)
 def test_single_ops_of_unequal_parts(sizes):
     """Batch norms of single ops weigh the clones by what they have, too."""
@@ -479,6 +482,7 @@ def test_asynchronous_clones_are_refused():
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("options", "over"),
     [

@@ -138,6 +138,7 @@ def test_networks_compute_alike(name, size, count):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_the_command_trains_alike(tmp_path):
     """`--data_format=NCHW` writes the metrics and a checkpoint that go on with the other one."""
     flags = ["--clone_on_cpu", "--num_clones=2", "--model_name=cifarnet", "--log_every_n_steps=5"]
