@@ -21,6 +21,7 @@ MODULES = [
 ]
 
 
+@pytest.mark.one_mode
 @pytest.mark.usefixtures("own_registries")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name):

@@ -9,6 +9,8 @@ import pytest
 
 import model_deploy
 
+pytestmark = pytest.mark.one_mode
+
 
 def _table(text):
     """Names such as `inputs.Order` from lines with a room and, behind a colon, its names."""

@@ -106,8 +106,10 @@ DIVISIONS = {
     "all-reduce": {"num_clones": 2, "all_reduce": True},
     "replicas": {"num_replicas": 2, "num_ps_tasks": 2, "replicas_to_aggregate": 2},
 }
+# Of an optimizer's gradients: dense, sparse, and sums of both.
+_OF_GRADIENTS = ["slim_mlp", "embedding", "tied_embedding"]
 _OPTIMIZER_CELLS = laws.covering(
-    [OPTIMIZERS, DIVISIONS, BATCH_LAW_GOLDENS, laws.KINDS], lambda *cell: True
+    [OPTIMIZERS, DIVISIONS, _OF_GRADIENTS, laws.KINDS], lambda *cell: True
 )
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.one_mode
+
 ROOT = Path(__file__).parents[1]
 # A program, and the output that follows it, if it is shown.
 _PROGRAM = re.compile(

@@ -8,7 +8,7 @@ import pytest
 from tests.processes import fault_matrix
 from tests.processes.faults import run_case
 
-SEED, NUM_CASES = 2, 12
+SEED, NUM_CASES = 2, 8
 # Processes of all-reduce import TensorFlow each, through the launcher, and are slow to start.
 NUM_ALL_REDUCE = 1
 
