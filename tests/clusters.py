@@ -19,15 +19,19 @@ _trainings = itertools.count(1)
 
 def workers(number):
     """Targets of so many workers with two parameter servers, which keep nothing of before."""
-    targets = [server.target for server in servers()["worker"][:number]]
-    for target in targets:
-        tf.Session.reset(target)
-    return targets
+    return [server.target for server in servers()["worker"][:number]]
+
+
+def servers():
+    """The servers of each job, which keep no variable and no queue of earlier sessions."""
+    found = _servers()
+    for server in found["worker"]:
+        tf.Session.reset(server.target)
+    return found
 
 
 @functools.cache
-def servers():
-    """The servers of each job, on ports that nobody else gets."""
+def _servers():
     config = devices.session_config(_DEVICES_PER_TASK)
     config.experimental.collective_group_leader = LEADER
     with ReservedPorts(_NUM_WORKERS + _NUM_PS) as ports:

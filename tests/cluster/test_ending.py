@@ -27,9 +27,10 @@ class Run:
     """Two workers and two ps in this process, the ps served by threads."""
 
     def __init__(self):
-        self._targets, ps = clusters.workers(2), clusters.servers()["ps"]
-        workers = [_address(each) for each in clusters.servers()["worker"][:2]]
-        of_task = functools.partial(Cluster, workers, [_address(each) for each in ps])
+        servers = clusters.servers()
+        workers, ps = servers["worker"][:2], servers["ps"]
+        self._targets = [each.target for each in workers]
+        of_task = functools.partial(Cluster, *(list(map(_address, each)) for each in (workers, ps)))
         self._clusters = [of_task("worker", i) for i in range(2)]
         self.lines = []
         self.threads = [

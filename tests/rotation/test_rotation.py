@@ -14,8 +14,6 @@ from model_deploy.training.steps.runner import StepRunner
 from tests import harness
 from tests.rotation.models import DEEP, rotated
 
-# TensorFlow's own rewriting may fuse ops of one of two graphs, which rounds otherwise.
-
 
 def _decaying_adam():
     """Adam at a rate that follows the global step."""
