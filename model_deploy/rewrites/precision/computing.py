@@ -14,6 +14,7 @@ from model_deploy.rewrites.precision.op_types import (
     BETWEEN,
     COMPUTE,
     SLOW_IN_FLOAT16,
+    is_little_work,
     is_slow_on_cpus,
     lacks_float16_on_cpus,
 )
@@ -36,8 +37,8 @@ def computing_in(precision: str, device: str = "") -> Iterator[None]:
 
     Args:
       precision: one of `PRECISIONS`.
-      device: where the ops will run; a device that names no GPU counts as a CPU, on which some
-        ops are too slow in float16.
+      device: where the ops will run; a device that names no GPU counts as a CPU, on which ops
+        that are slower in 16 bits stay in float32.
     """
     if precision == "float32":
         yield
@@ -87,8 +88,9 @@ class _Casting(Rewrite):
     def _is_slow(self, new: NewOp) -> bool:
         if self._dtype == tf.float16 and lacks_float16_on_cpus(new):
             return True
-        is_norm = new.type == "FusedBatchNormV3"
-        return is_slow_on_cpus(new) and (is_norm or not self._has_16_bits(new.inputs[0]))
+        if is_slow_on_cpus(new):
+            return True
+        return is_little_work(new) and not self._has_16_bits(new.inputs[0])
 
     def _lies_between(self, inputs: list[Any]) -> bool:
         computed = [tensor for tensor in inputs if not _is_parameter(tensor)]

@@ -1,8 +1,7 @@
 """Gradients of ops in 16 bits that are not TensorFlow's own; most are computed in float32.
 
 TensorFlow's CPU kernel sums the gradient of a bias in bfloat16: over 6,272 numbers from 0 to 1 the
-sum is 84% too small.  A matrix product sums in 32 bits and is as fast.  The input gradient of a
-depthwise convolution takes 9 times as long in bfloat16 as in float32; the filter gradient of a
+sum is 84% too small.  A matrix product sums in 32 bits and is as fast.  The filter gradient of a
 convolution takes 700 times as long in float16.
 """
 
@@ -24,8 +23,7 @@ def overrides(dtype: Any) -> dict[str, str]:
     """
     if dtype == tf.float16:
         return {**_REGISTERED, "BiasAdd": _OF_BIAS}
-    depthwise = "DepthwiseConv2dNative"
-    return {depthwise: _REGISTERED[depthwise], "Conv2D": _BY_PRODUCTS, "BiasAdd": _OF_BIAS}
+    return {"Conv2D": _BY_PRODUCTS, "BiasAdd": _OF_BIAS}
 
 
 def _settings(op: Any) -> dict[str, Any]:
@@ -36,10 +34,6 @@ def _settings(op: Any) -> dict[str, Any]:
 _GRADIENT_OPS = {
     "Conv2D": (tf.raw_ops.Conv2DBackpropInput, tf.raw_ops.Conv2DBackpropFilter),
     "Conv3D": (tf.raw_ops.Conv3DBackpropInputV2, tf.raw_ops.Conv3DBackpropFilterV2),
-    "DepthwiseConv2dNative": (
-        tf.raw_ops.DepthwiseConv2dNativeBackpropInput,
-        tf.raw_ops.DepthwiseConv2dNativeBackpropFilter,
-    ),
 }
 # Type of transposed convolution -> the op, and its type, whose image gradient it computes.
 _TRANSPOSED = {
@@ -73,7 +67,6 @@ def _transposed(op: Any, images: Any, filters: Any, gradient: Any) -> tuple[Any,
 
 # Type of op -> function that computes its gradients, places of images and filters in its inputs.
 _GRADIENTS: dict[str, tuple[Callable[..., tuple[Any, Any]], int, int]] = {
-    "DepthwiseConv2dNative": (_convolution, 0, 1),
     "Conv2D": (_convolution, 0, 1),
     "Conv3D": (_convolution, 0, 1),
     "Conv2DBackpropInput": (_transposed, 2, 1),

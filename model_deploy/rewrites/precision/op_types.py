@@ -1,7 +1,5 @@
 """Which types of ops compute in 16 bits."""
 
-import tensorflow.compat.v1 as tf
-
 from model_deploy.internals import NewOp
 
 # Types that take most of the time; they sum products of 16-bit values in 32 bits.
@@ -28,6 +26,12 @@ BETWEEN = frozenset(
 # float16 as in float32.
 SLOW_IN_FLOAT16 = frozenset(["BiasAdd"])
 
+# Activations whose CPU kernels take two to nine times as long in bfloat16 as in float32, their
+# gradients two to four times; so do sums, but one of two values in 16 bits takes no longer than
+# the casts of these.
+_SLOW_ACTIVATIONS = frozenset(["Relu6", "Sigmoid", "Tanh"])
+_SUMS = frozenset(["Add", "AddV2", "Sub"])
+
 # TensorFlow's CPU kernel of batch norm works on groups of so many channels; with a remainder it
 # takes 3 times as long in 16 bits as in float32, and its gradient 4 to 9 times.
 _CHANNELS_AT_ONCE = 16
@@ -37,18 +41,27 @@ _LEAST_PRODUCTS = 64
 
 
 def is_slow_on_cpus(new: NewOp) -> bool:
+    """Whether an op is slower in 16 bits on CPUs whatever its inputs are, casts included.
+
+    These are depthwise convolutions, smooth and bounded activations and the shifts before them (a
+    sum with a number), and batch norms whose channels have a remainder.
+    """
+    if new.type in _SUMS:
+        return any(each.op.type == "Const" and each.shape.rank == 0 for each in new.inputs)
+    if new.type == "FusedBatchNormV3":
+        return _has_a_remainder(new.inputs[1].shape.num_elements())
+    return new.type == "DepthwiseConv2dNative" or new.type in _SLOW_ACTIVATIONS
+
+
+def is_little_work(new: NewOp) -> bool:
     """Whether an op with float32 inputs is slower in 16 bits on CPUs, casts included.
 
-    These are batch norms whose channels have a remainder, and convolutions with little work:
-    depthwise; 1 x 1 with few input channels or a remainder; larger ones with both.
+    These are convolutions of 1 x 1 with few input channels or a remainder, and larger ones with
+    both.
     """
-    shape = new.inputs[1].shape if len(new.inputs) > 1 else tf.TensorShape(None)
-    if new.type == "DepthwiseConv2dNative":
-        return True
-    if new.type == "FusedBatchNormV3":
-        return _has_a_remainder(shape.num_elements())
-    if new.type != "Conv2D" or not shape.rank:
+    if new.type != "Conv2D" or not new.inputs[1].shape.rank:
         return False
+    shape = new.inputs[1].shape
     products, positions = shape[:3].num_elements(), shape[:2].num_elements()
     of_few = products is not None and products < _LEAST_PRODUCTS
     reasons = of_few, _has_a_remainder(shape[3:].num_elements())

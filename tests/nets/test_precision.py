@@ -1,0 +1,45 @@
+"""Networks of each architecture, trained in 16 bits."""
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+from model_deploy import DeploymentConfig, deploy
+from nets.nasnet.cell_config import CellNetworkConfig
+from tests import harness
+from tests.nets import graphs
+
+_MARKS = [pytest.mark.slow, pytest.mark.one_mode]
+_SLOW = (
+    *("alexnet_v2", "i3d", "inception_resnet_v2", "inception_v1", "inception_v2", "inception_v3"),
+    *("inception_v4", "mobilenet_edgetpu_075", "mobilenet_v1_025", "mobilenet_v2_035"),
+    *("mobilenet_v3_small", "mobilenet_v3_small_minimalistic", "nasnet_cifar", "overfeat"),
+    *("pnasnet_mobile", "resnet_v1_50", "resnet_v2_50", "s3dg", "vgg_a"),
+)
+NETWORKS = [
+    *("cifarnet", "lenet", "mnist_mlp", "resnet_9_small", "text_lstm"),
+    *(pytest.param(name, marks=_MARKS) for name in _SLOW),
+]
+NARROW = CellNetworkConfig(3, num_conv_filters=8, total_training_steps=100)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_each_architecture_trains(name, precision):
+    """A step of each architecture in 16 bits has a finite loss, and changes variables."""
+    narrow = {"config": NARROW} if name == "nasnet_cifar" else {}
+
+    def model_fn():
+        logits, _ = graphs.build(name, graphs.sample(name, 64), 10, is_training=True, **narrow)
+        tf.losses.sparse_softmax_cross_entropy(graphs.LABELS, logits)
+
+    config = DeploymentConfig(clone_on_cpu=True, precision=precision)
+    model = deploy(config, model_fn, optimizer=harness.sgd(1e-3))
+    variables = tf.trainable_variables()
+    with tf.Session() as session:
+        harness.start(session)
+        before = session.run(variables)
+        assert np.isfinite(session.run(model.train_op))
+        after = session.run(variables)
+    assert all(np.all(np.isfinite(value)) for value in after)
+    assert any(np.any(a != b) for a, b in zip(before, after, strict=True))
