@@ -27,8 +27,8 @@ BETWEEN = frozenset(
 SLOW_IN_FLOAT16 = frozenset(["BiasAdd"])
 
 # Activations whose CPU kernels take two to nine times as long in bfloat16 as in float32, their
-# gradients two to four times; so do sums, but one of two values in 16 bits takes no longer than
-# the casts of these.
+# gradients two to ten times.  Sums take three times as long; but one of two values in 16 bits takes
+# no longer than the casts of these.
 _SLOW_ACTIVATIONS = frozenset(["Relu6", "Sigmoid", "Tanh"])
 _SUMS = frozenset(["Add", "AddV2", "Sub"])
 
