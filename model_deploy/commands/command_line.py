@@ -1,6 +1,7 @@
 """Runs a command: flags and a YAML file become options; a user's mistake becomes one line.
 
-A flag overrides a line of the `--config` file, which overrides a default.
+A flag overrides a line of the `--config` file, which overrides a default.  `--name=` takes back a
+line with a text, if there need be none.
 `--config=recipes/NAME.yaml` finds a recipe of the package unless there is a file at that path.
 """
 
@@ -152,7 +153,9 @@ def parse_options(
         with named_as(config=f"{saved_in}/{OPTIONS_FILE}"):
             read = saved_options(options_class, getattr(values, saved_in))
     defaults = {name: getattr(values, name) for name in names}
-    return options_class(**{**defaults, **read, **given})
+    empty = [name for name, value in given.items() if value == "" and values[name].default is None]
+    taken_back = dict.fromkeys(name for name in empty if name in read)
+    return options_class(**{**defaults, **read, **given, **taken_back})
 
 
 def find_config(path: str) -> str:

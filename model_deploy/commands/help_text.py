@@ -52,7 +52,7 @@ def help_text(options_class: type[Options], text: str | None, *, full: bool = Tr
         _action(
             "--config=FILE",
             "YAML file with these flags, or recipes/NAME.yaml of the package; of both, what is "
-            "given here counts",
+            "given here counts; --name= takes back a text of the file",
         ),
         _action("--help", "print this help"),
     ]

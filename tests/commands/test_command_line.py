@@ -51,6 +51,14 @@ def test_a_flag_counts_more_than_the_file(tmp_path):
     assert parse(f"--config={path}", "--count=1") == Sample(count=1, rate=0.0001)
 
 
+def test_an_empty_flag_takes_a_text_back(tmp_path):
+    """`--name=` is none where the file has a text, and an empty text where there is none."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("folder: there\ncount: 3\n")
+    assert parse(f"--config={path}", "--folder=") == Sample(count=3)
+    assert parse("--folder=") == Sample(folder="")
+
+
 def test_recipes_of_the_package(tmp_path, monkeypatch, capsys):
     """A recipe is found in the package, and said to be; a file at its path comes first."""
     monkeypatch.chdir(tmp_path)
