@@ -112,7 +112,7 @@ class Log:
             self._metrics.add(entry | {"effective": round(self._ledger.spent.effective, 4)})
             self._ledger.save(at_once=False)
         if self._plot is not None:
-            self._plot.draw_now_and_then(report.step)
+            self._plot.draw_now_and_then()
 
 
 class SaveHook(_IntervalHook):

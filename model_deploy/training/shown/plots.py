@@ -3,17 +3,19 @@
 import contextlib
 import gc
 import os
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from model_deploy.checkpoints import OneAtATime, Storage
 from model_deploy.commands import replaced_file
 from model_deploy.runs import Run, read_metrics, read_run
-from model_deploy.training.timing import Every
 
 PLOT_FILE = "training.png"
-# Seconds between two drawings during a run; a drawing takes a third of a second.
+# Seconds between two drawings during a run, or more, so that drawings take this share of them at
+# most: inputs in Python wait for them.
 _EVERY_SECS = 60.0
+_SHARE = 0.01
 # (label of the axis, curves as key in metrics.jsonl and name in the legend)
 _PANELS = (
     (
@@ -145,12 +147,12 @@ class TrainingPlot:
 
     def __init__(self, train_dir: str, unit: str, storage: Storage) -> None:
         self._train_dir, self._unit, self._storage = train_dir, unit, storage
-        self._every = Every(secs=_EVERY_SECS)
+        self._next = time.monotonic() + _EVERY_SECS
         self._thread = OneAtATime()
 
-    def draw_now_and_then(self, step: int) -> None:
+    def draw_now_and_then(self) -> None:
         """Begins to draw, if it is time to."""
-        if not self._thread.is_running and self._every.take(step):
+        if not self._thread.is_running and time.monotonic() >= self._next:
             self._thread.wait()
             self._thread.start(PLOT_FILE, self._draw)
 
@@ -160,5 +162,8 @@ class TrainingPlot:
         self._draw()
 
     def _draw(self) -> None:
+        start = time.monotonic()
         with self._storage.trying(PLOT_FILE):
             plot_training(self._train_dir, self._unit)
+        end = time.monotonic()
+        self._next = end + max(_EVERY_SECS, (end - start) / _SHARE)
