@@ -14,7 +14,7 @@ pytestmark = pytest.mark.one_mode
     ids=["short", "long"],
 )
 def test_drawings_take_a_hundredth_of_the_time(secs, at, tmp_path, monkeypatch):
-    """A drawing begins 60 s after the end of the last one, or after 100 times what that has taken."""
+    """A drawing begins 60 s after the last one ended, or after 100 times what that took."""
     now, drawn = [0.0], []
 
     def draw(train_dir, unit):
