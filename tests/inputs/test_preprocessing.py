@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from model_deploy import inputs
 from model_deploy.inputs.preprocessing import cifarnet, inception
+from nets import nets_factory
 from tests.inputs.sessions import run, seeds_of
 
 pytestmark = pytest.mark.one_mode  # with `--v1` tests/tf1/test_preprocessing.py calls the same
@@ -76,6 +77,12 @@ def test_evaluation_matches_recorded_numbers(case):
 def test_networks_have_their_family(network, family):
     """Each network name finds the family that it was trained with."""
     assert inputs.get_preprocessing(network).name == family
+
+
+def test_all_networks_for_images_have_a_family():
+    """Only the networks for videos have no preprocessing of their own."""
+    names = inputs.preprocessing_names()
+    assert [each for each in nets_factory.networks_map if each not in names] == ["i3d", "s3dg"]
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 # Families of this package -> networks that use them.  Each is the `FAMILY` of the module of its
-# name, which is imported, and with it TensorFlow, when the family is first asked for.
+# name, which is imported, and with it TensorFlow, when the family is first asked for.  TF-Slim has
+# none for alexnet_v2, overfeat, nasnet_cifar and the narrow mobilenet_v1.
 _BUILT_IN: dict[str, tuple[str, ...]] = {
     "cifarnet": (),
     "inception": (
@@ -16,13 +17,14 @@ _BUILT_IN: dict[str, tuple[str, ...]] = {
         *("mobilenet_v3_small_minimalistic", "mobilenet_v3_large_minimalistic"),
         *("mobilenet_edgetpu", "mobilenet_edgetpu_075", "nasnet_mobile", "nasnet_large"),
         *("pnasnet_mobile", "pnasnet_large"),
+        *("mobilenet_v1_075", "mobilenet_v1_050", "mobilenet_v1_025"),
     ),
     "keras": (),
-    "lenet": (),
-    "padded_crop": (),
+    "lenet": ("mnist_mlp",),
+    "padded_crop": ("nasnet_cifar", "resnet_9", "resnet_9_small"),
     "vgg": (
         *(f"resnet_v{version}_{depth}" for version in (1, 2) for depth in (50, 101, 152, 200)),
-        *("vgg_a", "vgg_16", "vgg_19"),
+        *("vgg_a", "vgg_16", "vgg_19", "alexnet_v2", "overfeat"),
     ),
 }
 _FAMILIES: dict[str, "Preprocessing"] = {}
