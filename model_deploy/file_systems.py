@@ -9,7 +9,6 @@ A reader may for a moment see neither the old nor the new file, but never a part
 
 import contextlib
 import fnmatch
-import glob
 import os
 import shutil
 from collections.abc import Iterator
@@ -119,10 +118,10 @@ def names_in(folder: Path, pattern: str = "*") -> list[str]:
 
 def paths_starting_with(path: Path) -> list[str]:
     """Returns the files and folders whose paths start with `path`."""
-    if is_local(path):
-        return sorted(glob.glob(glob.escape(os.fspath(path)) + "*"))
+    # `glob` would keep a compiled pattern for each path, such as those of all checkpoints of a run.
     folder, start = os.path.split(os.fspath(path))
-    return [os.path.join(folder, each) for each in names_in(folder) if each.startswith(start)]
+    names = names_in(folder or os.curdir)
+    return [os.path.join(folder, each) for each in names if each.startswith(start)]
 
 
 def facts_of(path: Path) -> FileFacts:
