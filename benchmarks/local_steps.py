@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from benchmarks import namespaces
 from benchmarks.child import Child
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
-from benchmarks.wire import start_ring, traffic_of_round
+from benchmarks.wire import start_in_network, traffic_of_round
 
 STEPS, BYTES = "steps/s of each worker", "MB sent per worker and step"
 NUM_WORKERS, MEGABITS, LOCAL_STEPS = 4, 100, 20
@@ -38,7 +38,7 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
         hosts = stack.enter_context(namespaces.slow_network(NUM_WORKERS, MEGABITS))
         found: dict[str, Measure | Absent] = {}
         for i, (name, asked) in enumerate(CONTENDERS.items()):
-            workers = start_ring(stack, hosts, i, megabytes=megabytes, asked=asked)
+            workers = start_in_network(stack, hosts, i, megabytes=megabytes, asked=asked)
             # A round has whole intervals, so that each has its exchanges.
             steps = 2 * LOCAL_STEPS if asked else settings.amount(4)
             found[name] = functools.partial(_measure, workers, hosts, steps)

@@ -1,4 +1,6 @@
-"""Rotated steps beside plain ones by all-reduce, where computation takes as long as the transfer.
+"""Rotated steps beside plain ones, where computation takes as long as the transfer.
+
+By all-reduce, and by synchronous replicas on parameter servers.
 
     python -m benchmarks.rotated_steps [--rounds=5]
 
@@ -13,49 +15,63 @@ from benchmarks import namespaces
 from benchmarks.child import Child
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
 from benchmarks.network_grid import LAYERS, Group
-from benchmarks.wire import seconds_of_round, start_ring
+from benchmarks.wire import seconds_of_round, start_in_network
 
 SECONDS = "seconds per step"
 LIMIT = "computation, or transfer"
-WAYS = {"plain": "all_reduce", "rotated": "rotated"}
-# Workers, and the rate in Mbit/s of each one's link.
-CASES = ((2, 2000), (4, 400), (8, 200))
+# Workers, parameter servers, and the rate in Mbit/s of each one's link.
+CASES = ((2, 0, 2000), (4, 0, 400), (8, 0, 200), (2, 1, 2000), (4, 2, 400), (8, 4, 400))
 MEGABYTES = 40
+# A rotated step takes at most so many times the limit, by all-reduce and on servers.
+MOST_BY_RING, MOST_ON_SERVERS = 1.15, 1.10
 
 
 def benchmarks(settings: Settings) -> Iterable[Benchmark]:
-    """One for each number of workers."""
-    for workers, megabits in CASES:
-        yield _benchmark(settings, workers, megabits)
+    """One for each cluster."""
+    for case in CASES:
+        yield _benchmark(settings, *case)
 
 
-def _benchmark(settings: Settings, num_workers: int, megabits: int) -> Benchmark:
+def _benchmark(settings: Settings, num_workers: int, num_ps: int, megabits: int) -> Benchmark:
     # At the end of a round the rest of its last step is done, too: rounds are long.
     steps, megabytes = settings.amount(15), settings.amount(MEGABYTES, quick=4)
-    limit = Group("all_reduce", num_workers, 0, megabytes).transfer_secs(megabits)
+    ways = {"plain": "synchronous" if num_ps else "all_reduce", "rotated": "rotated"}
+    limit = Group(ways["plain"], num_workers, num_ps, megabytes).transfer_secs(megabits)
 
     def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
         reason = namespaces.missing()
         if reason is not None:
-            return dict.fromkeys([LIMIT, *WAYS], Absent(reason))
-        hosts = stack.enter_context(namespaces.slow_network(num_workers, megabits))
+            return dict.fromkeys([LIMIT, *ways], Absent(reason))
+        hosts = stack.enter_context(namespaces.slow_network(num_workers + num_ps, megabits))
         contenders: dict[str, Measure | Absent] = {LIMIT: lambda: {SECONDS: limit}}
-        for i, (name, way) in enumerate(WAYS.items()):
-            workers = start_ring(stack, hosts, i, way=way, megabytes=megabytes, layers=LAYERS)
+        for i, (name, way) in enumerate(ways.items()):
+            workers = start_in_network(
+                stack,
+                hosts,
+                i,
+                way=way,
+                num_ps=num_ps,
+                megabytes=megabytes,
+                layers=LAYERS,
+                partitioned=num_ps > 0,
+            )
             seconds_of_round(workers, 1, limit)  # connections adapt to the rate
             contenders[name] = functools.partial(_measure, workers, steps, limit)
         return contenders
 
+    most = MOST_ON_SERVERS if num_ps else MOST_BY_RING
+    servers = f", {num_ps} parameter servers" if num_ps else ""
     return Benchmark(
-        title=f"Rotated steps: {num_workers} workers, {megabits} Mbit/s",
+        title=f"Rotated steps: {num_workers} workers{servers}, {megabits} Mbit/s",
         does=(
-            f"All-reduce of {megabytes} MB in {LAYERS} layers, which compute as long as the links "
-            f"alone take: {limit:.2f} s. A round has {steps} steps, and the rest of the last one."
+            f"{megabytes} MB in {LAYERS} layers, which compute as long as the links alone take, "
+            f"with servers one direction after the other: {limit:.2f} s. A round has {steps} "
+            "steps, by all-reduce also the rest of the last one."
         ),
         quantities=(SECONDS,),
         reference=LIMIT,
         start=start,
-        goals=(Goal(SECONDS, "rotated", LIMIT, 1.15, at_most=True),),
+        goals=(Goal(SECONDS, "rotated", LIMIT, most, at_most=True),),
     )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from benchmarks import namespaces, network_data, network_grid
 from benchmarks.child import Child
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
-from benchmarks.wire import PRECISIONS, start_ring, traffic_of_round
+from benchmarks.wire import PRECISIONS, start_in_network, traffic_of_round
 
 SECONDS, BYTES = "seconds per step", "MB sent per worker and step"
 NUM_WORKERS, MEGABITS = 4, 400
@@ -34,7 +34,9 @@ def benchmarks(settings: Settings) -> Iterable[Benchmark]:
         hosts = stack.enter_context(namespaces.slow_network(NUM_WORKERS, MEGABITS))
         contenders: dict[str, Measure | Absent] = {}
         for i, precision in enumerate(PRECISIONS):
-            workers = start_ring(stack, hosts, i, wire_precision=precision, megabytes=megabytes)
+            workers = start_in_network(
+                stack, hosts, i, wire_precision=precision, megabytes=megabytes
+            )
             contenders[precision] = functools.partial(_measure, workers, hosts, steps)
         return contenders
 

@@ -121,16 +121,17 @@ def start_workers(
     return workers
 
 
-def start_ring(
+def start_in_network(
     stack: contextlib.ExitStack,
     hosts: Sequence[Host],
     number: int,
     *,
     way: str = "all_reduce",
     wire_precision: str = "float32",
+    num_ps: int = 0,
     **arguments: object,
 ) -> list[Child]:
-    """Starts workers without parameter servers, one on each host of a network.
+    """Starts workers, and parameter servers, one on each host of a network.
 
     Args:
       stack: ends the processes.
@@ -138,12 +139,14 @@ def start_ring(
       number: of the contender, which has a port of its own.
       way: see `wire_task.serve_worker`.
       wire_precision: the same.
+      num_ps: how many of the hosts, the last ones, have parameter servers.
       **arguments: further arguments of `wire_task.serve_worker`.
     """
     addresses = [f"{host.address}:{_FIRST_PORT + number}" for host in hosts]
     within = [host.within for host in hosts]
+    places = addresses[: len(hosts) - num_ps], addresses[len(hosts) - num_ps :]
     return start_workers(
-        stack, addresses, [], within, way=way, wire_precision=wire_precision, **arguments
+        stack, *places, within, way=way, wire_precision=wire_precision, **arguments
     )
 
 

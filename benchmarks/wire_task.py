@@ -63,6 +63,7 @@ def serve_worker(
     threads: int,
     layers: int = NUM_LAYERS,
     num_clones: int = 1,
+    partitioned: bool = False,
     asked: Mapping[str, Any] | None = None,
 ) -> None:
     """A worker; trains a round of steps per order, answers "seconds".
@@ -72,22 +73,26 @@ def serve_worker(
       worker_hosts: addresses.
       ps_hosts: addresses; none for all-reduce.
       task_id: of this worker.
-      way: `asynchronous`, `synchronous`, `all_reduce`, or `rotated`: that with `rotate_steps`.
+      way: `asynchronous`, `synchronous`, `all_reduce`, or `rotated`: the last, or with parameter
+        servers the second, with `rotate_steps`.
       wire_precision: that of the deployment.
       megabytes: of float32 gradients, in equal variables, one of each layer.
       train_dir: of the run.
       threads: for ops.
       layers: of the network.
       num_clones: of this worker.
+      partitioned: whether each variable is cut into a part for each parameter server.
       asked: further settings of the deployment.
     """
+    together = bool(ps_hosts) and way in ("synchronous", "rotated")
     config = model_deploy.DeploymentConfig(
         num_clones=num_clones,
         clone_on_cpu=True,
         replica_id=task_id,
         num_replicas=len(worker_hosts),
         num_ps_tasks=len(ps_hosts),
-        all_reduce=way in ("all_reduce", "rotated"),
+        all_reduce=not ps_hosts,
+        replicas_to_aggregate=len(worker_hosts) if together else None,
         rotate_steps=way == "rotated",
         wire_precision=wire_precision,
         **(asked or {}),
@@ -98,18 +103,20 @@ def serve_worker(
     num_floats = round(megabytes * 1e6 / FLOAT_BYTES / layers)
     computation = Computation(layers)
 
+    partitioner = config.partitioner() if partitioned else None
+
     def model_fn() -> None:
-        values = [
-            tf1.get_variable(f"floats_{i}", [num_floats], initializer=tf1.ones_initializer())
-            for i in range(layers)
-        ]
+        with tf1.variable_scope("layers", partitioner=partitioner):
+            values = [
+                tf1.get_variable(f"floats_{i}", [num_floats], initializer=tf1.ones_initializer())
+                for i in range(layers)
+            ]
         tf1.losses.add_loss(computation.chain([tf.convert_to_tensor(value) for value in values]))
 
     model = model_deploy.deploy(
         config,
         model_fn,
         optimizer=tf1.train.GradientDescentOptimizer(0.001),
-        replicas_to_aggregate=len(worker_hosts) if way == "synchronous" else None,
     )
     model_deploy.train(
         model,

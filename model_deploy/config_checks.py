@@ -119,7 +119,7 @@ def _check_rotation(config: Any) -> None:
     if not config.rotate_steps:
         return
     if not config.all_reduce:
-        raise ValueError("rotate_steps must be False without all_reduce=True, got True")
+        _check_rotation_on_servers(config)
     for exchange in ("local_steps", "gradient_rank"):
         if getattr(config, exchange) is not None:
             raise ValueError(
@@ -135,6 +135,20 @@ def _check_rotation(config: Any) -> None:
                 f"rotate_steps must be False with {other}, which needs the whole step before any "
                 "update, got True"
             )
+
+
+def _check_rotation_on_servers(config: Any) -> None:
+    wanted, replicas = config.replicas_to_aggregate, config.num_replicas
+    if config.num_ps_tasks == 0 or (wanted is None and config.global_parts is None):
+        raise ValueError(
+            "rotate_steps must be False without all_reduce=True, or replicas_to_aggregate on "
+            "parameter servers, got True"
+        )
+    if wanted is not None and wanted != replicas:
+        raise ValueError(
+            f"replicas_to_aggregate must be num_replicas={replicas} with rotate_steps=True, as "
+            f"each variable is updated by itself, got {wanted}"
+        )
 
 
 def _check_aggregation(config: Any) -> None:

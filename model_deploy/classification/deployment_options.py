@@ -59,7 +59,8 @@ class DeploymentOptions(Options):
     )
     rotate_steps: bool = option(
         False,
-        "with --all_reduce, make a third of a step's sums and updates beside the next forward pass",
+        "with --all_reduce, make a third of a step's sums and updates beside the next forward "
+        "pass; with --sync_replicas, update, and read, a variable when its own gradients are there",
     )
     wire_precision: str = option(
         "float32",

@@ -9,6 +9,7 @@ from model_deploy import graph_walk, internals, placement
 from model_deploy.collectives import packing
 from model_deploy.config import DeploymentConfig
 from model_deploy.op_types import READS
+from model_deploy.parameter_servers.needed import needed_by
 from model_deploy.parameter_servers.shared_reads import order_reads
 
 
@@ -47,7 +48,7 @@ def narrow_reads(
     """
     if config.num_ps_tasks == 0 or config.wire_dtype == tf.float32:
         return list(shared)
-    needed = _needed_by([tensor.op for tensor in computed])
+    needed = needed_by([tensor.op for tensor in computed])
     trained = {variable.op for variable in tf.trainable_variables()}
     exact = []
     in_packs: dict[Any, _Crossing] = {}
@@ -81,19 +82,6 @@ def _unshared_reads(
         for index, value in enumerate(op.inputs):
             if value.op.type in READS and not _is_on_ps(config, op):
                 yield value, (index, op)
-
-
-def _needed_by(ops: Sequence[Any]) -> set[Any]:
-    """Returns the given ops and their ancestors, but not those of variables' updates alone."""
-    taken = graph_walk.ancestors(ops)
-    # Gradients also wait, by control inputs, for unused gradients of the same op's other inputs.
-    before = graph_walk.ancestors(ops, control_inputs=True)
-    updates = [op for op in before if _takes_variable(op) and op.type not in READS]
-    return before - (graph_walk.ancestors(updates) - taken)
-
-
-def _takes_variable(op: Any) -> bool:
-    return any(placement.is_variable_op(tensor.op) for tensor in op.inputs)
 
 
 def _variable_of(config: DeploymentConfig, value: Any) -> Any:

@@ -18,20 +18,18 @@ It does as `tf.train.SyncReplicasOptimizer`, without five faults of that class:
 """
 
 import contextlib
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
-from absl import logging
 
 from model_deploy import graph_walk
-from model_deploy.cluster import close_session, run_unless_refused, wait_at_exit
-from model_deploy.commands import line_of
 from model_deploy.gradients import GradientAndVariable, clip_by_global_norm, values_of
 from model_deploy.hooks import add_session_hook
 from model_deploy.parameter_servers.accumulators import DenseAccumulator, RowAccumulator
+from model_deploy.parameter_servers.early_updates import EarlyUpdates
 from model_deploy.parameter_servers.fence import Fence, noted_fence, repeats_steps
+from model_deploy.parameter_servers.synchronous_hook import SynchronousHook
 from model_deploy.updating import (
     Change,
     Condition,
@@ -40,9 +38,6 @@ from model_deploy.updating import (
     read_late,
     with_functions,
 )
-
-# How long an unresponsive server may hold up a chief that leaves its world.
-_LEAVE_MSECS = 2000
 
 
 class SynchronousOptimizer(tf.train.Optimizer):
@@ -64,6 +59,8 @@ class SynchronousOptimizer(tf.train.Optimizer):
         Where an update is skipped, the global step stays, and all replicas go on.
       changes: this replica's changes of other variables; their mean is applied with the update.
       gate: makes an op, from tensors received from replicas, that the update waits for; or None.
+      early: the variables that are updated, and read, as soon as their own gradients are there;
+        by default none.  For them all replicas take part in each update.
 
     Attributes:
       was_updated: whether the update that `apply_gradients` waited for was made, a bool scalar.
@@ -84,6 +81,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         condition: Callable[..., Condition] = lambda _, first: Condition(first=first),
         changes: Sequence[Change] = (),
         gate: Callable[[Sequence[Any]], Any] | None = None,
+        early: EarlyUpdates | None = None,
     ) -> None:
         super().__init__(use_locking=False, name="SynchronousOptimizer")
         self._optimizer = optimizer
@@ -96,6 +94,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         self._condition = condition
         self._changes = changes
         self._gate = gate
+        self._early = early or EarlyUpdates(None, (), num_replicas, replica_id)
         self._fence: Fence | None = None
         self.was_updated: Any = None
         self.handed_in: Sequence[Any] = ()
@@ -151,6 +150,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
             others,
             local_step,
         )
+        read = self._early.read(grads_and_vars, handed_in, local_step.read_value())
         handed_in += added
         self.handed_in = handed_in
         accumulators += others
@@ -167,29 +167,43 @@ class SynchronousOptimizer(tf.train.Optimizer):
             with tf.control_dependencies([emptied]):
                 local_start = tf.assign(local_step, global_step.read_value())
             is_chief = self._replica_id == 0
-            start = tf.group(local_start, *(set_steps if is_chief else ()))
+            set_steps += self._early.set_counts(global_step.read_value())
+            own = [local_start, *self._early.start()]
+            start = tf.group(*own, *(set_steps if is_chief else ()))
             update = self._update(means, operands, global_step, queues, accumulators)
             with tf.control_dependencies([a.forget() for a in accumulators] if is_chief else []):
                 # Wakes replicas that wait for an update that will not come.
                 step = global_step.read_value()
-                start_anew = tf.group(*(queue.enqueue(step) for queue in queues))
-            woken = tf.group(*(queue.enqueue(global_step.read_value()) for queue in queues))
+                start_anew = self._let_go(queues, step)
+            woken = self._let_go(queues, global_step.read_value())
             shrunk = [] if self._fence is None else [a.shrink() for a in accumulators]
+            half_made = self._early.are_ahead(global_step.read_value())
         repeats = repeats_steps(self._fence)
         update = update if is_chief else None
         add_session_hook(
-            _SynchronousHook(start, update, start_anew, woken, shrunk, repeats=repeats)
+            SynchronousHook(
+                start, update, start_anew, woken, shrunk, half_made=half_made, repeats=repeats
+            )
         )
-        return self._wait_for_update(handed_in, own_queue, local_step)
+        return self._wait_for_update(handed_in, read, own_queue, local_step)
 
-    def _wait_for_update(self, handed_in: Sequence[Any], own_queue: Any, local_step: Any) -> Any:
-        """Returns an op that is done when the gradients are handed in and the update is made."""
+    def _let_go(self, queues: Sequence[Any], step: Any) -> Any:
+        """Returns an op that lets each replica end its step, without an update."""
+        return tf.group(*(queue.enqueue(step) for queue in queues), *self._early.let_go())
+
+    def _wait_for_update(
+        self, handed_in: Sequence[Any], read: Sequence[Any], own_queue: Any, local_step: Any
+    ) -> Any:
+        """Returns an op that is done when the gradients are handed in and the update is made.
+
+        So are the ops in `read`.
+        """
         with tf.control_dependencies(handed_in):
             self.token = own_queue.dequeue()
         with tf.control_dependencies([self.token]):  # a backup may have missed several updates
             tokens = tf.concat([[self.token], own_queue.dequeue_many(own_queue.size())], axis=0)
             self.was_updated = tokens[-1] > local_step.read_value()
-        with tf.control_dependencies([self.was_updated]):
+        with tf.control_dependencies([self.was_updated, *read]):
             return tf.assign(local_step, tokens[-1]).op
 
     def _names_of_the_world(self) -> Any:
@@ -232,7 +246,8 @@ class SynchronousOptimizer(tf.train.Optimizer):
         if self._fence is not None:
             with tf.control_dependencies([*needed, *gate]):
                 begun = [self._fence.begin_update()]
-        condition = self._condition(means, first=[*needed, *begun])
+        first = [] if self._early.is_any else [*needed, *begun]
+        condition = self._condition(means, first=first)
         changes = [
             change._replace(value=operand)
             for change, (operand, _) in zip(self._changes, operands, strict=True)
@@ -241,6 +256,11 @@ class SynchronousOptimizer(tf.train.Optimizer):
             updates = apply_changes(
                 self._optimizer, means, condition, global_step=global_step, changes=changes
             )
+        if self._early.is_any:
+            # Initializers are among the new ops, too.
+            made = graph_walk.ancestors(updates, control_inputs=True).intersection(ops)
+            updates += self._early.wait_for_own(self._optimizer, made, means, global_step)
+            needed = needed[-1:]  # of the last variable, which has the first gradient
         read_late(ops, needed)
         updates = condition.done(with_functions(updates, self._after_update))
         if gate:
@@ -259,70 +279,3 @@ class SynchronousOptimizer(tf.train.Optimizer):
         # The chief may close its session after its last step, and with it end this op.
         with tf.control_dependencies([*set_steps, *others]):
             return queues[0].enqueue(step)
-
-
-class _SynchronousHook(tf.train.SessionRunHook):
-    """Starts a replica's part in synchronous updates; on the chief a thread makes the updates."""
-
-    def __init__(
-        self,
-        start: Any,
-        update: Any,
-        start_anew: Any,
-        woken: Any,
-        shrunk: Sequence[Any],
-        *,
-        repeats: bool,
-    ) -> None:
-        self._start = start
-        self._update = update
-        self._start_anew = start_anew
-        self._woken = woken
-        self._shrunk = shrunk
-        self.repeats = repeats
-
-    def start_anew(self, session: Any) -> None:
-        """Starts anew, on the chief, after the variables have been given other values.
-
-        Drops gradients at the old values, and lets all replicas go on from the new ones.
-        """
-        session.run(self._start_anew)
-
-    def wake(self, session: Any) -> None:
-        """Ends the steps of replicas, on the chief, that wait for an update it will not make."""
-        run_unless_refused(lambda: session.run(self._woken))
-
-    def leave(self, session: Any) -> None:
-        """Drops, when a world is over, its accumulated gradients on the parameter servers.
-
-        Removing the accumulators would crash a server in which a stopped process still waits.
-        """
-        session.run(self._shrunk, options=tf.RunOptions(timeout_in_ms=_LEAVE_MSECS))
-
-    def after_create_session(self, session: Any, coord: Any) -> None:
-        """Lets this replica begin at the global step, and the chief aggregate."""
-        session.run(self._start)
-        if self._update is not None:
-            # Not the coordinator's: it would wait for the thread before the session is
-            # closed, which is what ends the thread.
-            thread = threading.Thread(target=self._aggregate, args=(session, coord), daemon=True)
-            thread.start()
-            wait_at_exit(thread)
-
-    def _aggregate(self, session: Any, coord: Any) -> None:
-        """Makes updates, in the chief's thread, until the session is closed."""
-        try:
-            update = session.make_callable(self._update)
-            while not coord.should_stop():
-                if self.repeats:
-                    run_unless_refused(update)
-                else:
-                    update()
-        except (tf.errors.CancelledError, RuntimeError):
-            pass  # the session is closed
-        except tf.errors.OpError as error:
-            reason = line_of(error)
-            logging.warning("the chief cannot update the variables: %s", reason)
-            coord.request_stop(error)
-            # The chief's own step would wait forever for the update.
-            close_session(session)

@@ -58,7 +58,8 @@ class PlanOptions(Options):
     )
     rotate_steps: bool = option(
         False,
-        "also all-reduce that leaves a part of each step to the next one",
+        "also all-reduce that leaves a part of each step to the next one, and synchronous "
+        "parameter servers that send new values beside the backward pass",
         topic="deployment",
     )
     bandwidth: str = option("10Gbit", "of each link, such as 400Mbit", topic="cluster")

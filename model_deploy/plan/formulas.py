@@ -11,7 +11,7 @@ from model_deploy.checks import check_at_least, check_choice, check_whole
 from model_deploy.collectives import LEFT_LANES, left_packs, packs_of
 
 WAYS = ("all_reduce", "rotated", "synchronous", "asynchronous")
-# Those without parameter servers.
+# Those of a ring of all workers, if they have no parameter servers.
 RINGS = ("all_reduce", "rotated")
 # Of 1500 bytes in an Ethernet frame, 52 are headers of IPv4 and TCP with time stamps (RFC 791,
 # RFC 9293, RFC 7323); the frame itself adds 14 bytes.
@@ -60,7 +60,7 @@ class Way:
     Attributes:
       name: one of `WAYS`.
       workers: number of workers.
-      ps: number of parameter servers; 0 for all-reduce.
+      ps: number of parameter servers; 0 for all-reduce, rotated or not.
 
     Raises:
       ValueError: naming field, rule and value.
@@ -74,6 +74,11 @@ class Way:
         check_choice("name", self.name, WAYS)
         check_whole("workers", self.workers, 1)
         check_whole("ps", self.ps, 0 if self.name in RINGS else 1)
+
+    @property
+    def is_ring(self) -> bool:
+        """Whether there is no parameter server."""
+        return self.ps == 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,18 +132,17 @@ class Step:
 
 
 def step(way: Way, load: Load, link: Link) -> Step:
-    """Estimates a step by any way; see `all_reduce`, `rotated`, `synchronous`, `asynchronous`.
+    """Estimates a step by any way; see the functions of the ways' names, and `rotated_servers`.
 
     Raises:
       ValueError: if the load has no layer.
     """
     if not load.layer_bytes:
         raise ValueError("layer_bytes must have at least one, got none")
-    if way.name in RINGS:
+    if way.is_ring:
         return (all_reduce if way.name == "all_reduce" else rotated)(way.workers, load, link)
-    return (
-        synchronous(way, load, link) if way.name == "synchronous" else asynchronous(way, load, link)
-    )
+    on_servers = {"synchronous": synchronous, "rotated": rotated_servers}
+    return on_servers.get(way.name, asynchronous)(way, load, link)
 
 
 def all_reduce(workers: int, load: Load, link: Link) -> Step:
@@ -241,6 +245,24 @@ def synchronous(way: Way, load: Load, link: Link) -> Step:
     wire, name, sent = _busiest(way, load, link)
     secs += 4 * link.latency_secs
     return Step(secs, 2 * wire, name, load.total_bytes, sent)
+
+
+def rotated_servers(way: Way, load: Load, link: Link) -> Step:
+    """Estimates a step of all workers together on parameter servers, with rotated steps.
+
+    As `synchronous`, but each variable is updated when all workers' gradients of it are there, and
+    sent to them at once.  So both directions of a link are used at the same time, beside the
+    backward pass, and the forward pass begins with all variables there.
+    """
+    layers = list(zip(load.layer_bytes, load.owners(way.ps), strict=True))
+    backward = load.computation_secs * (1 - FORWARD_SHARE) / len(layers)
+    now = end = load.computation_secs * FORWARD_SHARE
+    to_servers, to_workers = (_Links(way.workers, way.ps, link) for _ in range(2))
+    for size, owner in reversed(layers):
+        now += backward
+        end = max(end, to_workers.move(to_servers.move(now, size, owner), size, owner))
+    wire, name, sent = _busiest(way, load, link)
+    return Step(end + 4 * link.latency_secs, wire, name, load.total_bytes, sent)
 
 
 def asynchronous(way: Way, load: Load, link: Link) -> Step:

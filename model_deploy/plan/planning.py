@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from model_deploy.checks import check_at_least, check_choice, check_whole
 from model_deploy.plan.failures import best_save_interval, useful_share
-from model_deploy.plan.formulas import RINGS, Link, Step, Way, step
+from model_deploy.plan.formulas import Link, Step, Way, step
 from model_deploy.plan.network import Network
 from model_deploy.plan.stragglers import expected_slowest
 
@@ -106,7 +106,7 @@ def plan_for(
       workers: numbers of workers, each at least 1.
       ps: numbers of parameter servers; numbers above that of workers are left out.
       precisions: some of `float32` and `bfloat16`.
-      rotate_steps: whether all-reduce may leave a part of each step to the next one.
+      rotate_steps: whether all-reduce, and synchronous parameter servers, may rotate steps, too.
 
     Raises:
       ValueError: naming field, rule and value.
@@ -122,7 +122,8 @@ def plan_for(
         servers = [each for each in ps if each <= max(count, min(ps))]
         ways = [Way("all_reduce", count)]
         ways += [Way("rotated", count)] if rotate_steps else []
-        for name in ("synchronous", "asynchronous"):
+        of_servers = ("synchronous", "rotated") if rotate_steps else ("synchronous",)
+        for name in (*of_servers, "asynchronous"):
             ways += [Way(name, count, each) for each in servers]
         found = [
             _row(network, circumstances, way, precision)
@@ -194,13 +195,15 @@ def memory(network: Network, way: Way) -> tuple[int, int]:
     """Returns the bytes on each device of a worker, and on a parameter server.
 
     A device holds activations and gradients; with all-reduce also packs of gradients, variables and
-    slots; else the variables that it has read.  A parameter server holds its share of variables and
-    slots, arriving gradients and, for synchronous updates, their sums.
+    slots; else the variables that it has read, with rotated steps also their next values.  A
+    parameter server holds its share of variables and slots, arriving gradients and, for synchronous
+    updates, their sums.
     """
     gradients = network.trained_bytes
     here = network.activation_bytes + gradients
-    if way.name in RINGS:
+    if way.is_ring:
         return here + gradients + network.state_bytes, 0
-    sums = gradients if way.name == "synchronous" else 0
+    sums = 0 if way.name == "asynchronous" else gradients
+    ahead = gradients if way.name == "rotated" else 0
     server = (network.state_bytes + gradients + sums) // way.ps
-    return here + sum(network.variable_bytes), server
+    return here + sum(network.variable_bytes) + ahead, server

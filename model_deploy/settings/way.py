@@ -22,8 +22,11 @@ class WaySettings:
       asynchronous: each clone updates the variables by itself, see `DeployedModel.clone_updates`.
       replicas_to_aggregate: how many replicas, the fastest ones, make each update together on
         parameter servers.  None: each updates by itself, or with `global_parts` all together.
-      rotate_steps: with all-reduce, let a third of a step's sums and updates be made by the next
-        run of the session, beside its forward pass, see `DeployedModel.rest`.
+      rotate_steps: let a step's exchange overlap with more of the computation.  With all-reduce a
+        third of its sums and updates is made by the next run of the session, beside its forward
+        pass, see `DeployedModel.rest`.  With `replicas_to_aggregate`, which must be all replicas,
+        each variable is updated when its own gradients are there, and its new value comes to the
+        workers beside the rest of the backward pass.
       ps_strategy: how variables are spread over ps tasks: `round_robin` in the order of their
         creation, or `balanced` by bytes (see also `DeploymentConfig.partitioner`).
       local_steps: with `all_reduce`, steps that each replica makes by itself before the mean over

@@ -145,6 +145,9 @@ class SessionOpener:
         session = tf.Session(self._master, config=self._config)
         if shared.are_set(session):
             session.run(self._local_init_op)
+            for hook in self._start.hooks:
+                if hasattr(hook, "mend"):
+                    hook.mend(session)
             step = session.run(tf.train.get_global_step())
             print(f"the parameter servers are at step {step}: going on there", flush=True)
             if self._start.writer is not None:

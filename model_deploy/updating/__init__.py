@@ -9,7 +9,7 @@ from model_deploy.updating.changes import (
     changes_by_parts,
     part_updates,
 )
-from model_deploy.updating.conditions import Condition
+from model_deploy.updating.conditions import Condition, may_change_state
 from model_deploy.updating.gates import check_updates_wait, gate_op, note_gate
 from model_deploy.updating.late import note_late, read_late
 from model_deploy.updating.loss_scale import LossScale
@@ -25,6 +25,7 @@ __all__ = [
     "changes_by_parts",
     "check_updates_wait",
     "gate_op",
+    "may_change_state",
     "note_gate",
     "note_late",
     "note_replica_counts",

@@ -130,10 +130,7 @@ class AllReduce(Way):
         """
         if not self.config.rotate_steps:
             return None
-        if training.clip_norm is not None:
-            raise ValueError(
-                f"clip_norm must be None with rotate_steps=True, got {training.clip_norm}"
-            )
+        training.check_rotation()
         return Left(collectives_of(self.config, "left", lanes=LEFT_LANES))
 
     def _gradients(self, training: Training) -> list[list[GradientAndVariable]]:

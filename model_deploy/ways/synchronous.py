@@ -7,7 +7,13 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.gradients import GradientAndVariable, scale_gradient, values_of
-from model_deploy.parameter_servers import StepCounter, SynchronousOptimizer, pack_gradients
+from model_deploy.parameter_servers import (
+    EarlyUpdates,
+    StepCounter,
+    SynchronousOptimizer,
+    noted_reads_ahead,
+    pack_gradients,
+)
 from model_deploy.updating import (
     Change,
     Condition,
@@ -51,6 +57,7 @@ class Synchronous(Way):
             condition=training.condition,
             changes=changes,
             gate=functools.partial(gate_op, self.config) if self._has_parts else None,
+            early=self._early(training, gradients),
         )
         # The loss comes first: its forward pass must not read variables half updated.
         is_remote = self.config.num_ps_tasks > 0
@@ -72,6 +79,20 @@ class Synchronous(Way):
             staleness=staleness,
             global_step=global_step,
         )
+
+    def _early(
+        self, training: Training, gradients: list[GradientAndVariable]
+    ) -> EarlyUpdates | None:
+        """Returns what is updated, and read, before the step ends; None for plain steps.
+
+        Raises:
+          ValueError: if gradients are clipped by their joint norm, for which all must be there.
+        """
+        if not self.config.rotate_steps:
+            return None
+        training.check_rotation()
+        replicas = self.config.num_replicas, self.config.replica_id
+        return EarlyUpdates(noted_reads_ahead(), gradients, *replicas)
 
     @property
     def _has_parts(self) -> bool:
@@ -110,4 +131,5 @@ class Synchronous(Way):
     def __str__(self) -> str:
         aggregated = self.config.num_aggregated or 1
         backups = self.config.num_replicas - aggregated
-        return f"synchronous: an update of {aggregated} replica(s), {backups} backup(s)"
+        rotated = ", steps are rotated" if self.config.rotate_steps else ""
+        return f"synchronous: an update of {aggregated} replica(s), {backups} backup(s){rotated}"

@@ -132,6 +132,15 @@ class Training(NamedTuple):
             return gradients
         return gradients_lib.clip_by_global_norm(gradients, self.clip_norm)
 
+    def check_rotation(self) -> None:
+        """Checks that an update may begin before all gradients are known.
+
+        Raises:
+          ValueError: if gradients are clipped by their joint norm.
+        """
+        if self.clip_norm is not None:
+            raise ValueError(f"clip_norm must be None with rotate_steps=True, got {self.clip_norm}")
+
     @property
     def functions(self) -> list[Callable[[], Any]]:
         """The update ops given as functions, which are called after the update."""

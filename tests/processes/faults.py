@@ -112,7 +112,9 @@ def _check_result(case, train_dir):
     assert values.get_tensor("global_step") == STEPS, path
     found = np.append(values.get_tensor("weights"), values.get_tensor("bias"))
     assert np.isfinite(found).all()
-    if case.mode in ("synchronous", "all_reduce"):
+    # A worker that is killed within a rotated step loses a part of it.
+    is_whole = case.mode == "rotated" and case.signal != signal.SIGKILL
+    if is_whole or case.mode in ("synchronous", "all_reduce"):
         np.testing.assert_allclose(found, undisturbed(STEPS, WORKERS), atol=1e-6)
 
 

@@ -20,7 +20,7 @@ from tests import modes
 from tests.processes.moments import StopAtEnd, StopInSave, Wait
 
 STOP_MOMENTS = ("save", "end")
-MODES = ("asynchronous", "synchronous", "backup", "all_reduce")
+MODES = ("asynchronous", "synchronous", "rotated", "backup", "all_reduce")
 RATE, MOMENTUM, NUM_WEIGHTS = 0.05, 0.9, 4
 _PLACES = np.arange(1, NUM_WEIGHTS + 1, dtype=np.float64)
 
@@ -93,7 +93,8 @@ def build(mode, config, learning_rate, deploys=deploy):
         error -= tf.cast(tf.cos(number + config.replica_id), tf.float32)
         tf.losses.add_loss(tf.square(error))
 
-    count = {"synchronous": config.num_replicas, "backup": config.num_replicas - 1}.get(mode)
+    replicas = config.num_replicas
+    count = {"synchronous": replicas, "rotated": replicas, "backup": replicas - 1}.get(mode)
     optimizer = tf.train.MomentumOptimizer(learning_rate, MOMENTUM)
     return deploys(config, model_fn, optimizer=optimizer, replicas_to_aggregate=count)
 
@@ -111,6 +112,8 @@ def worker_of(options):
         num_replicas=len(cluster.workers),
         num_ps_tasks=len(cluster.ps),
         all_reduce=options.mode == "all_reduce",
+        rotate_steps=options.mode == "rotated",
+        replicas_to_aggregate=len(cluster.workers) if options.mode == "rotated" else None,
     )
 
 

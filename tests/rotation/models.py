@@ -6,8 +6,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import slim
 from tests.goldens import Golden, LogicalDevices
 
-# A square of so many floats is nearly a pack of its own.
-WIDTH, LAYERS, EXAMPLES = 720, 4, 8
+LAYERS, EXAMPLES = 4, 8
 
 
 def _waves(shape, dtype=tf.float32, partition_info=None):
@@ -20,19 +19,26 @@ def _model_fn(features, labels):
     net = features
     for i in range(LAYERS):
         net = slim.fully_connected(
-            net, WIDTH, weights_initializer=_waves, activation_fn=tf.nn.tanh, scope=f"layer_{i}"
+            net,
+            int(labels.shape[1]),
+            weights_initializer=_waves,
+            activation_fn=tf.nn.tanh,
+            scope=f"layer_{i}",
         )
         net = slim.batch_norm(net, decay=0.9, scope=f"norm_{i}")
         net = tf.nn.dropout(net, rate=0.1)
     tf.losses.mean_squared_error(labels, net)
 
 
-DEEP = Golden(
-    "deep",
-    np.cos(np.arange(EXAMPLES * WIDTH)).reshape(EXAMPLES, WIDTH).astype(np.float32),
-    np.ones([EXAMPLES, WIDTH], np.float32),
-    _model_fn,
-)
+def deep(width):
+    """A network of layers with so many units."""
+    shape = (EXAMPLES, width)
+    features = np.cos(np.arange(EXAMPLES * width)).reshape(shape).astype(np.float32)
+    return Golden("deep", features, np.ones(shape, np.float32), _model_fn)
+
+
+# A square of so many floats is nearly a pack of its own.
+DEEP = deep(720)
 
 
 def rotated(**options):

@@ -162,7 +162,7 @@ def test_a_hook_of_one_replica_sees_its_step():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"all_reduce": False}, "must be False without all_reduce=True, got True"),
+        ({"all_reduce": False}, "must be False without all_reduce=True, or replicas_to_aggregate"),
         ({"global_parts": 1}, "must be False with global_parts, which needs the whole step"),
         ({"precision": "float16"}, "must be False with loss_scale, which needs the whole step"),
         ({"sync_batch_norm": True}, "must be False with sync_batch_norm, which needs"),
