@@ -111,20 +111,6 @@ class EarlyUpdates:
         """Returns ops that end one wait of each replica for each group."""
         return [group.count.let_go() for group in self._groups]
 
-    def are_ahead(self, step: Any) -> Any:
-        """Returns whether some group has an update of a step that has not ended.
-
-        Args:
-          step: the global step, an integer scalar.
-
-        Returns:
-          A bool scalar; None without groups.
-        """
-        if not self._groups:
-            return None
-        counts = [group.count.value for group in self._groups]
-        return tf.reduce_any([count > tf.cast(step, tf.int64) for count in counts])
-
     def wait_for_own(
         self,
         optimizer: Any,

@@ -177,12 +177,11 @@ class SynchronousOptimizer(tf.train.Optimizer):
                 start_anew = self._let_go(queues, step)
             woken = self._let_go(queues, global_step.read_value())
             shrunk = [] if self._fence is None else [a.shrink() for a in accumulators]
-            half_made = self._early.are_ahead(global_step.read_value())
         repeats = repeats_steps(self._fence)
         update = update if is_chief else None
         add_session_hook(
             SynchronousHook(
-                start, update, start_anew, woken, shrunk, half_made=half_made, repeats=repeats
+                start, update, start_anew, woken, shrunk, repeats=repeats, mends=self._early.is_any
             )
         )
         return self._wait_for_update(handed_in, read, own_queue, local_step)

@@ -25,15 +25,15 @@ class SynchronousHook(tf.train.SessionRunHook):
         woken: Any,
         shrunk: Sequence[Any],
         *,
-        half_made: Any,
         repeats: bool,
+        mends: bool,
     ) -> None:
         self._start = start
         self._update = update
         self._start_anew = start_anew
         self._woken = woken
         self._shrunk = shrunk
-        self._half_made = half_made
+        self._mends = mends
         self.repeats = repeats
 
     def start_anew(self, session: Any) -> None:
@@ -44,12 +44,12 @@ class SynchronousHook(tf.train.SessionRunHook):
         session.run(self._start_anew)
 
     def mend(self, session: Any) -> None:
-        """Starts anew, on a chief that finds the variables of another session, if it must.
+        """Makes anew, on a chief that goes on in a new session, the step in which it was lost.
 
-        It must if some variables have had an update that others have not: replicas have handed in
-        their gradients, and wait.
+        Where variables are updated one by one some may be updated, and the gradients of others lost
+        for which replicas wait.
         """
-        if self._half_made is not None and session.run(self._half_made):
+        if self._mends:
             self.start_anew(session)
 
     def wake(self, session: Any) -> None:

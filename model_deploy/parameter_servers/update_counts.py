@@ -28,16 +28,11 @@ class UpdateCount:
     def __init__(self, name: str, device: str, num_replicas: int) -> None:
         self._device = device
         with tf.device(device):
-            self._count, self._value = unsaved_variable(device, name, _ZERO)
+            self._count, _ = unsaved_variable(device, name, _ZERO)
             self._waits = [
                 tf.ConditionalAccumulator(tf.float32, shape=(), shared_name=f"{name}_{i}")
                 for i in range(num_replicas)
             ]
-
-    @property
-    def value(self) -> Any:
-        """The number of updates, an int64 scalar on the variables' device."""
-        return self._value
 
     def set(self, number: Any) -> Any:
         """Returns an op that makes `number`, an int64 scalar, the count."""
