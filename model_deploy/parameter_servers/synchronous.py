@@ -161,20 +161,21 @@ class SynchronousOptimizer(tf.train.Optimizer):
                     for i in range(self._num_replicas)
                 ]
             own_queue = queues[self._replica_id]
-            set_steps = [a.accumulator.set_global_step(global_step) for a in accumulators]
             # Tokens left from before this replica was restarted.
             emptied = own_queue.dequeue_many(own_queue.size())
             with tf.control_dependencies([emptied]):
                 local_start = tf.assign(local_step, global_step.read_value())
             is_chief = self._replica_id == 0
-            set_steps += self._early.set_counts(global_step.read_value())
-            own = [local_start, *self._early.start()]
-            start = tf.group(*own, *(set_steps if is_chief else ()))
+            started = [local_start, *self._early.start()]
+            if is_chief:
+                started += self._steps_set(accumulators, global_step)
+            start = tf.group(*started)
             update = self._update(means, operands, global_step, queues, accumulators)
             with tf.control_dependencies([a.forget() for a in accumulators] if is_chief else []):
+                steps_set = self._steps_set(accumulators, global_step)
+            with tf.control_dependencies(steps_set):
                 # Wakes replicas that wait for an update that will not come.
-                step = global_step.read_value()
-                start_anew = self._let_go(queues, step)
+                start_anew = self._let_go(queues, global_step.read_value())
             woken = self._let_go(queues, global_step.read_value())
             shrunk = [] if self._fence is None else [a.shrink() for a in accumulators]
         repeats = repeats_steps(self._fence)
@@ -185,6 +186,11 @@ class SynchronousOptimizer(tf.train.Optimizer):
             )
         )
         return self._wait_for_update(handed_in, read, own_queue, local_step)
+
+    def _steps_set(self, accumulators: Sequence[Any], global_step: Any) -> list[Any]:
+        """Returns ops after which gradients of the next step count, and no others."""
+        counts = self._early.set_counts(global_step.read_value())
+        return [a.accumulator.set_global_step(global_step) for a in accumulators] + counts
 
     def _let_go(self, queues: Sequence[Any], step: Any) -> Any:
         """Returns an op that lets each replica end its step, without an update."""
