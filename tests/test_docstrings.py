@@ -61,9 +61,9 @@ WITH_TENSORS = _table(
     keras_layers: update_after using_own_variables
     horovod: DistributedGradientTape DistributedOptimizer allgather allreduce alltoall broadcast
         broadcast_variables
-    parameter_servers: StepCounter SynchronousOptimizer keep_indices pack_gradients send_ids
-        send_rows unsaved_variable value_of
-    rotation: Rest Rotated rotate
+    parameter_servers: EarlyUpdates StepCounter SynchronousOptimizer keep_indices pack_gradients
+        send_ids send_rows unsaved_variable value_of
+    rotation: Rest Rotated local_variable rotate
     updating: Change ChangeOfParts Condition LossScale PartUpdates apply_changes changes_by_parts
         note_late part_updates read_late shared_out
     ways: CloneUpdate Training Update gradients_of_clones
@@ -141,7 +141,8 @@ WITHOUT_TENSORS = _table(
     launch: ElasticLauncher ElasticServersLauncher JoiningLauncher LaunchOptions Launcher
         ReservedPorts launched_again
     embeddings: SharedLookUps connect_slots growing_shards
-    parameter_servers: Fence SharedReads is_remote note_fence noted_fence repeats_steps
+    parameter_servers: Fence SharedReads is_remote note_fence noted_fence noted_reads_ahead
+        repeats_steps
     plan: Circumstances Link Load Network Plan Row Step WAYS Way best_save_interval draw
         expected_slowest network_of plan_for step table useful_share
     profile: ProfileHook parse_steps
@@ -155,7 +156,7 @@ WITHOUT_TENSORS = _table(
     processes: JOB_NAMES check_address check_task_id visible_gpus
     settings: AGGREGATE_ON ArithmeticSettings CloneSettings DATA_FORMATS DYNAMIC ElasticSettings
         GpuSettings PRECISIONS PS_STRATEGIES WIRE_PRECISIONS WaySettings check_loss_scale
-    updating: check_updates_wait gate_op note_gate note_replica_counts ops_after
+    updating: check_updates_wait gate_op may_change_state note_gate note_replica_counts ops_after
         replica_counts split_functions with_functions
     ways: Way way_for
     runs: METRICS_FILE Run STEPS TIME_FILE TimeSpent differing_options draw_runs find_runs

@@ -26,11 +26,11 @@ class _Group(NamedTuple):
 
     Attributes:
       variables: of any shapes.
-      count: of their updates.
+      updates: how often they have been updated.
     """
 
     variables: list[Any]
-    count: UpdateCount
+    updates: UpdateCount
 
 
 class EarlyUpdates:
@@ -86,9 +86,9 @@ class EarlyUpdates:
         by_variable = {v.op: op for (_, v), op in zip(gradients, handed_in, strict=True)}
         number = tf.cast(step, tf.int64) + 1
         read = []
-        for variables, count in self._groups:
+        for variables, updates in self._groups:
             with tf.control_dependencies([by_variable[each.op] for each in variables]):
-                updated = count.wait(self._replica_id, number)
+                updated = updates.wait(self._replica_id, number)
             with tf.control_dependencies([updated]):
                 read += self._filled(variables)
         return read
@@ -96,8 +96,8 @@ class EarlyUpdates:
     def start(self) -> list[Any]:
         """Returns ops that a session starts with: they read the values as they are."""
         started = []
-        for variables, count in self._groups:
-            started += [count.forget(self._replica_id), *self._filled(variables)]
+        for variables, updates in self._groups:
+            started += [updates.forget(self._replica_id), *self._filled(variables)]
         return started
 
     def _filled(self, variables: Sequence[Any]) -> list[Any]:
@@ -105,11 +105,11 @@ class EarlyUpdates:
 
     def set_counts(self, step: Any) -> list[Any]:
         """Returns ops that make the global step, an integer scalar, the number of all updates."""
-        return [group.count.set(tf.cast(step, tf.int64)) for group in self._groups]
+        return [group.updates.set(tf.cast(step, tf.int64)) for group in self._groups]
 
     def let_go(self) -> list[Any]:
         """Returns ops that end one wait of each replica for each group."""
-        return [group.count.let_go() for group in self._groups]
+        return [group.updates.let_go() for group in self._groups]
 
     def wait_for_own(
         self,
@@ -146,9 +146,9 @@ class EarlyUpdates:
             else:
                 internals.add_control_inputs(op, [all_means, step.op])
         counted = []
-        for own, (_, count) in zip(takers, self._groups, strict=True):
+        for own, (_, updates) in zip(takers, self._groups, strict=True):
             with tf.control_dependencies(list(own)):
-                counted.append(count.reach(number))
+                counted.append(updates.reach(number))
         return counted
 
 
