@@ -9,13 +9,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy
-from tests import harness
+from tests import clusters, harness
 from tests.goldens import GOLDENS, LogicalDevices
 from tests.rotation.models import deep
-
-# TensorFlow's own rewriting may fuse ops of one of two graphs, which rounds otherwise.
-pytestmark = pytest.mark.usefixtures("as_built")
-
 
 # The weights of a layer travel by themselves, 100 KB, and its bias with the others.
 DEEP = deep(160)
@@ -84,8 +80,7 @@ def _lost_in_a_step():
     Yields:
       The replicas, a pool, and the step that the other one makes in it.
     """
-    targets = harness.parameter_servers(2)
-    harness.reset(targets)
+    targets = clusters.workers(2)
     replicas = harness.replicas_of(_rotated(), GOLDENS["slim_mlp"], harness.momentum)
     with harness.opened(replicas, targets), concurrent.futures.ThreadPoolExecutor() as pool:
         harness.together(harness.Replica.start, replicas)
