@@ -29,6 +29,7 @@ from model_deploy.hooks import add_session_hook
 from model_deploy.parameter_servers.accumulators import DenseAccumulator, RowAccumulator
 from model_deploy.parameter_servers.early_updates import EarlyUpdates
 from model_deploy.parameter_servers.fence import Fence, noted_fence, repeats_steps
+from model_deploy.parameter_servers.stamps import Stamps, step_of
 from model_deploy.parameter_servers.synchronous_hook import SynchronousHook
 from model_deploy.updating import (
     Change,
@@ -65,7 +66,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
     Attributes:
       was_updated: whether the update that `apply_gradients` waited for was made, a bool scalar.
       handed_in: the ops by which this replica hands in gradients and changes.
-      token: the token that ends the wait for the update, an integer scalar.
+      token: the token that ends the wait for the update, an int64 scalar, see `Stamps`.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
         self._gate = gate
         self._early = early or EarlyUpdates(None, (), num_replicas, replica_id)
         self._fence: Fence | None = None
+        self._stamps: Any = None
         self.was_updated: Any = None
         self.handed_in: Sequence[Any] = ()
         self.token: Any = None
@@ -136,11 +138,12 @@ class SynchronousOptimizer(tf.train.Optimizer):
         local_step = tf.Variable(
             0,
             name="synchronous_local_step",
-            dtype=global_step.dtype.base_dtype,
+            dtype=tf.int64,
             collections=[tf.GraphKeys.LOCAL_VARIABLES],
             trainable=False,
         )
         self._fence = noted_fence()
+        self._stamps = Stamps(global_step)
         with self._names_of_the_world():
             accumulators = [self._accumulator(g, v) for g, v in grads_and_vars]
             others = [self._accumulator(c.value, c.variable, c.method) for c in self._changes]
@@ -150,51 +153,63 @@ class SynchronousOptimizer(tf.train.Optimizer):
             others,
             local_step,
         )
-        read = self._early.read(grads_and_vars, handed_in, local_step.read_value())
+        read = self._early.read(grads_and_vars, handed_in, step_of(local_step.read_value()))
         handed_in += added
         self.handed_in = handed_in
         accumulators += others
         with tf.device(global_step.device):
             with self._names_of_the_world():
                 queues = [
-                    tf.FIFOQueue(-1, local_step.dtype.base_dtype, (), shared_name=f"tokens_{i}")
+                    tf.FIFOQueue(-1, tf.int64, (), shared_name=f"tokens_{i}")
                     for i in range(self._num_replicas)
                 ]
             own_queue = queues[self._replica_id]
             # Tokens left from before this replica was restarted.
             emptied = own_queue.dequeue_many(own_queue.size())
             with tf.control_dependencies([emptied]):
-                local_start = tf.assign(local_step, global_step.read_value())
+                local_start = tf.assign(local_step, self._stamps.now())
             is_chief = self._replica_id == 0
             started = [local_start, *self._early.start()]
             if is_chief:
                 started += self._steps_set(accumulators, global_step)
             start = tf.group(*started)
             update = self._update(means, operands, global_step, queues, accumulators)
-            with tf.control_dependencies([a.forget() for a in accumulators] if is_chief else []):
-                steps_set = self._steps_set(accumulators, global_step)
-            with tf.control_dependencies(steps_set):
-                # Wakes replicas that wait for an update that will not come.
-                start_anew = self._let_go(queues, global_step.read_value())
-            woken = self._let_go(queues, global_step.read_value())
+            start_anew = self._made_anew(accumulators, global_step, queues)
+            woken = self._let_go(queues, self._stamps.now())
             shrunk = [] if self._fence is None else [a.shrink() for a in accumulators]
         repeats = repeats_steps(self._fence)
         update = update if is_chief else None
         add_session_hook(
             SynchronousHook(
-                start, update, start_anew, woken, shrunk, repeats=repeats, mends=self._early.is_any
+                start, update, start_anew, woken, shrunk, repeats=repeats, mends=self._fence is None
             )
         )
         return self._wait_for_update(handed_in, read, own_queue, local_step)
 
-    def _steps_set(self, accumulators: Sequence[Any], global_step: Any) -> list[Any]:
-        """Returns ops after which gradients of the next step count, and no others."""
-        counts = self._early.set_counts(global_step.read_value())
-        return [a.accumulator.set_global_step(global_step) for a in accumulators] + counts
+    def _steps_set(self, accumulators: Sequence[Any], step: Any) -> list[Any]:
+        """Returns ops after which gradients of the next step's present try count, and no others."""
+        counts = self._early.set_counts(step.read_value())
+        stamp = self._stamps.now()
+        return [each.accumulator.set_global_step(stamp) for each in accumulators] + counts
 
-    def _let_go(self, queues: Sequence[Any], step: Any) -> Any:
+    def _made_anew(self, accumulators: Sequence[Any], step: Any, queues: Sequence[Any]) -> Any:
+        """Returns an op that wakes replicas, which wait for an update that will not come.
+
+        Gradients of an earlier try, those that are there and those that are under way, are dropped.
+        """
+        is_chief = self._replica_id == 0
+        with tf.control_dependencies([self._stamps.next_try()] if is_chief else []):
+            steps_set = self._steps_set(accumulators, step)
+        with tf.control_dependencies(steps_set):
+            forgotten = [each.forget() for each in accumulators] if is_chief else []
+        with tf.control_dependencies(forgotten):  # each of which adds 1 to an accumulator's step
+            steps_set = self._steps_set(accumulators, step)
+        with tf.control_dependencies(steps_set):
+            return self._let_go(queues, self._stamps.now())
+
+    def _let_go(self, queues: Sequence[Any], stamp: Any) -> Any:
         """Returns an op that lets each replica end its step, without an update."""
-        return tf.group(*(queue.enqueue(step) for queue in queues), *self._early.let_go())
+        return tf.group(*(queue.enqueue(stamp) for queue in queues), *self._early.let_go())
 
     def _wait_for_update(
         self, handed_in: Sequence[Any], read: Sequence[Any], own_queue: Any, local_step: Any
@@ -207,7 +222,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
             self.token = own_queue.dequeue()
         with tf.control_dependencies([self.token]):  # a backup may have missed several updates
             tokens = tf.concat([[self.token], own_queue.dequeue_many(own_queue.size())], axis=0)
-            self.was_updated = tokens[-1] > local_step.read_value()
+            self.was_updated = step_of(tokens[-1]) > step_of(local_step.read_value())
         with tf.control_dependencies([self.was_updated, *read]):
             return tf.assign(local_step, tokens[-1]).op
 
@@ -274,13 +289,13 @@ class SynchronousOptimizer(tf.train.Optimizer):
             with tf.control_dependencies(updates):
                 updates = [self._fence.end_update()]
         with tf.control_dependencies(updates):
-            step = global_step.read_value()
+            stamp = self._stamps.now()
         # An accumulator's own step count grows with each mean taken, also for a skipped update.
         set_steps = []
         if not condition.is_always_true:
-            set_steps = [each.accumulator.set_global_step(step) for each in accumulators]
-        with tf.control_dependencies([step, *set_steps]):
-            others = [queue.enqueue(step) for queue in queues[1:]]
+            set_steps = [each.accumulator.set_global_step(stamp) for each in accumulators]
+        with tf.control_dependencies([stamp, *set_steps]):
+            others = [queue.enqueue(stamp) for queue in queues[1:]]
         # The chief may close its session after its last step, and with it end this op.
         with tf.control_dependencies([*set_steps, *others]):
-            return queues[0].enqueue(step)
+            return queues[0].enqueue(stamp)

@@ -46,8 +46,7 @@ class SynchronousHook(tf.train.SessionRunHook):
     def mend(self, session: Any) -> None:
         """Makes anew, on a chief that goes on in a new session, the step in which it was lost.
 
-        Where variables are updated one by one some may be updated, and the gradients of others lost
-        for which replicas wait.
+        Means that it had taken are lost, and replicas wait for an update that needs them.
         """
         if self._mends:
             self.start_anew(session)

@@ -74,14 +74,15 @@ def test_steps_are_plain_steps(settings, model, make_optimizer, options):
 
 
 @contextlib.contextmanager
-def _lost_in_a_step():
+def _lost_in_a_step(rotates=True):
     """Two replicas, of which one has handed in its last layer's gradient of step 2.
 
     Yields:
       The replicas, a pool, and the step that the other one makes in it.
     """
     targets = clusters.workers(2)
-    replicas = harness.replicas_of(_rotated(), GOLDENS["slim_mlp"], harness.momentum)
+    config = dataclasses.replace(_rotated(), rotate_steps=rotates)
+    replicas = harness.replicas_of(config, GOLDENS["slim_mlp"], harness.momentum)
     with harness.opened(replicas, targets), concurrent.futures.ThreadPoolExecutor() as pool:
         harness.together(harness.Replica.start, replicas)
         assert harness.together(harness.Replica.step, replicas) == [1, 1]
@@ -114,23 +115,48 @@ def test_a_replica_that_was_lost_in_a_step_comes_back():
         _go_on(replicas)
 
 
+def _come_back(chief, target):
+    """A new session of the chief, on parameter servers that have gone on."""
+    chief.close()
+    chief.session = tf.Session(target, graph=chief.graph, config=chief.proto)
+    chief.session.run(chief.initialize_local)
+    for hook in chief.hooks:
+        hook.mend(chief.session)
+    chief.start()
+
+
 @pytest.mark.slow
-def test_a_chief_that_was_lost_in_a_step_comes_back():
-    """It drops the gradients of the step, which both replicas make anew."""
-    with _lost_in_a_step() as (replicas, targets, pool):
+@pytest.mark.parametrize("rotates", [True, False], ids=["rotated", "plain"])
+def test_a_chief_that_was_lost_in_a_step_comes_back(rotates):
+    """It drops the gradients of the step, of which some are taken; both replicas make it anew."""
+    with _lost_in_a_step(rotates) as (replicas, targets, pool):
         first, second = replicas
         first.session.run(first.model.exchanged[-1])
         waiting = pool.submit(second.step)
         with pytest.raises(concurrent.futures.TimeoutError):
             waiting.result(timeout=2)
-        first.close()
-        first.session = tf.Session(targets[0], graph=first.graph, config=first.proto)
-        first.session.run(first.initialize_local)
-        for hook in first.hooks:
-            hook.mend(first.session)
-        first.start()
+        _come_back(first, targets[0])
         assert waiting.result(timeout=60) == 1  # it has made no step
         _go_on(replicas)
+
+
+@pytest.mark.slow
+def test_gradients_of_an_earlier_try_do_not_count():
+    """A replica that computes while the chief comes back counts once in the step made anew."""
+    with _lost_in_a_step(rotates=False) as (replicas, targets, _):
+        first, second = replicas
+        second.session.run(second.model.exchanged[0])
+        _come_back(first, targets[0])
+        assert second.step() == 1  # it has made no step
+        _go_on(replicas)
+    undisturbed = harness.train_replicas(
+        dataclasses.replace(_rotated(), rotate_steps=False),
+        GOLDENS["slim_mlp"],
+        harness.momentum,
+        steps=3,
+    )
+    for one, other in zip(replicas, undisturbed, strict=True):
+        harness.assert_close(one.values, other.values)
 
 
 def _one_weight():
