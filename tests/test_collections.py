@@ -185,3 +185,15 @@ def test_train_reads(tmp_path, monkeypatch):
     row_read, row_added = _row("`train`")
     assert row_read <= read  # the events hold the graph, with all collections
     assert added == row_added == set()
+
+
+def test_all_own_collections_are_listed():
+    """The notes that the document lists are those whose keys the code has."""
+    root = Path(__file__).parents[1]
+    code = "".join(
+        path.read_text()
+        for folder in ("model_deploy", "nets")
+        for path in root.glob(f"{folder}/**/*.py")
+    )
+    key = r"""\(["'](model_deploy|nets)["'], ["']([a-z_]+)["']\)"""
+    assert sorted(re.findall(key, DOCUMENT)) == sorted(set(re.findall(rf"= {key}", code)))
