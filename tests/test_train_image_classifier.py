@@ -52,7 +52,8 @@ def test_digits(tmp_path, capsys):
     *progress, effective = err.splitlines()
     assert re.match(r"effective time [\d.]+% of .*: start ", effective)
     shown = (
-        r"step \d+/440  loss [\d.]+  rate [\d.]+  [\d,]+ ± [\d,]+ images/s  [\d.]+ s/batch  "
+        r"step \d+/440  loss [\d.]+  accuracy [\d.]+  rate [\d.]+  [\d,]+ ± [\d,]+ images/s  "
+        r"[\d.]+ s/batch  "
         r"\d+% waiting for data  0:0\d:\d\d left"
     )
     assert all(re.fullmatch(shown, line) for line in progress), err

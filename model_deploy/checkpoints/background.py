@@ -32,9 +32,11 @@ class _Thread(threading.Thread):
 
 
 class OneAtATime:
-    """Runs functions in one thread, one at a time; an error of one comes with the next call.
+    """Runs functions in a thread, one at a time; an error of one comes with the next call.
 
-    The thread stays, as some libraries keep caches for each thread: matplotlib its fonts.
+    Args:
+      same_thread: whether all run in one thread, as some libraries keep caches for each thread:
+        matplotlib its fonts.
 
     >>> thread, written = OneAtATime(), []
     >>> thread.start("a number", lambda: written.append(1))
@@ -43,7 +45,8 @@ class OneAtATime:
     [1]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, same_thread: bool = False) -> None:
+        self._same_thread = same_thread
         self._thread: _Thread | None = None
         self._done = threading.Event()
         self._done.set()
@@ -71,11 +74,13 @@ class OneAtATime:
 
         self._what, self._began, self._has_skipped = what, time.monotonic(), False
         self._done.clear()
-        if self._thread is None or not self._thread.is_alive():  # it has ended
+        if self._thread is None or not (self._same_thread and self._thread.is_alive()):
             self._thread = _Thread()
             self._thread.start()
             weakref.finalize(self, self._thread.calls.put, None).atexit = False
         self._thread.calls.put(in_thread)
+        if not self._same_thread:
+            self._thread.calls.put(None)
 
     def is_free(self, what: str) -> bool:
         """Whether a function can be started, maybe after a short wait; says so if not.
@@ -119,7 +124,8 @@ class OneAtATime:
         return not self._done.is_set()
 
     def _join(self, secs: float | None) -> None:
-        self._done.wait(secs)
+        if self._done.wait(secs) and self._thread is not None and not self._same_thread:
+            self._thread.join()
 
     def _raise_error(self) -> None:
         error, self._error = self._error, None

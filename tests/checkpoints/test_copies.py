@@ -211,8 +211,8 @@ def test_one_at_a_time(capsys):
 
 @pytest.mark.one_mode
 def test_one_thread():
-    """All functions of one run in one thread, which ends with it."""
-    threads, one = set(), OneAtATime()
+    """All functions of one run in one thread, if asked for, which ends with it."""
+    threads, one = set(), OneAtATime(same_thread=True)
     for _ in range(3):
         one.start("a", lambda: threads.add(threading.current_thread()))
         one.wait()

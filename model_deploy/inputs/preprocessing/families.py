@@ -20,7 +20,7 @@ _BUILT_IN: dict[str, tuple[str, ...]] = {
         *("mobilenet_v1_075", "mobilenet_v1_050", "mobilenet_v1_025"),
     ),
     "keras": (),
-    "lenet": ("mnist_mlp",),
+    "lenet": (),
     "padded_crop": ("nasnet_cifar", "resnet_9", "resnet_9_small"),
     "vgg": (
         *(f"resnet_v{version}_{depth}" for version in (1, 2) for depth in (50, 101, 152, 200)),

@@ -148,7 +148,7 @@ class TrainingPlot:
     def __init__(self, train_dir: str, unit: str, storage: Storage) -> None:
         self._train_dir, self._unit, self._storage = train_dir, unit, storage
         self._next = time.monotonic() + _EVERY_SECS
-        self._thread = OneAtATime()
+        self._thread = OneAtATime(same_thread=True)
 
     def draw_now_and_then(self) -> None:
         """Begins to draw, if it is time to."""

@@ -144,7 +144,8 @@ def test_gradients_are_close_to_those_of_float32(kind, precision):
     for actual, expected in zip(found, exact, strict=True):
         limit = 4 * SPACING[precision] * np.max(np.abs(expected))
         np.testing.assert_allclose(actual, expected, rtol=0, atol=limit)
-    assert any(np.any(a != b) for a, b in zip(found, exact, strict=True))
+    differs = any(np.any(a != b) for a, b in zip(found, exact, strict=True))
+    assert differs or kind == "conv3d"  # which is in 32 bits on CPUs
 
 
 @pytest.mark.parametrize(
