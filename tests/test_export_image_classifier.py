@@ -361,7 +361,7 @@ OTHER_NAMES = {
     ),
     "no preprocessing": (
         ["--train_dir={run}", "--model_name=mnist_mlp"],
-        "preprocessing_name must be one of cifarnet, inception, ",
+        "preprocessing_name must be one of alexnet_v2, cifarnet, ",
     ),
     "grey": (
         ["--train_dir={run}", "--preprocessing_name=vgg"],
