@@ -77,7 +77,8 @@ class OneAtATime:
         if self._thread is None or not (self._same_thread and self._thread.is_alive()):
             self._thread = _Thread()
             self._thread.start()
-            weakref.finalize(self, self._thread.calls.put, None).atexit = False
+            if self._same_thread:
+                weakref.finalize(self, self._thread.calls.put, None).atexit = False
         self._thread.calls.put(in_thread)
         if not self._same_thread:
             self._thread.calls.put(None)

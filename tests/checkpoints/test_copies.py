@@ -1,7 +1,9 @@
 """Copies of values in memory: what is written from them is what the variables had, bit by bit."""
 
+import gc
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -227,3 +229,16 @@ def test_one_thread():
     del one
     thread.join(10)
     assert not thread.is_alive()
+
+
+@pytest.mark.one_mode
+def test_ended_threads_are_not_kept():
+    """A thread that has written one thing, and its queue, are garbage when the next one starts."""
+    one = OneAtATime()
+    one.start("a", lambda: None)
+    one.wait()
+    kept = [weakref.ref(one._thread), weakref.ref(one._thread.calls)]
+    one.start("b", lambda: None)
+    one.wait()
+    gc.collect()
+    assert [each() for each in kept] == [None, None]
