@@ -73,6 +73,11 @@ class DeploymentConfig(
         check_config(self)
 
     @property
+    def is_alone(self) -> bool:
+        """Whether one process makes all steps, without parameter servers."""
+        return self.num_replicas == 1 and self.num_ps_tasks == 0
+
+    @property
     def ps_device(self) -> str:
         """Device prefix of the parameter servers; '' without parameter servers."""
         return f"/job:{self.ps_job_name}" if self.num_ps_tasks > 0 else ""
@@ -84,7 +89,7 @@ class DeploymentConfig(
         With several replicas the prefix names the task: TensorFlow would place a plain
         `/job:worker` on task 0, for every replica.
         """
-        if self.num_ps_tasks == 0 and self.num_replicas == 1:
+        if self.is_alone:
             return ""
         if self.worker_task is not None:
             return f"/job:{self.worker_job_name}/task:{self.worker_task}"

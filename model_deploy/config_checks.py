@@ -229,7 +229,7 @@ def _check_names(config: Any) -> None:
 
 
 def _check_wire(config: Any) -> None:
-    if config.wire_precision != "float32" and config.num_replicas == 1 and config.num_ps_tasks == 0:
+    if config.wire_precision != "float32" and config.is_alone:
         raise ValueError(
             "wire_precision must be 'float32' with num_replicas=1 and num_ps_tasks=0, where "
             f"nothing crosses a process border, got {config.wire_precision!r}"

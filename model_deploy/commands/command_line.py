@@ -153,9 +153,10 @@ def parse_options(
         with named_as(config=f"{saved_in}/{OPTIONS_FILE}"):
             read = saved_options(options_class, getattr(values, saved_in))
     defaults = {name: getattr(values, name) for name in names}
-    empty = [name for name, value in given.items() if value == "" and values[name].default is None]
-    taken_back = dict.fromkeys(name for name in empty if name in read)
-    return options_class(**{**defaults, **read, **given, **taken_back})
+    for name in given.keys() & read.keys():
+        if given[name] == "" and values[name].default is None:
+            given[name] = None  # takes back a text of the file
+    return options_class(**{**defaults, **read, **given})
 
 
 def find_config(path: str) -> str:

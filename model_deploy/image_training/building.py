@@ -38,7 +38,9 @@ def build(run: PlannedRun, classifier: training.Classifier) -> tuple[DeployedMod
         update_ops = [training.moving_average_update(options.moving_average_decay, global_step)]
     model = deploy(
         run.config,
-        random_by_step(functools.partial(classifier.add_losses, shows_accuracy=run.is_alone)),
+        random_by_step(
+            functools.partial(classifier.add_losses, shows_accuracy=run.config.is_alone)
+        ),
         [batches],
         optimizer=optimizer,
         update_ops=update_ops,

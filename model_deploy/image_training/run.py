@@ -40,11 +40,6 @@ class PlannedRun(NamedTuple):
         return splits[0] if splits else None
 
     @property
-    def is_alone(self) -> bool:
-        """Whether this process makes all steps, without parameter servers."""
-        return self.config.num_replicas == 1 and self.config.num_ps_tasks == 0
-
-    @property
     def update_batch_size(self) -> int:
         """Images per update of the variables, over all workers that take part."""
         return self.batch_size * self.batches_in_update

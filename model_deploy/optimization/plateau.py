@@ -33,7 +33,7 @@ class Plateau:
         self.min_delta = min_delta
         self.falls = 0
         self._patience = patience
-        self._variable, _ = unsaved_variable(device, "plateau", 0)
+        self._variable = unsaved_variable(device, "plateau", 0)
         with tf.device(device):
             self._given = tf.placeholder(tf.int32, [], "plateau_given")
             self._set = self._variable.assign(self._given, read_value=False)

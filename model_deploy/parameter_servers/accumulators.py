@@ -7,7 +7,19 @@ import tensorflow.compat.v1 as tf
 from model_deploy.collectives import packing
 
 # Accumulators drop gradients of old steps; a gradient of this step is never dropped.
-_ANY_STEP = (1 << 63) - 1
+ANY_STEP = (1 << 63) - 1
+
+
+def replaced(accumulator: Any, zeros: Any) -> Any:
+    """Returns an op that replaces the content of an accumulator by zeros, which it takes out.
+
+    Args:
+      accumulator: a `tf.ConditionalAccumulator`.
+      zeros: a tensor of a shape that the accumulator takes.
+    """
+    any_step = tf.constant(ANY_STEP, tf.int64)
+    with tf.control_dependencies([accumulator.apply_grad(zeros, any_step)]):
+        return accumulator.take_grad(1).op
 
 
 class DenseAccumulator:
@@ -47,17 +59,12 @@ class DenseAccumulator:
 
     def forget(self) -> Any:
         """Returns an op that drops the accumulated gradients."""
-        return self._replace_by(tf.zeros(self._shape, self._gradient.dtype))
+        return replaced(self.accumulator, tf.zeros(self._shape, self._gradient.dtype))
 
     def shrink(self) -> Any:
         """Returns an op that drops the accumulated gradients and frees the accumulator's memory."""
         with tf.control_dependencies([self.forget()]):
-            return self._replace_by(tf.zeros([], self._gradient.dtype))
-
-    def _replace_by(self, zeros: Any) -> Any:
-        """Returns an op that replaces the content by `zeros`, which it takes out at once."""
-        with tf.control_dependencies([self.accumulator.apply_grad(zeros, _ANY_STEP)]):
-            return self.accumulator.take_grad(1).op
+            return replaced(self.accumulator, tf.zeros([], self._gradient.dtype))
 
 
 class RowAccumulator:
@@ -113,7 +120,7 @@ class RowAccumulator:
     def forget(self) -> Any:
         """Returns an op that drops the accumulated gradients."""
         zeros = tf.zeros([1, *self._row_shape], self._rows.dtype)
-        added = self.accumulator.apply_grad(tf.constant([0], tf.int64), zeros, local_step=_ANY_STEP)
+        added = self.accumulator.apply_grad(tf.constant([0], tf.int64), zeros, local_step=ANY_STEP)
         with tf.control_dependencies([added]):
             return self.accumulator.take_grad(1).values.op
 

@@ -50,11 +50,7 @@ class ReadsAhead:
                 else tf.raw_ops.DeepCopy(x=each.read_value())
                 for each in variables
             ]
-        wire_dtype = self._config.wire_dtype
-        if len(read) > 1:
-            moved = packing.move_packed(read, source, destination, wire_dtype)
-        else:
-            moved = [packing.move(read[0], source, destination, wire_dtype)]
+        moved = packing.move_packed(read, source, destination, self._config.wire_dtype)
         filled = []
         for variable, value in zip(variables, moved, strict=True):
             copy, taken = self._copy(variable)

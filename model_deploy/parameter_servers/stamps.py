@@ -24,7 +24,7 @@ class Stamps:
     def __init__(self, global_step: Any) -> None:
         self._global_step = global_step
         name = "synchronous_tries"
-        self._tries, _ = unsaved_variable(global_step.device, name, _NO_TRY)
+        self._tries = unsaved_variable(global_step.device, name, _NO_TRY)
 
     def now(self) -> Any:
         """Returns the stamp of the next update, an int64 scalar beside the global step.

@@ -174,7 +174,7 @@ class SynchronousOptimizer(tf.train.Optimizer):
                 started += self._steps_set(accumulators, global_step)
             start = tf.group(*started)
             update = self._update(means, operands, global_step, queues, accumulators)
-            start_anew = self._made_anew(accumulators, global_step, queues)
+            start_anew = self._made_anew(accumulators, global_step, queues) if is_chief else None
             woken = self._let_go(queues, self._stamps.now())
             shrunk = [] if self._fence is None else [a.shrink() for a in accumulators]
         repeats = repeats_steps(self._fence)
@@ -193,15 +193,14 @@ class SynchronousOptimizer(tf.train.Optimizer):
         return [each.accumulator.set_global_step(stamp) for each in accumulators] + counts
 
     def _made_anew(self, accumulators: Sequence[Any], step: Any, queues: Sequence[Any]) -> Any:
-        """Returns an op that wakes replicas, which wait for an update that will not come.
+        """Returns an op of the chief: replicas no longer wait for an update that will not come.
 
         Gradients of an earlier try, those that are there and those that are under way, are dropped.
         """
-        is_chief = self._replica_id == 0
-        with tf.control_dependencies([self._stamps.next_try()] if is_chief else []):
+        with tf.control_dependencies([self._stamps.next_try()]):
             steps_set = self._steps_set(accumulators, step)
         with tf.control_dependencies(steps_set):
-            forgotten = [each.forget() for each in accumulators] if is_chief else []
+            forgotten = [each.forget() for each in accumulators]
         with tf.control_dependencies(forgotten):  # each of which adds 1 to an accumulator's step
             steps_set = self._steps_set(accumulators, step)
         with tf.control_dependencies(steps_set):

@@ -5,21 +5,17 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 
-def unsaved_variable(device: str, name: str, initial: Any) -> tuple[Any, Any]:
-    """Returns a variable that is in no collection, and its value.
+def unsaved_variable(device: str, name: str, initial: Any) -> Any:
+    """Returns a variable that is in no collection; its value is `value_of` it.
 
     Args:
       device: device of the variable; on a parameter server it is there before and after this
         process.
       name: name of the variable.
-      initial: initial value, of the variable's shape, which is also its value before it is
-        initialized.
+      initial: initial value, of the variable's shape.
     """
     with tf.device(device):
-        variable = tf.Variable(
-            initial, trainable=False, use_resource=True, collections=[], name=name
-        )
-        return variable, value_of(variable, initial)
+        return tf.Variable(initial, trainable=False, use_resource=True, collections=[], name=name)
 
 
 def value_of(variable: Any, initial: Any) -> Any:

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from model_deploy.parameter_servers.accumulators import ANY_STEP, replaced
 from model_deploy.parameter_servers.unsaved import unsaved_variable, value_of
 
-# An accumulator drops what is of an older step than its own: the first of these it never drops, the
-# second always.
-_ANY_STEP, _NO_STEP = (1 << 63) - 1, -1
+# An accumulator always drops what is of this step.
+_NO_STEP = -1
 _ZERO = np.int64(0)
 
 
@@ -28,7 +28,7 @@ class UpdateCount:
     def __init__(self, name: str, device: str, num_replicas: int) -> None:
         self._device = device
         with tf.device(device):
-            self._count, _ = unsaved_variable(device, name, _ZERO)
+            self._count = unsaved_variable(device, name, _ZERO)
             self._waits = [
                 tf.ConditionalAccumulator(tf.float32, shape=(), shared_name=f"{name}_{i}")
                 for i in range(num_replicas)
@@ -46,15 +46,12 @@ class UpdateCount:
 
     def let_go(self) -> Any:
         """Returns an op that ends one wait of each replica, now or when it begins."""
-        return self._wake(tf.constant(_ANY_STEP, tf.int64))
+        return self._wake(tf.constant(ANY_STEP, tf.int64))
 
     def forget(self, replica_id: int) -> Any:
         """Returns an op that drops what was to end a wait of a replica, of an earlier session."""
-        own = self._waits[replica_id]
         with tf.device(self._device):
-            any_step = tf.constant(_ANY_STEP, tf.int64)
-            with tf.control_dependencies([own.apply_grad(0.0, local_step=any_step)]):
-                return own.take_grad(1).op
+            return replaced(self._waits[replica_id], 0.0)
 
     def wait(self, replica_id: int, number: Any) -> Any:
         """Returns an op that is done when the variables have been updated so many times.

@@ -86,7 +86,12 @@ def _lost_in_a_step(rotates=True):
     with harness.opened(replicas, targets), concurrent.futures.ThreadPoolExecutor() as pool:
         harness.together(harness.Replica.start, replicas)
         assert harness.together(harness.Replica.step, replicas) == [1, 1]
-        yield replicas, targets, pool
+        try:
+            yield replicas, targets, pool
+        finally:
+            # Sessions that were opened since would wait for ever, and a server's end for them.
+            for replica in replicas:
+                replica.close()
 
 
 def _go_on(replicas):

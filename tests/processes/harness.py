@@ -15,6 +15,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -27,6 +28,15 @@ LAUNCH = [sys.executable, "-m", "model_deploy.launch"]
 _POLL_SECS = 0.02
 _IDLE_SECS = 0.5  # without any processor time
 _PATIENCE_SECS = 120.0
+
+
+@contextlib.contextmanager
+def folder_of(kept):
+    """Yields the folder of all files of a program: the given one, which is kept, or a new one."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(kept or stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
 
 
 class Process:

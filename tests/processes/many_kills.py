@@ -12,14 +12,12 @@ import itertools
 import json
 import os
 import random
-import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 
 from model_deploy.runs import read_time_spent
-from tests.processes.harness import Processes
+from tests.processes.harness import Processes, folder_of
 from tests.processes.test_elastic import WAYS, ElasticLaunch, made_in
 
 WORKERS = 4
@@ -121,19 +119,17 @@ def main():
     parser.add_argument("--real", action="store_true", help="each worker makes its imports")
     parser.add_argument("--folder", help="of all files, pauses.json too; default: none are kept")
     options = parser.parse_args()
-    with contextlib.ExitStack() as stack:
-        folder = options.folder or stack.enter_context(tempfile.TemporaryDirectory())
-        Path(folder).mkdir(parents=True, exist_ok=True)
+    with folder_of(options.folder) as folder:
         found = kill_many(
-            Path(folder),
+            folder,
             options.way,
             options.kills,
             every=options.every,
             seed=options.seed,
             real=options.real,
         )
-        (Path(folder) / "pauses.json").write_text(json.dumps(found))
-        spent = read_time_spent(Path(folder) / "train")
+        (folder / "pauses.json").write_text(json.dumps(found))
+        spent = read_time_spent(folder / "train")
         middle, late, longest = np.percentile(found, [50, 99, 100])
         print(
             f"{options.way}, {len(found)} kills: pause p50 {middle:.2f} s, p99 {late:.2f} s, "

@@ -10,13 +10,12 @@ hour, and ends with 1 where that is more than its bound, or the run ends badly.
 
 import argparse
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from benchmarks.inputs_files import make_photographs
 from tests.processes.growth import Samples, of_folder, of_process, table
-from tests.processes.harness import ROOT, Processes
+from tests.processes.harness import ROOT, Processes, folder_of
 
 # Height and width of the photographs of each kind of flower.
 SIZES = {
@@ -73,9 +72,7 @@ def main():
     parser.add_argument("--steps", type=int, default=10_000, help="of 2 photographs each")
     parser.add_argument("--folder", type=Path, default=None, help="for all files; kept")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = options.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+    with folder_of(options.folder) as folder:
         series = train(folder, options.steps)
     print(table(series))
     sys.exit(int(not all(each.holds for each in series)))

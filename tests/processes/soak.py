@@ -12,13 +12,12 @@ and ends with 1 where that is more than its bound, a process ended, or a run end
 import argparse
 import re
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 from model_deploy.checkpoints.files import steps_in
 from tests.processes.growth import Samples, of_folder, of_process, table
-from tests.processes.harness import LAUNCH, Processes
+from tests.processes.harness import LAUNCH, Processes, folder_of
 
 PROGRAM = [sys.executable, "-m", "tests.processes.soaking"]
 EACH_SECOND = ["--save_interval_secs=1", "--save_summaries_secs=1", "--log_every_n_steps=200"]
@@ -114,14 +113,12 @@ def main():
     parser.add_argument("--minutes", type=float, default=60.0, help="of training")
     parser.add_argument("--folder", type=Path, default=None, help="for all files; kept")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = options.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+    with folder_of(options.folder) as folder:
         series, steps, ops = soak(folder, options.minutes)
     print(table(series))
     for name, count in steps.items():
         each = 24 * 60 * options.minutes / count if count else float("inf")
-        print(f"{name}: {count:,} steps: 24 hours of steps of {each * 60 / 60:.3f} s")
+        print(f"{name}: {count:,} steps: 24 hours of steps of {each:.3f} s")
     print(f"ops of graphs: {ops}")
     sys.exit(int(not all(each.holds for each in series) or any(len(n) > 1 for n in ops.values())))
 

@@ -26,11 +26,10 @@ BETWEEN = frozenset(
 # float16 as in float32.
 SLOW_IN_FLOAT16 = frozenset(["BiasAdd"])
 
-# Activations whose CPU kernels take two to nine times as long in bfloat16 as in float32, their
-# gradients two to ten times.  Sums take three times as long; but one of two values in 16 bits takes
-# no longer than the casts of these.
-_SLOW_ACTIVATIONS = frozenset(["Relu6", "Sigmoid", "Tanh"])
-_SLOW_CONVOLUTIONS = frozenset(["Conv3D", "DepthwiseConv2dNative"])
+# Depthwise convolutions, and activations whose CPU kernels take two to nine times as long in
+# bfloat16 as in float32, their gradients two to ten times.  Sums take three times as long; but one
+# of two values in 16 bits takes no longer than the casts of these.
+_SLOW = frozenset(["DepthwiseConv2dNative", "Relu6", "Sigmoid", "Tanh"])
 _SUMS = frozenset(["Add", "AddV2", "Sub"])
 
 # TensorFlow's CPU kernel of batch norm works on groups of so many channels; with a remainder it
@@ -42,17 +41,16 @@ _LEAST_PRODUCTS = 64
 
 
 def is_slow_on_cpus(new: NewOp) -> bool:
-    """Whether an op is slower, or wrong, in 16 bits on CPUs whatever its inputs are.
+    """Whether an op is slower in 16 bits on CPUs whatever its inputs are.
 
     These are depthwise convolutions, smooth and bounded activations and the shifts before them (a
-    sum with a number), and batch norms whose channels have a remainder.  Of convolutions of three
-    dimensions TensorFlow's kernel has gradients of filters in bfloat16 that are not finite.
+    sum with a number), and batch norms whose channels have a remainder.
     """
     if new.type in _SUMS:
         return any(each.op.type == "Const" and each.shape.rank == 0 for each in new.inputs)
     if new.type == "FusedBatchNormV3":
         return _has_a_remainder(new.inputs[1].shape.num_elements())
-    return new.type in _SLOW_CONVOLUTIONS or new.type in _SLOW_ACTIVATIONS
+    return new.type in _SLOW
 
 
 def is_little_work(new: NewOp) -> bool:

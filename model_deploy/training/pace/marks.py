@@ -60,7 +60,7 @@ def marks_of(
         marks = Marks()
         if times_batches:
             marks = Marks(batches=_time_of(_inputs(needed, config), device))
-        if config.num_ps_tasks == 0 and config.num_replicas == 1:
+        if config.is_alone:
             return marks
         return marks._replace(
             variables=_time_of(_arrivals(needed, config), device),

@@ -13,7 +13,7 @@ from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import add_session_hook, session_hooks
 from model_deploy.optimization import Plateau
-from model_deploy.parameter_servers import unsaved_variable
+from model_deploy.parameter_servers import unsaved_variable, value_of
 from model_deploy.training.loop_options import LoopOptions
 from model_deploy.training.replicas.shared_variables import StartHook
 from model_deploy.training.steps.course import global_step
@@ -61,8 +61,10 @@ class EndByServers(EarlyEnd):
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        flag, self._is_over = unsaved_variable(cluster.ps[0].device, "early_end", False)
-        with tf.device(cluster.ps[0].device):
+        device = cluster.ps[0].device
+        flag = unsaved_variable(device, "early_end", False)
+        with tf.device(device):
+            self._is_over = value_of(flag, False)
             self._set = flag.assign(True, read_value=False)
         self._is_chief = cluster.is_chief
         self._looked_at, self._last_step = -math.inf, 0

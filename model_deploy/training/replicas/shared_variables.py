@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.cluster import Task, run_unless_refused
-from model_deploy.parameter_servers import Fence, unsaved_variable
+from model_deploy.parameter_servers import Fence, unsaved_variable, value_of
 
 # Seconds to wait for an update by a lost chief, which may still be arriving at the servers.
 _UPDATE_SECS = 2.0
@@ -44,8 +44,9 @@ class SharedVariables:
 
     def __init__(self, device: str) -> None:
         with tf.name_scope("shared_variables"):
-            flag, is_set = unsaved_variable(device, "are_set", False)
+            flag = unsaved_variable(device, "are_set", False)
             with tf.device(device):
+                is_set = value_of(flag, False)
                 self._set = flag.assign(True, read_value=False)
                 self._unset = flag.assign(False, read_value=False)
             uninitialized = tf.report_uninitialized_variables(tf.global_variables())

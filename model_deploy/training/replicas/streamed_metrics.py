@@ -21,7 +21,7 @@ from model_deploy.collectives import Collectives
 from model_deploy.deployment import DeployedModel
 from model_deploy.hooks import add_session_hook
 from model_deploy.metrics import UndefinedMetricError, metrics_of
-from model_deploy.parameter_servers import unsaved_variable
+from model_deploy.parameter_servers import unsaved_variable, value_of
 from model_deploy.training.replicas.shared_variables import StartHook
 
 # Seconds that the chief waits for what synchronous workers hand in, and between two looks.
@@ -136,8 +136,9 @@ class MetricsByServers(StreamedMetrics):
         device = cluster.ps[0].device
         zeros = np.zeros(self._total.shape.as_list())
         with tf.name_scope("streamed_metrics"):
-            shared, self._of_all = unsaved_variable(device, "of_all_workers", zeros)
+            shared = unsaved_variable(device, "of_all_workers", zeros)
             with tf.device(device):
+                self._of_all = value_of(shared, zeros)
                 self._handed = shared.assign_add(self._own, read_value=False)
                 self._taken = tf.placeholder(tf.float64, zeros.shape, "taken")
                 self._give_out = shared.assign_sub(self._taken, read_value=False)
