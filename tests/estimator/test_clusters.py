@@ -55,4 +55,5 @@ def test_tasks_are_killed_at_random(way, tmp_path):
         assert processes.living() == []
     processes.assert_no_orphan()
     last = tf.train.latest_checkpoint(str(tmp_path / "run"))
-    assert int(last.rpartition("-")[2]) in (steps, steps + 1)
+    # Of two asynchronous workers each may be in a step at the end, and so may one that was killed.
+    assert steps <= int(last.rpartition("-")[2]) <= steps + 2, launch.log
