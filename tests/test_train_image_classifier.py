@@ -584,6 +584,11 @@ def test_global_batch_size_is_that_of_all_accumulated_batches():
             id="aggregate",
         ),
         pytest.param(
+            ["--rotate_steps", "--num_ps_tasks=1"],
+            "rotate_steps must go with all_reduce or sync_replicas, got it alone",
+            id="rotate",
+        ),
+        pytest.param(
             ["--sync_replicas", "--all_reduce"],
             "sync_replicas must not be given together with all_reduce, got both",
             id="two-ways",

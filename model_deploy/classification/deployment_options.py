@@ -166,6 +166,8 @@ class DeploymentOptions(Options):
                 "replicas_to_aggregate must go with sync_replicas, "
                 f"got {self.replicas_to_aggregate} alone"
             )
+        if self.rotate_steps and not (self.all_reduce or self.sync_replicas):
+            raise ValueError("rotate_steps must go with all_reduce or sync_replicas, got it alone")
         ways = [
             way for way in ("sync_replicas", "all_reduce", "asynchronous") if getattr(self, way)
         ]
