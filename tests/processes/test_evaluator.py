@@ -87,7 +87,7 @@ def test_a_program_knows_its_role(graph):
     place = training.join_cluster({"TF_CONFIG": TF_CONFIG})
     config = DeploymentConfig(num_clones=2, clone_on_cpu=True)
     assert (place.is_evaluator, place.is_chief) == (True, False)
-    assert place.deployment(config) is config
+    assert place.deployment(config, replicas_to_aggregate=2) is config
     optimizer = tf.train.GradientDescentOptimizer(0.1)
     model = deploy(
         DeploymentConfig(clone_on_cpu=True),

@@ -49,10 +49,16 @@ class Place(NamedTuple):
         """Whether the process is to evaluate the checkpoints that the cluster saves."""
         return self.cluster is not None and self.cluster.is_evaluator
 
-    def deployment(self, config: DeploymentConfig) -> DeploymentConfig:
+    def deployment(self, config: DeploymentConfig, **settings: Any) -> DeploymentConfig:
         """Returns the deployment with the replicas and parameter servers of the cluster.
 
-        An evaluator is outside of the cluster, and so has the deployment as it is.
+        A process without a cluster, and an evaluator, which is outside of it, have the deployment
+        as it is.
+
+        Args:
+          config: the deployment, as it is for one process alone.
+          **settings: fields of `DeploymentConfig` that go with the cluster, such as
+            `replicas_to_aggregate` and `rotate_steps`; without a cluster they are left out.
 
         Raises:
           ValueError: if the cluster does not fit the deployment.
@@ -64,6 +70,7 @@ class Place(NamedTuple):
             replica_id=self.cluster.task_id,
             num_replicas=len(self.cluster.workers),
             num_ps_tasks=len(self.cluster.ps),
+            **settings,
         )
 
 
