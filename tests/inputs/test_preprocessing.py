@@ -80,10 +80,10 @@ def test_networks_have_their_family(network, family):
 
 
 def test_all_networks_for_images_have_a_family():
-    """Only the networks for videos, and that of the MNIST tutorial, have no preprocessing."""
+    """Only the networks for videos have no preprocessing."""
     names = inputs.preprocessing_names()
     without = [each for each in nets_factory.networks_map if each not in names]
-    assert without == ["i3d", "mnist_mlp", "s3dg"]
+    assert without == ["i3d", "s3dg"]
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Any
 
 # Families of this package -> networks that use them.  Each is the `FAMILY` of the module of its
 # name, which is imported, and with it TensorFlow, when the family is first asked for.  TF-Slim has
-# none for alexnet_v2, overfeat, nasnet_cifar and the narrow mobilenet_v1.
+# none for alexnet_v2, overfeat, nasnet_cifar, the narrow mobilenet_v1 and mnist_mlp.
 _BUILT_IN: dict[str, tuple[str, ...]] = {
     "cifarnet": (),
     "inception": (
@@ -20,7 +20,7 @@ _BUILT_IN: dict[str, tuple[str, ...]] = {
         *("mobilenet_v1_075", "mobilenet_v1_050", "mobilenet_v1_025"),
     ),
     "keras": (),
-    "lenet": (),
+    "lenet": ("mnist_mlp",),
     "padded_crop": ("nasnet_cifar", "resnet_9", "resnet_9_small"),
     "vgg": (
         *(f"resnet_v{version}_{depth}" for version in (1, 2) for depth in (50, 101, 152, 200)),
