@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from model_deploy.cluster.gpus_of_task import own_gpus
     from model_deploy.cluster.network import connection_error, names_of, unreachable
     from model_deploy.cluster.options import ClusterOptions
-    from model_deploy.cluster.refusals import is_refusal, run_unless_refused
+    from model_deploy.cluster.refusals import (
+        RefusedStepError,
+        is_refusal,
+        is_refused_step,
+        run_unless_refused,
+    )
     from model_deploy.cluster.server import give_up_lost_servers, session_config, start_server
     from model_deploy.cluster.sources import (
         Resolved,
@@ -50,6 +55,7 @@ __all__ = [
     "Cluster",
     "ClusterOptions",
     "EndOps",
+    "RefusedStepError",
     "Resolved",
     "Task",
     "World",
@@ -64,6 +70,7 @@ __all__ = [
     "end_servers",
     "give_up_lost_servers",
     "is_refusal",
+    "is_refused_step",
     "names_of",
     "own_gpus",
     "read_world",

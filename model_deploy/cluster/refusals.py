@@ -1,4 +1,4 @@
-"""`run_unless_refused`: TensorFlow now and then refuses a step for no fault of its caller."""
+"""Refused steps: TensorFlow now and then refuses a step for no fault of its caller."""
 
 import re
 from collections.abc import Callable
@@ -6,7 +6,24 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy.commands import REFUSED
+
 _REFUSAL = re.compile(r"The same \w+ \(\w+\) request was received twice")
+# Where a worker by all-reduce ends a refused step, it drops what others were asking it for.
+_ELSEWHERE = "Delete called on non-empty BufRendezvous"
+
+
+class RefusedStepError(ConnectionError):
+    """TensorFlow has refused one worker's part of a step by all-reduce: all workers must end.
+
+    The other workers have begun the step, and wait for the part that will not come. Nothing but a
+    new TensorFlow server ends that, in each of them: their collective ops fail from then on.
+
+    Attributes:
+      exit_code: the exit status of a command that ends by this error.
+    """
+
+    exit_code = REFUSED
 
 
 def is_refusal(error: Exception) -> bool:
@@ -20,10 +37,20 @@ def is_refusal(error: Exception) -> bool:
     return isinstance(error, tf.errors.AbortedError) and bool(_REFUSAL.search(error.message))
 
 
+def is_refused_step(error: Exception) -> bool:
+    """Whether an error of a step by all-reduce says that this or another worker's part was refused.
+
+    A worker that waits in the step may get no error at all.
+    """
+    is_elsewhere = isinstance(error, tf.errors.InternalError) and _ELSEWHERE in error.message
+    return is_elsewhere or is_refusal(error)
+
+
 def run_unless_refused(run: Callable[[], Any]) -> Any:
     """Calls `run`, again as long as TensorFlow refuses the step; returns its result.
 
     Use it for ops that may run twice: of a refused step on several servers some may have run.
+    Collective ops must not: the others would be one run behind, and wait.
     """
     while True:
         try:

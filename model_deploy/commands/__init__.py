@@ -4,6 +4,7 @@ from model_deploy.commands.checked_json import read_checked, write_checked
 from model_deploy.commands.command_line import (
     NOT_SAVED,
     OPTIONS_FILE,
+    REFUSED,
     parse_options,
     read_options,
     run_command,
@@ -24,6 +25,7 @@ from model_deploy.commands.tables import aligned
 __all__ = [
     "NOT_SAVED",
     "OPTIONS_FILE",
+    "REFUSED",
     "Options",
     "aligned",
     "line_of",

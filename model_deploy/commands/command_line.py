@@ -26,6 +26,9 @@ from model_deploy.commands.replacing import replaced_file
 OPTIONS_FILE = "options.yaml"
 # Exit status of a run whose last steps could not be saved: `EX_IOERR` of sysexits.h.
 NOT_SAVED = 74
+# That of a run of which TensorFlow has refused a step, and which goes on when it is started again:
+# `EX_TEMPFAIL`.
+REFUSED = 75
 _RECIPES = "recipes"
 _PACKAGED = os.path.join(os.path.dirname(os.path.dirname(__file__)), _RECIPES)
 
@@ -52,8 +55,8 @@ def run_command(
 
     Returns:
       The exit code: 0, 1 for an error while running, 2 for a bad command line, 74 for a run whose
-      last steps could not be saved, 130 for Ctrl-C; or the code of a `SystemExit` raised by
-      `function`.
+      last steps could not be saved, 75 for one to be started again, 130 for Ctrl-C; or the code of
+      a `SystemExit` raised by `function`.
     """
     # Otherwise the last garbage collection, over all of TensorFlow's objects, takes a second.
     atexit.register(gc.freeze)

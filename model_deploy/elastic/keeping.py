@@ -16,8 +16,23 @@ from model_deploy.hooks import session_hooks
 from model_deploy.parameter_servers import Fence, note_fence
 from model_deploy.training import Place, join, join_cluster
 
-# How many worlds in a row may end without a step by a lost connection to a parameter server.
-_MOST_LOST = 20
+# How many worlds in a row a worker may end by errors of its own without a step between.
+_MOST_IN_A_ROW = 20
+
+
+class _InARow:
+    """Counts errors without a step between."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._step: int | None = None
+
+    def note(self, error: Exception, step: int | None) -> None:
+        """Counts an error after a step; raises it if it is one too many."""
+        self._count = self._count + 1 if step == self._step else 1
+        self._step = step
+        if self._count > _MOST_IN_A_ROW:
+            raise error
 
 
 class KeptInMemory:
@@ -32,6 +47,7 @@ class KeptInMemory:
 
     def __init__(self) -> None:
         self.memory = Memory()
+        self._errors = _InARow()
 
     @property
     def step(self) -> int | None:
@@ -48,14 +64,15 @@ class KeptInMemory:
     def asks_after(self, error: Exception) -> bool:
         """Whether this worker must ask for another world after an error that only it may know of.
 
-        Never by all-reduce: a step fails only when a worker is lost, which the other workers
-        notice.
+        By all-reduce if TensorFlow has refused this worker's part of a step, in which the others
+        may wait.  The launcher itself notices if a worker is lost, for which steps fail, too.
 
         Raises:
           Exception: the error itself, after too many attempts.
         """
-        del error
-        return False
+        if is_refusal(error):
+            self._errors.note(error, self.step)
+        return is_refusal(error)
 
     def leave(self, place: Place, *, is_next_chief: bool) -> None:
         """Reads the variables' values from the server of a world that is over."""
@@ -74,7 +91,7 @@ class KeptOnServers:
         self.memory = Memory()
         self.servers = servers
         self.step: int | None = None
-        self._losses = 0  # lost connections in a row, without a step between
+        self._errors = _InARow()
         self._place: Place | None = None
 
     def prepare(self, world: World, config: DeploymentConfig) -> None:
@@ -95,9 +112,7 @@ class KeptOnServers:
         """Whether an error cut a step short: nobody knows then if it counts."""
         if not (is_lost(error) or is_refusal(error)):
             return False
-        self._losses += 1
-        if self._losses > _MOST_LOST:
-            raise error
+        self._errors.note(error, self.step)
         return True
 
     def leave(self, place: Place, *, is_next_chief: bool) -> None:
@@ -106,9 +121,7 @@ class KeptOnServers:
             return
         try:
             with tf.Session(place.master, config=place.session_config) as session:
-                step = int(session.run(tf.train.get_global_step()))
-                self._losses = 0 if step != self.step else self._losses
-                self.step = step
+                self.step = int(session.run(tf.train.get_global_step()))
                 for hook in session_hooks():
                     if is_next_chief and hasattr(hook, "leave"):
                         hook.leave(session)

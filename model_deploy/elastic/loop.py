@@ -13,7 +13,7 @@ from model_deploy.checkpoints import (
     checkpoint_to_resume,
     resume_under_way,
 )
-from model_deploy.cluster import Cluster, World
+from model_deploy.cluster import Cluster, World, is_refusal
 from model_deploy.commands import line_of
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
@@ -240,7 +240,9 @@ class _OneWorld:
         """Returns the next world; raises the error that ended this one if none comes."""
         error = self._error
         timeout = self._start_timeout if is_lost(error) else _LATE_SECS
-        found = self._member.next_world(self._world, _ASK_SECS)
+        # The launcher notices a loss, but never a refusal.
+        ask_secs = 0.0 if error is not None and is_refusal(error) else _ASK_SECS
+        found = self._member.next_world(self._world, ask_secs)
         if found is None:
             self._ask_after(error)
             found = self._member.next_world(self._world, timeout)
@@ -262,7 +264,8 @@ class _OneWorld:
         """Asks for another world after an error that only this worker may know of."""
         if error is None or isinstance(error, WorldChanged) or not self._kept.asks_after(error):
             return
-        reason = line_of(error)
+        refused = "TensorFlow has refused its part of a step"
+        reason = refused if is_refusal(error) else line_of(error)
         say(f"worker {self._member.worker} asks for another world: {reason}")
         self._member.ask()
 

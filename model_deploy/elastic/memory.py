@@ -1,5 +1,6 @@
 """`Memory`: values of variables that outlive a graph, its session and its server."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import internals
 from model_deploy.all_reduce import numeric_variables
+from model_deploy.cluster import run_unless_refused
 
 # Bytes of values that are loaded by one run: they travel in a message of 2 GiB at most.
 _PACK_BYTES = 256 << 20
@@ -39,7 +41,8 @@ class Memory:
         for first, last in _packs(sizes):
             pack = known[first:last]
             feeds = {each.initializer.inputs[1]: self.values[each.op.name] for each in pack}
-            session.run([each.initializer for each in pack], feeds)
+            loads = [each.initializer for each in pack]
+            run_unless_refused(functools.partial(session.run, loads, feeds))
 
     def reader(self) -> Callable[[str, Any], None]:
         """Returns a function (address, `tf.ConfigProto`) that reads and frees the variables.
@@ -57,8 +60,8 @@ class Memory:
 
         def take(target: str, config: Any) -> None:
             with tf.Session(target, graph, config) as session:
-                self.values = session.run(reads)
-                session.run(free)
+                self.values = run_unless_refused(lambda: session.run(reads))
+                run_unless_refused(lambda: session.run(free))
 
         return take
 

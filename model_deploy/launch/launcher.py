@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from model_deploy.commands import NOT_SAVED
+from model_deploy.commands import NOT_SAVED, REFUSED
 from model_deploy.launch.options import LaunchOptions
 from model_deploy.launch.output import TaskOutput
 from model_deploy.launch.outputs import Outputs
@@ -217,7 +217,8 @@ class Launcher:
 
     def _restart(self, failed: TaskProcess) -> bool:
         """Starts a failed task, or all tasks, again; returns whether a restart was left."""
-        if not self._takes_restart():
+        is_refused = self._options.restarts_all and self._has_refused()
+        if not is_refused and not self._takes_restart():
             return False
         what = f"{failed.name} {failed.ending}"
         if self._chief.returncode == 0:
@@ -226,12 +227,17 @@ class Launcher:
             failed.forget()
             return True
         whom = "all tasks" if self._options.restarts_all else failed.name
-        self._say(f"{what}: starting {whom} again, {self._restarts_left} restarts left")
+        left = "not counted" if is_refused else f"{self._restarts_left} restarts left"
+        self._say(f"{what}: starting {whom} again, {left}")
         if self._options.restarts_all:
             self._end(self._tasks)
         for task in self._tasks if self._options.restarts_all else [failed]:
             self._start(task)
         return True
+
+    def _has_refused(self) -> bool:
+        """Whether a task has ended as TensorFlow had refused its part of a step: no fault of it."""
+        return any(task.returncode == REFUSED for task in self._tasks)
 
     def _takes_restart(self) -> bool:
         """Counts one more restart; False if none was left, or none would help."""

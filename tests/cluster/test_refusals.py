@@ -3,7 +3,7 @@
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster.refusals import is_refusal, run_unless_refused
+from model_deploy.cluster.refusals import is_refusal, is_refused_step, run_unless_refused
 
 pytestmark = pytest.mark.one_mode
 
@@ -43,3 +43,23 @@ def test_other_errors(error):
     assert not is_refusal(error)
     with pytest.raises(type(error)):
         run_unless_refused(run)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_refused"),
+    [
+        (tf.errors.AbortedError(None, None, REFUSAL), True),
+        (
+            tf.errors.InternalError(
+                None, None, "Collective ops is aborted by: Delete called on non-empty BufRendezvous"
+            ),
+            True,
+        ),
+        (tf.errors.InternalError(None, None, "Collective ops is aborted by: Socket closed"), False),
+        (tf.errors.UnavailableError(None, None, REFUSAL), False),
+        (ValueError(REFUSAL), False),
+    ],
+)
+def test_refused_step_of_all_reduce(error, is_refused):
+    """It is told from errors of a worker that is lost, by whoever hears of it."""
+    assert is_refused_step(error) == is_refused

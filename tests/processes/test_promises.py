@@ -11,7 +11,7 @@ import time
 import pytest
 
 from model_deploy.launch import ReservedPorts
-from tests.processes.faults import END_SECS, PROGRAM, STEPS, training_flags
+from tests.processes.faults import END_SECS, PROGRAM, STEPS, WORKERS, check_result, training_flags
 from tests.processes.harness import Processes, Tasks
 
 pytestmark = pytest.mark.one_mode
@@ -112,3 +112,17 @@ def test_all_reduce_without_one_at_the_start(victim, others_wait, tmp_path):
             assert f"error: lost the connection to worker {victim}" in worker.log
         print(f"ended after {pause:.2f} s")
         assert pause < END_SECS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("refused", ["worker 0", "worker 1"])
+def test_refused_step_of_all_reduce(refused, tmp_path):
+    """All are started again without a restart left to take, and the weights are the same."""
+    flags = [f"--refused_task={refused}", f"--stop_mark={tmp_path / 'refused'}"]
+    with Processes(tmp_path) as processes:
+        program = [*PROGRAM, *training_flags(tmp_path, "all_reduce"), *flags]
+        launch = processes.launch([f"--num_workers={WORKERS}", "--num_ps=0"], program)
+        launch.wait_for_line(f"{refused} failed with exit status 75: starting all .* not counted")
+        assert launch.wait() == 0, launch.log
+    assert f"{refused}| error: TensorFlow has refused the step after 24" in launch.log
+    check_result("all_reduce", tmp_path / "train")

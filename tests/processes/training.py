@@ -17,7 +17,7 @@ from model_deploy import cluster as cluster_lib
 from model_deploy.commands import option, run_command
 from model_deploy.hooks import add_session_hook
 from tests import modes
-from tests.processes.moments import StopAtEnd, StopInSave, Wait
+from tests.processes.moments import Refuse, StopAtEnd, StopInSave, Wait
 
 STOP_MOMENTS = ("save", "end")
 MODES = ("asynchronous", "synchronous", "rotated", "backup", "all_reduce")
@@ -42,6 +42,7 @@ class TrainingOptions(cluster_lib.ClusterOptions, training.LoopOptions):
     stop_task: str = option("", "the task, such as `worker 0`, that stops itself once")
     stop_moment: str = option("end", "when it does", choices=STOP_MOMENTS)
     stop_mark: str = option("", "file that it makes then")
+    refused_task: str = option("", "the task of which step 25 is refused once, with --stop_mark")
 
 
 class Gate(tf.train.SessionRunHook):
@@ -142,7 +143,9 @@ def main(options, build_model=build):
 
 
 def _stopping(options, cluster):
-    """Sees to it that this process stops itself, if it is to; the hooks that it takes."""
+    """Sees to it that this process stops itself, or is refused a step; the hooks that it takes."""
+    if options.refused_task == f"{cluster.job_name} {cluster.task_id}":
+        return [Refuse(25, options.stop_mark)]
     if options.stop_task != f"{cluster.job_name} {cluster.task_id}":
         return []
     if options.stop_moment == "save":
