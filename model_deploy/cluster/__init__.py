@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from model_deploy.cluster.network import connection_error, names_of, unreachable
     from model_deploy.cluster.options import ClusterOptions
     from model_deploy.cluster.refusals import (
-        RefusedStepError,
+        end_after_refusal,
         is_refusal,
         is_refused_step,
         run_unless_refused,
@@ -55,7 +55,6 @@ __all__ = [
     "Cluster",
     "ClusterOptions",
     "EndOps",
-    "RefusedStepError",
     "Resolved",
     "Task",
     "World",
@@ -66,6 +65,7 @@ __all__ = [
     "cluster_from_slurm",
     "cluster_from_tf_config",
     "connection_error",
+    "end_after_refusal",
     "end_process",
     "end_servers",
     "give_up_lost_servers",

@@ -2,28 +2,15 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.commands import REFUSED
+from model_deploy.commands import REFUSED, tell
 
 _REFUSAL = re.compile(r"The same \w+ \(\w+\) request was received twice")
 # Where a worker by all-reduce ends a refused step, it drops what others were asking it for.
 _ELSEWHERE = "Delete called on non-empty BufRendezvous"
-
-
-class RefusedStepError(ConnectionError):
-    """TensorFlow has refused one worker's part of a step by all-reduce: all workers must end.
-
-    The other workers have begun the step, and wait for the part that will not come. Nothing but a
-    new TensorFlow server ends that, in each of them: their collective ops fail from then on.
-
-    Attributes:
-      exit_code: the exit status of a command that ends by this error.
-    """
-
-    exit_code = REFUSED
 
 
 def is_refusal(error: Exception) -> bool:
@@ -44,6 +31,26 @@ def is_refused_step(error: Exception) -> bool:
     """
     is_elsewhere = isinstance(error, tf.errors.InternalError) and _ELSEWHERE in error.message
     return is_elsewhere or is_refusal(error)
+
+
+def end_after_refusal(error: Exception, step: str) -> NoReturn:
+    """Ends this process of a run by all-reduce, of which TensorFlow has refused a part of a step.
+
+    The other workers have begun the step, and wait for the part that will not come. Nothing but a
+    new TensorFlow server in each of them ends that: their collective ops fail from then on.
+
+    Args:
+      error: the error of the step.
+      step: names the step.
+
+    Raises:
+      SystemExit: with 75, `EX_TEMPFAIL`: started again, the run goes on.
+    """
+    tell(
+        f"error: TensorFlow has refused {step}, as it does with one of 43,000: start all workers "
+        "again, they go on from the newest checkpoint; elastic runs go on at once"
+    )
+    raise SystemExit(REFUSED) from error
 
 
 def run_unless_refused(run: Callable[[], Any]) -> Any:

@@ -39,12 +39,24 @@ class World:
         self._is_watched = False
 
     def take_sessions(self) -> None:
-        """From now on sessions that name no server open at that of this process."""
+        """From now on sessions that name no server open at that of this process.
+
+        A step that TensorFlow refuses ends the process: others have begun it, and
+        `tf.train.MonitoredSession` would make it again.
+        """
         self._at_end.append(
             internals.opening_sessions_by(
                 lambda config: (self.target(config), self.session_config(config))
             )
         )
+
+        self._at_end.append(internals.heeding_errors_of_sessions(self._heed))
+
+    def _heed(self, session: Any, error: Any) -> None:
+        is_own = tf.compat.as_text(session.sess_str) == self.target()
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_own and is_main and cluster_lib.is_refused_step(error):
+            cluster_lib.end_after_refusal(error, "a step")
 
     def leave(self) -> None:
         """Ends what `take_sessions` and the watch do."""

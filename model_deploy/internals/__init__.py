@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     )
     from model_deploy.internals.process import (
         Running,
+        heeding_errors_of_sessions,
         hide_deprecations,
         inline_callable,
         opening_sessions_by,
@@ -116,6 +117,7 @@ __all__ = [
     "fresh_names",
     "fusing_batch_norms",
     "gpu_kernels",
+    "heeding_errors_of_sessions",
     "hide_deprecations",
     "in_old_control_flow",
     "in_stateless_scope",

@@ -82,6 +82,33 @@ def opening_sessions_by(place: Callable[[Any], tuple[str, Any]]) -> Callable[[],
     return end
 
 
+def heeding_errors_of_sessions(heed: Callable[[Any, Any], object]) -> Callable[[], None]:
+    """Lets a function hear of each error of a session's run before its caller does.
+
+    Wraps `session.BaseSession._do_call`.
+
+    Args:
+      heed: is called with the session and the `tf.errors.OpError`, and may raise another.
+
+    Returns:
+      A function that ends it.
+    """
+    before = session_lib.BaseSession._do_call
+
+    def called(self: Any, call: Any, *arguments: Any) -> Any:
+        try:
+            return before(self, call, *arguments)
+        except errors.OpError as error:
+            heed(self, error)
+            raise
+
+    def end() -> None:
+        session_lib.BaseSession._do_call = before
+
+    session_lib.BaseSession._do_call = called
+    return end
+
+
 class Running(NamedTuple):
     """A session that a thread waits for.
 

@@ -115,7 +115,8 @@ def train(
       MemoryError: if a step needs more memory than a device has; the message says what to try.
       TimeoutError: naming required tasks of the cluster that did not start in time.
       ConnectionError: with all-reduce, naming a worker that was lost.
-      SystemExit: with 128 + the number of the signal that ended the run.
+      SystemExit: with 128 + the number of the signal that ended the run; with 75 if TensorFlow has
+        refused a worker's part of a step by all-reduce, see docs/cluster.md.
     """
     options = LoopOptions(**settings)
     if place is None:

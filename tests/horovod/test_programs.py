@@ -48,6 +48,17 @@ def test_digits_with_a_session_and_a_hook(tmp_path):
     assert tf.train.load_variable(checkpoint, "global_step") == 30
 
 
+def test_a_refused_step(tmp_path):
+    """No worker makes it again by itself: all are started again, and end with the same weights."""
+    flags = [f"--model_dir={tmp_path / 'run'}"]
+    with Processes(tmp_path) as processes:
+        log = _launch(processes, "refused.py", *flags, REFUSED_MARK=str(tmp_path / "refused"))
+    assert "worker 1 failed with exit status 75: starting all tasks again, not counted" in log
+    found = re.findall(r"worker (\d) of 2: accuracy ([\d.]+), weights ([\d.]+)", log)
+    assert sorted(rank for rank, _, _ in found) == ["0", "1"]
+    assert found[0][1:] == found[1][1:]
+
+
 def test_digits_with_keras(tmp_path):
     """`fit` of tf-keras: weights and metrics are the same in both workers, the rate warms up."""
     with Processes(tmp_path) as processes:

@@ -58,9 +58,7 @@ def test_refused_step(way, worlds, tmp_path):
     with Processes(tmp_path) as processes:
         launch = ElasticLaunch(tmp_path, processes, 3, 80, way=WAYS[way], more=more)
         if worlds > 1:
-            launch.process.wait_for_line(
-                r"worker \d asks for another world: TensorFlow has"
-            )
+            launch.process.wait_for_line(r"worker \d asks for another world: TensorFlow has")
             launch.process.wait_for_line("world 2: worker 0, worker 1, worker 2")
         launch.end()
         assert launch.process.log.count("launch| world") == worlds

@@ -12,8 +12,8 @@ from model_deploy import cluster as cluster_lib
 from model_deploy.checkpoints import is_lost_connection
 from model_deploy.cluster import (
     Cluster,
-    RefusedStepError,
     Task,
+    end_after_refusal,
     is_refused_step,
     names_of,
     unreachable,
@@ -268,17 +268,16 @@ class Replicas:
             have counted a step that was cut short.
 
         Raises:
-          RefusedStepError: with all-reduce, if TensorFlow has refused a worker's part of a step;
-            in elastic runs the error itself.
           ConnectionError: naming the lost tasks, with all-reduce, where no worker can continue
             alone, and in elastic runs, where a new world is needed.
           TimeoutError: naming tasks that did not come back in `stall_timeout` seconds.
-          SystemExit: after a signal.
+          SystemExit: after a signal; with 75 by all-reduce if TensorFlow has refused a part of a
+            step, for which elastic runs get the error itself.
           tf.errors.OpError: the error itself, if it is not about a lost task.
         """
         missing = unreachable([task for task in self.cluster.tasks if task != self.cluster.own])
         if self.shared is None and self._own_watch is None and is_refused_step(error):
-            raise _refused_after(step) from error
+            end_after_refusal(error, f"the step after {step}")
         names = names_of(missing) or "a task that was started again"
         if not is_lost_connection(error) and not (self.shared is None and missing):
             raise error
@@ -295,13 +294,6 @@ class Replicas:
                 f"stall_timeout must be long enough for tasks to come back, got "
                 f"{self._stall_timeout:g} s without {names_of(unreachable(servers))}"
             ) from error
-
-
-def _refused_after(step: int) -> OSError:
-    return RefusedStepError(
-        f"TensorFlow has refused the step after {step}, as it does with one of 43,000: start all "
-        "workers again, they go on from the newest checkpoint; in elastic runs they go on at once"
-    )
 
 
 def _lost_by_all_reduce(names: str) -> OSError:
