@@ -94,13 +94,14 @@ WITHOUT_TENSORS = _table(
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World begun_file
         build_end_ops close_session cluster_from_flags cluster_from_slurm cluster_from_tf_config
-        connection_error end_process end_servers give_up_lost_servers is_refusal
-        names_of own_gpus read_world ready_file resolve run_unless_refused run_until_closed
-        serve_until_done session_config signal_done
+        connection_error end_after_refusal end_process end_servers give_up_lost_servers is_refusal
+        is_refused_step names_of own_gpus read_world ready_file resolve run_unless_refused
+        run_until_closed serve_until_done session_config signal_done
         start_server tasks_needed unreachable wait_at_exit wait_for_tasks wait_for_workers
         write_world
-    commands: NOT_SAVED OPTIONS_FILE Options aligned line_of make_folder named_as option parse_json
-        parse_options read_checked read_options replaced_file run_command saved_options shortened
+    commands: NOT_SAVED OPTIONS_FILE Options REFUSED aligned line_of make_folder named_as option
+        parse_json parse_options read_checked read_options replaced_file run_command saved_options
+        shortened
         tell without_notices_in_commands without_tensorflow_notices write_checked write_options
     copying: Copies
     elastic: Build ElasticModel Member WorldChanged WorldWatch servers_of train_elastic
@@ -120,7 +121,7 @@ WITHOUT_TENSORS = _table(
         add_control_inputs barrier_class
         calls_itself_stateful change_tf_config clear_attribute computes_gradients_itself
         forget_custom_gradients forget_slots fresh_names fusing_batch_norms gpu_kernels
-        hide_deprecations in_old_control_flow
+        heeding_errors_of_sessions hide_deprecations in_old_control_flow
         in_stateless_scope is_partitioned is_resource_variable is_stateful keras_backend
         layer_variables replace_control_input
         leaving_batch_moments looking_for_variables_every lookup_module makes_old_control_flow
