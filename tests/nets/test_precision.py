@@ -16,6 +16,8 @@ _SLOW = (
     *("mobilenet_v3_small", "mobilenet_v3_small_minimalistic", "nasnet_cifar", "overfeat"),
     *("pnasnet_mobile", "resnet_v1_50", "resnet_v2_50", "s3dg", "vgg_a"),
 )
+# Large networks whose layers are those of others, which train in float16, too.
+_ONCE = ("inception_resnet_v2", "inception_v4", "overfeat", "pnasnet_mobile")
 NETWORKS = [
     *("cifarnet", "lenet", "mnist_mlp", "resnet_9_small", "text_lstm"),
     *(pytest.param(name, marks=_MARKS) for name in _SLOW),
@@ -27,6 +29,8 @@ NARROW = CellNetworkConfig(3, num_conv_filters=8, total_training_steps=100)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_each_architecture_trains(name, precision):
     """A step of each architecture in 16 bits has a finite loss, and changes variables."""
+    if name in _ONCE and precision == "float16":
+        pytest.skip("its layers are those of other networks")
     narrow = {"config": NARROW} if name == "nasnet_cifar" else {}
 
     def model_fn():
