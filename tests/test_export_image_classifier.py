@@ -359,10 +359,6 @@ OTHER_NAMES = {
         ["--train_dir={run}", "--num_classes=10", "--preprocessing_name=vgg", "--image_size=300"],
         "image_size must be at most resize_side_min=256, got 300 x 300",
     ),
-    "no preprocessing": (
-        ["--train_dir={run}", "--model_name=mnist_mlp"],
-        "preprocessing_name must be one of alexnet_v2, cifarnet, ",
-    ),
     "grey": (
         ["--train_dir={run}", "--preprocessing_name=vgg"],
         "preprocessing_name 'vgg' subtracts a mean colour and needs 3 channels, got 1",

@@ -110,8 +110,8 @@ def test_raw_and_encoded_images_agree(family):
             "with_preprocessing must be for a network of images, got True with 'i3d'",
         ),
         (
-            {"model_name": "mnist_mlp", "preprocessing_name": None},
-            "preprocessing name must be one of .*lenet.*, got 'mnist_mlp'",
+            {"preprocessing_name": "slim"},
+            "preprocessing_name must be one of .*lenet.*, got 'slim'",
         ),
     ],
 )
