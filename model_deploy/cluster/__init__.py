@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from model_deploy.cluster.options import ClusterOptions
     from model_deploy.cluster.refusals import (
         end_after_refusal,
+        is_given_up,
         is_refusal,
-        is_refused_step,
         run_unless_refused,
     )
     from model_deploy.cluster.server import give_up_lost_servers, session_config, start_server
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         resolve,
     )
     from model_deploy.cluster.tf_config import cluster_from_tf_config
-    from model_deploy.cluster.waiting import tasks_needed, wait_for_tasks
+    from model_deploy.cluster.waiting import tasks_needed, wait_for_loss, wait_for_tasks
     from model_deploy.processes import (
         WORKER,
         WORLD_FILE,
@@ -69,8 +69,8 @@ __all__ = [
     "end_process",
     "end_servers",
     "give_up_lost_servers",
+    "is_given_up",
     "is_refusal",
-    "is_refused_step",
     "names_of",
     "own_gpus",
     "read_world",
@@ -85,6 +85,7 @@ __all__ = [
     "tasks_needed",
     "unreachable",
     "wait_at_exit",
+    "wait_for_loss",
     "wait_for_tasks",
     "wait_for_workers",
     "write_world",

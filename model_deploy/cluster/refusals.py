@@ -9,11 +9,11 @@ import tensorflow.compat.v1 as tf
 from model_deploy.commands import REFUSED, tell
 
 _REFUSAL = re.compile(r"The same \w+ \(\w+\) request was received twice")
-# Where a worker by all-reduce ends a refused step, it drops what others were asking it for.
-_ELSEWHERE = "Delete called on non-empty BufRendezvous"
+# The call by which a worker asks another one for its part of a step by all-reduce.
+_ASKED = "while calling /tensorflow.WorkerService/RecvBuf"
 
 
-def is_refusal(error: Exception) -> bool:
+def is_refusal(error: Exception | None) -> bool:
     """Whether an error says that TensorFlow took a step for an earlier step.
 
     Servers notice requests that come twice by a random number in each. But a step draws
@@ -24,17 +24,18 @@ def is_refusal(error: Exception) -> bool:
     return isinstance(error, tf.errors.AbortedError) and bool(_REFUSAL.search(error.message))
 
 
-def is_refused_step(error: Exception) -> bool:
-    """Whether an error of a step by all-reduce says that this or another worker's part was refused.
+def is_given_up(error: Exception) -> bool:
+    """Whether an error says that another worker has ended its part of a step by all-reduce early.
 
-    A worker that waits in the step may get no error at all.
+    TensorFlow may have refused that part, or an op of it has failed: only the other worker knows,
+    and a third one that waits for both may get no error at all.  One that is lost is another error.
     """
-    is_elsewhere = isinstance(error, tf.errors.InternalError) and _ELSEWHERE in error.message
-    return is_elsewhere or is_refusal(error)
+    kinds = tf.errors.InternalError, tf.errors.CancelledError
+    return isinstance(error, kinds) and _ASKED in error.message
 
 
 def end_after_refusal(error: Exception, step: str) -> NoReturn:
-    """Ends this process of a run by all-reduce, of which TensorFlow has refused a part of a step.
+    """Ends this process of a run by all-reduce, whose part of a step TensorFlow has refused.
 
     The other workers have begun the step, and wait for the part that will not come. Nothing but a
     new TensorFlow server in each of them ends that: their collective ops fail from then on.

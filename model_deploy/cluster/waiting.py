@@ -1,10 +1,10 @@
-"""`wait_for_tasks`: waits until other tasks can be reached, and says which are missing."""
+"""Waits until other tasks can be reached, and says which are missing, or until one is gone."""
 
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from model_deploy.cluster.network import CONNECT_SECS, connection_error, names_of
+from model_deploy.cluster.network import CONNECT_SECS, connection_error, names_of, unreachable
 from model_deploy.processes import Cluster, Task
 
 POLL_SECS = 0.1
@@ -61,3 +61,19 @@ def wait_for_tasks(
             report(f"waiting for {names}")
             reported = now
         time.sleep(POLL_SECS)
+
+
+def wait_for_loss(
+    tasks: Sequence[Task], timeout: float, *, stop: Callable[[], bool] = lambda: False
+) -> list[Task]:
+    """Returns the tasks that are gone, once there are some; an empty list after `timeout` seconds.
+
+    Args:
+      tasks: tasks of which one is about to end.
+      timeout: seconds to wait at most.
+      stop: asked between tries; True ends the waiting.
+    """
+    end = time.monotonic() + timeout
+    while not (gone := unreachable(tasks)) and time.monotonic() < end and not stop():
+        time.sleep(POLL_SECS)
+    return gone

@@ -70,9 +70,10 @@ class KeptInMemory:
         Raises:
           Exception: the error itself, after too many attempts.
         """
-        if is_refusal(error):
-            self._errors.note(error, self.step)
-        return is_refusal(error)
+        if not is_refusal(error):
+            return False
+        self._errors.note(error, self.step)
+        return True
 
     def leave(self, place: Place, *, is_next_chief: bool) -> None:
         """Reads the variables' values from the server of a world that is over."""

@@ -241,7 +241,7 @@ class _OneWorld:
         error = self._error
         timeout = self._start_timeout if is_lost(error) else _LATE_SECS
         # The launcher notices a loss, but never a refusal.
-        ask_secs = 0.0 if error is not None and is_refusal(error) else _ASK_SECS
+        ask_secs = 0.0 if is_refusal(error) else _ASK_SECS
         found = self._member.next_world(self._world, ask_secs)
         if found is None:
             self._ask_after(error)

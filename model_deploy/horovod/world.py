@@ -49,14 +49,18 @@ class World:
                 lambda config: (self.target(config), self.session_config(config))
             )
         )
-
         self._at_end.append(internals.heeding_errors_of_sessions(self._heed))
 
     def _heed(self, session: Any, error: Any) -> None:
-        is_own = tf.compat.as_text(session.sess_str) == self.target()
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_own and is_main and cluster_lib.is_refused_step(error):
+        """Ends after a refused step; lets another process end first that has given a step up."""
+        is_main = threading.current_thread() is threading.main_thread()  # else it would not end
+        cluster = self.job.cluster
+        if cluster is None or tf.compat.as_text(session.sess_str) != self.target() or not is_main:
+            return
+        if cluster_lib.is_refusal(error):
             cluster_lib.end_after_refusal(error, "a step")
+        if cluster_lib.is_given_up(error):
+            cluster_lib.wait_for_loss(cluster_lib.tasks_needed(cluster), self.job.start_timeout)
 
     def leave(self) -> None:
         """Ends what `take_sessions` and the watch do."""

@@ -185,22 +185,28 @@ class Launcher:
         return None
 
     def _first_failed(self) -> TaskProcess | None:
-        """The task that has failed first; one that was killed comes before the others.
+        """The task that failed first; one that was killed, or refused a step, comes before others.
 
-        Others fail for want of a task that was killed, and may be seen to end before it.
+        Others fail for want of that task, and may be seen to end before it.
         """
-        if any(task.returncode and task.killed_by is None for task in self._tasks):
+        first = [task for task in self._tasks if task.returncode]
+        if any(task.killed_by is None for task in first):
             self._pump_while_running(self._tasks, time.monotonic() + _SETTLE_SECS)
         failed = [task for task in self._tasks if task.returncode]
         if failed and (lost := self._machines.newly_lost()):
             self._say("\n".join(lost))
             self._pump_while_running(self._tasks, time.monotonic() + _SETTLE_SECS)
             failed = [task for task in self._tasks if task.returncode]
-        return min(failed, key=self._is_for_want_of_another, default=None)
+        return min(
+            failed,
+            key=lambda task: (self._is_for_want_of_another(task), task not in first),
+            default=None,
+        )
 
     @staticmethod
     def _is_for_want_of_another(task: TaskProcess) -> bool:
-        return task.killed_by is None and not task.is_cut_off
+        is_first = task.returncode == REFUSED or task.killed_by is not None
+        return not is_first and not task.is_cut_off
 
     def _is_time_to_end(self) -> bool:
         """Whether all tasks have ended, or had time to since the end of the chief."""
@@ -217,8 +223,7 @@ class Launcher:
 
     def _restart(self, failed: TaskProcess) -> bool:
         """Starts a failed task, or all tasks, again; returns whether a restart was left."""
-        is_refused = self._options.restarts_all and self._has_refused()
-        if not is_refused and not self._takes_restart():
+        if not self._takes_restart():
             return False
         what = f"{failed.name} {failed.ending}"
         if self._chief.returncode == 0:
@@ -227,7 +232,7 @@ class Launcher:
             failed.forget()
             return True
         whom = "all tasks" if self._options.restarts_all else failed.name
-        left = "not counted" if is_refused else f"{self._restarts_left} restarts left"
+        left = "not counted" if self._is_refused else f"{self._restarts_left} restarts left"
         self._say(f"{what}: starting {whom} again, {left}")
         if self._options.restarts_all:
             self._end(self._tasks)
@@ -235,15 +240,21 @@ class Launcher:
             self._start(task)
         return True
 
-    def _has_refused(self) -> bool:
-        """Whether a task has ended as TensorFlow had refused its part of a step: no fault of it."""
-        return any(task.returncode == REFUSED for task in self._tasks)
+    @property
+    def _is_refused(self) -> bool:
+        """Whether all are to start again as TensorFlow has refused a step: no fault of the run."""
+        return self._options.restarts_all and self._has_ended_with(REFUSED)
+
+    def _has_ended_with(self, status: int) -> bool:
+        return any(task.returncode == status for task in self._tasks)
 
     def _takes_restart(self) -> bool:
         """Counts one more restart; False if none was left, or none would help."""
-        if any(task.returncode == NOT_SAVED for task in self._tasks):
+        if self._has_ended_with(NOT_SAVED):
             self._say("a task could not save its last steps: see to its train_dir before a restart")
             return False
+        if self._is_refused:
+            return True
         if not self._restarts_left:
             return False
         self._restarts_left -= 1

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster.refusals import is_refusal, is_refused_step, run_unless_refused
+from model_deploy.cluster.refusals import is_given_up, is_refusal, run_unless_refused
 
 pytestmark = pytest.mark.one_mode
 
@@ -45,21 +45,24 @@ def test_other_errors(error):
         run_unless_refused(run)
 
 
+# As TensorFlow words what another worker has answered.
+ANSWER = (
+    "Collective ops is aborted by: {}\nAdditional GRPC error information from remote target "
+    "/job:worker/replica:0/task:0 while calling /tensorflow.WorkerService/RecvBuf:\n..."
+)
+
+
 @pytest.mark.parametrize(
-    ("error", "is_refused"),
+    ("kind", "text", "is_one"),
     [
-        (tf.errors.AbortedError(None, None, REFUSAL), True),
-        (
-            tf.errors.InternalError(
-                None, None, "Collective ops is aborted by: Delete called on non-empty BufRendezvous"
-            ),
-            True,
-        ),
-        (tf.errors.InternalError(None, None, "Collective ops is aborted by: Socket closed"), False),
-        (tf.errors.UnavailableError(None, None, REFUSAL), False),
-        (ValueError(REFUSAL), False),
+        ("InternalError", ANSWER.format("Delete called on non-empty BufRendezvous"), True),
+        ("CancelledError", ANSWER.format("Collective ops is aborted by: op cancelled"), True),
+        ("CancelledError", "Collective ops is aborted by: op cancelled", False),
+        ("UnavailableError", ANSWER.format("recvmsg:Connection reset by peer"), False),
+        ("AbortedError", REFUSAL, False),
     ],
 )
-def test_refused_step_of_all_reduce(error, is_refused):
-    """It is told from errors of a worker that is lost, by whoever hears of it."""
-    assert is_refused_step(error) == is_refused
+def test_a_part_that_another_worker_has_given_up(kind, text, is_one):
+    """It is told from a worker that is lost, from a refusal, and from this worker's own end."""
+    error = getattr(tf.errors, kind)(None, None, text)
+    assert is_given_up(error) == is_one

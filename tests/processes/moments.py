@@ -63,6 +63,25 @@ class Refuse(tf.train.SessionRunHook):
         raise tf.errors.AbortedError(None, None, error)
 
 
+class WrongOp(tf.train.SessionRunHook):
+    """Has an op of a step fail; adds it to the default graph.
+
+    Args:
+      step: the number of the step.
+    """
+
+    def __init__(self, step):
+        made = tf.train.get_or_create_global_step().read_value()
+        with tf.control_dependencies(
+            [tf.debugging.assert_none_equal(made, tf.cast(step - 1, made.dtype))]
+        ):
+            self._op = tf.no_op()
+
+    def before_run(self, run_context):
+        """Runs it in each step."""
+        return tf.train.SessionRunArgs(self._op)
+
+
 class StopAtEnd(tf.train.SessionRunHook):
     """Stops this process when it has made its last step, before it leaves.
 

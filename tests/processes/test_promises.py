@@ -125,4 +125,19 @@ def test_refused_step_of_all_reduce(refused, tmp_path):
         launch.wait_for_line(f"{refused} failed with exit status 75: starting all .* not counted")
         assert launch.wait() == 0, launch.log
     assert f"{refused}| error: TensorFlow has refused the step after 24" in launch.log
-    check_result("all_reduce", tmp_path / "train")
+    check_result(tmp_path / "train", is_exact=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", ["worker 0", "worker 1"])
+def test_wrong_step_of_all_reduce(wrong, tmp_path):
+    """An op that fails in one worker ends all, with its error first: no step was refused."""
+    with Processes(tmp_path) as processes:
+        program = [*PROGRAM, *training_flags(tmp_path, "all_reduce"), f"--wrong_task={wrong}"]
+        launch = processes.launch([f"--num_workers={WORKERS}", "--num_ps=0"], program)
+        assert launch.wait() == 1, launch.log
+    log = launch.log
+    assert f"{wrong}| error: assertion failed" in log
+    assert f"launch| {wrong} failed with exit status 1" in log
+    assert "refused" not in log
+    assert "starting all tasks again" not in log

@@ -17,7 +17,7 @@ from model_deploy import cluster as cluster_lib
 from model_deploy.commands import option, run_command
 from model_deploy.hooks import add_session_hook
 from tests import modes
-from tests.processes.moments import Refuse, StopAtEnd, StopInSave, Wait
+from tests.processes.moments import Refuse, StopAtEnd, StopInSave, Wait, WrongOp
 
 STOP_MOMENTS = ("save", "end")
 MODES = ("asynchronous", "synchronous", "rotated", "backup", "all_reduce")
@@ -43,6 +43,7 @@ class TrainingOptions(cluster_lib.ClusterOptions, training.LoopOptions):
     stop_moment: str = option("end", "when it does", choices=STOP_MOMENTS)
     stop_mark: str = option("", "file that it makes then")
     refused_task: str = option("", "the task of which step 25 is refused once, with --stop_mark")
+    wrong_task: str = option("", "the task of which an op of step 25 fails")
 
 
 class Gate(tf.train.SessionRunHook):
@@ -143,10 +144,13 @@ def main(options, build_model=build):
 
 
 def _stopping(options, cluster):
-    """Sees to it that this process stops itself, or is refused a step; the hooks that it takes."""
-    if options.refused_task == f"{cluster.job_name} {cluster.task_id}":
+    """Sees to it that this process stops itself, or that a step of it fails; its hooks."""
+    task = f"{cluster.job_name} {cluster.task_id}"
+    if options.refused_task == task:
         return [Refuse(25, options.stop_mark)]
-    if options.stop_task != f"{cluster.job_name} {cluster.task_id}":
+    if options.wrong_task == task:
+        return [WrongOp(25)]
+    if options.stop_task != task:
         return []
     if options.stop_moment == "save":
         step = options.save_interval_steps - len(cluster.workers)

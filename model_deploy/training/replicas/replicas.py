@@ -14,9 +14,11 @@ from model_deploy.cluster import (
     Cluster,
     Task,
     end_after_refusal,
-    is_refused_step,
+    is_given_up,
+    is_refusal,
     names_of,
     unreachable,
+    wait_for_loss,
 )
 from model_deploy.commands import tell
 from model_deploy.deployment import DeployedModel
@@ -102,8 +104,8 @@ class Replicas:
         self._signals: StopSignals | None = None
         self._own_watch = watch
         self._waited_in: Any = None
-        repeats_alone = bool(cluster.ps) or len(cluster.workers) == 1
-        self.repeats_steps = repeats_alone and repeats_steps(fence)
+        is_alone = self.shared is not None or len(cluster.workers) == 1  # else others wait in it
+        self.repeats_steps = is_alone and repeats_steps(fence)
 
     def heed(self, signals: StopSignals) -> None:
         """Lets signals end waiting as well."""
@@ -275,9 +277,7 @@ class Replicas:
             step, for which elastic runs get the error itself.
           tf.errors.OpError: the error itself, if it is not about a lost task.
         """
-        missing = unreachable([task for task in self.cluster.tasks if task != self.cluster.own])
-        if self.shared is None and self._own_watch is None and is_refused_step(error):
-            end_after_refusal(error, f"the step after {step}")
+        missing = self._lost_in_step(error, step)
         names = names_of(missing) or "a task that was started again"
         if not is_lost_connection(error) and not (self.shared is None and missing):
             raise error
@@ -294,6 +294,22 @@ class Replicas:
                 f"stall_timeout must be long enough for tasks to come back, got "
                 f"{self._stall_timeout:g} s without {names_of(unreachable(servers))}"
             ) from error
+
+    def _lost_in_step(self, error: tf.errors.OpError, step: int) -> list[Task]:
+        """Returns the tasks that are gone.
+
+        By all-reduce, outside of elastic runs, a worker whose own part of a step has failed ends
+        first, and says why; others that have given the step up wait for that.
+        """
+        others = [task for task in self.cluster.tasks if task != self.cluster.own]
+        if self.shared is None and self._own_watch is None:
+            if is_refusal(error):
+                end_after_refusal(error, f"the step after {step}")
+            if is_given_up(error):
+                gone = wait_for_loss(others, self._stall_timeout, stop=self._is_stopped)
+                self.exit_if_stopped()
+                return gone
+        return unreachable(others)
 
 
 def _lost_by_all_reduce(names: str) -> OSError:
