@@ -51,10 +51,10 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
         return True
     thread = threading.Thread(target=close, name=CLOSING, daemon=True)
     thread.start()
+    wait_at_exit(thread)  # from now on: where this is not the main thread, that one may end
     thread.join(patience_secs)
     if thread.is_alive():
         setattr(session, _UNANSWERED, True)
-        wait_at_exit(thread)
     return not thread.is_alive()
 
 
@@ -68,14 +68,17 @@ def wait_at_exit(thread: threading.Thread) -> None:
     Args:
       thread: one that is no longer needed by then, such as one whose session is closed.
     """
-    if not _ending:
-        atexit.register(_end_beside)
-    _ending.append(thread)
+    _ending[:] = [*filter(threading.Thread.is_alive, _ending), thread]
+    atexit.unregister(_end_beside)
+    atexit.register(_end_beside)
 
 
 def _end_beside() -> None:
-    for thread in _ending:  # one of them may add another, which `atexit` would not call any more
-        thread.join(AT_EXIT_SECS)
+    waited: list[threading.Thread] = []
+    # One of them may add another, which `atexit` would not call any more.
+    while left := [thread for thread in [*_ending] if thread not in waited]:
+        left[0].join(AT_EXIT_SECS)
+        waited.append(left[0])
     if any(thread.is_alive() for thread in _ending):
         with contextlib.suppress(OSError, AttributeError):  # C++ of another kind
             set_terminate = ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE

@@ -85,6 +85,7 @@ def start_server(cluster: Cluster, config: Any) -> Any:
     keep_to(cluster, addresses)
     server.start()
     _keep_freed_memory()
+    _give_way()
     return server
 
 
@@ -110,6 +111,19 @@ def _keep_freed_memory() -> None:
     of up to 32 MiB (mallopt(3), M_MMAP_THRESHOLD).  Other libraries take no notice.
     """
     bytearray(_LARGEST_BLOCK)  # and free again
+
+
+def _give_way() -> None:
+    """Lets the thread of TensorFlow that ends a step go on before this thread, which waits for it.
+
+    Otherwise Linux often lets this thread run at once, on the same core, and the server clears up
+    behind a step that still holds its `Rendezvous`.  TensorFlow then keeps that for as long as the
+    process lives, some 550 bytes (`framework/local_rendezvous.h`): by all-reduce in one of eight
+    tiny steps or more.  A thread of SCHED_BATCH takes a core from no other (sched(7)); threads and
+    processes that it starts inherit that.  Other systems take no notice.
+    """
+    if hasattr(os, "SCHED_BATCH") and os.sched_getscheduler(0) == os.SCHED_OTHER:
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _own_addresses(own: Task) -> list[network.IPAddress]:

@@ -1,7 +1,9 @@
 """Servers of tasks: where they listen, what they see."""
 
 import ipaddress
+import os
 import socket
+import threading
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -54,6 +56,23 @@ def _start(host, **others):
     with ReservedPorts(1) as ports:
         cluster = Cluster([f"{host}:{ports.numbers[0]}"], **others)
         return cluster, start_server(cluster, session_config(cluster))
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="the system has no SCHED_BATCH")
+@pytest.mark.parametrize("policy", ["SCHED_OTHER", "SCHED_IDLE"])
+def test_the_thread_that_waits_for_steps_gives_way(policy):
+    """A thread that starts a server is of SCHED_BATCH from then on, unless it chose a policy."""
+    found = []
+
+    def start():
+        os.sched_setscheduler(0, getattr(os, policy), os.sched_param(0))
+        _start("127.0.0.1")
+        found.append(os.sched_getscheduler(0))
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert found == [os.SCHED_BATCH if policy == "SCHED_OTHER" else os.SCHED_IDLE]
 
 
 def test_server_listens_on_its_address_only(caplog):
