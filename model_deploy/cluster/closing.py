@@ -17,12 +17,11 @@ _PATIENCE_SECS = 2.0
 # Seconds between two looks at whether a session was closed in vain.
 _POLL_SECS = 0.1
 
-# Threads for which the end of this process waits, as `atexit` keeps functions for it.
-_ending: list[threading.Thread] = []
-
 _Value = TypeVar("_Value")
 # Attribute of a session that was closed, and has not ended in time.
 _UNANSWERED = "_model_deploy_unanswered"
+# Attribute of a thread for which the end of this process waits.
+_AWAITED = "_model_deploy_awaited"
 
 
 def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
@@ -50,8 +49,8 @@ def close_session(session: Any, patience_secs: float = _PATIENCE_SECS) -> bool:
         close()
         return True
     thread = threading.Thread(target=close, name=CLOSING, daemon=True)
+    wait_at_exit(thread)  # from the start: where this is not the main thread, that one may end
     thread.start()
-    wait_at_exit(thread)  # from now on: where this is not the main thread, that one may end
     thread.join(patience_secs)
     if thread.is_alive():
         setattr(session, _UNANSWERED, True)
@@ -68,18 +67,22 @@ def wait_at_exit(thread: threading.Thread) -> None:
     Args:
       thread: one that is no longer needed by then, such as one whose session is closed.
     """
-    _ending[:] = [*filter(threading.Thread.is_alive, _ending), thread]
-    atexit.unregister(_end_beside)
-    atexit.register(_end_beside)
+    setattr(thread, _AWAITED, True)
 
 
+def _awaited() -> list[threading.Thread]:
+    """The threads that still run, of which `wait_at_exit` was told."""
+    return [thread for thread in threading.enumerate() if hasattr(thread, _AWAITED)]
+
+
+@atexit.register
 def _end_beside() -> None:
     waited: list[threading.Thread] = []
-    # One of them may add another, which `atexit` would not call any more.
-    while left := [thread for thread in [*_ending] if thread not in waited]:
+    # One of them may start another.
+    while left := [thread for thread in _awaited() if thread not in waited]:
         left[0].join(AT_EXIT_SECS)
         waited.append(left[0])
-    if any(thread.is_alive() for thread in _ending):
+    if _awaited():
         with contextlib.suppress(OSError, AttributeError):  # C++ of another kind
             set_terminate = ctypes.CDLL("libstdc++.so.6")._ZSt13set_terminatePFvvE
             set_terminate.argtypes, set_terminate.restype = [ctypes.c_void_p], ctypes.c_void_p

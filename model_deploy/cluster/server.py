@@ -1,5 +1,6 @@
 """The TensorFlow server of a task, and the session configuration that belongs to it."""
 
+import contextlib
 import copy
 import os
 from typing import Any
@@ -120,10 +121,12 @@ def _give_way() -> None:
     behind a step that still holds its `Rendezvous`.  TensorFlow then keeps that for as long as the
     process lives, some 550 bytes (`framework/local_rendezvous.h`): by all-reduce in one of eight
     tiny steps or more.  A thread of SCHED_BATCH takes a core from no other (sched(7)); threads and
-    processes that it starts inherit that.  Other systems take no notice.
+    processes that it starts inherit that.  Other systems take no notice, and some containers do
+    not allow it.
     """
-    if hasattr(os, "SCHED_BATCH") and os.sched_getscheduler(0) == os.SCHED_OTHER:
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    with contextlib.suppress(AttributeError, OSError):
+        if os.sched_getscheduler(0) == os.SCHED_OTHER:
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _own_addresses(own: Task) -> list[network.IPAddress]:

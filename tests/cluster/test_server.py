@@ -75,6 +75,18 @@ def test_the_thread_that_waits_for_steps_gives_way(policy):
     assert found == [os.SCHED_BATCH if policy == "SCHED_OTHER" else os.SCHED_IDLE]
 
 
+def test_a_system_that_allows_no_other_policy(monkeypatch):
+    """Where a container keeps the policy of threads as it is, a server starts all the same."""
+
+    def refuse(*_):
+        raise PermissionError("Operation not permitted")
+
+    monkeypatch.setattr(os, "sched_setscheduler", refuse, raising=False)
+    monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_OTHER, raising=False)
+    _, server = _start("127.0.0.1")
+    assert server.target.startswith("grpc://127.0.0.1:")
+
+
 def test_server_listens_on_its_address_only(caplog):
     """A server of 127.0.0.2 is not reached at 127.0.0.1; nothing is warned of."""
     cluster, server = _start("127.0.0.2")
