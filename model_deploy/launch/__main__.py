@@ -5,7 +5,8 @@
 runs COMMAND once for each task, which finds its place in the cluster in `TF_CONFIG`.  Each
 task's lines go to a log file of its own and, with the task's name, to the terminal.  When a
 task fails, and no restart is left, all are ended and the exit status is that task's.  The workers
-divide the GPUs of CUDA_VISIBLE_DEVICES, or else of the machine; parameter servers see none.
+divide the GPUs of CUDA_VISIBLE_DEVICES, or else of the machine; parameter servers see none.  With
+--divide_cores the workers of a machine divide its cores, too.
 
     python -m model_deploy.launch --num_workers 2 --num_ps 1 --evaluator -- COMMAND ...
 

@@ -7,6 +7,10 @@ process group.  It ends when the command has ended, when it gets SIGHUP, or when
 process that started it, is gone; then it kills all that descends from the command.  Should
 the guard itself be killed, the kernel kills the command.  Linux only.
 
+With MODEL_DEPLOY_CORES=0/2 in its environment, which the command does not get, the command keeps
+to the first of two equal shares of the machine's cores; where there are fewer cores than shares,
+several commands share one.
+
 This file runs by itself, without the package, so that it starts in 20 ms.  Its exit
 status is the command's, 128 + n after signal n.
 """
@@ -21,6 +25,8 @@ _SET_DEATH_SIGNAL = 1
 _SET_CHILD_SUBREAPER = 36
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
 _AWAITED = {*_FORWARDED, signal.SIGHUP, signal.SIGCHLD}
+SHARE_OF_CORES = "MODEL_DEPLOY_CORES"
+_PROCESSORS = "/sys/devices/system/cpu"
 
 
 def main(parent: int, command: list[str]) -> int:
@@ -32,6 +38,8 @@ def main(parent: int, command: list[str]) -> int:
     if os.getppid() != parent:  # it went before the line above
         return 1
     guard = os.getpid()
+    if share := os.environ.pop(SHARE_OF_CORES, ""):
+        keep_to_share(*map(int, share.split("/")))
     child = os.fork()
     if child == 0:
         _become(command, guard)
@@ -55,6 +63,27 @@ def kill_descendants() -> None:
             os.kill(pid, signal.SIGKILL)
         for _ in children:
             os.waitpid(-1, 0)
+
+
+def keep_to_share(index: int, count: int) -> None:
+    """Keeps this process, and all that it starts, to one of `count` shares of the cores."""
+    cores = sorted(os.sched_getaffinity(0), key=_position)
+    each = len(cores) // count
+    own = cores[index * each : (index + 1) * each] or [cores[index % len(cores)]]
+    os.sched_setaffinity(0, own)
+    print(f"cores {','.join(map(str, own))}", flush=True)
+
+
+def _position(processor: int) -> tuple[int, int, int]:
+    """Sorts processors by sockets, and in a socket by cores, which may have two each."""
+    found = []
+    for name in ("physical_package_id", "core_id"):
+        try:
+            with open(f"{_PROCESSORS}/cpu{processor}/topology/{name}") as file:
+                found.append(int(file.read()))
+        except (OSError, ValueError):  # not every container shows it
+            found.append(0)
+    return found[0], found[1], processor
 
 
 def _become(command: list[str], guard: int) -> None:

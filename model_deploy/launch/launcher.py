@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from model_deploy.commands import NOT_SAVED, REFUSED
+from model_deploy.launch import guard
 from model_deploy.launch.options import LaunchOptions
 from model_deploy.launch.output import TaskOutput
 from model_deploy.launch.outputs import Outputs
@@ -96,7 +97,17 @@ class Launcher:
     ) -> TaskProcess:
         output = TaskOutput(name, self._log_dir / f"{name.replace(' ', '-')}.log", self._terminal)
         place = place or name
+        more = {**(more or {}), **self._share_of_cores(place)}
         return self._machines.new_task(place, name, tf_config, output, gpus=gpus, more=more)
+
+    def _share_of_cores(self, place: str) -> Mapping[str, str]:
+        """What tells the guard of a worker which of its machine's cores are the worker's."""
+        if not self._options.divide_cores:
+            return {}
+        workers = self._machines.workers_beside(place, self._options.most_workers)
+        if place not in workers:
+            return {}
+        return {guard.SHARE_OF_CORES: f"{workers.index(place)}/{len(workers)}"}
 
     def run(self) -> int:
         """Runs the tasks to their end.

@@ -180,6 +180,10 @@ class Machines(ThisMachine):
         """Places on hosts that are not lost, at most so many."""
         return [place for place, at in self._places.items() if at not in self._lost][:most]
 
+    def workers_beside(self, place: str, most: int) -> list[str]:
+        """Places of workers on the host of a place, of at most so many workers in all."""
+        return [each for each in self.worker_places(most) if self._at(each) is self._at(place)]
+
     def _at(self, place: str) -> Machine:
         if place in self._places:
             return self._places[place]

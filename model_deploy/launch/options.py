@@ -45,6 +45,10 @@ class LaunchOptions(HostOptions):
     divide_gpus: bool = option(
         True, "whether the workers divide the GPUs; else each sees all of them, as with -np"
     )
+    divide_cores: bool = option(
+        False,
+        "whether the workers of a machine divide its cores; else each may use all of them",
+    )
     log_dir: str | None = option(None, "folder for a log file per task; default: a new one in /tmp")
     grace_secs: float = option(
         10.0,

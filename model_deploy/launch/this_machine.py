@@ -61,6 +61,11 @@ class ThisMachine:
         """Places in which a worker may be started, at most so many."""
         return [f"worker {i}" for i in range(most)]
 
+    def workers_beside(self, place: str, most: int) -> list[str]:
+        """Places of workers on the machine of a place, of at most so many workers in all."""
+        del place
+        return self.worker_places(most)
+
     def may_start(self, task: TaskProcess) -> bool:
         """Whether a task may be started now; else when some output has been read."""
         del task

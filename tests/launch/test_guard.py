@@ -52,6 +52,35 @@ def test_parent_that_is_gone():
     assert (done.returncode, done.stdout) == (1, b"")
 
 
+@pytest.mark.parametrize(
+    ("share", "cores"),
+    [
+        ("0/1", "0,4,1,5,2,6,3,7"),
+        ("0/2", "0,4,1,5"),
+        ("1/2", "2,6,3,7"),
+        ("2/3", "2,6"),
+        ("3/4", "3,7"),
+        ("7/8", "7"),
+        ("9/10", "4"),
+    ],
+)
+def test_shares_of_cores(share, cores, tmp_path, monkeypatch, capsys):
+    """A share is of whole cores, and of one socket, as far as it can be."""
+    # Two sockets of two cores of two threads; Linux numbers the second threads of all cores last.
+    for processor in range(8):
+        folder = tmp_path / f"cpu{processor}/topology"
+        folder.mkdir(parents=True)
+        (folder / "physical_package_id").write_text(f"{processor // 2 % 2}\n")
+        (folder / "core_id").write_text(f"{processor % 2}\n")
+    kept = []
+    monkeypatch.setattr(guard, "_PROCESSORS", str(tmp_path))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, own: kept.extend(own))
+    guard.keep_to_share(*map(int, share.split("/")))
+    assert ",".join(map(str, kept)) == cores
+    assert capsys.readouterr().out == f"cores {cores}\n"
+
+
 def test_nothing_is_left_after_the_command(tmp_path):
     """What the command started and left behind is killed."""
     with Processes(tmp_path) as processes:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shlex
 import signal
 
@@ -55,6 +56,28 @@ def test_tasks_find_their_place(tmp_path):
         log = (tmp_path / f"{name.replace(' ', '-')}.log").read_text()
         assert log.splitlines()[1:] == [expected]
     assert len(launch.lines) == 5
+
+
+def test_workers_divide_the_cores(tmp_path):
+    """With `divide_cores` each worker keeps to its share, others and without it to none."""
+    source = """
+print(*os.sched_getaffinity(0), "MODEL_DEPLOY_CORES" in os.environ)
+"""
+    there = os.sched_getaffinity(0)
+    shares = {}
+    for divided in (False, True):
+        launch = Launch(tmp_path, source, num_ps=1, divide_cores=divided)
+        assert launch.status == 0
+        for name in ("worker 0", "worker 1", "ps 0"):
+            *said, last = launch.of(name)
+            *cores, knows = last.removeprefix(f"{name}| ").split()
+            shares[divided, name] = set(map(int, cores))
+            assert knows == "False"
+            assert len(said) == (divided and name != "ps 0")
+    first, second = shares.pop((True, "worker 0")), shares.pop((True, "worker 1"))
+    assert all(share == there for share in shares.values())
+    assert len(first) == len(second) == max(1, len(there) // 2)
+    assert len(first | second) == len(there) // 2 * 2 or first == second == there
 
 
 def test_first_failure(tmp_path):

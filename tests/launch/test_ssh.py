@@ -1,6 +1,7 @@
 """Tasks on other machines, over real `sshd`s: where they are, how they end, who is lost."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -104,6 +105,18 @@ print(json.dumps([os.getcwd(), os.environ["TF_SEEN"], "HOSTNAME_OF_LAUNCHER" in 
         assert 23000 <= int(port) <= 23007
     addresses = [each for hosts in config["cluster"].values() for each in hosts]
     assert len(set(addresses)) == 9
+
+
+def test_workers_divide_the_cores_of_their_host(started):
+    """With `divide_cores` a worker shares the cores of its host with those beside it alone."""
+    source = 'print("may use", len(os.sched_getaffinity(0)))'
+    launched = started(["-H", "node1:2,node2:1", "--num_ps=1", "--divide_cores"], program(source))
+    assert launched.wait() == 0, launched.log
+    found = dict(re.findall(r"^(\S+ \d)\| may use (\d+)$", launched.log, re.M))
+    cores = len(os.sched_getaffinity(0))
+    half = max(1, cores // 2)
+    expected = {"worker 0": half, "worker 1": half, "worker 2": cores, "ps 0": cores}
+    assert {name: int(count) for name, count in found.items()} == expected
 
 
 def test_failure_and_restart(started):

@@ -24,10 +24,10 @@ EACH_SECOND = ["--save_interval_secs=1", "--save_summaries_secs=1", "--log_every
 # Flags of the launcher and of the program for each run.
 RUNS = {
     "ps": (
-        ["--num_workers=3", "--num_ps=2", "--evaluator"],
+        ["--num_workers=3", "--num_ps=2", "--evaluator", "--divide_cores"],
         [*EACH_SECOND, "--checkpoint_increments=3", "--eval_every_n_steps=2000"],
     ),
-    "elastic": (["--max_workers=2"], EACH_SECOND),
+    "elastic": (["--max_workers=2", "--divide_cores"], EACH_SECOND),
 }
 NUM_PROCESSES = 8
 SAMPLE_SECS = 5.0
