@@ -25,6 +25,7 @@ MODULES = (
     "inputs_prepared",
     "inputs_cores",
     "ps_training",
+    "divided_cores",
     "wire",
     "slow_network",
     "local_steps",

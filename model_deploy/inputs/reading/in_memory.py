@@ -1,14 +1,13 @@
 """Decodes all images of a dataset at once, to keep them in memory."""
 
 import concurrent.futures
-import os
 from collections.abc import Sequence
 
 import numpy as np
 
 from model_deploy.inputs.files import raw_images
 from model_deploy.inputs.files.corrupt_records import CorruptRecordError
-from model_deploy.inputs.reading import decoding
+from model_deploy.inputs.reading import chunks, decoding
 from model_deploy.inputs.reading.sources import EncodedSource
 
 MAX_BYTES = 2**30
@@ -48,7 +47,7 @@ def decode_all(
             source, range(first, min(first + _DECODED_AT_ONCE, num_examples)), shape
         )
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(chunks.usable_cores()) as pool:
         parts = list(pool.map(decode, range(0, num_examples, _DECODED_AT_ONCE)))
     images, labels = zip(*parts, strict=True)
     return np.concatenate(images), np.concatenate(labels)
