@@ -37,14 +37,19 @@ class LogicalDevices(DeploymentConfig):
 def cpu_config(num_devices: int = 4, *, rewritten: bool = True) -> tf.ConfigProto:
     """A session config with several CPU devices, and no other placement than asked for.
 
-    With `pytest --gpu` it has the GPUs, too.
+    With `pytest --gpu` it has the GPUs, too. Graphs are rewritten once, as `session_config` of the
+    library has it for clones on the CPU: TensorFlow's own twice take longer than all steps.
 
     Args:
       num_devices: logical CPUs.
       rewritten: whether TensorFlow rewrites graphs before they run.
     """
     proto = devices.session_config(num_devices)
-    proto.graph_options.rewrite_options.disable_meta_optimizer = not rewritten
+    rewriting = proto.graph_options.rewrite_options
+    rewriting.disable_meta_optimizer = not rewritten
+    if not devices.on_gpus():
+        rewriting.meta_optimizer_iterations = rewriting.ONE
+        rewriting.memory_optimization = rewriting.NO_MEM_OPT
     return proto
 
 

@@ -56,7 +56,8 @@ def test_from_training_to_fine_tuning(tmp_path, capsys):
     assert not np.array_equal(tuned["logits/kernel"], start["logits/kernel"])
 
     # A file that lacks what is not excluded is refused, with the flag that would help.
-    assert train(tmp_path / "other", f"--checkpoint_path={weights}", "--labels_offset=2") == 1
+    other = ("--labels_offset=2", "--num_clones=1")
+    assert train(tmp_path / "other", f"--checkpoint_path={weights}", *other) == 1
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("error: checkpoint_path must hold the variables that are not excluded")
     assert "use --checkpoint_exclude_scopes=logits or --ignore_missing_vars" in error

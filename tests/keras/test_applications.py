@@ -50,7 +50,9 @@ def test_a_step_on_two_clones(name):
     assert {v.op.name for v in variables} < {v.op.name for v in tf.global_variables()}
     assert len(tf.trainable_variables()) == len(network.trainable_variables)
     averages = [v for v in variables if "moving_" in v.op.name]
-    with tf.Session(config=cpu_config()) as session:
+    # What Keras compiles with XLA is prepared by TensorFlow's rewriting, which takes a third of it.
+    proto = cpu_config(rewritten=name.startswith("ConvNeXt"))
+    with tf.Session(config=proto) as session:
         session.run(tf.global_variables_initializer())
         before = session.run([tf.trainable_variables(), averages])
         assert np.isfinite(session.run(model.train_op))

@@ -13,7 +13,8 @@ import pathlib
 import pytest
 import tensorflow.compat.v1 as tf
 
-from nets import nets_factory
+from nets import inception_resnet_v2, nets_factory
+from nets.nasnet import nasnet, pnasnet
 from tests.nets import reference
 
 # Networks whose tests take no more than a few seconds each.
@@ -36,6 +37,27 @@ def compare_by_identity():
     if was_by_value:
         tf.enable_tensor_equality()
     gc.collect()
+
+
+@pytest.fixture
+def few_blocks(monkeypatch):
+    """Inception-ResNet has each of its blocks twice, and mobile networks of cells have three cells.
+
+    They have all their kinds of layers, and are built in a third of the time.
+    """
+    repeat = inception_resnet_v2._repeat
+
+    def twice(scope, times, *arguments):
+        return repeat(scope, min(times, 2), *arguments)
+
+    monkeypatch.setattr(inception_resnet_v2, "_repeat", twice)
+    for module in (nasnet, pnasnet):
+        published = module.mobile_imagenet_config
+
+        def of_three_cells(published=published):
+            return published().override_from_dict({"num_cells": 3})
+
+        monkeypatch.setattr(module, "mobile_imagenet_config", of_three_cells)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -204,7 +204,7 @@ def without_sizes(names):
 
 
 @pytest.mark.one_mode
-@pytest.mark.usefixtures("no_variant")
+@pytest.mark.usefixtures("no_variant", "few_blocks")
 def test_pooling_dropout_and_depth_in_training(network):
     """`global_pool=True` makes one row of logits of an image of any size, `spatial_squeeze=False`
     keeps its height and width; in training there are the reference's dropouts, drawn at random.

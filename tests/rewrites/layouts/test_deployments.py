@@ -120,7 +120,11 @@ def _gradients(name, size, data_format):
         gradients = tf.gradients(model.total_loss, tf.trainable_variables())
         known = [each for each in gradients if each is not None]
         needed = tf.graph_util.extract_sub_graph(graph.as_graph_def(), [model.total_loss.op.name])
-        with tf.Session(config=training.session_config(config)) as session:
+        proto = training.session_config(config)
+        # The CPU has no kernels for channels first: TensorFlow rewrites those, and nothing else.
+        needs_rewriting = data_format == "NCHW" and not devices.on_gpus()
+        proto.graph_options.rewrite_options.disable_meta_optimizer = not needs_rewriting
+        with tf.Session(config=proto) as session:
             graphs.initialize_alike(session)
             found = session.run([model.total_loss, *known])
     return found, [node.name for node in needed.node if node.op == "Transpose"]
