@@ -13,7 +13,8 @@ from model_deploy.checks import check_at_least, check_whole
 # splitmix64, and the two factors of its finalizer (David Stafford's "Mix13").
 _INCREMENT = 0x9E3779B97F4A7C15
 _FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-_MANTISSA_BITS = 24
+# With a half behind it such a number is a float32: with one bit more the largest would be 1.
+_BITS = 23
 
 
 def mixed(numbers: Any, seed: int = 0) -> Any:
@@ -42,11 +43,11 @@ def chances(numbers: Any, seed: int = 0) -> Any:
       seed: any integer.
 
     Returns:
-      float32, of the same shape: odd multiples of 2^-25.
+      float32, of the same shape: odd multiples of 2^-24.
     """
-    high = tf.bitwise.right_shift(mixed(numbers, seed), tf.constant(64 - _MANTISSA_BITS, tf.uint64))
+    high = tf.bitwise.right_shift(mixed(numbers, seed), tf.constant(64 - _BITS, tf.uint64))
     # In int64, for which each device has the cast.
-    return (tf.cast(tf.bitcast(high, tf.int64), tf.float32) + 0.5) * 2.0**-_MANTISSA_BITS
+    return (tf.cast(tf.bitcast(high, tf.int64), tf.float32) + 0.5) * 2.0**-_BITS
 
 
 def _chances_of_rows(ids: Any, width: int, seed: int) -> Any:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import statistics
 import subprocess
 import sys
 
@@ -112,7 +113,7 @@ def test_initial_rows_follow_from_the_id():
     ids = np.array([0, 5, 2**62])
     starts = [[_splitmix(int(i)) + j * 0x9E3779B97F4A7C15 for j in range(3)] for i in ids]
     numbers = [[_splitmix(start % 2**64) for start in row] for row in starts]
-    even = (np.array([[n >> 40 for n in row] for row in numbers]) + 0.5) / 2**24
+    even = (np.array([[n >> 41 for n in row] for row in numbers]) + 0.5) / 2**23
     with tf.Session() as session:
         uniform = session.run(embeddings.Uniform(0.5)(tf.constant(ids), 3))
         normal = session.run(embeddings.Normal(2.0)(tf.constant(np.arange(20_000)), 3))
@@ -122,6 +123,31 @@ def test_initial_rows_follow_from_the_id():
     np.testing.assert_allclose([normal.mean(), normal.std()], [0, 2], atol=5 * 2 / 60_000**0.5)
     np.testing.assert_array_equal(again[0], normal[7])
     assert (again != other).all()
+
+
+def _unmixed(z):
+    """The number of which the output of splitmix64 is z: its steps backwards."""
+    mask = 2**64 - 1
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
+        z ^= (z >> shift) ^ (z >> 2 * shift)
+        z = z * pow(factor, -1, 2**64) & mask
+    return (z - 0x9E3779B97F4A7C15) & mask
+
+
+@pytest.mark.parametrize(
+    ("output", "chance"),
+    [(0, 2**-24), (2**41, 3 * 2**-24), (2**63, 0.5 + 2**-24), (2**64 - 1, 1 - 2**-24)],
+)
+def test_first_values_are_finite(output, chance):
+    """Also where the generator gives its least and its largest numbers, a row is of finite ones."""
+    number = _unmixed(output)
+    assert _splitmix(number) == output
+    id_ = np.array([_unmixed(number)], np.uint64).view(np.int64)
+    with tf.Session() as session:
+        [[even]] = session.run(embeddings.Uniform(1.0)(tf.constant(id_), 1))
+        [[normal]] = session.run(embeddings.Normal(1.0)(tf.constant(id_), 1))
+    assert even == 2 * chance - 1
+    assert normal == pytest.approx(statistics.NormalDist().inv_cdf(chance), rel=1e-5)
 
 
 def _by_hand(rows, ids, weights, combiner):
