@@ -35,14 +35,15 @@ def is_given_up(error: Exception) -> bool:
 
 
 def end_after_refusal(error: Exception, step: str) -> NoReturn:
-    """Ends this process of a run by all-reduce, whose part of a step TensorFlow has refused.
+    """Ends this process of a run by all-reduce, in which TensorFlow has refused a part of a step.
 
-    The other workers have begun the step, and wait for the part that will not come. Nothing but a
-    new TensorFlow server in each of them ends that: their collective ops fail from then on.
+    Some workers have begun the step, and wait for a part that will not come, others have given it
+    up. Nothing but a new TensorFlow server in each of them ends that: their collective ops fail
+    from then on.
 
     Args:
       error: the error of the step.
-      step: names the step.
+      step: names the step, or another worker's part of it.
 
     Raises:
       SystemExit: with 75, `EX_TEMPFAIL`: started again, the run goes on.
@@ -58,7 +59,10 @@ def run_unless_refused(run: Callable[[], Any]) -> Any:
     """Calls `run`, again as long as TensorFlow refuses the step; returns its result.
 
     Use it for ops that may run twice: of a refused step on several servers some may have run.
-    Collective ops must not: the others would be one run behind, and wait.
+    Collective ops on the server of this process may: TensorFlow gives a step the number of the one
+    that failed before it, for which the others wait. But a worker that has asked this one for its
+    part before the step was refused gets an error, see `is_given_up`; then this one may wait until
+    its session is closed, or the other worker ends.
     """
     while True:
         try:

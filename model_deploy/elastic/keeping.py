@@ -9,7 +9,14 @@ from collections.abc import Mapping
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints import is_lost_connection
-from model_deploy.cluster import Cluster, World, cluster_from_tf_config, is_refusal, unreachable
+from model_deploy.cluster import (
+    Cluster,
+    World,
+    cluster_from_tf_config,
+    is_given_up,
+    is_refusal,
+    unreachable,
+)
 from model_deploy.config import DeploymentConfig
 from model_deploy.elastic.memory import Memory
 from model_deploy.hooks import session_hooks
@@ -64,13 +71,13 @@ class KeptInMemory:
     def asks_after(self, error: Exception) -> bool:
         """Whether this worker must ask for another world after an error that only it may know of.
 
-        By all-reduce if TensorFlow has refused this worker's part of a step, in which the others
-        may wait.  The launcher itself notices if a worker is lost, for which steps fail, too.
+        By all-reduce if TensorFlow has refused a part of a step, in which other workers may wait.
+        The launcher itself notices if a worker is lost, for which steps fail, too.
 
         Raises:
           Exception: the error itself, after too many attempts.
         """
-        if not is_refusal(error):
+        if not (is_refusal(error) or is_given_up(error)):
             return False
         self._errors.note(error, self.step)
         return True

@@ -13,7 +13,7 @@ from model_deploy.checkpoints import (
     checkpoint_to_resume,
     resume_under_way,
 )
-from model_deploy.cluster import Cluster, World, is_refusal
+from model_deploy.cluster import Cluster, World, is_given_up, is_refusal
 from model_deploy.commands import line_of
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
@@ -264,8 +264,11 @@ class _OneWorld:
         """Asks for another world after an error that only this worker may know of."""
         if error is None or isinstance(error, WorldChanged) or not self._kept.asks_after(error):
             return
-        refused = "TensorFlow has refused its part of a step"
-        reason = refused if is_refusal(error) else line_of(error)
+        reason = line_of(error)
+        if is_refusal(error):
+            reason = "TensorFlow has refused its part of a step"
+        elif is_given_up(error):
+            reason = "another worker has given up its part of a step"
         say(f"worker {self._member.worker} asks for another world: {reason}")
         self._member.ask()
 

@@ -158,6 +158,7 @@ class TrainingRun(RunParts):
                 in_step,
                 verification=verification,
                 rest=course.rest,
+                repeats=self.replicas is not None and self.replicas.shared is None,
             )
         return CloneThreads(
             course.session,

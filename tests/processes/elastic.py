@@ -4,6 +4,7 @@ python -m tests.processes.elastic --train_dir=DIR
 """
 
 import dataclasses
+import os
 import sys
 import time
 from pathlib import Path
@@ -16,8 +17,10 @@ from model_deploy.cluster import end_process
 from model_deploy.commands import option, run_command
 from model_deploy.hooks import add_session_hook
 from model_deploy.optimization import LearningRateOptions, build_learning_rate
+from model_deploy.processes import WORKER
 from tests import modes
 from tests.processes.moments import Refuse, Wait, die_in_update
+from tests.processes.refusals import RepeatedNumber
 
 # Before the values of the variables are exchanged, and before the first step.
 MOMENTS = ("start", "step")
@@ -40,6 +43,7 @@ class ElasticOptions(training.LoopOptions):
     waits: str = option("", "when to wait once for --gate", choices=("", *MOMENTS))
     gate: str = option("", "file that ends that")
     fails: bool = option(False, "end with an error then")
+    repeated_mark: str = option("", "file by which worker 0 has TensorFlow refuse its step 25")
     refuses: int = option(0, "step that is refused once, which makes --gate")
     dies_in_update: int = option(0, "step in whose update the chief dies once, and makes --gate")
 
@@ -121,6 +125,9 @@ def main(options):
     """Trains to the end."""
     wait = {options.waits: [Wait(options.gate, options.fails)]}
     hooks = [Pause(options.step_secs, options.fast), *wait.get("step", [])]
+    if options.repeated_mark:
+        is_own = os.environ[WORKER] == "0"
+        hooks.append(RepeatedNumber(25, options.repeated_mark, is_own=is_own, others_wait=False))
     if options.refuses:
         hooks.append(Refuse(options.refuses, options.gate))
 

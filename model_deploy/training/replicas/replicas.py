@@ -35,6 +35,8 @@ from model_deploy.training.stopping import StopSignals
 _GRACE_SECS = 2.0
 # Seconds without a step after which a lost worker is noticed, with all-reduce.
 _NOTICE_SECS = 2.0
+# Seconds that a worker whose own part of a step has failed has to end before others do.
+_GIVEN_UP_SECS = 30.0
 
 
 class StepWatch(Protocol):
@@ -299,15 +301,19 @@ class Replicas:
         """Returns the tasks that are gone.
 
         By all-reduce, outside of elastic runs, a worker whose own part of a step has failed ends
-        first, and says why; others that have given the step up wait for that.
+        first, and says why; others that have given the step up wait for that.  A worker that makes
+        a refused part again may wait for ever: then a worker that has given it up ends.
         """
         others = [task for task in self.cluster.tasks if task != self.cluster.own]
         if self.shared is None and self._own_watch is None:
             if is_refusal(error):
                 end_after_refusal(error, f"the step after {step}")
             if is_given_up(error):
-                gone = wait_for_loss(others, self._stall_timeout, stop=self._is_stopped)
+                timeout = min(self._stall_timeout, _GIVEN_UP_SECS)
+                gone = wait_for_loss(others, timeout, stop=self._is_stopped)
                 self.exit_if_stopped()
+                if not gone:
+                    end_after_refusal(error, f"another worker's part of the step after {step}")
                 return gone
         return unreachable(others)
 

@@ -1,11 +1,12 @@
 """`StepRunner`: makes steps, and lets hooks take part in them."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import run_until_closed
+from model_deploy.cluster import run_unless_refused, run_until_closed
 from model_deploy.training.steps.call import StepCall
 from model_deploy.training.steps.report import StepContext, StepReport, checked_report
 from model_deploy.training.steps.rest import RestOfSteps
@@ -73,6 +74,8 @@ class StepRunner:
       verification: makes the steps that are due twice; or None.
       rest: does what steps leave to the next one; or None.  Then the report has `Rest.asked` at its
         end, and hooks see the variables as they are after their step.
+      repeats: whether a step is made again at once if TensorFlow has refused it, for which its ops
+        must be on the server of this process; not one that is made twice.
     """
 
     def __init__(
@@ -84,8 +87,10 @@ class StepRunner:
         *,
         verification: Verification | None = None,
         rest: RestOfSteps | None = None,
+        repeats: bool = False,
     ) -> None:
         self._rest = rest
+        self._repeats = repeats
         self._session = session
         self._report = report
         self._in_step = in_step
@@ -122,19 +127,21 @@ class StepRunner:
         fetches = {"report": self._report, **self._calls.before(context)}
         metadata = tf.RunMetadata()
         self._in_step(True)
-        values = self._call(lambda: self._fetch(fetches, metadata, step, verification))
+        fetch = functools.partial(self._fetch, fetches, metadata, step, verification)
+        values = self._call(fetch, repeats=verification is None)
         values["report"] = self._settled(values["report"])
         self._in_step(False)
         context.report = checked_report(values["report"])
         self._calls.after(context, values, metadata)
         return context.report
 
-    def _call(self, call: Callable[[], Any]) -> Any:
+    def _call(self, call: Callable[[], Any], *, repeats: bool = True) -> Any:
         """Makes a step; the first may wait in a place where closing the session does not end it."""
+        made = functools.partial(run_unless_refused, call) if self._repeats and repeats else call
         if self._is_first:
             self._is_first = False
-            return run_until_closed(self._session, call)
-        return call()
+            return run_until_closed(self._session, made)
+        return made()
 
     def _settled(self, values: Any) -> Any:
         """Returns the report of a step, after its rest where a replica has asked for that."""
