@@ -57,6 +57,16 @@ def test_lines(clock, max_steps, options, line):
     assert stream.getvalue() == line + "\n"
 
 
+def test_a_line_is_written_at_once():
+    """A line and its end are one piece: what another thread prints does not come between."""
+    pieces = []
+    stream = io.StringIO()
+    stream.write = pieces.append
+    with Progress(0, None, 1, stream=stream) as progress:
+        progress.line("step 1")
+    assert pieces == ["step 1\n"]
+
+
 def test_entry(clock):
     """The numbers of an update are returned, and the next update counts from there. What was spent
     on an evaluation is no part of a step's time.

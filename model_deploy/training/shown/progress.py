@@ -127,7 +127,8 @@ class Progress:
         if self._bar is not None:
             self._bar.write(text, file=self._stream)
         else:
-            print(text, file=self._stream, flush=True)
+            self._stream.write(f"{text}\n")  # as a whole: other threads print, too
+            self._stream.flush()
 
     def _rates(self, step: int) -> dict[str, float]:
         secs = [after - before for before, after in zip(self._times, self._times[1:], strict=False)]
