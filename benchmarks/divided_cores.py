@@ -21,7 +21,7 @@ RATE = "images/s of each worker"
 CONTENDERS: dict[str, list[str]] = {"all cores": [], "divided cores": ["--divide_cores"]}
 NUM_WORKERS = 2
 ALL_REDUCE, SERVERS = "all-reduce", "asynchronous, 1 parameter server"
-# How a run is launched; network, images of a batch, and steps of the chief, in a full benchmark.
+# How a run is launched; network, images of a batch, and global steps, in a full benchmark.
 CASES = (
     (ALL_REDUCE, "lenet", 1, 2000),
     (ALL_REDUCE, "cifarnet", 32, 200),

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from model_deploy import DeploymentConfig, slim
+from model_deploy import DeploymentConfig, gpus, slim
+from model_deploy.settings import GpuSettings
 from tests import devices
 
 # Divided by 1, 2, 3, 4, 6, 8 clones.
@@ -37,19 +38,17 @@ class LogicalDevices(DeploymentConfig):
 def cpu_config(num_devices: int = 4, *, rewritten: bool = True) -> tf.ConfigProto:
     """A session config with several CPU devices, and no other placement than asked for.
 
-    With `pytest --gpu` it has the GPUs, too. Graphs are rewritten once, as `session_config` of the
-    library has it for clones on the CPU: TensorFlow's own twice take longer than all steps.
+    With `pytest --gpu` it has the GPUs, too. Else graphs are rewritten once, as the library has it
+    for clones on the CPU: TensorFlow's own twice take longer than all steps.
 
     Args:
       num_devices: logical CPUs.
       rewritten: whether TensorFlow rewrites graphs before they run.
     """
     proto = devices.session_config(num_devices)
-    rewriting = proto.graph_options.rewrite_options
-    rewriting.disable_meta_optimizer = not rewritten
     if not devices.on_gpus():
-        rewriting.meta_optimizer_iterations = rewriting.ONE
-        rewriting.memory_optimization = rewriting.NO_MEM_OPT
+        proto = gpus.session_config(GpuSettings(), on_cpu=True, base=proto)
+    proto.graph_options.rewrite_options.disable_meta_optimizer = not rewritten
     return proto
 
 

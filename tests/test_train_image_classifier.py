@@ -113,13 +113,16 @@ def test_accumulated_batches(tmp_path, capsys, way, size):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "way", [None, pytest.param("--accumulate_steps=2", marks=pytest.mark.one_mode)]
+    "way",
+    [
+        None,
+        pytest.param("--all_reduce", marks=pytest.mark.one_mode),
+        pytest.param("--asynchronous", marks=pytest.mark.one_mode),
+        pytest.param("--accumulate_steps=2", marks=pytest.mark.one_mode),
+    ],
 )
 def test_compiled_clones(tmp_path, capsys, way):
-    """Clones train that XLA compiles, and one line says what it does not compile.
-
-    `tests/test_laws.py` has compiled clones in every way to train.
-    """
+    """Each way trains clones that XLA compiles, and says in one line what it does not compile."""
     options = [f"--train_dir={tmp_path}", "--num_clones=2", "--batch_size=4", "--clone_on_cpu"]
     options += ["--xla", "--max_number_of_steps=2", *filter(None, [way])]
     code, out, err = _main(capsys, *options)

@@ -19,7 +19,7 @@ from absl import flags
 from model_deploy import file_systems
 from model_deploy.commands.help_text import help_text
 from model_deploy.commands.naming import line_of, message_of, named_as
-from model_deploy.commands.notices import without_tensorflow_notices
+from model_deploy.commands.notices import tell, without_tensorflow_notices
 from model_deploy.commands.options import Options, define_flags
 from model_deploy.commands.replacing import replaced_file
 
@@ -104,7 +104,7 @@ def _run(function: Callable[[Any], object], options: Any) -> int:
         return ending.code or 0
     else:
         return 0
-    print(message, file=sys.stderr)
+    tell(message)  # other threads may still print
     return code
 
 

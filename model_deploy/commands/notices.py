@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from typing import TextIO
 
 
 @contextlib.contextmanager
@@ -36,7 +37,8 @@ def without_notices_in_commands() -> contextlib.AbstractContextManager[None]:
     return without_tensorflow_notices() if is_command else contextlib.nullcontext()
 
 
-def tell(text: str) -> None:
-    """Prints a line to standard error, as a whole, also where several threads print."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+def tell(text: str, stream: TextIO | None = None) -> None:
+    """Prints a line, by default to stderr, as a whole, also where several threads print."""
+    stream = stream or sys.stderr
+    stream.write(f"{text}\n")
+    stream.flush()

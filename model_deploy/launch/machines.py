@@ -162,12 +162,10 @@ class Machines(ThisMachine):
         self, num_workers: int, num_ps: int, *, evaluator: bool = False
     ) -> dict[str, str | None]:
         """`CUDA_VISIBLE_DEVICES` of each place: the workers of a host divide its GPUs."""
-        places = [*self.worker_places(num_workers), *(f"ps {i}" for i in range(num_ps))]
         visible: dict[str, str | None] = {}
         for machine in self._machines:
-            here = [place for place in places if self._at(place) is machine]
-            workers = [place for place in here if place in self._places]
-            servers = [place for place in here if place not in self._places]
+            workers = self._workers_on(machine, num_workers)
+            servers = [f"ps {i}" for i in range(num_ps) if self._at(f"ps {i}") is machine]
             gpus = machine.gpus if self._settings.divide_gpus else None
             first = evaluator and machine is self._machines[0]
             each = task_gpus(len(workers) or 1, len(servers), gpus, evaluator=first)
@@ -182,7 +180,10 @@ class Machines(ThisMachine):
 
     def workers_beside(self, place: str, most: int) -> list[str]:
         """Places of workers on the host of a place, of at most so many workers in all."""
-        return [each for each in self.worker_places(most) if self._at(each) is self._at(place)]
+        return self._workers_on(self._at(place), most)
+
+    def _workers_on(self, machine: Machine, most: int) -> list[str]:
+        return [each for each in self.worker_places(most) if self._at(each) is machine]
 
     def _at(self, place: str) -> Machine:
         if place in self._places:

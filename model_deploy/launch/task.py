@@ -80,7 +80,8 @@ class TaskProcess:
         This must be the main thread: the kernel ends the guard with the thread that starts it.
         """
         self.output.tail.clear()
-        others = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
+        of_tasks = ("TF_CONFIG", guard.SHARE_OF_CORES)
+        others = {name: value for name, value in os.environ.items() if name not in of_tasks}
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *command],
             stdin=subprocess.DEVNULL,

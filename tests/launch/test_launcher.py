@@ -58,8 +58,12 @@ def test_tasks_find_their_place(tmp_path):
     assert len(launch.lines) == 5
 
 
-def test_workers_divide_the_cores(tmp_path):
-    """With `divide_cores` each worker keeps to its share, others and without it to none."""
+def test_workers_divide_the_cores(tmp_path, monkeypatch):
+    """With `divide_cores` each worker keeps to its share, others and without it to none.
+
+    A share that the launcher's own environment names is not one of its tasks.
+    """
+    monkeypatch.setenv("MODEL_DEPLOY_CORES", "0/2")
     source = """
 print(*os.sched_getaffinity(0), "MODEL_DEPLOY_CORES" in os.environ)
 """
@@ -77,7 +81,7 @@ print(*os.sched_getaffinity(0), "MODEL_DEPLOY_CORES" in os.environ)
     first, second = shares.pop((True, "worker 0")), shares.pop((True, "worker 1"))
     assert all(share == there for share in shares.values())
     assert len(first) == len(second) == max(1, len(there) // 2)
-    assert len(first | second) == len(there) // 2 * 2 or first == second == there
+    assert len(first | second) == max(1, len(there) // 2 * 2)
 
 
 def test_first_failure(tmp_path):

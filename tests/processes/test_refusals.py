@@ -1,7 +1,5 @@
 """All-reduce goes on after a step that TensorFlow has refused, and the weights are the same."""
 
-import sys
-
 import pytest
 
 from tests.processes import refusals
@@ -9,11 +7,7 @@ from tests.processes.faults import PROGRAM, WORKERS, check_result, training_flag
 from tests.processes.harness import Processes
 from tests.processes.test_elastic import ElasticLaunch
 
-pytestmark = [
-    pytest.mark.one_mode,
-    pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="the system must be Linux"),
-]
+pytestmark = [pytest.mark.one_mode, pytest.mark.slow]
 
 
 @pytest.mark.parametrize(

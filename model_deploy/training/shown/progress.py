@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from model_deploy.commands import tell
 from model_deploy.training.steps.report import StepReport
 
 # What the names of metrics in training begin with, in log entries.
@@ -127,8 +128,7 @@ class Progress:
         if self._bar is not None:
             self._bar.write(text, file=self._stream)
         else:
-            self._stream.write(f"{text}\n")  # as a whole: other threads print, too
-            self._stream.flush()
+            tell(text, self._stream)
 
     def _rates(self, step: int) -> dict[str, float]:
         secs = [after - before for before, after in zip(self._times, self._times[1:], strict=False)]
