@@ -28,15 +28,6 @@ def without_tensorflow_notices() -> Iterator[None]:
             os.close(stderr)
 
 
-def without_notices_in_commands() -> contextlib.AbstractContextManager[None]:
-    """Hides notices in a `with` block of a package that `python -m` runs, and else nothing.
-
-    Python imports a package before its `__main__`, and says so by the first argument.
-    """
-    is_command = sys.argv[:1] == ["-m"]
-    return without_tensorflow_notices() if is_command else contextlib.nullcontext()
-
-
 def tell(text: str, stream: TextIO | None = None) -> None:
     """Prints a line, by default to stderr, as a whole, also where several threads print."""
     stream = stream or sys.stderr
