@@ -69,6 +69,7 @@ LINE = (
 )
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_a_run_needs_nothing_else(trained, capsys):
     """`--train_dir` alone: settings, split and averages are those of the run; one line."""

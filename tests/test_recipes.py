@@ -101,19 +101,10 @@ OVERRIDES = {
 }
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_registries")
-@pytest.mark.parametrize(
-    "name",
-    [
-        "cifar10.yaml",
-        *(
-            pytest.param(each, marks=pytest.mark.one_mode)
-            for each in IMAGES
-            if each != "cifar10.yaml"
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", IMAGES)
 def test_trains_on_images(name, tmp_path, monkeypatch, capsys):
     """From a folder of the user's, four steps of small batches give losses, and a checkpoint."""
     monkeypatch.chdir(tmp_path)

@@ -55,6 +55,7 @@ def test_no_dense_gradient_in_the_graph(optimizer, clip_norm, variable_kind, gra
     assert all("/Initializer/" in name or name.endswith("/read") for name in start_values_and_reads)
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_a_second_clone_needs_no_more_memory():
     """Peak memory with two clones is at most 1.2 times that with one.

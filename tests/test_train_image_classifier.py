@@ -91,6 +91,7 @@ def test_a_run_goes_on(tmp_path, capsys):
     assert "test accuracy at step 3: " in out
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "size"), [(None, 24), ("--all_reduce", 24), ("--asynchronous", 12)]
@@ -111,16 +112,9 @@ def test_accumulated_batches(tmp_path, capsys, way, size):
     assert "test accuracy at step 2" in out
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "way",
-    [
-        None,
-        pytest.param("--all_reduce", marks=pytest.mark.one_mode),
-        pytest.param("--asynchronous", marks=pytest.mark.one_mode),
-        pytest.param("--accumulate_steps=2", marks=pytest.mark.one_mode),
-    ],
-)
+@pytest.mark.parametrize("way", [None, "--all_reduce", "--asynchronous", "--accumulate_steps=2"])
 def test_compiled_clones(tmp_path, capsys, way):
     """Each way trains clones that XLA compiles, and says in one line what it does not compile."""
     options = [f"--train_dir={tmp_path}", "--num_clones=2", "--batch_size=4", "--clone_on_cpu"]
@@ -260,6 +254,7 @@ BAD = {
 }
 
 
+@pytest.mark.one_mode
 def test_the_last_checkpoint_is_evaluated_once(tmp_path, capsys, monkeypatch):
     """What was found at the last step is the result, without a second look at the test images."""
     evaluated = []

@@ -100,6 +100,7 @@ def test_later_updates_do_not_change_copies(model, make, fields, by_servers, tmp
     assert len(changed) >= len(replica.variables) / 2
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("is_remote", [False, True], ids=["here", "remote"])
 def test_steps_go_on_while_it_is_written(is_remote, tmp_path, capsys):
     """Steps are made while 32 MB are written, and the file has the values of the step it is of."""

@@ -160,6 +160,7 @@ def train_on_lists(dataset, batch_size, **settings):
         return losses, session.run(rows)
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 @pytest.mark.parametrize("form", tables.FORMATS)
 def test_lists_train_in_clones_and_parts(form, tmp_path):

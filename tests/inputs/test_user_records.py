@@ -37,6 +37,7 @@ def train(paths, num_runs=None, parse_fn=parse, num_clones=1, **options):
     return sessions.train_values(dataset, num_runs, **options)
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_order_is_that_of_images(tmp_path):
     """Records come in the order that images would, for any clones, and go on at any step. Each
@@ -84,6 +85,7 @@ def assert_lists(batch):
     assert batch["sparse"].dense_shape[0] == len(expected)
 
 
+@pytest.mark.one_mode
 def test_lists_of_any_length(tmp_path):
     """Lists, sparse and ragged tensors become batches of clones, of blocks, and of evaluations, the
     last partial one included.

@@ -5,8 +5,8 @@
 Asynchronous workers (3), parameter servers (2) and an evaluator train a table that grows, with
 checkpoints, increments, summaries and evaluations each second or so; beside them 2 workers of an
 elastic run train by all-reduce.  Every few seconds `/proc` and the folders of the runs are read.
-After a warm-up a line is fitted to each series; the program prints how much each grows in an hour
-and ends with 1 where that is more than its bound, a process ended, or a run ends badly.
+The program prints how much each grows after a warm-up, see `growth.py`, and ends with 1 where one
+grows by more than its bound, a process ended, or a run ends badly.
 """
 
 import argparse

@@ -37,15 +37,10 @@ RUNS = {
 # Each kind of run, and one clone as well as several. Its ops are the same with `--v1`.
 CASES = [
     ("lenet on digits", 4),
-    *(
-        pytest.param(*case, marks=pytest.mark.one_mode)
-        for case in (
-            ("lenet by deterministic ops", 2),
-            ("lenet compiled by XLA", 1),
-            ("cifarnet on made-up images", 2),
-            ("cifarnet on CIFAR-10", 1),
-        )
-    ),
+    ("lenet by deterministic ops", 2),
+    ("lenet compiled by XLA", 1),
+    ("cifarnet on made-up images", 2),
+    ("cifarnet on CIFAR-10", 1),
 ]
 
 
@@ -137,6 +132,7 @@ def stop_at_step(train_dir, run, num_clones, step):
     assert "stopped by SIGTERM at step" in shown.getvalue()
 
 
+@pytest.mark.one_mode
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize(("run", "num_clones"), CASES)
