@@ -4,7 +4,7 @@ import pytest
 
 from tests import harness, laws
 
-_PRODUCTS = laws.products(36, seed=1)
+_PRODUCTS = laws.products(24, seed=1)
 
 
 @pytest.mark.slow

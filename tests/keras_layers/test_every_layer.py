@@ -17,7 +17,6 @@ _DIVISIONS = {
     "called": (0, {"num_clones": 2, "copy_clones": False}),
     "called by all-reduce": (0, {"num_clones": 2, "all_reduce": True}),
     "copied in parts": (1, {"copy_clones": True, "accumulate_steps": 2}),
-    "copied": (1, {"num_clones": 2, "copy_clones": True}),
 }
 # Sums of some thousand terms in another order; in 16 bits a distance of neighbours near 1.
 _TOLERANCE, _OF_16_BITS = 1e-5, 2.0**-7

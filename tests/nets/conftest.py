@@ -9,16 +9,19 @@ is of other code than that.
 
 import gc
 import pathlib
+import re
 
 import pytest
 import tensorflow.compat.v1 as tf
 
-from nets import inception_resnet_v2, nets_factory
+from nets import inception_resnet_v2, inception_v4, nets_factory
 from nets.nasnet import nasnet, pnasnet
 from tests.nets import reference
 
 # Networks whose tests take no more than a few seconds each.
 _QUICK = {"cifarnet", "lenet", "mnist_mlp", "resnet_9_small", "text_lstm"}
+# Blocks of Inception-v4 that are the same as the one before; heads are on the last ones.
+_REPEATED = re.compile(r"Mixed_(5[cde]|6[c-g]|7c)$")
 _OF_V1 = {"inception_v1", "mobilenet_v3_small", "resnet_v1_50", *_QUICK}
 # Loops, random numbers, reference variables, sessions of Keras: other code with `--v1`.
 _BOTH_MODES = {"test_generators", "test_keras_networks", "test_own_networks"}
@@ -41,7 +44,8 @@ def compare_by_identity():
 
 @pytest.fixture
 def few_blocks(monkeypatch):
-    """Inception-ResNet has each of its blocks twice, and mobile networks of cells have three cells.
+    """Inception-ResNet and -v4 have each of their blocks once or twice, and mobile networks
+    of cells have three cells.
 
     They have all their kinds of layers, and are built in a third of the time.
     """
@@ -51,6 +55,8 @@ def few_blocks(monkeypatch):
         return repeat(scope, min(times, 2), *arguments)
 
     monkeypatch.setattr(inception_resnet_v2, "_repeat", twice)
+    steps = {name: step for name, step in inception_v4._STEPS.items() if not _REPEATED.match(name)}
+    monkeypatch.setattr(inception_v4, "_STEPS", steps)
     for module in (nasnet, pnasnet):
         published = module.mobile_imagenet_config
 

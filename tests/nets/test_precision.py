@@ -1,10 +1,13 @@
 """Networks of each architecture, trained in 16 bits."""
 
+import inspect
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy
+from nets import nets_factory
 from nets.nasnet.cell_config import CellNetworkConfig
 from nets.parts.dense_head import DenseHead
 from tests import harness
@@ -19,9 +22,9 @@ _SLOW = (
 )
 # Networks whose layers are those of others, which train in float16, too.
 _ONCE = (
-    *("i3d", "inception_resnet_v2", "inception_v1", "inception_v2", "inception_v4"),
-    *("mobilenet_edgetpu_075", "mobilenet_v3_small_minimalistic", "overfeat", "pnasnet_mobile"),
-    "resnet_v1_50",
+    *("i3d", "inception_resnet_v2", "inception_v1", "inception_v2", "inception_v3"),
+    *("inception_v4", "mobilenet_edgetpu_075", "mobilenet_v3_small_minimalistic", "overfeat"),
+    *("pnasnet_mobile", "resnet_v1_50"),
 )
 # Networks whose graphs TensorFlow rewrites, as it does by default: for others that takes longer
 # than their steps, and is of the same kinds of layers.
@@ -33,7 +36,11 @@ NETWORKS = [
     *("cifarnet", "lenet", "mnist_mlp", "resnet_9_small", "text_lstm"),
     *(pytest.param(name, marks=_MARKS) for name in _SLOW),
 ]
-NARROW = CellNetworkConfig(3, num_conv_filters=8, total_training_steps=100)
+# Keywords of networks with few channels.
+NARROW = {
+    "config": CellNetworkConfig(3, num_conv_filters=8, total_training_steps=100),
+    "depth_multiplier": 0.25,
+}
 
 
 @pytest.fixture
@@ -54,7 +61,8 @@ def test_each_architecture_trains(name, precision):
     """A step of each architecture in 16 bits has a finite loss, and changes variables."""
     if name in _ONCE and precision == "float16":
         pytest.skip("its layers are those of other networks")
-    narrow = {"config": NARROW} if "nasnet" in name else {}
+    keywords = inspect.signature(nets_factory.get_network(name).function).parameters
+    narrow = {key: value for key, value in NARROW.items() if key in keywords}
 
     def model_fn():
         logits, _ = graphs.build(name, graphs.sample(name, 64), 10, is_training=True, **narrow)
