@@ -13,12 +13,18 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import slim
 from nets import nets_factory
+from nets.nasnet.cell_config import CellNetworkConfig
 from nets.parts.network import Tokens
 from tests.nets import reference
 
 LABELS = [1, 7]
 # The kernel of an auxiliary head that is as large as the feature map.
 WHOLE_MAP = re.compile(r"aux_\d+/aux_logits/Conv/weights")
+# Keywords of networks with few channels, and few cells.
+_NARROW = {
+    "config": CellNetworkConfig(3, num_conv_filters=8, total_training_steps=100),
+    "depth_multiplier": 0.25,
+}
 _STANDARD_COLLECTIONS = {
     value for key, value in vars(tf.GraphKeys).items() if key.isupper() and isinstance(value, str)
 }
@@ -40,6 +46,12 @@ def build(  # noqa: PLR0917 - the arguments of get_network_fn and of the network
     function, arg_scope = nets_factory.get_network(name)
     with slim.arg_scope(arg_scope(weight_decay=weight_decay, **scope_keywords)):
         return function(images, num_classes=num_classes, is_training=is_training, **keywords)
+
+
+def narrow(name: str) -> dict[str, Any]:
+    """Returns the keywords of `build` that a network has for few channels: the same layers."""
+    keywords = inspect.signature(nets_factory.get_network(name).function).parameters
+    return {key: value for key, value in _NARROW.items() if key in keywords}
 
 
 def without_drops(name: str) -> dict[str, Any]:

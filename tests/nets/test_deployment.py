@@ -10,7 +10,6 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy
 from model_deploy.classification import losses as classification
-from nets.nasnet.cell_config import CellNetworkConfig
 from tests.nets import graphs
 
 SLOW = pytest.mark.slow
@@ -18,7 +17,6 @@ NETWORKS = [
     *("cifarnet", "lenet", "mnist_mlp", "resnet_9_small", "text_lstm"),
     *(pytest.param(name, marks=SLOW) for name in ("mobilenet_v3_small", "nasnet_cifar")),
 ]
-CELLS = CellNetworkConfig(3, num_conv_filters=8, total_training_steps=100)
 
 
 class RecordingOptimizer(tf.train.GradientDescentOptimizer):
@@ -33,8 +31,7 @@ class RecordingOptimizer(tf.train.GradientDescentOptimizer):
 def build(name, smallest=64, is_training=False):
     """Builds a network on small images; returns logits and end points."""
     images = graphs.sample(name, smallest)
-    narrow = {"config": CELLS} if name == "nasnet_cifar" else {}
-    return graphs.build(name, images, 10, is_training, 1e-4, **narrow)
+    return graphs.build(name, images, 10, is_training, 1e-4, **graphs.narrow(name))
 
 
 def classify(name):

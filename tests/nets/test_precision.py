@@ -1,14 +1,10 @@
 """Networks of each architecture, trained in 16 bits."""
 
-import inspect
-
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy
-from nets import nets_factory
-from nets.nasnet.cell_config import CellNetworkConfig
 from nets.parts.dense_head import DenseHead
 from tests import harness
 from tests.nets import graphs
@@ -36,11 +32,6 @@ NETWORKS = [
     *("cifarnet", "lenet", "mnist_mlp", "resnet_9_small", "text_lstm"),
     *(pytest.param(name, marks=_MARKS) for name in _SLOW),
 ]
-# Keywords of networks with few channels.
-NARROW = {
-    "config": CellNetworkConfig(3, num_conv_filters=8, total_training_steps=100),
-    "depth_multiplier": 0.25,
-}
 
 
 @pytest.fixture
@@ -61,8 +52,7 @@ def test_each_architecture_trains(name, precision):
     """A step of each architecture in 16 bits has a finite loss, and changes variables."""
     if name in _ONCE and precision == "float16":
         pytest.skip("its layers are those of other networks")
-    keywords = inspect.signature(nets_factory.get_network(name).function).parameters
-    narrow = {key: value for key, value in NARROW.items() if key in keywords}
+    narrow = graphs.narrow(name)
 
     def model_fn():
         logits, _ = graphs.build(name, graphs.sample(name, 64), 10, is_training=True, **narrow)

@@ -111,9 +111,8 @@ def _gradients(name, size, data_format):
 
     def model_fn():
         network = nets_factory.get_network_fn(name, 10, is_training=False)
-        # The largest has a quarter of its channels: it is about where they are, not how many.
-        narrow = {"depth_multiplier": 0.25} if name == "inception_v3" else {}
-        logits, _ = network(tf.constant(values), **narrow)
+        # It is about where channels are, not how many.
+        logits, _ = network(tf.constant(values), **graphs.narrow(name))
         tf.losses.sparse_softmax_cross_entropy([1, 7], logits)
 
     with tf.Graph().as_default() as graph:
