@@ -155,7 +155,16 @@ class ChiefPace(Pace):
         return {worker: shares for worker, shares in found.items() if shares is not None}
 
     def _look(self) -> None:
-        """Reads the reports of all tasks, and writes the status if it is time to."""
+        """Reads the reports of all tasks, and writes the status, if it is time to."""
+        is_written = time.monotonic() - self._written_at >= self._every
+        if is_written or self._reporter.is_due():
+            self._read()
+        if is_written:
+            self._written_at = time.monotonic()
+            self._write("under way")
+
+    def _read(self) -> None:
+        """Reads the reports of all tasks."""
         others = []
         if self._cluster is not None:
             if self._table is None:
@@ -167,9 +176,6 @@ class ChiefPace(Pace):
             rows = self._table.read()[1 : len(self._cluster.workers)]
             others = [*map(Report.of_row, rows), *(each.report() for each in self._servers)]
         self._overview.add([self._reporter.report(), *others], time.time())
-        if time.monotonic() - self._written_at >= self._every:
-            self._written_at = time.monotonic()
-            self._write("under way")
 
     def _write(self, state: str) -> None:
         """Writes the status; a run goes on without it, and says why once."""

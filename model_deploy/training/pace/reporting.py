@@ -1,6 +1,7 @@
 """`Reporter`: hands in where the time of this task's steps goes, and how much memory it holds."""
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -12,8 +13,12 @@ from model_deploy.training.pace.input_work import InputWork
 from model_deploy.training.pace.spending import Spending, Spent
 from model_deploy.training.pace.table import SharedTable
 
-# Seconds between two reports: of a step, and of a task that makes none, which still is there.
+# Seconds between two reports: of a step, of more than a few steps, and of a task that makes none,
+# which still is there.  The chief's server makes a step of its own for each report, and TensorFlow
+# keeps some 550 bytes of one in five where the server has one core, see docs/faults.md.
 _STEP_SECS = 0.1
+_FEW_STEPS = 2
+_FAST_SECS = 0.5
 _ALIVE_SECS = 1.0
 # A connection to a neighbour that takes so long is given up.
 _CONNECT_SECS = 1.0
@@ -90,6 +95,7 @@ class Reporter:
         self._neighbour = neighbour
         self._report = Report()
         self._link_secs = 0.0
+        self._reported_at = -math.inf
         self.session: Any = None
 
     def report(self) -> Report:
@@ -110,11 +116,16 @@ class Reporter:
             link_secs=self._link_secs,
             spent=spent,
         )
+        self._reported_at = time.monotonic()
         return self._report
 
-    def has_step(self) -> bool:
-        """Whether there is a step that is not in a report yet."""
-        return self._spending.spent is not self._report.spent
+    def is_due(self) -> bool:
+        """Whether it is time for a report: after each step, but of faster ones each half second."""
+        secs = time.monotonic() - self._reported_at
+        steps = self._spending.spent.steps - self._report.spent.steps
+        if steps == 0:
+            return secs >= _ALIVE_SECS
+        return steps <= _FEW_STEPS or secs >= _FAST_SECS
 
     def timing_link(self, secs: float) -> contextlib.AbstractContextManager[Any]:
         """Returns a context manager in which connections to the neighbour, if any, are timed.
@@ -149,7 +160,6 @@ class Reporting:
         self._reporter = reporter
         self._table = SharedTable(cluster, NUM_COLUMNS)
         self._secs = report_secs(cluster)
-        self._handed_in_at = 0.0
 
     @contextlib.contextmanager
     def beat(self) -> Iterator[None]:
@@ -161,7 +171,5 @@ class Reporting:
             yield
 
     def _hand_in(self) -> None:
-        now = time.monotonic()
-        if self._reporter.has_step() or now - self._handed_in_at >= _ALIVE_SECS:
+        if self._reporter.is_due():
             self._table.hand_in(self._reporter.report().row())
-            self._handed_in_at = now
