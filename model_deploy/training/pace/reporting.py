@@ -14,8 +14,8 @@ from model_deploy.training.pace.spending import Spending, Spent
 from model_deploy.training.pace.table import SharedTable
 
 # Seconds between two reports: of a step, of more than a few steps, and of a task that makes none,
-# which still is there.  The chief's server makes a step of its own for each report, and TensorFlow
-# keeps some 550 bytes of one in five where the server has one core, see docs/faults.md.
+# which still is there.  The chief's server makes a step of its own for each report, of which
+# TensorFlow may keep some 550 bytes, see docs/faults.md.
 _STEP_SECS = 0.1
 _FEW_STEPS = 2
 _FAST_SECS = 0.5
