@@ -23,7 +23,7 @@ class Overview:
 
     Args:
       tasks: all tasks, workers first.
-      report_secs: seconds between two reports of a task.
+      report_secs: seconds between two reports of a task, at least.
       by_all_reduce: whether replicas sum gradients by collective ops.
     """
 

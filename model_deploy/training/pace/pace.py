@@ -156,10 +156,10 @@ class ChiefPace(Pace):
 
     def _look(self) -> None:
         """Reads the reports of all tasks, and writes the status, if it is time to."""
-        is_written = time.monotonic() - self._written_at >= self._every
-        if is_written or self._reporter.is_due():
+        writes = time.monotonic() - self._written_at >= self._every
+        if writes or self._reporter.is_due():
             self._read()
-        if is_written:
+        if writes:
             self._written_at = time.monotonic()
             self._write("under way")
 

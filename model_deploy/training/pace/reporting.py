@@ -13,13 +13,14 @@ from model_deploy.training.pace.input_work import InputWork
 from model_deploy.training.pace.spending import Spending, Spent
 from model_deploy.training.pace.table import SharedTable
 
-# Seconds between two reports: of a step, of more than a few steps, and of a task that makes none,
-# which still is there.  The chief's server makes a step of its own for each report, of which
-# TensorFlow may keep some 550 bytes, see docs/faults.md.
+# Seconds between two reports: of a step, of several steps that came faster, and of a task that
+# makes none, which still is there.  The chief's server makes a step of its own for each report, of
+# which TensorFlow may keep some 550 bytes, see docs/faults.md.
 _STEP_SECS = 0.1
-_FEW_STEPS = 2
 _FAST_SECS = 0.5
 _ALIVE_SECS = 1.0
+# So many in a report are not faster: one may end just before the last report, and one after it.
+_FEW_STEPS = 2
 # A connection to a neighbour that takes so long is given up.
 _CONNECT_SECS = 1.0
 # Seconds between two looks of a chief that is alone.
@@ -61,7 +62,7 @@ NUM_COLUMNS = len(Report().row())
 
 
 def report_secs(cluster: Cluster | None) -> float:
-    """Returns the seconds between two reports of a task."""
+    """Returns the seconds between two reports of a task, at least."""
     return _ALONE_SECS if cluster is None else max(_STEP_SECS, _SECS_OF_TASK * len(cluster.tasks))
 
 
