@@ -2,6 +2,8 @@
 
 from __future__ import print_function
 
+import random
+
 import numpy as np
 import tensorflow as tf
 import horovod.tensorflow.keras as hvd
@@ -13,9 +15,13 @@ config.gpu_options.allow_growth = True
 config.gpu_options.visible_device_list = str(hvd.local_rank())
 K.set_session(tf.Session(config=config))
 
-random = np.random.RandomState(hvd.rank())
-labels = random.randint(0, 4, 64)
-images = np.eye(4)[labels] + 0.1 * random.randn(64, 4)
+# Workers start apart.  Keras takes seeds of values from `random`, and shuffles by NumPy.
+random.seed(hvd.rank())
+np.random.seed(hvd.rank())
+tf.set_random_seed(hvd.rank())
+own = np.random.RandomState(hvd.rank())
+labels = own.randint(0, 4, 64)
+images = np.eye(4)[labels] + 0.1 * own.randn(64, 4)
 
 model = tf.keras.Sequential([
     tf.keras.layers.Dense(8, activation='relu', input_shape=(4,)),
