@@ -71,6 +71,17 @@ def read_bytes(path: Path) -> bytes:
         return file.read()
 
 
+def lines_in(path: Path) -> Iterator[bytes]:
+    """Yields the lines of a file, with their ends, one at a time.
+
+    Raises:
+      OSError: if it cannot be read.
+    """
+    errors = contextlib.nullcontext() if is_local(path) else as_os_errors()
+    with errors, open_file(path, "rb") as file:
+        yield from file
+
+
 def read_text(path: Path) -> str:
     """Returns the content of a UTF-8 text file.
 

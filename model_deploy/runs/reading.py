@@ -4,7 +4,7 @@ import dataclasses
 import os
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from model_deploy import file_systems
@@ -109,11 +109,14 @@ def find_runs(folders: Sequence[str | os.PathLike[str]]) -> list[Run]:
     return list(found.values())
 
 
-def read_metrics(train_dir: str | os.PathLike[str]) -> list[dict[str, Any]]:
+def read_metrics(
+    train_dir: str | os.PathLike[str], keys: Collection[str] | None = None
+) -> list[dict[str, Any]]:
     """Reads the objects in `metrics.jsonl`, without lines that a killed process left unfinished.
 
     Args:
       train_dir: the folder of the run.
+      keys: the numbers that are kept, beside the step; None for all.
 
     Returns:
       A dictionary for each line of the log and each evaluation; [] without the file.
@@ -122,7 +125,7 @@ def read_metrics(train_dir: str | os.PathLike[str]) -> list[dict[str, Any]]:
       OSError: if it cannot be read.
     """
     path = os.path.join(train_dir, METRICS_FILE)
-    return read_json_lines(path, "step") if file_systems.is_file(path) else []
+    return read_json_lines(path, "step", keys) if file_systems.is_file(path) else []
 
 
 def read_run_options(train_dir: str | os.PathLike[str]) -> dict[str, Any]:
@@ -142,25 +145,32 @@ def read_run_options(train_dir: str | os.PathLike[str]) -> dict[str, Any]:
         return read_options(path)
 
 
-def read_json_lines(path: str, step_key: str) -> list[dict[str, Any]]:
+def read_json_lines(
+    path: str, step_key: str, keys: Collection[str] | None = None
+) -> list[dict[str, Any]]:
     """Reads the objects of a file that have a step; other lines are left out.
+
+    Line by line: of a long run only what is kept takes memory.
 
     Args:
       path: the file.
       step_key: the key of the step, an integer of at most 63 bits.
+      keys: of each object what is kept beside the step; None for all.
 
     Raises:
       OSError: if the file cannot be read.
     """
+    kept = None if keys is None else {step_key, *keys}
     found = []
-    for line in file_systems.read_bytes(path).split(b"\n"):
+    for line in file_systems.lines_in(path):
         try:
             value = parse_json(line.decode("utf-8", "replace"))
         except ValueError:
             continue
         step = value.get(step_key) if isinstance(value, dict) else None
         if isinstance(step, int) and abs(step) < 1 << 63:
-            found.append(value)
+            names = value if kept is None else [key for key in value if key in kept]
+            found.append({sys.intern(name): value[name] for name in names})
     return found
 
 
@@ -179,14 +189,19 @@ def _run_folders(folder: str, seen: set[str]) -> list[str]:
     ]
 
 
-def read_run(folder: str) -> Run:
+def read_run(folder: str, keys: Collection[str] | None = None) -> Run:
     """Reads the run in a folder.
+
+    Args:
+      folder: the folder.
+      keys: the metrics that are kept; None for all.
 
     Raises:
       ValueError: if its `options.yaml` is invalid.
       OSError: if a file cannot be read.
     """
-    return Run(folder, read_run_options(folder), tuple(read_metrics(folder)), _time_spent(folder))
+    options = read_run_options(folder)
+    return Run(folder, options, tuple(read_metrics(folder, keys)), _time_spent(folder))
 
 
 def _time_spent(folder: str) -> TimeSpent | None:

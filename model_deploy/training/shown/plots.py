@@ -29,6 +29,7 @@ _PANELS = (
         (("train_accuracy", "training"), ("accuracy", "held out")),
     ),
 )
+_KEYS = [key for _, curves in _PANELS for key, _ in curves]
 _Points = Sequence[tuple[int, float]]
 
 
@@ -68,9 +69,9 @@ def _collecting() -> Iterator[None]:
 def _draw(train_dir: str, unit: str) -> str | None:
     """Draws the picture, see `plot_training`."""
     try:
-        run = read_run(train_dir)
+        run = read_run(train_dir, _KEYS)
     except ValueError:  # somebody edits options.yaml, of which only the title is made
-        run = Run(train_dir, metrics=read_metrics(train_dir))
+        run = Run(train_dir, metrics=read_metrics(train_dir, _KEYS))
     panels = panels_of(run)
     if not panels:
         return None
