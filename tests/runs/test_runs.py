@@ -79,12 +79,13 @@ def test_what_is_no_run(tmp_path):
 
 def test_lines_of_killed_runs(tmp_path):
     """What is no object with a step, such as half of a line, is none of the metrics. Some steps are
-    made again: what was noted last counts, in order of steps.
+    made again: what was noted last counts, in order of steps. Who names numbers gets them alone.
     """
     lines = [{"step": step, "loss": loss} for step, loss in ((2, 9.0), (4, 8.0), (2, 5.0))]
     assert Run("folder", {}, lines).points("loss") == [(2, 5.0), (4, 8.0)]
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"lo\n[1]\n{"a": 1}\n{"st')
     assert read_metrics(tmp_path) == [{"step": 1, "loss": 2.0}]
+    assert read_metrics(tmp_path, ["accuracy"]) == [{"step": 1}]
     assert read_metrics(tmp_path / "none") == []
 
 

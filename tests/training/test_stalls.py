@@ -2,8 +2,10 @@
 
 import contextlib
 import re
+import socket
 import threading
 import time
+import types
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -151,3 +153,23 @@ def test_variables_that_nobody_sets(device, is_shared):
         variable = tf.get_variable("total", [])
         with expected:
             check_are_shared([variable], Task("worker", 1, "a:1"))
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_step_that_fails_names_what_is_lost(is_there, capsys):
+    """A step that fails while all tasks answer is told with its error; else the lost task is named."""
+    model = types.SimpleNamespace(is_synchronous=False, clone_updates=())
+    with ReservedPorts(1) as ports, tf.Graph().as_default():
+        cluster = Cluster(("127.0.0.1:1",), (ports.addresses[0],), "worker", 0)
+        replicas = Replicas(cluster, model, start_timeout=1.0, stall_timeout=0.1)
+        error = tf.errors.AbortedError(None, None, "Cleanup 5")
+        if is_there:
+            with socket.create_server(("127.0.0.1", ports.numbers[0])):
+                replicas.recover(error, 7)
+            line = "the step after 7 failed, and all tasks answer: Cleanup 5; going on anew"
+        else:
+            with pytest.raises(TimeoutError, match="stall_timeout must be long enough"):
+                replicas.recover(error, 7)
+            lost = f"ps 0 at {ports.addresses[0]}"
+            line = f"lost the connection to {lost} after step 7; going on once it is back"
+    assert capsys.readouterr().err.splitlines()[0] == line

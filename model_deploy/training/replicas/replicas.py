@@ -20,7 +20,7 @@ from model_deploy.cluster import (
     unreachable,
     wait_for_loss,
 )
-from model_deploy.commands import tell
+from model_deploy.commands import line_of, tell
 from model_deploy.deployment import DeployedModel
 from model_deploy.parameter_servers import noted_fence, repeats_steps
 from model_deploy.training.replicas.shared_variables import (
@@ -287,7 +287,11 @@ class Replicas:
             raise _lost_by_all_reduce(names) from error
         if self._own_watch is not None and made_steps:
             raise ConnectionError(f"lost the connection to {names} after step {step}") from error
-        say(f"lost the connection to {names} after step {step}; going on once it is back")
+        if missing:
+            say(f"lost the connection to {names} after step {step}; going on once it is back")
+        else:
+            why = line_of(error)
+            say(f"the step after {step} failed, and all tasks answer: {why}; going on anew")
         servers = self.cluster.ps
         try:
             self._wait_for(servers, self._stall_timeout)
