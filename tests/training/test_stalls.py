@@ -157,7 +157,7 @@ def test_variables_that_nobody_sets(device, is_shared):
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_step_that_fails_names_what_is_lost(is_there, capsys):
-    """A step that fails while all tasks answer is told with its error; else the lost task is named."""
+    """A step that fails while all tasks answer is told with its error; else with the lost task."""
     model = types.SimpleNamespace(is_synchronous=False, clone_updates=())
     with ReservedPorts(1) as ports, tf.Graph().as_default():
         cluster = Cluster(("127.0.0.1:1",), (ports.addresses[0],), "worker", 0)
