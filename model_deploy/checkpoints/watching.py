@@ -10,12 +10,19 @@ from collections.abc import Callable, Iterator
 
 from model_deploy import file_systems
 from model_deploy.checkpoints.choosing import checkpoint_step, checkpoints_in
-from model_deploy.checkpoints.damage import UNREADABLE, damage_behind, quick_damage
+from model_deploy.checkpoints.damage import (
+    UNREADABLE,
+    damage_behind,
+    note_on_manifest,
+    quick_damage,
+)
 from model_deploy.checkpoints.files import is_checkpoint, named_step
 from model_deploy.checkpoints.good import say_once
 from model_deploy.commands import read_checked, write_checked
 
 END_FILE = "run_ended"
+# Seconds that a checkpoint without a manifest, which is written last, is left alone once.
+_MANIFEST_SECS = 1.0
 
 
 def mark_end(train_dir: str | os.PathLike[str], step: int) -> None:
@@ -113,6 +120,7 @@ class CheckpointWatch:
 
     def __iter__(self) -> Iterator[str]:
         seen: set[str] = set()
+        begun: set[str] = set()  # without a manifest, when they were first seen
         step = -1
         since = began = self._clock()
         first_mark = _facts_of_mark(self._folder)
@@ -122,7 +130,10 @@ class CheckpointWatch:
             is_old = is_early and _facts_of_mark(self._folder) == first_mark
             ended = None if is_old else self._end(step)
             fresh = [path for path in checkpoints_in(self._folder) if path not in seen]
-            if fresh:
+            if fresh and fresh[0] not in begun and note_on_manifest(fresh[0]):
+                begun.add(fresh[0])
+                self._wait(min(_MANIFEST_SECS, self._interval_secs))
+            elif fresh:
                 seen.add(fresh[0])
                 found = _step_of_good(fresh[0])
                 # Of a damaged one, too: the run has come so far.

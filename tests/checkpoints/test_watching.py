@@ -6,6 +6,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy.checkpoints.choosing import checkpoint_step
+from model_deploy.checkpoints.damage import note_on_manifest
+from model_deploy.checkpoints.manifest import write_manifest
 from model_deploy.checkpoints.watching import read_end
 from model_deploy.training import (
     CheckpointWatch,
@@ -148,3 +150,20 @@ def test_a_folder_without_checkpoints(tmp_path, state):
     if state is not None:
         (tmp_path / "checkpoint").write_text(state)
     assert checkpoints_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_manifest_that_is_being_written(tmp_path, comes):
+    """A checkpoint whose manifest is not there yet, as it is written last, is left alone for a
+    second; where none comes it is taken all the same. Without any manifest nobody waits.
+    """
+    run = Run(tmp_path)
+    run.save(1, 2)
+    assert _steps(run.watch(last_step=2)) == [1, 2]
+    assert run.now == 0
+    write_manifest(str(tmp_path / "model.ckpt-1"), 1)
+    run = Run(tmp_path, [lambda run: comes and write_manifest(str(tmp_path / "model.ckpt-2"), 2)])
+    watch = iter(run.watch(last_step=2))
+    assert checkpoint_step(next(watch)) == 1
+    path = next(watch)
+    assert (checkpoint_step(path), run.now, not note_on_manifest(path)) == (2, 1.0, comes)
