@@ -64,10 +64,7 @@ def read_bytes(path: Path) -> bytes:
     Raises:
       OSError: if it cannot be read.
     """
-    if is_local(path):
-        with open(path, "rb") as file:
-            return file.read()
-    with as_os_errors(), open_file(path, "rb") as file:
+    with _reading(path) as file:
         return file.read()
 
 
@@ -77,8 +74,7 @@ def lines_in(path: Path) -> Iterator[bytes]:
     Raises:
       OSError: if it cannot be read.
     """
-    errors = contextlib.nullcontext() if is_local(path) else as_os_errors()
-    with errors, open_file(path, "rb") as file:
+    with _reading(path) as file:
         yield from file
 
 
@@ -238,6 +234,13 @@ def as_os_errors() -> Iterator[None]:
         raise FileNotFoundError(error.message) from error
     except tf.errors.OpError as error:
         raise OSError(error.message) from error
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[IO[bytes]]:
+    errors = contextlib.nullcontext() if is_local(path) else as_os_errors()
+    with errors, open_file(path, "rb") as file:
+        yield file
 
 
 def _gfile() -> Any:
