@@ -270,7 +270,7 @@ class _OneWorld:
         elif is_given_up(error):
             reason = "another worker has given up its part of a step"
         say(f"worker {self._member.worker} asks for another world: {reason}")
-        self._member.ask()
+        self._member.ask(self._world)
 
 
 def _config_of(model: DeployedModel) -> DeploymentConfig:

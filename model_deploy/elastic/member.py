@@ -16,6 +16,7 @@ from model_deploy.cluster import (
     read_world,
     ready_file,
 )
+from model_deploy.commands import replaced_file
 from model_deploy.config import DeploymentConfig
 from model_deploy.training import say
 
@@ -94,10 +95,11 @@ class Member:
             )
         return found
 
-    def ask(self) -> None:
-        """Asks to be let in or, as a worker of the world, for another world."""
-        with contextlib.suppress(OSError), open(ready_file(self.path, self.worker), "w"):
-            pass
+    def ask(self, after: World | None = None) -> None:
+        """Asks to be let in or, as a worker of a world, for one after it."""
+        with contextlib.suppress(OSError), replaced_file(ready_file(self.path, self.worker)) as to:
+            if after is not None:
+                to.write(str(after.generation))
 
     def next_world(self, world: World, timeout: float) -> World | None:
         """Waits for a world after `world`; returns None if none comes in `timeout` seconds."""

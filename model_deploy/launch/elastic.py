@@ -14,6 +14,7 @@ from model_deploy.processes import (
     WORKER,
     WORLD_FILE,
     World,
+    asks_for_world,
     begun_file,
     read_world,
     ready_file,
@@ -123,7 +124,8 @@ class ElasticLauncher(Launcher):
 
     def _asks(self, number: int) -> bool:
         """Whether a worker asks to be let into the world, or, if it is in it, for another world."""
-        return os.path.exists(ready_file(self._path, number))
+        generation = 0 if self._world is None else self._world.generation
+        return asks_for_world(self._path, number, generation)
 
     def _heed_places(self) -> None:
         """Asks for workers in places that are new, and parts with those whose place is gone."""

@@ -136,9 +136,25 @@ def write_world(path: str | os.PathLike[str], world: World) -> None:
 def ready_file(path: str | os.PathLike[str], worker: int) -> str:
     """Returns the path of the file by which a new worker asks to be let in.
 
-    A worker of the world that has lost a parameter server asks by it for another world.
+    A worker of a world, which asks by it for another one, writes that world's generation into it.
     """
     return f"{os.fspath(path)}.ready-{worker}"
+
+
+def asks_for_world(path: str | os.PathLike[str], worker: int, generation: int) -> bool:
+    """Whether a worker asks to be let in or, as one of the world, for a world after it.
+
+    Args:
+      path: path of the world file.
+      worker: the worker.
+      generation: that of the world; a request from an earlier world is met by this one.
+    """
+    try:
+        with open(ready_file(path, worker), encoding="ascii", errors="replace") as file:
+            asked_in = file.read().strip()
+    except OSError:
+        return False
+    return not asked_in.isdecimal() or int(asked_in) >= generation
 
 
 def begun_file(path: str | os.PathLike[str]) -> str:

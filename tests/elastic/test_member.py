@@ -3,7 +3,15 @@
 import pytest
 
 from model_deploy import DeploymentConfig
-from model_deploy.cluster import WORKER, WORLD_FILE, Cluster, World, ready_file, write_world
+from model_deploy.cluster import (
+    WORKER,
+    WORLD_FILE,
+    Cluster,
+    World,
+    asks_for_world,
+    ready_file,
+    write_world,
+)
 from model_deploy.elastic import Member, train_elastic
 from model_deploy.elastic.member import deployment_in
 
@@ -49,6 +57,18 @@ def test_worlds(tmp_path, capsys):
     assert on_time.first_world(0.1) == second
     assert member.next_world(World(1, 2, {0: "a:1"}), 0.1) == second
     assert member.next_world(second, 0.1) is None
+
+
+def test_request(tmp_path):
+    """It says after which world another is asked for; one from a world that is over is met."""
+    path = tmp_path / "world.json"
+    member = Member(path, 1)
+    assert not asks_for_world(path, 1, 0)
+    member.ask()
+    assert asks_for_world(path, 1, 7)
+    member.ask(World(6, 2, {1: "a:1"}))
+    assert [asks_for_world(path, 1, generation) for generation in (5, 6, 7)] == [True, True, False]
+    assert not asks_for_world(path, 2, 5)
 
 
 def test_begin(tmp_path):

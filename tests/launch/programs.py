@@ -39,8 +39,9 @@ def world():
 def wait_for_world(*numbers):
     while sorted(world()["workers"]) != sorted(numbers):
         time.sleep(0.01)
-def ready():
-    open(os.environ["MODEL_DEPLOY_WORLD"] + ".ready-" + number, "w").close()
+def ready(after=""):
+    with open(os.environ["MODEL_DEPLOY_WORLD"] + ".ready-" + number, "w") as file:
+        file.write(after)
 """
 
 

@@ -94,6 +94,28 @@ end()
     assert not list(tmp_path.glob("world.json.ready-*"))
 
 
+def test_worker_asks_after_a_world_that_is_over(tmp_path):
+    """What it asks for has come: it saw the failure late, and asked in the world before."""
+    source = """
+if number == "1":
+    ready(after="1")
+    while world()["generation"] < 2:
+        time.sleep(0.01)
+    ready(after="1")
+    time.sleep(0.5)
+    assert world()["generation"] == 2
+    ready(after="2")
+while world()["generation"] < 3:
+    time.sleep(0.01)
+end()
+"""
+    status, lines = _launch(tmp_path, source)
+    assert status == 0
+    assert [line for line in lines if line.startswith("world")] == [
+        f"world {generation}: worker 0, worker 1" for generation in (1, 2, 3)
+    ]
+
+
 def test_server_is_lost(tmp_path):
     """Without a restart left the launch ends with its error."""
     status, lines = _launch(tmp_path, "signal.pause()", server=SERVER)
