@@ -26,8 +26,8 @@ from model_deploy.commands.replacing import replaced_file
 OPTIONS_FILE = "options.yaml"
 # Exit status of a run whose last steps could not be saved: `EX_IOERR` of sysexits.h.
 NOT_SAVED = 74
-# That of a run of which TensorFlow has refused a step, and which goes on when it is started again:
-# `EX_TEMPFAIL`.
+# That of a process that is to be started again: TensorFlow has refused a step of it, or it keeps
+# too many servers of worlds that are over.  The run goes on: `EX_TEMPFAIL`.
 REFUSED = 75
 _RECIPES = "recipes"
 _PACKAGED = os.path.join(os.path.dirname(os.path.dirname(__file__)), _RECIPES)

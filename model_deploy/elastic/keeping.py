@@ -48,12 +48,14 @@ class KeptInMemory:
     Attributes:
       memory: values of the variables.
       servers: None: there are no parameter servers.
+      past_worlds: how many TensorFlow servers this process has, one for each world it was in.
     """
 
     servers: Cluster | None = None
 
     def __init__(self) -> None:
         self.memory = Memory()
+        self.past_worlds = 0
         self._errors = _InARow()
 
     @property
@@ -66,6 +68,7 @@ class KeptInMemory:
 
     def place(self, config: DeploymentConfig, cluster: Cluster) -> Place:
         """Joins a world with a new TensorFlow server for that world."""
+        self.past_worlds += 1
         return join(config, cluster)
 
     def asks_after(self, error: Exception) -> bool:
@@ -94,6 +97,8 @@ class KeptOnServers:
     Args:
       servers: the cluster with all addresses, and this worker's task in it.
     """
+
+    past_worlds = 0  # they leave nothing behind
 
     def __init__(self, servers: Cluster) -> None:
         self.memory = Memory()

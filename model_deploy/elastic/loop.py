@@ -13,8 +13,9 @@ from model_deploy.checkpoints import (
     checkpoint_to_resume,
     resume_under_way,
 )
+from model_deploy.checks import check_whole
 from model_deploy.cluster import Cluster, World, is_given_up, is_refusal
-from model_deploy.commands import line_of
+from model_deploy.commands import REFUSED, line_of
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
 from model_deploy.elastic.keeping import Kept, is_lost, kept_on, servers_of
@@ -27,6 +28,9 @@ from model_deploy.updating import note_gate
 
 # Seconds within which a new world must come for a step's error to count as the old world's end.
 _LATE_SECS = 10.0
+# After how many worlds a process has enough of their servers.  Each worker that ends for that makes
+# two worlds for all others: they may not be the reason why the next one ends.
+_WORLDS, _WORLDS_PER_WORKER = 8, 4
 # Seconds that the launcher has to notice a loss by itself, before a worker asks for a new world.
 _ASK_SECS = 1.0
 
@@ -56,6 +60,7 @@ def train_elastic(
     servers: Cluster | None = None,
     max_steps: int | None = None,
     start_timeout: float = 300.0,
+    worlds_per_process: int | None = None,
     evaluate: Callable[[str], Mapping[str, float]] | None = None,
     **settings: Any,
 ) -> TrainResult:
@@ -87,6 +92,9 @@ def train_elastic(
       max_steps: number of the last step.
       start_timeout: seconds to wait for the first world, for the other workers of a world to
         start, and for a new world after a worker is lost.
+      worlds_per_process: by all-reduce, after how many worlds a worker ends for a new process, as
+        TensorFlow cannot end the server of a world, with some 40 MiB and 100 threads; by default 8,
+        and 4 for each of `max_workers`.
       evaluate: as for `training.train`.
       **settings: fields of `LoopOptions`.
 
@@ -97,8 +105,11 @@ def train_elastic(
       ValueError: as `training.train`; for a setting that elastic runs do not support.
       TimeoutError: if no world with this worker came, or workers of a world did not start.
       ConnectionError: if a worker or parameter server was lost and there was no new world.
-      SystemExit: with 0, in a parameter server, once the run has ended.
+      SystemExit: with 0, in a parameter server, once the run has ended; with 75 in a worker that is
+        to be started anew, as a new one.
     """
+    if worlds_per_process is not None:
+        check_whole("worlds_per_process", worlds_per_process, 1)
     options = LoopOptions(**settings)
     for name in ("copies_check_every_n_steps", "verify_every_n_steps"):
         if getattr(options, name):
@@ -127,7 +138,9 @@ def train_elastic(
         result = one.train(build, config, train_dir, max_steps=max_steps, evaluate=evaluate)
         if result is not None:
             return result
-        world = one.next_world()
+        following = one.next_world()
+        one.end_if_worn(following, worlds_per_process)
+        world = following
 
 
 class _OneWorld:
@@ -259,6 +272,24 @@ class _OneWorld:
                 f"{timeout:g} s: {error}"
             ) from error
         raise error or RuntimeError("the world has ended without an error")
+
+    def end_if_worn(self, following: World, most: int | None) -> None:
+        """Ends this process for a new one, if it has the servers of too many worlds.
+
+        Raises:
+          SystemExit: with 75, `EX_TEMPFAIL`, so that a new worker is started.
+        """
+        past = self._kept.past_worlds
+        most = most or _WORLDS + _WORLDS_PER_WORKER * self._world.max_workers
+        has_values_of_others = self._place is not None
+        if past < most or not has_values_of_others:
+            return
+        if self._member.may_begin_anew(self._world, following):
+            say(
+                f"worker {self._member.worker} ends for a new process: this one has the TensorFlow "
+                f"servers of {past} worlds"
+            )
+            raise SystemExit(REFUSED)
 
     def _ask_after(self, error: Exception | None) -> None:
         """Asks for another world after an error that only this worker may know of."""

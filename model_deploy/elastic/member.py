@@ -105,6 +105,16 @@ class Member:
         """Waits for a world after `world`; returns None if none comes in `timeout` seconds."""
         return self._wait(lambda found: found.generation > world.generation, timeout)
 
+    def may_begin_anew(self, before: World, world: World) -> bool:
+        """Whether this worker may end for a new process between two worlds, as no other may.
+
+        It is the one that has been there longest, others that stay have the same values, and nobody
+        is missing that was there before.
+        """
+        stay = [worker for worker in world.workers if worker in before.workers]
+        nobody_is_missing = len(world.workers) >= len(before.workers)
+        return nobody_is_missing and len(stay) > 1 and stay[0] == self.worker
+
     def has_begun(self, world: World) -> bool:
         """Whether the run had begun before `world`, so that checkpoints may be its own.
 

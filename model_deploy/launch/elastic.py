@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from model_deploy.commands import REFUSED
 from model_deploy.launch.launcher import Launcher
 from model_deploy.launch.task import TaskProcess
 from model_deploy.processes import (
@@ -148,6 +149,10 @@ class ElasticLauncher(Launcher):
             return
         if task.returncode == 0:
             self._done_since = self._done_since or time.monotonic()
+            return
+        if task.returncode == REFUSED and self._number_of[task.name] in self._members:
+            self._say(f"{task.name} ended with {REFUSED}: a new worker is started, not counted")
+            self._wanted += 1
             return
         self._lost.append(task)
         self._say("\n".join([f"{task.name} {task.ending}", *self._machines.newly_lost()]))

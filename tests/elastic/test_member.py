@@ -71,6 +71,27 @@ def test_request(tmp_path):
     assert not asks_for_world(path, 2, 5)
 
 
+@pytest.mark.parametrize(
+    ("before", "world", "worker", "may"),
+    [
+        pytest.param((0, 1), (0, 1), 0, True, id="the oldest"),
+        pytest.param((0, 1), (0, 1), 1, False, id="not the oldest"),
+        pytest.param((0, 1), (1, 2), 1, False, id="the only one that knows the values"),
+        pytest.param((0, 1, 2), (1, 2), 1, False, id="where one is missing"),
+        pytest.param((0, 1, 2), (1, 2, 3), 1, True, id="where another one came"),
+        pytest.param((1, 2), (0, 1, 2), 0, False, id="who was not there"),
+    ],
+)
+def test_who_begins_anew(before, world, worker, may):
+    """The oldest worker, where others have its values and nobody is missing."""
+
+    def of(generation, workers):
+        return World(generation, 3, {each: f"h:{each + 1}" for each in workers})
+
+    member = Member("world.json", worker)
+    assert member.may_begin_anew(of(1, before), of(2, world)) is may
+
+
 def test_begin(tmp_path):
     """What has begun in an earlier world has begun; nothing has before the first one."""
     member = Member(tmp_path / "world.json", 1)

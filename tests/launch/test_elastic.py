@@ -72,6 +72,27 @@ wait_for_world("0", "2")
     ]
 
 
+def test_worker_begins_anew(tmp_path):
+    """One that ends with 75, in the world, is replaced without a restart that counts."""
+    source = """
+if number == "0":
+    sys.exit(75)
+if number == "2":
+    wait_for_world("1")
+    ready()
+wait_for_world("1", "2")
+"""
+    status, lines = _launch(tmp_path, source)
+    assert status == 0
+    assert [line for line in lines if "log" not in line] == [
+        "world 1: worker 0, worker 1",
+        "worker 0 ended with 75: a new worker is started, not counted",
+        "starting worker 2",
+        "world 2: worker 1",
+        "world 3: worker 1, worker 2",
+    ]
+
+
 def test_chief_is_lost_behind_the_others(tmp_path):
     """A new worker ends the run from what the others have left, however many there must be."""
     source = """

@@ -38,6 +38,7 @@ class ElasticOptions(training.LoopOptions):
     start_timeout: float = option(60.0, "seconds to wait for others", above=0)
     step_secs: float = option(0.1, "seconds between two steps", minimum=0)
     num_clones: int = option(1, "clones of each worker", minimum=1)
+    worlds_per_process: int | None = option(None, "worlds of a worker's process", minimum=1)
     best_step: int = option(0, "step of the best evaluation, after each later one the rate halves")
     fast: str = option("", "file that lets one step follow the other at once")
     waits: str = option("", "when to wait once for --gate", choices=("", *MOMENTS))
@@ -149,6 +150,7 @@ def main(options):
         options.train_dir,
         max_steps=options.max_steps,
         start_timeout=options.start_timeout,
+        worlds_per_process=options.worlds_per_process,
         evaluate=evaluate,
         **options.part(training.LoopOptions),
     )

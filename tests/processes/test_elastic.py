@@ -161,6 +161,23 @@ def test_workers_are_lost_and_come(way, tmp_path):
 
 @pytest.mark.one_mode
 @pytest.mark.slow
+def test_worker_begins_anew(tmp_path):
+    """One that was in enough worlds ends, the other has its values, and a new one comes for it."""
+    more = ["--worlds_per_process=1", "--refuses=25", f"--gate={tmp_path / 'refused'}"]
+    with Processes(tmp_path) as processes:
+        launch = ElasticLaunch(tmp_path, processes, shares=2, steps=1000, more=more)
+        launch.process.wait_for_line("worker 0 ends for a new process: this one has the TensorFlow")
+        launch.process.wait_for_line("worker 0 ended with 75: a new worker is started")
+        launch.wait_for_step("worker 2", 4)
+        launch.end()
+        worlds = re.findall(r"^launch\| world \d: (.*)", launch.process.log, re.MULTILINE)
+        pair = "worker 0, worker 1"
+        assert worlds == [pair, pair, "worker 1", "worker 1, worker 2"]
+    processes.assert_no_orphan()
+
+
+@pytest.mark.one_mode
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [WAYS["all-reduce"], WAYS["ps"]], ids=["all-reduce", "ps"])
 def test_the_count_of_evaluations_outlives_the_chief(way, tmp_path):
     """The rate falls, and all workers end, at the steps of a run whose chief was not killed."""
