@@ -5,8 +5,9 @@
 Asynchronous workers (3), parameter servers (2) and an evaluator train a table that grows, with
 checkpoints, increments, summaries and evaluations each second or so; beside them 2 workers of an
 elastic run train by all-reduce.  Every few seconds `/proc` and the folders of the runs are read.
-The program prints how much each grows after a warm-up, see `growth.py`, and ends with 1 where one
-grows by more than its bound, a process ended, or a run ends badly.
+The program prints how much each grows after a warm-up, and what new worlds and sessions cost, see
+`growth.py`, and ends with 1 where one grows by more than its bound, a process ended, or a run ends
+badly.
 """
 
 import argparse
@@ -29,6 +30,8 @@ RUNS = {
     ),
     "elastic": (["--max_workers=2", "--divide_cores"], EACH_SECOND),
 }
+# Lines of a worker that begins a world or a new session, and of the launcher of a world.
+_EVENT = r"(?:world \d+: |.*going on anew|lost the connection)"
 NUM_PROCESSES = 8
 SAMPLE_SECS = 5.0
 
@@ -77,7 +80,15 @@ class Soak:
         found = {whose: of_process(pid) for whose, pid in self.tasks.items()}
         found |= {f"{name}: launcher": of_process(each.pid) for name, each in self.launches.items()}
         found |= {f"{name}: folder": of_folder(self.folder / name) for name in RUNS}
-        self.samples.add(secs, found)
+        self.samples.add(secs, found, self.events())
+
+    def events(self):
+        """How many worlds and new sessions each process has told of."""
+        return {
+            f"{name}: {task}": len(re.findall(rf"^{of}\| {_EVENT}", launch.log, re.M))
+            for name, launch in self.launches.items()
+            for of, task in [("launch", "launcher"), *((f"worker {i}",) * 2 for i in range(3))]
+        }
 
     def end(self):
         """Lets both end, with 0; returns how many ops each process said its graph has."""
