@@ -173,3 +173,19 @@ def test_step_that_fails_names_what_is_lost(is_there, capsys):
             lost = f"ps 0 at {ports.addresses[0]}"
             line = f"lost the connection to {lost} after step 7; going on once it is back"
     assert capsys.readouterr().err.splitlines()[0] == line
+
+
+def test_step_of_all_reduce_that_fails_while_all_answer():
+    """The error is told, and no task is named as lost that is there."""
+    model = types.SimpleNamespace(is_synchronous=True, clone_updates=())
+    with ReservedPorts(1) as ports, tf.Graph().as_default():
+        cluster = Cluster(("127.0.0.1:1", ports.addresses[0]))
+        replicas = Replicas(cluster, model, start_timeout=1.0, stall_timeout=0.1)
+        error = tf.errors.UnavailableError(None, None, "Socket closed")
+        message = "^the step after 7 failed, and all tasks answer: Socket closed; with all-reduce"
+        there = socket.create_server(("127.0.0.1", ports.numbers[0]))
+        with there, pytest.raises(ConnectionError, match=message):
+            replicas.recover(error, 7)
+        lost = f"^lost the connection to worker 1 at {ports.addresses[0]} after step 7; with all-r"
+        with pytest.raises(ConnectionError, match=lost):
+            replicas.recover(error, 7)

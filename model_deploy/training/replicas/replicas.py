@@ -37,6 +37,10 @@ _GRACE_SECS = 2.0
 _NOTICE_SECS = 2.0
 # Seconds that a worker whose own part of a step has failed has to end before others do.
 _GIVEN_UP_SECS = 30.0
+_NOBODY_ALONE = (
+    "with all-reduce nobody can go on alone: start all workers again, they go on from the newest "
+    "checkpoint"
+)
 
 
 class StepWatch(Protocol):
@@ -183,7 +187,7 @@ class Replicas:
         if self._own_watch is not None:
             return contextlib.nullcontext(self._own_watch)
         if self.shared is None:  # no worker can come back, and TensorFlow may never notice a loss
-            return self._stall_watch(session, _NOTICE_SECS, _lost_by_all_reduce)
+            return self._stall_watch(session, _NOTICE_SECS, _none_goes_on_alone)
 
         def describe(names: str) -> OSError:
             return TimeoutError(
@@ -280,18 +284,16 @@ class Replicas:
           tf.errors.OpError: the error itself, if it is not about a lost task.
         """
         missing = self._lost_in_step(error, step)
-        names = names_of(missing) or "a task that was started again"
         if not is_lost_connection(error) and not (self.shared is None and missing):
             raise error
+        what = f"lost the connection to {names_of(missing)} after step {step}"
+        if not missing:
+            what = f"the step after {step} failed, and all tasks answer: {line_of(error)}"
         if self.shared is None:
-            raise _lost_by_all_reduce(names) from error
+            raise ConnectionError(f"{what}; {_NOBODY_ALONE}") from error
         if self._own_watch is not None and made_steps:
-            raise ConnectionError(f"lost the connection to {names} after step {step}") from error
-        if missing:
-            say(f"lost the connection to {names} after step {step}; going on once it is back")
-        else:
-            why = line_of(error)
-            say(f"the step after {step} failed, and all tasks answer: {why}; going on anew")
+            raise ConnectionError(what) from error
+        say(f"{what}; going on {'once it is back' if missing else 'anew'}")
         servers = self.cluster.ps
         try:
             self._wait_for(servers, self._stall_timeout)
@@ -322,11 +324,8 @@ class Replicas:
         return unreachable(others)
 
 
-def _lost_by_all_reduce(names: str) -> OSError:
-    return ConnectionError(
-        f"lost the connection to {names}; with all-reduce nobody can go on alone: start all "
-        "workers again, they go on from the newest checkpoint"
-    )
+def _none_goes_on_alone(names: str) -> OSError:
+    return ConnectionError(f"lost the connection to {names}; {_NOBODY_ALONE}")
 
 
 def say(text: str) -> None:
