@@ -281,8 +281,8 @@ class _OneWorld:
         """
         past = self._kept.past_worlds
         most = most or _WORLDS + _WORLDS_PER_WORKER * self._world.max_workers
-        has_values_of_others = self._place is not None
-        if past < most or not has_values_of_others:
+        others_have_the_values = self._place is not None
+        if past < most or not others_have_the_values:
             return
         if self._member.may_begin_anew(self._world, following):
             say(

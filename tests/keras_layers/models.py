@@ -148,6 +148,11 @@ def autoencoder(library):
     return Autoencoder()
 
 
+def normalizes_in_graphs(library):
+    """Whether `SpectralNormalization` can be called in a graph; that of tf-keras 2.16 cannot."""
+    return library is keras or hasattr(library.layers.SpectralNormalization, "_update_weights")
+
+
 def spectral(library):
     """Sequential: a layer that assigns to its kernel, which is trained."""
     layers = library.layers
@@ -210,4 +215,5 @@ MODELS = {
     for golden in itertools.starmap(
         _golden, itertools.product(_FORMS, KERASES, ("inside", "before"))
     )
+    if not golden.name.startswith("spectral tf_keras") or normalizes_in_graphs(KERASES["tf_keras"])
 }
