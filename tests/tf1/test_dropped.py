@@ -52,6 +52,7 @@ pytestmark = pytest.mark.one_mode
          ((1,), {"b": 2})),
     ],
 )  # fmt: skip
+@pytest.mark.filterwarnings("ignore:tostring")  # where NumPy has it still
 def test_programs_find_what_is_gone(statement, expected, write):
     """Names and methods do what they did, under every kind of import; a program's own win."""
     folder = write({"old_names.py": statement + "\n"})
