@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         run_until_closed,
         wait_at_exit,
     )
+    from model_deploy.cluster.cutting import cut_connections
     from model_deploy.cluster.end_of_process import end_process
     from model_deploy.cluster.ending import (
         EndOps,
@@ -67,6 +68,7 @@ __all__ = [
     "cluster_from_slurm",
     "cluster_from_tf_config",
     "connection_error",
+    "cut_connections",
     "end_after_refusal",
     "end_process",
     "end_servers",

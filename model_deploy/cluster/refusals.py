@@ -21,7 +21,8 @@ def is_refusal(error: Exception | None) -> bool:
     100,000 of them: about one step in 43,000 bears the number of an earlier one. Of
     243,981 steps without any fault TensorFlow 2.21 refused 5.
     """
-    return isinstance(error, tf.errors.AbortedError) and bool(_REFUSAL.search(error.message))
+    # Of several parts' errors TensorFlow names one, such as a cancellation, and lists the others.
+    return isinstance(error, tf.errors.OpError) and bool(_REFUSAL.search(error.message))
 
 
 def is_given_up(error: Exception) -> bool:
@@ -67,6 +68,6 @@ def run_unless_refused(run: Callable[[], Any]) -> Any:
     while True:
         try:
             return run()
-        except tf.errors.AbortedError as error:
+        except tf.errors.OpError as error:
             if not is_refusal(error):
                 raise

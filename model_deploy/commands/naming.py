@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from model_deploy import file_systems
 
-_TELLS_NOTHING = re.compile(r"\s*|[=\-]{3,}|From /job:\S+:")
+_TELLS_NOTHING = re.compile(r"\s*|[=\-]{3,}|From /job:\S+:|Graph execution error:")
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ BOUNDS = {"memory": 24.0, "files": 1.0, "threads": 3.0, "disk": 1.0}
 # What an event may cost once.  A new world leaves a server of TensorFlow.
 BOUNDS_OF_EVENT = {"memory": 80.0, "files": 12.0, "threads": 100.0}
 # Seconds before and after an event between which its cost is measured.
-_BEFORE, _AFTER = 30.0, 120.0
+_BEFORE, _AFTER = 30.0, 300.0
 # Share of the time after the warm-up that a stretch without an event must have.
 _STRETCH = 0.4
 _MIB = 1 << 20

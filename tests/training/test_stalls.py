@@ -10,7 +10,7 @@ import types
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import Cluster, Task
+from model_deploy.cluster import Cluster, Task, cut_connections
 from model_deploy.launch import ReservedPorts
 from model_deploy.training.replicas import stalls
 from model_deploy.training.replicas.replicas import Replicas
@@ -155,18 +155,25 @@ def test_variables_that_nobody_sets(device, is_shared):
             check_are_shared([variable], Task("worker", 1, "a:1"))
 
 
-@pytest.mark.parametrize("is_there", [True, False])
-def test_step_that_fails_names_what_is_lost(is_there, capsys):
+@pytest.mark.parametrize(
+    ("is_there", "message"),
+    [
+        (True, "Cleanup 5"),
+        (True, "The same RunGraph (Worker) request was received twice."),
+        (False, "Cleanup 5"),
+    ],
+)
+def test_step_that_fails_names_what_is_lost(is_there, message, capsys):
     """A step that fails while all tasks answer is told with its error; else with the lost task."""
     model = types.SimpleNamespace(is_synchronous=False, clone_updates=())
     with ReservedPorts(1) as ports, tf.Graph().as_default():
         cluster = Cluster(("127.0.0.1:1",), (ports.addresses[0],), "worker", 0)
         replicas = Replicas(cluster, model, start_timeout=1.0, stall_timeout=0.1)
-        error = tf.errors.AbortedError(None, None, "Cleanup 5")
+        error = tf.errors.AbortedError(None, None, message)
         if is_there:
             with socket.create_server(("127.0.0.1", ports.numbers[0])):
                 replicas.recover(error, 7)
-            line = "the step after 7 failed, and all tasks answer: Cleanup 5; going on anew"
+            line = f"the step after 7 failed, and all tasks answer: {message}; going on anew"
         else:
             with pytest.raises(TimeoutError, match="stall_timeout must be long enough"):
                 replicas.recover(error, 7)
@@ -189,3 +196,53 @@ def test_step_of_all_reduce_that_fails_while_all_answer():
         lost = f"^lost the connection to worker 1 at {ports.addresses[0]} after step 7; with all-r"
         with pytest.raises(ConnectionError, match=lost):
             replicas.recover(error, 7)
+
+
+def test_a_step_that_is_lost_ends_with_its_connection():
+    """One that takes far longer than any of ten, while all tasks answer, has its connection cut,
+    once; the task can be reached again.
+    """
+    lines, options = [], {"lost_after": 0.3}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        task = Task("ps", 0, f"127.0.0.1:{server.getsockname()[1]}")
+        with (
+            socket.create_connection((task.host, task.port)) as connection,
+            StallWatch(
+                Session(), [task], 600, TimeoutError, report=lines.append, **options
+            ) as watch,
+        ):
+            for _ in range(10):
+                watch.in_step(True)
+                watch.in_step(False)
+            watch.in_step(True)
+            connection.settimeout(60)
+            assert connection.recv(1) == b""
+            time.sleep(7)
+        assert unreachable([task]) == []
+    [line] = lines
+    assert re.fullmatch(
+        r"no step for \d s, and all tasks answer: cutting 1 connections to them, to end what "
+        "TensorFlow has lost",
+        line,
+    )
+
+
+def test_connections_to_others_are_not_cut():
+    """Only those to the servers of the tasks are, not those of them to this process."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("::1", 0), family=socket.AF_INET6) as other,
+    ):
+        first, second = (each.getsockname()[1] for each in (one, other))
+        mine, kept = (
+            socket.create_connection(("127.0.0.1", first)),
+            socket.create_connection(("::1", second)),
+        )
+        with mine, kept:
+            assert cut_connections([Task("ps", 0, "nobody.invalid:1")]) == 0
+            assert cut_connections([Task("ps", 0, f"localhost:{first}")]) == 1
+            mine.settimeout(60)
+            assert mine.recv(1) == b""
+            kept.send(b"x")
+            with other.accept()[0] as accepted:
+                assert accepted.recv(1) == b"x"

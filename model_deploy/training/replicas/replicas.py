@@ -1,6 +1,7 @@
 """`Replicas`: the other processes of a cluster, from the view of one worker's training loop."""
 
 import contextlib
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,8 @@ from model_deploy.training.stopping import StopSignals
 
 # Seconds that a lost worker has to come back at the end of a run.
 _GRACE_SECS = 2.0
+# Seconds without a step after which an asynchronous one, which waits for nobody, counts as lost.
+_LOST_SECS = 60.0
 # Seconds without a step after which a lost worker is noticed, with all-reduce.
 _NOTICE_SECS = 2.0
 # Seconds that a worker whose own part of a step has failed has to end before others do.
@@ -229,6 +232,7 @@ class Replicas:
             report=say,
             stop=self._is_stopped,
             stacks_after=self._stall_timeout,
+            lost_after=math.inf if self._is_synchronous else _LOST_SECS,
         )
 
     def last_shared_step(self, max_steps: int) -> int:
@@ -284,7 +288,10 @@ class Replicas:
           tf.errors.OpError: the error itself, if it is not about a lost task.
         """
         missing = self._lost_in_step(error, step)
-        if not is_lost_connection(error) and not (self.shared is None and missing):
+        # Of what is no step, such as the sums of metrics: elastic runs get it themselves.
+        is_refused = is_refusal(error) and self.shared is not None and self._own_watch is None
+        is_lost = is_lost_connection(error) or (self.shared is None and missing)
+        if not is_lost and not is_refused:
             raise error
         what = f"lost the connection to {names_of(missing)} after step {step}"
         if not missing:

@@ -146,7 +146,8 @@ class MetricsByServers(StreamedMetrics):
             add_session_hook(StartHook(shared.initializer))
 
     def _take(self, session: Any) -> Any:
-        own, *_ = session.run([self._own, self._handed, self._reset])
+        take = [self._own, self._handed, self._reset]
+        own, *_ = run_unless_refused(lambda: session.run(take))
         if not self._is_chief:
             return None
         end = time.monotonic() + _WAIT_SECS
@@ -155,7 +156,7 @@ class MetricsByServers(StreamedMetrics):
             if found[-1] >= own[-1] * self._num_expected or time.monotonic() >= end:
                 break
             time.sleep(_POLL_SECS)
-        session.run(self._give_out, {self._taken: found})
+        run_unless_refused(lambda: session.run(self._give_out, {self._taken: found}))
         return found
 
 

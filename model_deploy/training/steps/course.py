@@ -107,7 +107,7 @@ class Course:
         """Makes a step; returns its report, or the previous one if TensorFlow refused the step."""
         try:
             return runner.run(self.done.step + 1)
-        except tf.errors.AbortedError as error:
+        except tf.errors.OpError as error:
             if not (self._repeats and is_refusal(error)):
                 raise
             return self.done._replace(step=global_step(self.session))
