@@ -97,8 +97,8 @@ WITHOUT_TENSORS = _table(
         connection_error cut_connections end_after_refusal end_process end_servers
         give_up_lost_servers asks_for_world is_given_up is_refusal names_of own_gpus read_world
         ready_file resolve run_unless_refused run_until_closed serve_until_done session_config
-        signal_done start_server tasks_needed unreachable wait_at_exit wait_for_loss wait_for_tasks
-        wait_for_workers write_world
+        signal_done start_server tasks_needed unreachable unsure_end wait_at_exit wait_for_loss
+        wait_for_tasks wait_for_workers write_world
     commands: NOT_SAVED OPTIONS_FILE Options REFUSED aligned line_of make_folder named_as option
         parse_json parse_options read_checked read_options replaced_file run_command saved_options
         shortened

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         is_given_up,
         is_refusal,
         run_unless_refused,
+        unsure_end,
     )
     from model_deploy.cluster.server import give_up_lost_servers, session_config, start_server
     from model_deploy.cluster.sources import (
@@ -88,6 +89,7 @@ __all__ = [
     "start_server",
     "tasks_needed",
     "unreachable",
+    "unsure_end",
     "wait_at_exit",
     "wait_for_loss",
     "wait_for_tasks",

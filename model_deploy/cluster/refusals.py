@@ -56,7 +56,18 @@ def end_after_refusal(error: Exception, step: str) -> NoReturn:
     raise SystemExit(REFUSED) from error
 
 
-def run_unless_refused(run: Callable[[], Any]) -> Any:
+def unsure_end() -> tf.errors.AbortedError:
+    """An error in place of the end of the inputs, in a session in which a step was refused.
+
+    TensorFlow then cancels this process's part of the step, and with it the iterator that the part
+    may be reading: an iterator that prefetches says from then on that it has ended.
+    """
+    return tf.errors.AbortedError(
+        None, None, "the inputs have ended after a refused step, which may have ended them"
+    )
+
+
+def run_unless_refused(run: Callable[[], Any], refused: Callable[[], Any] = lambda: None) -> Any:
     """Calls `run`, again as long as TensorFlow refuses the step; returns its result.
 
     Use it for ops that may run twice: of a refused step on several servers some may have run.
@@ -64,6 +75,10 @@ def run_unless_refused(run: Callable[[], Any]) -> Any:
     that failed before it, for which the others wait. But a worker that has asked this one for its
     part before the step was refused gets an error, see `is_given_up`; then this one may wait until
     its session is closed, or the other worker ends.
+
+    Args:
+      run: runs the ops.
+      refused: called after each refusal.
     """
     while True:
         try:
@@ -71,3 +86,4 @@ def run_unless_refused(run: Callable[[], Any]) -> Any:
         except tf.errors.OpError as error:
             if not is_refusal(error):
                 raise
+            refused()

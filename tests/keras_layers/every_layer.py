@@ -91,7 +91,12 @@ def _branches(kind, turn, examples):
         yield from _activations(turn, keras.layers.Dense(6, name="activated")(examples[:, :6]))
         return
     start, other = _given(kind, examples)
-    for name, row, library in _in_turn(KINDS[kind][0], turn, _has_layer):
+    rows = {
+        name: row
+        for name, row in KINDS[kind][0].items()
+        if callable(row) or any(hasattr(each.layers, name) for each in KERASES.values())
+    }
+    for name, row, library in _in_turn(rows, turn, _has_layer):
         layer = row(library.layers) if callable(row) else getattr(library.layers, name)(**row)
         if kind == "films":
             rank = int(name[-2])

@@ -14,6 +14,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy import internals
 from model_deploy.op_types import GET_NEXT
 
+# TensorFlow 2.16 tells nobody what its pipelines take: there only the wait for a batch counts.
+HAS_MODELS = hasattr(tf.raw_ops, "IteratorGetModelProto")
 _Nodes = Mapping[int, internals.PipelineNode]
 
 
@@ -27,7 +29,7 @@ class InputWork:
     def __init__(self, ops: Iterable[Any]) -> None:
         iterators = {op.inputs[0].name: op.inputs[0] for op in ops if op.type in GET_NEXT}
         self._models = []
-        for iterator in iterators.values():
+        for iterator in iterators.values() if HAS_MODELS else ():
             with tf.device(iterator.device):
                 self._models.append(tf.raw_ops.IteratorGetModelProto(iterator=iterator))
         self._nodes: list[dict[int, internals.PipelineNode]] = [{} for _ in self._models]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import run_unless_refused
+from model_deploy.cluster import run_unless_refused, unsure_end
 from model_deploy.training.steps.report import (
     StepContext,
     StepReport,
@@ -117,16 +117,18 @@ class CloneThreads:
     def _run_clone(self, run: Any) -> None:
         """Makes steps of one clone in its thread, and queues their reports."""
         error: Exception | None = None
-        step = self._first_step
+        step, refused = self._first_step, threading.Event()
         try:
             while self._take(step):
                 began = time.time()
-                values = run_unless_refused(run)
+                values = run_unless_refused(run, refused.set)
                 between = began, time.time()
                 step = read_report(values).step
                 with self._lock:  # in the order of their times
                     self._done.put(_Made(values, time.perf_counter(), between))
         except tf.errors.OutOfRangeError:
+            if refused.is_set():
+                error = unsure_end()
             self._give_back()
         except Exception as other:
             error = other

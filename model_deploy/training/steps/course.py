@@ -1,12 +1,12 @@
 """`Course`: the progress of a run in one session, one stretch of steps after another."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import is_refusal, run_unless_refused
+from model_deploy.cluster import is_refusal, run_unless_refused, unsure_end
 from model_deploy.training.steps.clone_threads import CloneThreads
 from model_deploy.training.steps.report import StepReport
 from model_deploy.training.steps.rest import RestOfSteps
@@ -59,6 +59,7 @@ class Course:
         self._signals = signals
         self._made = made
         self._repeats = repeats
+        self._was_refused = False
         self._may_end = may_end
         made(self.done.step)
 
@@ -77,9 +78,13 @@ class Course:
           log: called after each step.
           is_over: called after each step, with its number and whether a hook has asked to stop;
             returns whether the run is over.
+
+        Raises:
+          tf.errors.AbortedError: where the inputs may have ended for a refused step, see
+            `unsure_end`.
         """
         over = False
-        with contextlib.closing(runner), contextlib.suppress(tf.errors.OutOfRangeError):
+        with contextlib.closing(runner), self._to_the_end_of_inputs():
             while self.done.step < last_step and not over:
                 self.done = self._next(runner)
                 self._made(self.done.step)
@@ -93,6 +98,15 @@ class Course:
         if isinstance(runner, CloneThreads):  # its clones may have made further steps
             self.look_again()
         self.is_stopped = self._signals.received is not None or runner.stop_requested or over
+
+    @contextlib.contextmanager
+    def _to_the_end_of_inputs(self) -> Iterator[None]:
+        """Ends the block, without an error, when the inputs have ended."""
+        try:
+            yield
+        except tf.errors.OutOfRangeError as error:
+            if self._was_refused:
+                raise unsure_end() from error
 
     @property
     def is_interrupted(self) -> bool:
@@ -110,6 +124,7 @@ class Course:
         except tf.errors.OpError as error:
             if not (self._repeats and is_refusal(error)):
                 raise
+            self._was_refused = True
             return self.done._replace(step=global_step(self.session))
 
 
