@@ -98,7 +98,7 @@ class KeptOnServers:
       servers: the cluster with all addresses, and this worker's task in it.
     """
 
-    past_worlds = 0  # they leave nothing behind
+    past_worlds = 0  # one server is in all of them
 
     def __init__(self, servers: Cluster) -> None:
         self.memory = Memory()
