@@ -22,7 +22,8 @@ def is_refusal(error: Exception | None) -> bool:
     243,981 steps without any fault TensorFlow 2.21 refused 5.
     """
     # Of several parts' errors TensorFlow names one, such as a cancellation, and lists the others.
-    return isinstance(error, tf.errors.OpError) and bool(_REFUSAL.search(error.message))
+    kinds = tf.errors.AbortedError, tf.errors.CancelledError
+    return isinstance(error, kinds) and bool(_REFUSAL.search(error.message))
 
 
 def is_given_up(error: Exception) -> bool:

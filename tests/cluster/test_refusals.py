@@ -26,7 +26,6 @@ LISTED = (
     [
         tf.errors.AbortedError(None, None, REFUSAL),
         tf.errors.CancelledError(None, None, LISTED),
-        tf.errors.UnavailableError(None, None, LISTED),
     ],
 )
 def test_refused_step_runs_again(error):
@@ -46,7 +45,8 @@ def test_refused_step_runs_again(error):
     "error",
     [
         tf.errors.AbortedError(None, None, "Session handle is not found: 1f"),
-        tf.errors.UnavailableError(None, None, "Socket closed"),
+        tf.errors.UnavailableError(None, None, REFUSAL),
+        tf.errors.UnavailableError(None, None, LISTED),
     ],
 )
 def test_other_errors(error):

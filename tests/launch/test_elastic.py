@@ -53,16 +53,20 @@ assert not [name for name in os.listdir(folder) if name.startswith("world.json."
     assert status == 0
 
 
+# One of two workers ends, and worker 2 comes for it.
+_REPLACED = """
+if number == "{lost}":
+    sys.exit({status})
+if number == "2":
+    wait_for_world("{left}")
+    ready()
+wait_for_world("{left}", "2")
+"""
+
+
 def test_restart_joins_when_it_is_ready(tmp_path):
     """A restarted worker has a new number, and is in no world before it says that it is ready."""
-    source = """
-if number == "1":
-    sys.exit(3)
-if number == "2":
-    wait_for_world("0")
-    ready()
-wait_for_world("0", "2")
-"""
+    source = _REPLACED.format(lost=1, status=3, left=0)
     status, lines = _launch(tmp_path, source, max_restarts=1)
     assert status == 0
     assert [line for line in lines if "world" in line] == [
@@ -74,15 +78,7 @@ wait_for_world("0", "2")
 
 def test_worker_begins_anew(tmp_path):
     """One that ends with 75, in the world, is replaced without a restart that counts."""
-    source = """
-if number == "0":
-    sys.exit(75)
-if number == "2":
-    wait_for_world("1")
-    ready()
-wait_for_world("1", "2")
-"""
-    status, lines = _launch(tmp_path, source)
+    status, lines = _launch(tmp_path, _REPLACED.format(lost=0, status=75, left=1))
     assert status == 0
     assert [line for line in lines if "log" not in line] == [
         "world 1: worker 0, worker 1",
