@@ -9,6 +9,8 @@ import tensorflow.compat.v1 as tf
 from model_deploy.commands import REFUSED, tell
 
 _REFUSAL = re.compile(r"The same \w+ \(\w+\) request was received twice")
+# Of several parts' errors TensorFlow names one, such as a cancellation, and lists the others.
+_LISTED = re.compile(rf"^ABORTED: From \S+\s+{_REFUSAL.pattern}", re.MULTILINE)
 # The call by which a worker asks another one for its part of a step by all-reduce.
 _ASKED = "while calling /tensorflow.WorkerService/RecvBuf"
 
@@ -21,9 +23,9 @@ def is_refusal(error: Exception | None) -> bool:
     100,000 of them: about one step in 43,000 bears the number of an earlier one. Of
     243,981 steps without any fault TensorFlow 2.21 refused 5.
     """
-    # Of several parts' errors TensorFlow names one, such as a cancellation, and lists the others.
-    kinds = tf.errors.AbortedError, tf.errors.CancelledError
-    return isinstance(error, kinds) and bool(_REFUSAL.search(error.message))
+    if isinstance(error, tf.errors.AbortedError):
+        return bool(_REFUSAL.search(error.message))
+    return isinstance(error, tf.errors.OpError) and bool(_LISTED.search(error.message))
 
 
 def is_given_up(error: Exception) -> bool:

@@ -26,6 +26,7 @@ LISTED = (
     [
         tf.errors.AbortedError(None, None, REFUSAL),
         tf.errors.CancelledError(None, None, LISTED),
+        tf.errors.UnavailableError(None, None, LISTED),
     ],
 )
 def test_refused_step_runs_again(error):
@@ -46,7 +47,6 @@ def test_refused_step_runs_again(error):
     [
         tf.errors.AbortedError(None, None, "Session handle is not found: 1f"),
         tf.errors.UnavailableError(None, None, REFUSAL),
-        tf.errors.UnavailableError(None, None, LISTED),
     ],
 )
 def test_other_errors(error):
