@@ -7,7 +7,11 @@ from collections.abc import Iterator
 
 from model_deploy import file_systems
 
-_TELLS_NOTHING = re.compile(r"\s*|[=\-]{3,}|From /job:\S+:|Graph execution error:")
+_TELLS_NOTHING = re.compile(
+    r"\s*|[=\-]{3,}|From /job:\S+:|Graph execution error:|\d+ root error\(s\) found\."
+)
+# Ends TensorFlow's account of where an op was made; what went wrong follows.
+_PLACE_OF_OP = re.compile(r"^Node: '[^'\n]*'$", re.MULTILINE)
 
 
 @contextlib.contextmanager
@@ -54,10 +58,12 @@ def line_of(error: BaseException) -> str:
     """Returns the first line of an error that tells what is wrong.
 
     In front of an error of another task TensorFlow writes lines that only name the task, or rule
-    off; behind it comes an account of the place.
+    off; in front of an error of an op, where the op was made.  Behind it comes another account of
+    the place.
     """
-    lines = str(getattr(error, "message", None) or message_of(error)).strip().splitlines()
-    telling = [line for line in lines if not _TELLS_NOTHING.fullmatch(line)]
+    message = str(getattr(error, "message", None) or message_of(error))
+    lines = (_PLACE_OF_OP.split(message)[-1].strip() or message.strip()).splitlines()
+    telling = [line.strip() for line in lines if not _TELLS_NOTHING.fullmatch(line)]
     return (telling or lines or [type(error).__name__])[0]
 
 

@@ -82,9 +82,10 @@ def test_other_errors_are_raised(error):
 def test_reasons():
     """Of TensorFlow's many lines the reason is that behind the path of the file."""
     message = (
-        "Graph execution error:\n\nDetected at node\n/a/b_temp/part; Disk quota exceeded\n[[x]]"
+        "Graph execution error:\n\nDetected at node 'x' defined at (most recent call last):\n"
+        "  File 'y'\nNode: 'x'\nno place: /a/b_temp/part; Disk quota exceeded\n[[x]]"
     )
     error = tf.errors.ResourceExhaustedError(None, None, message)
     assert reason_of(error, "/a/b") == "Disk quota exceeded"
-    assert reason_of(error) == "Graph execution error:"
+    assert reason_of(error) == "no place: /a/b_temp/part; Disk quota exceeded"
     assert reason_of(OSError("one\ntwo"), "/a/b") == "one"

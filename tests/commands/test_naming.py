@@ -69,6 +69,13 @@ def test_errors_in_a_pipeline():
         ("no kernel\n\t [[{{node a}}]]", "no kernel"),
         ("From /job:worker/replica:0/task:1:\nthe value is bad\nmore", "the value is bad"),
         ("\n=====================\nRoot error", "Root error"),
+        (
+            "Graph execution error:\n\nDetected at node 'a' defined at (most recent call last):\n"
+            "    File 'b'\nNode: 'a'\nit is bad\n\t [[{{node a}}]]",
+            "it is bad",
+        ),
+        ("2 root error(s) found.\n  (0) NOT_FOUND: a\n  (1) NOT_FOUND: b", "(0) NOT_FOUND: a"),
+        ("Graph execution error:", "Graph execution error:"),
         ("", "InternalError"),
     ],
 )
