@@ -92,9 +92,9 @@ WITHOUT_TENSORS = _table(
         UNREADABLE check_fits say_once with_checkpoint
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
-    cluster: Cluster ClusterOptions Resolved Task WORKER WORLD_FILE World begun_file
+    cluster: Cluster ClusterOptions LostSteps Resolved Task WORKER WORLD_FILE World begun_file
         build_end_ops close_session cluster_from_flags cluster_from_slurm cluster_from_tf_config
-        connection_error cut_connections end_after_refusal end_process end_servers
+        connection_error end_after_refusal end_process end_servers
         give_up_lost_servers asks_for_world is_given_up is_refusal names_of own_gpus read_world
         ready_file resolve run_unless_refused run_until_closed serve_until_done session_config
         signal_done start_server tasks_needed unreachable unsure_end wait_at_exit wait_for_loss

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
         run_until_closed,
         wait_at_exit,
     )
-    from model_deploy.cluster.cutting import cut_connections
+    from model_deploy.cluster.cutting import LostSteps
     from model_deploy.cluster.end_of_process import end_process
     from model_deploy.cluster.ending import (
         EndOps,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         Cluster,
         Task,
         World,
+        all_wait,
         asks_for_world,
         begun_file,
         read_world,
@@ -58,9 +59,11 @@ __all__ = [
     "Cluster",
     "ClusterOptions",
     "EndOps",
+    "LostSteps",
     "Resolved",
     "Task",
     "World",
+    "all_wait",
     "asks_for_world",
     "begun_file",
     "build_end_ops",
@@ -69,7 +72,6 @@ __all__ = [
     "cluster_from_slurm",
     "cluster_from_tf_config",
     "connection_error",
-    "cut_connections",
     "end_after_refusal",
     "end_process",
     "end_servers",

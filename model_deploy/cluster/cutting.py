@@ -1,16 +1,71 @@
-"""`cut_connections`: ends this process's connections to other tasks, as a lost network does."""
+"""Ends this process's connections to other tasks, as a lost network does, and so a lost step."""
 
 import contextlib
 import os
 import socket
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from model_deploy.cluster.network import resolve_host
 from model_deploy.processes import Task
 
 _DESCRIPTORS = "/dev/fd"
 _MAPPED = "::ffff:"  # an IPv4 address as one of IPv6
+# A step counts as lost after so many times the longest one, of so many.
+_TIMES, _STEPS = 20.0, 10
+
+
+class LostSteps:
+    """Ends steps that TensorFlow has lost, told by how long they take: cuts their connections.
+
+    Args:
+      tasks: the tasks that steps depend on; without any no step can be lost.
+      after: seconds after which a step counts as lost, if it takes 20 times as long as the longest
+        of ten or more before it, too.
+      report: called with each line to print.
+      is_sure: asked before a step is ended, which goes on while this returns False.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        after: float,
+        report: Callable[[str], Any] = print,
+        *,
+        is_sure: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._tasks, self._after, self._report, self._is_sure = tasks, after, report, is_sure
+        self._made, self._longest = 0, 0.0
+        self._cut: float | None = None  # when the step began whose connections were cut
+
+    def note(self, secs: float) -> None:
+        """Is told how many seconds a step took."""
+        self._made, self._longest = self._made + 1, max(self._longest, secs)
+
+    def end(self, began: float, now: float) -> None:
+        """Cuts the connections of a step that counts as lost, once.
+
+        Args:
+          began: when the step began, in seconds by any clock.
+          now: the time by the same clock; all tasks can be reached.
+        """
+        usual = self._longest if self._made >= _STEPS else float("inf")
+        secs = now - began
+        if not self._tasks or secs < max(self._after, _TIMES * usual) or self._cut == began:
+            return
+        if not self._is_sure():
+            return
+        self._cut = began
+        self.cut(f"no step for {secs:.0f} s, and all tasks answer")
+
+    def cut(self, reason: str) -> None:
+        """Cuts the connections to all tasks, if there are any, and says so with the reason."""
+        if self._tasks:
+            self._report(
+                f"{reason}: cutting {cut_connections(self._tasks)} connections to them, as "
+                "TensorFlow may have lost it"
+            )
 
 
 def cut_connections(tasks: Sequence[Task]) -> int:

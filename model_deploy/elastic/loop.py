@@ -184,6 +184,7 @@ class _OneWorld:
             self._world,
             cluster,
             self._member.world,
+            all_wait=lambda: self._member.all_wait(self._world),
             stall_timeout=self._options.stall_timeout,
             report=say,
         )

@@ -12,6 +12,7 @@ from model_deploy.cluster import (
     WORLD_FILE,
     Cluster,
     World,
+    all_wait,
     begun_file,
     read_world,
     ready_file,
@@ -100,6 +101,10 @@ class Member:
         with contextlib.suppress(OSError), replaced_file(ready_file(self.path, self.worker)) as to:
             if after is not None:
                 to.write(str(after.generation))
+
+    def all_wait(self, world: World) -> bool:
+        """Whether all workers of a world wait in a step as this one does, which calls it often."""
+        return all_wait(self.path, self.worker, world)
 
     def next_world(self, world: World, timeout: float) -> World | None:
         """Waits for a world after `world`; returns None if none comes in `timeout` seconds."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import Cluster, World, close_session, names_of, unreachable
+from model_deploy.cluster import Cluster, LostSteps, World, close_session, names_of, unreachable
 
 # Seconds between two looks at the world file.
 POLL_SECS = 0.1
@@ -21,6 +21,8 @@ _PATIENCE_SECS = 2.0
 _END_POLL_SECS = 0.02
 # Seconds that the closing of its session may take: it waits for ever where the chief is gone.
 _CLOSE_SECS = 0.5
+# Seconds after that in which the step ends, unless TensorFlow has lost it.
+_LOST_SECS = 10.0
 # Seconds without a step after which unreachable workers are reported.
 _REPORT_SECS = 5.0
 # Seconds after which a step that lacks a worker is given up when the run is being stopped.
@@ -37,13 +39,15 @@ class WorldWatch:
     When the file has a later generation no new step begins.  A running step gets some time to end,
     then its session is closed.  An update is never cut short: each step calls `gate` after all
     values from other workers have arrived and before it changes a variable; from then on its
-    session stays open until the step has ended.
+    session stays open until the step has ended.  On parameter servers a step that TensorFlow has
+    lost, for which all workers wait, is ended after `stall_timeout`, see `LostSteps`.
 
     Args:
       world: the world.
       cluster: the world's cluster, as this process sees it.
       read: returns the world in the file, or None while it is unreadable.
-      stall_timeout: seconds that a step may wait for unreachable workers.
+      all_wait: called every few seconds in a long step; returns whether all workers wait so.
+      stall_timeout: seconds that a step may wait for unreachable workers, or all for each other.
       report: called with each line to print.
 
     Attributes:
@@ -57,6 +61,7 @@ class WorldWatch:
         cluster: Cluster,
         read: Callable[[], World | None],
         *,
+        all_wait: Callable[[], bool],
         stall_timeout: float,
         report: Callable[[str], Any],
     ) -> None:
@@ -64,6 +69,8 @@ class WorldWatch:
         self.started = False
         self._world = world
         self._others = [task for task in cluster.tasks if task != cluster.own]
+        watched = self._others if cluster.ps else ()
+        self._lost = LostSteps(watched, stall_timeout, report, is_sure=all_wait)
         self._read = read
         self._stall_timeout = stall_timeout
         self._report = report
@@ -108,6 +115,7 @@ class WorldWatch:
             now = time.monotonic()
             if self.started and not running and self._began is not None:
                 self._step_secs = now - self._began
+                self._lost.note(self._step_secs)
             self._began = now if running else None
             if running and self.error is not None:
                 self._began = None
@@ -149,6 +157,8 @@ class WorldWatch:
                 self._look_for_others()
             elif self._is_time_to_close():
                 close_session(self._session, _CLOSE_SECS)
+                if not self._ended.wait(_LOST_SECS) and self._began is not None:
+                    self._lost.cut("the step does not end without the others")
                 return
 
     def _look(self) -> None:
@@ -172,7 +182,10 @@ class WorldWatch:
             return
         self._reported = now
         missing = unreachable(self._others)
-        if not missing or self._began != began:
+        if self._began != began:
+            return
+        if not missing:
+            self._lost.end(began, now)
             return
         names = names_of(missing)
         if stops:

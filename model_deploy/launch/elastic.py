@@ -19,6 +19,7 @@ from model_deploy.processes import (
     begun_file,
     read_world,
     ready_file,
+    waiting_file,
     write_world,
 )
 
@@ -69,7 +70,8 @@ class ElasticLauncher(Launcher):
 
     def _first_tasks(self, addresses: Sequence[str]) -> list[TaskProcess]:
         del addresses  # each world has its own
-        stale = ready_file(self._path.name, 0)[:-1] + "*", begun_file(self._path.name)
+        marks = (mark(self._path.name, 0)[:-1] + "*" for mark in (ready_file, waiting_file))
+        stale = *marks, begun_file(self._path.name)
         for path in itertools.chain.from_iterable(map(self._log_dir.glob, stale)):
             path.unlink()
         tasks = [self._new_worker(place) for place in self._machines.worker_places(self._size)]

@@ -12,10 +12,12 @@ from model_deploy.processes.elastic_world import (
     WORKER,
     WORLD_FILE,
     World,
+    all_wait,
     asks_for_world,
     begun_file,
     read_world,
     ready_file,
+    waiting_file,
     write_world,
 )
 
@@ -26,6 +28,7 @@ __all__ = [
     "Cluster",
     "Task",
     "World",
+    "all_wait",
     "asks_for_world",
     "begun_file",
     "check_address",
@@ -33,5 +36,6 @@ __all__ = [
     "read_world",
     "ready_file",
     "visible_gpus",
+    "waiting_file",
     "write_world",
 ]

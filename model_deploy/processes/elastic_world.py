@@ -22,6 +22,8 @@ from model_deploy.processes.cluster_spec import Cluster
 WORLD_FILE = "MODEL_DEPLOY_WORLD"
 WORKER = "MODEL_DEPLOY_WORKER"
 
+# How old the file of a worker may be that still waits.
+_WAITS_SECS = 15.0
 _VERSION = 1
 MOST_WORKERS = 4096
 _FIELDS = ("version", "generation", "max_workers", "workers")
@@ -155,6 +157,37 @@ def asks_for_world(path: str | os.PathLike[str], worker: int, generation: int) -
     except OSError:
         return False
     return not asked_in.isdecimal() or int(asked_in) >= generation
+
+
+def waiting_file(path: str | os.PathLike[str], worker: int) -> str:
+    """Returns the path of the file that a worker replaces as long as it waits in a step.
+
+    Its content is the generation of the worker's world.
+    """
+    return f"{os.fspath(path)}.waits-{worker}"
+
+
+def all_wait(path: str | os.PathLike[str], worker: int, world: World) -> bool:
+    """Notes that a worker waits in a step, and returns whether all workers of its world do.
+
+    Args:
+      path: path of the world file.
+      worker: the worker, which calls this each few seconds.
+      world: its world.
+    """
+    try:
+        with replaced_file(waiting_file(path, worker)) as to:
+            to.write(str(world.generation))
+        own = os.stat(waiting_file(path, worker)).st_mtime  # by the clock of the folder's host
+        return all(_waits(path, each, world.generation, own) for each in world.workers)
+    except OSError:
+        return False
+
+
+def _waits(path: str | os.PathLike[str], worker: int, generation: int, now: float) -> bool:
+    with open(waiting_file(path, worker), encoding="ascii", errors="replace") as file:
+        is_recent = os.fstat(file.fileno()).st_mtime > now - _WAITS_SECS
+        return is_recent and file.read().strip() == str(generation)
 
 
 def begun_file(path: str | os.PathLike[str]) -> str:

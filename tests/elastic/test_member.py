@@ -1,5 +1,8 @@
 """A member of an elastic run finds its worlds, and says what is wrong with them."""
 
+import os
+import time
+
 import pytest
 
 from model_deploy import DeploymentConfig
@@ -14,6 +17,7 @@ from model_deploy.cluster import (
 )
 from model_deploy.elastic import Member, train_elastic
 from model_deploy.elastic.member import deployment_in
+from model_deploy.processes import waiting_file
 
 pytestmark = pytest.mark.one_mode
 
@@ -101,6 +105,21 @@ def test_begin(tmp_path):
     assert member.has_begun(second)
     assert not member.has_begun(first)
     Member(tmp_path / "gone" / "world.json", 1).note_begin()  # where it may not write
+
+
+def test_all_wait(tmp_path):
+    """All workers of a world wait if each has said so lately, in this world."""
+    first, second = World(1, 2, {0: "a:1", 1: "b:1"}), World(2, 2, {0: "a:2", 1: "b:2"})
+    path = tmp_path / "world.json"
+    one, other = Member(path, 0), Member(path, 1)
+    assert not one.all_wait(first)
+    assert other.all_wait(first)
+    assert not one.all_wait(second)
+    assert other.all_wait(second)
+    long_ago = time.time() - 60
+    os.utime(waiting_file(path, 0), (long_ago, long_ago))
+    assert not other.all_wait(second)
+    assert not Member(tmp_path / "gone" / "world.json", 0).all_wait(first)
 
 
 def test_deployment_in_a_world():

@@ -1,11 +1,13 @@
 """The watch ends the steps of a world that is over, and never within an update."""
 
+import contextlib
+import socket
 import time
 
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import World
+from model_deploy.cluster import Cluster, World
 from model_deploy.elastic import WorldChanged, WorldWatch
 from tests.processes.harness import Processes
 
@@ -27,9 +29,21 @@ class Session:
         self.closed += 1
 
 
-def _watch(read, lines, **settings):
-    options = {"stall_timeout": 100.0, "report": lines.append, **settings}
-    return WorldWatch(FIRST, FIRST.cluster(0), read, **options)
+def _watch(read, lines, servers=None, **settings):
+    options = {"all_wait": lambda: True, "stall_timeout": 100.0, "report": lines.append, **settings}
+    world = FIRST if servers is None else World(1, 2, dict(enumerate(servers.worker_hosts)))
+    return WorldWatch(world, world.cluster(0, servers), read, **options)
+
+
+@contextlib.contextmanager
+def _connected():
+    """A cluster whose other tasks are sockets that listen, and a connection to its server."""
+    with contextlib.ExitStack() as stack:
+        listens = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
+        worker, ps = (f"127.0.0.1:{each.getsockname()[1]}" for each in listens)
+        connection = stack.enter_context(socket.create_connection(listens[1].getsockname()))
+        connection.settimeout(1.0)
+        yield Cluster(("127.0.0.1:1", worker), (ps,), "worker", 0), connection
 
 
 def _wait_for_error(watch):
@@ -101,3 +115,44 @@ def test_stopped_run(monkeypatch):
     assert lines == ["the step is given up, without worker 1 at 127.0.0.1:2"]
     assert watch.error is None
     assert watch.has_given_up
+
+
+@pytest.mark.parametrize("all_wait", [False, True])
+def test_step_that_is_lost(all_wait, monkeypatch):
+    """Its connections are cut when all workers wait in it, and not while one of them does not."""
+    monkeypatch.setattr("model_deploy.elastic.watch._REPORT_SECS", 0.1)
+    lines, asked = [], []
+
+    def ask():
+        asked.append(True)
+        return all_wait
+
+    with _connected() as (servers, connection):
+        options = {"stall_timeout": 0.2, "all_wait": ask}
+        with _watch(lambda: FIRST, lines, servers, **options) as watch:
+            watch.opened(Session())
+            watch.agreed()
+            for _ in range(10):
+                watch.in_step(True)
+                watch.in_step(False)
+            watch.in_step(True)
+            expected = contextlib.nullcontext() if all_wait else pytest.raises(TimeoutError)
+            with expected:
+                assert connection.recv(1) == b""
+    assert asked
+    assert len(lines) == all_wait
+    assert watch.error is None
+
+
+def test_lost_step_of_a_world_that_is_over(monkeypatch):
+    """One that goes on though its session is closed has its connections cut."""
+    monkeypatch.setattr("model_deploy.elastic.watch._LOST_SECS", 0.1)
+    lines = []
+    with _connected() as (servers, connection):
+        with _watch(lambda: SECOND, lines, servers) as watch:
+            watch.opened(Session())
+            connection.settimeout(60.0)
+            assert connection.recv(1) == b""
+        assert isinstance(watch.error, WorldChanged)
+    [line] = lines
+    assert line.startswith("the step does not end without the others: cutting 1 connections")

@@ -19,7 +19,7 @@ from model_deploy.hooks import add_session_hook
 from model_deploy.optimization import LearningRateOptions, build_learning_rate
 from model_deploy.processes import WORKER
 from tests import modes
-from tests.processes.moments import Refuse, Wait, die_in_update
+from tests.processes.moments import Lose, Refuse, Wait, die_in_update
 from tests.processes.refusals import RepeatedNumber
 
 # Before the values of the variables are exchanged, and before the first step.
@@ -46,6 +46,7 @@ class ElasticOptions(training.LoopOptions):
     fails: bool = option(False, "end with an error then")
     repeated_mark: str = option("", "file by which worker 0 has TensorFlow refuse its step 25")
     refuses: int = option(0, "step that is refused once, which makes --gate")
+    loses: int = option(0, "step that never ends in a worker, once, which makes --gate")
     dies_in_update: int = option(0, "step in whose update the chief dies once, and makes --gate")
 
 
@@ -133,13 +134,15 @@ def main(options):
         hooks.append(Refuse(options.refuses, options.gate))
 
     def build_for(config):
+        lost = [Lose(options.loses, options.gate)] if options.loses else []
+
         def die():
             with tf.device(config.optimizer_device()):
                 return die_in_update(options.dies_in_update, options.gate)
 
         update_ops = [die] if options.dies_in_update else []
         more = {"update_ops": update_ops, "is_plateau": options.best_step > 0}
-        return build(config, hooks, wait.get("start", []), **more)
+        return build(config, [*hooks, *lost], wait.get("start", []), **more)
 
     def evaluate(checkpoint):
         return {"accuracy": -abs(int(checkpoint.rpartition("-")[2]) - options.best_step)}

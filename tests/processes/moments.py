@@ -63,6 +63,31 @@ class Refuse(tf.train.SessionRunHook):
         raise tf.errors.AbortedError(None, None, error)
 
 
+class Lose(tf.train.SessionRunHook):
+    """Has a step wait for ever, once, for the first parameter server, which answers all others.
+
+    So it is with a step of which TensorFlow has lost the cancellation.  Adds to the default graph.
+
+    Args:
+      step: the number of the step.
+      mark: file that is made then.
+    """
+
+    def __init__(self, step, mark):
+        self._step, self._mark = step, Path(mark)
+        with tf.device("/job:ps/task:0"):
+            self._never = tf.FIFOQueue(1, tf.int64, ()).dequeue()
+
+    def due(self, step):
+        """Takes part in that step, if none has been lost yet."""
+        return step == self._step and not self._mark.exists()
+
+    def before_run(self, run_context):
+        """Has it wait."""
+        self._mark.touch()
+        return tf.train.SessionRunArgs(self._never)
+
+
 class WrongOp(tf.train.SessionRunHook):
     """Has an op of a step fail; adds it to the default graph.
 

@@ -10,7 +10,8 @@ import types
 import pytest
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import Cluster, Task, cut_connections
+from model_deploy.cluster import Cluster, Task
+from model_deploy.cluster.cutting import cut_connections
 from model_deploy.launch import ReservedPorts
 from model_deploy.training.replicas import stalls
 from model_deploy.training.replicas.replicas import Replicas
@@ -221,8 +222,8 @@ def test_a_step_that_is_lost_ends_with_its_connection():
         assert unreachable([task]) == []
     [line] = lines
     assert re.fullmatch(
-        r"no step for \d s, and all tasks answer: cutting 1 connections to them, to end what "
-        "TensorFlow has lost",
+        r"no step for \d s, and all tasks answer: cutting 1 connections to them, as "
+        "TensorFlow may have lost it",
         line,
     )
 

@@ -232,8 +232,19 @@ class Replicas:
             report=say,
             stop=self._is_stopped,
             stacks_after=self._stall_timeout,
-            lost_after=math.inf if self._is_synchronous else _LOST_SECS,
+            lost_after=self._lost_secs,
         )
+
+    @property
+    def _lost_secs(self) -> float:
+        """Seconds after which a step counts as lost by TensorFlow.
+
+        A synchronous one may as well wait for a worker that is slow.  By all-reduce no step runs
+        in other processes, and none is lost.
+        """
+        if self.shared is None:
+            return math.inf
+        return self._stall_timeout if self._is_synchronous else _LOST_SECS
 
     def last_shared_step(self, max_steps: int) -> int:
         """Returns the last step up to which replicas make independent steps.

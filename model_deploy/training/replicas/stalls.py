@@ -8,14 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from model_deploy.cluster import Task, close_session, cut_connections, names_of, unreachable
+from model_deploy.cluster import LostSteps, Task, close_session, names_of, unreachable
 
 # Seconds without a step after which missing tasks are reported, and between two reports.
 REPORT_SECS = 5.0
 # Seconds after which a step that lacks a task is ended when the run is to stop.
 _STOP_SECS = 5.0
-# A step that waits for nobody counts as lost after so many times the longest one, of so many.
-_LOST_TIMES, _LOST_STEPS = 20.0, 10
 
 
 def thread_stacks() -> str:
@@ -32,8 +30,7 @@ class StallWatch:
     While a step takes long it reports unreachable tasks; after `timeout` seconds it closes the
     session, which ends the step.  It waits for a task that is slow or stopped but reachable.  After
     `stacks_after` seconds it prints, once per step, what all Python threads are doing.  A step that
-    TensorFlow has lost is ended after `lost_after` seconds, and 20 times those of the longest step
-    of 10 at least: its connections are cut, see `cut_connections`.
+    TensorFlow has lost is ended, see `LostSteps`.
 
     Args:
       session: the session that makes the steps.
@@ -43,8 +40,7 @@ class StallWatch:
       report: called with each line to print.
       stop: returns whether the run is to stop; a step that lacks a task is then ended.
       stacks_after: seconds without a step after which the stacks of all threads are printed.
-      lost_after: seconds after which a step is taken for lost though no task is missing; infinite
-        where steps wait for other workers.
+      lost_after: seconds after which a step counts as lost though no task is missing.
 
     Attributes:
       error: why the session was closed, or None.
@@ -70,9 +66,7 @@ class StallWatch:
         self._report = report
         self._stop = stop
         self._stacks_after = stacks_after
-        self._lost_after = lost_after
-        self._made, self._longest = 0, 0.0  # steps, and seconds of the longest
-        self._cut: float | None = None  # when the step began whose connections were cut
+        self._lost = LostSteps(tasks, lost_after, report)
         self._shown: float | None = None  # when the step began whose stacks were printed
         self._began: float | None = None
         self._ended = threading.Event()
@@ -82,7 +76,7 @@ class StallWatch:
         """Is told that a step begins or has ended; only steps are watched."""
         now = time.monotonic()
         if not running and self._began is not None:
-            self._made, self._longest = self._made + 1, max(self._longest, now - self._began)
+            self._lost.note(now - self._began)
         self._began = now if running else None
 
     def __enter__(self) -> "StallWatch":
@@ -110,7 +104,7 @@ class StallWatch:
             if self._began != began:
                 continue
             if not missing:
-                self._cut_if_lost(began, now)
+                self._lost.end(began, now)
                 continue
             if now - began >= self._timeout:
                 self.error = self._describe(names_of(missing))
@@ -121,17 +115,6 @@ class StallWatch:
                 close_session(self._session)
                 return
             self._report(f"waiting for {names_of(missing)}")
-
-    def _cut_if_lost(self, began: float, now: float) -> None:
-        """Cuts the connections of a step that TensorFlow has lost, once."""
-        usual = self._longest if self._made >= _LOST_STEPS else math.inf
-        if now - began < max(self._lost_after, _LOST_TIMES * usual) or self._cut == began:
-            return
-        self._cut = began
-        self._report(
-            f"no step for {now - began:.0f} s, and all tasks answer: cutting "
-            f"{cut_connections(self._tasks)} connections to them, to end what TensorFlow has lost"
-        )
 
     def _show_stacks(self, began: float, now: float) -> None:
         """Reports missing tasks, if any, and the stacks of this process's threads."""

@@ -1,0 +1,57 @@
+"""Steps that TensorFlow has lost: synchronous runs on parameter servers go on, exactly."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from tests.processes.faults import PROGRAM, WORKERS, check_result, training_flags
+from tests.processes.harness import Processes
+from tests.processes.test_elastic import WAYS, ElasticLaunch
+
+pytestmark = [pytest.mark.one_mode, pytest.mark.slow]
+
+# The watch looks each 5 s.
+TIMEOUT = "--stall_timeout=6"
+CUT = r"^worker \d\| no step for \d+ s, and all tasks answer: cutting [1-9]\d* connections"
+
+
+@pytest.mark.parametrize("task", ["worker 0", "worker 1"])
+@pytest.mark.parametrize("mode", ["synchronous", "rotated"])
+def test_lost_step(mode, task, tmp_path):
+    """Whoever loses a step, after `stall_timeout` all go on anew, and the weights are the same."""
+    flags = [f"--lost_task={task}", f"--stop_mark={tmp_path / 'lost'}", TIMEOUT]
+    with Processes(tmp_path) as processes:
+        program = [*PROGRAM, *training_flags(tmp_path, mode), *flags]
+        launch = processes.launch([f"--num_workers={WORKERS}", "--num_ps=2"], program)
+        assert launch.wait() == 0, launch.log
+    assert re.search(CUT, launch.log, re.MULTILINE)
+    assert re.search(r"and all tasks answer: .*; going on anew", launch.log)
+    check_result(tmp_path / "train", is_exact=True)
+
+
+@pytest.mark.parametrize("stopped", ["worker 0", "worker 1"])
+def test_stopped_worker(stopped, tmp_path):
+    """One that only stands still for longer than that, and answers, costs the run no step."""
+    with Processes(tmp_path) as processes:
+        program = [*PROGRAM, *training_flags(tmp_path, "synchronous"), TIMEOUT, "--step_secs=0.1"]
+        launch = processes.launch([f"--num_workers={WORKERS}", "--num_ps=2"], program)
+        pid = int(launch.wait_for_line(rf"^{stopped}\| process (\d+)$").group(1))
+        launch.wait_for_line(rf"^{stopped}\| step 2\d/")
+        os.kill(pid, signal.SIGSTOP)
+        launch.wait_for_line(CUT)
+        os.kill(pid, signal.SIGCONT)
+        assert launch.wait() == 0, launch.log
+    check_result(tmp_path / "train", is_exact=True)
+
+
+def test_lost_step_of_an_elastic_run(tmp_path):
+    """The worker asks for another world, in which all go on, and no step is lost."""
+    more = ["--loses=25", f"--gate={tmp_path / 'lost'}", TIMEOUT]
+    with Processes(tmp_path) as processes:
+        launch = ElasticLaunch(tmp_path, processes, 3, 60, way=WAYS["2 ps"], more=more)
+        launch.process.wait_for_line(CUT)
+        launch.process.wait_for_line(r"worker \d asks for another world: the step after")
+        launch.end()
+    processes.assert_no_orphan()
