@@ -5,12 +5,12 @@ them; what a session has allocated lives as long.  TensorFlow itself keeps graph
 gradients.
 """
 
-import ctypes
 import gc
 import os
 import warnings
 
 from model_deploy import internals
+from model_deploy.elastic import heap
 
 # Small beside what a process takes, and large enough to be rare.
 _GROWTH_BYTES = 150 << 20
@@ -35,12 +35,5 @@ def free_what_is_done():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of files and sockets, about which their own tests care
         gc.collect()
-    _give_back()
+    heap.give_back()
     _freed_at = in_use()
-
-
-def _give_back():
-    """Returns freed memory to the system, as far as the C library can."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)

@@ -18,6 +18,7 @@ from model_deploy.cluster import Cluster, World, is_given_up, is_refusal
 from model_deploy.commands import REFUSED, line_of
 from model_deploy.config import DeploymentConfig
 from model_deploy.deployment import DeployedModel
+from model_deploy.elastic import heap
 from model_deploy.elastic.keeping import Kept, is_lost, kept_on, servers_of
 from model_deploy.elastic.member import Member, deployment_in
 from model_deploy.elastic.memory import CreatedHook
@@ -141,6 +142,8 @@ def train_elastic(
         following = one.next_world()
         one.end_if_worn(following, worlds_per_process)
         world = following
+        del one
+        heap.free_world()
 
 
 class _OneWorld:
@@ -241,6 +244,7 @@ class _OneWorld:
         if cluster.is_chief:
             self._member.note_begin()
         watch.agreed()
+        heap.give_back_soon()
 
     def _save(self, train_dir: str | os.PathLike[str], place: Place) -> None:
         """Saves the variables that the server still has, after a step was given up."""

@@ -2,6 +2,7 @@
 
 import os
 import time
+import weakref
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -129,11 +130,14 @@ def test_who_comes_later_finds_checkpoints_of_the_run(tmp_path):
 
 @pytest.mark.parametrize(("resume", "made"), [("auto", 0), ("never", 4), ("path", 0), ("path", 4)])
 def test_next_world_goes_on(tmp_path, resume, made):
-    """A chief goes on from its own steps, and where there was none from where the run starts."""
+    """A chief goes on from its own steps, and where there was none from where the run starts.
+
+    The graph of the world before is freed by then.
+    """
     path, run, begin, steps = tmp_path / "world.json", tmp_path / "run", 0, 100
     if resume == "path":
         begin, resume = 2, save_checkpoint(tmp_path / "other", 2, 10.0)
-    configs = []
+    configs, graphs = [], []
     with ReservedPorts(2) as ports:
         write_world(path, World(1, 1, {0: ports.addresses[0]}))
 
@@ -142,7 +146,9 @@ def test_next_world_goes_on(tmp_path, resume, made):
 
         def build(config):
             configs.append(config)
+            graphs.append(weakref.ref(tf.get_default_graph()))
             if len(configs) == 2:
+                assert graphs[0]() is None
                 return build_counter(config)
             if not made:
                 change()
