@@ -94,11 +94,11 @@ WITHOUT_TENSORS = _table(
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions LostSteps Resolved Task WORKER WORLD_FILE World begun_file
         build_end_ops close_session cluster_from_flags cluster_from_slurm cluster_from_tf_config
-        connection_error end_after_refusal end_process end_servers
-        give_up_lost_servers asks_for_world is_given_up is_refusal names_of own_gpus read_world
-        ready_file resolve run_unless_refused run_until_closed serve_until_done session_config
+        connection_error end_after_refusal end_process end_servers give_up_lost_servers
+        all_wait asks_for_world is_given_up is_refusal names_of own_gpus read_world ready_file
+        resolve run_unless_refused run_until_closed serve_until_done session_config
         signal_done start_server tasks_needed unreachable unsure_end wait_at_exit wait_for_loss
-        wait_for_tasks wait_for_workers write_world
+        wait_for_tasks wait_for_workers waiting_file write_world
     commands: NOT_SAVED OPTIONS_FILE Options REFUSED aligned line_of make_folder named_as option
         parse_json parse_options read_checked read_options replaced_file run_command saved_options
         shortened

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         begun_file,
         read_world,
         ready_file,
+        waiting_file,
         write_world,
     )
 
@@ -96,6 +97,7 @@ __all__ = [
     "wait_for_loss",
     "wait_for_tasks",
     "wait_for_workers",
+    "waiting_file",
     "write_world",
 ]
 

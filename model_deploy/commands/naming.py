@@ -10,8 +10,10 @@ from model_deploy import file_systems
 _TELLS_NOTHING = re.compile(
     r"\s*|[=\-]{3,}|From /job:\S+:|Graph execution error:|\d+ root error\(s\) found\."
 )
-# Ends TensorFlow's account of where an op was made; what went wrong follows.
-_PLACE_OF_OP = re.compile(r"^Node: '[^'\n]*'$", re.MULTILINE)
+# TensorFlow's account of where ops were made, in front of what went wrong.
+_PLACES_OF_OPS = re.compile(
+    r"\AGraph execution error:\s+(?:Detected at node .*?\nNode: '[^'\n]*'\n)*", re.DOTALL
+)
 
 
 @contextlib.contextmanager
@@ -61,8 +63,8 @@ def line_of(error: BaseException) -> str:
     off; in front of an error of an op, where the op was made.  Behind it comes another account of
     the place.
     """
-    message = str(getattr(error, "message", None) or message_of(error))
-    lines = (_PLACE_OF_OP.split(message)[-1].strip() or message.strip()).splitlines()
+    message = str(getattr(error, "message", None) or message_of(error)).strip()
+    lines = _PLACES_OF_OPS.sub("", message).splitlines()
     telling = [line.strip() for line in lines if not _TELLS_NOTHING.fullmatch(line)]
     return (telling or lines or [type(error).__name__])[0]
 

@@ -71,7 +71,7 @@ def test_errors_in_a_pipeline():
         ("\n=====================\nRoot error", "Root error"),
         (
             "Graph execution error:\n\nDetected at node 'a' defined at (most recent call last):\n"
-            "    File 'b'\nNode: 'a'\nit is bad\n\t [[{{node a}}]]",
+            "    File 'b'\nNode: 'a'\nit is bad\nDetected at node 'b'\nNode: 'b'\nin another error",
             "it is bad",
         ),
         ("2 root error(s) found.\n  (0) NOT_FOUND: a\n  (1) NOT_FOUND: b", "(0) NOT_FOUND: a"),
