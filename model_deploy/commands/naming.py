@@ -7,9 +7,7 @@ from collections.abc import Iterator
 
 from model_deploy import file_systems
 
-_TELLS_NOTHING = re.compile(
-    r"\s*|[=\-]{3,}|From /job:\S+:|Graph execution error:|\d+ root error\(s\) found\."
-)
+_TELLS_NOTHING = re.compile(r"\s*|[=\-]{3,}|From /job:\S+:|\d+ root error\(s\) found\.")
 # TensorFlow's account of where ops were made, in front of what went wrong.
 _PLACES_OF_OPS = re.compile(
     r"\AGraph execution error:\s+(?:Detected at node .*?\nNode: '[^'\n]*'\n)*", re.DOTALL

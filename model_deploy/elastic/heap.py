@@ -1,8 +1,10 @@
 """The heap of a worker's process: memory that worlds no longer need goes back to the system."""
 
+import contextlib
 import ctypes
 import gc
 import threading
+from collections.abc import Callable, Iterator
 
 # Seconds until a world has made its first steps, for which TensorFlow rewrites its graph.
 _BEGUN_SECS = 10.0
@@ -15,13 +17,27 @@ def give_back() -> None:
         trim(0)
 
 
-def give_back_soon() -> None:
-    """Does so when a world that begins now has made its first steps."""
-    timer = threading.Timer(_BEGUN_SECS, give_back)
+@contextlib.contextmanager
+def giving_back() -> Iterator[Callable[[], None]]:
+    """Frees and gives back, in a `with` block for a world, what was needed before its steps.
+
+    Yields a function to call when the world begins: the garbage, such as the graph of the world
+    before, is collected some seconds later, in a thread, as others may wait for this world to
+    begin, and a collection takes a quarter of a second.
+    """
+    timer = threading.Timer(_BEGUN_SECS, _free)
     timer.daemon = True
-    timer.start()
+
+    def begin() -> None:
+        if timer.ident is None:  # a world may have several sessions
+            timer.start()
+
+    try:
+        yield begin
+    finally:
+        timer.cancel()
 
 
-def free_world() -> None:
-    """Frees the graph of a world that is over, to which nothing refers but itself."""
+def _free() -> None:
     gc.collect()
+    give_back()

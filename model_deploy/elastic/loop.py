@@ -142,8 +142,6 @@ def train_elastic(
         following = one.next_world()
         one.end_if_worn(following, worlds_per_process)
         world = following
-        del one
-        heap.free_world()
 
 
 class _OneWorld:
@@ -191,7 +189,7 @@ class _OneWorld:
             stall_timeout=self._options.stall_timeout,
             report=say,
         )
-        with self._graph.as_default(), watch:
+        with self._graph.as_default(), watch, heap.giving_back() as begin:
             here = deployment_in(self._world, worker, config, kept.servers)
             kept.prepare(self._world, here)
 
@@ -203,6 +201,7 @@ class _OneWorld:
             note_gate(watch.gate)
             built = build(here)
             add_session_hook(CreatedHook(lambda _: self._agreed(watch, cluster)))
+            add_session_hook(CreatedHook(lambda _: begin()))
             place = kept.place(_config_of(built.model), cluster)
             try:
                 return train(
@@ -244,7 +243,6 @@ class _OneWorld:
         if cluster.is_chief:
             self._member.note_begin()
         watch.agreed()
-        heap.give_back_soon()
 
     def _save(self, train_dir: str | os.PathLike[str], place: Place) -> None:
         """Saves the variables that the server still has, after a step was given up."""

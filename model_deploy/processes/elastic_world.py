@@ -152,8 +152,7 @@ def asks_for_world(path: str | os.PathLike[str], worker: int, generation: int) -
       generation: that of the world; a request from an earlier world is met by this one.
     """
     try:
-        with open(ready_file(path, worker), encoding="ascii", errors="replace") as file:
-            asked_in = file.read().strip()
+        asked_in = _words(ready_file(path, worker))
     except OSError:
         return False
     return not asked_in.isdecimal() or int(asked_in) >= generation
@@ -185,9 +184,14 @@ def all_wait(path: str | os.PathLike[str], worker: int, world: World) -> bool:
 
 
 def _waits(path: str | os.PathLike[str], worker: int, generation: int, now: float) -> bool:
-    with open(waiting_file(path, worker), encoding="ascii", errors="replace") as file:
-        is_recent = os.fstat(file.fileno()).st_mtime > now - _WAITS_SECS
-        return is_recent and file.read().strip() == str(generation)
+    noted = waiting_file(path, worker)
+    return os.stat(noted).st_mtime > now - _WAITS_SECS and _words(noted) == str(generation)
+
+
+def _words(path: str) -> str:
+    """Returns the content of a file that a worker has written."""
+    with open(path, encoding="ascii", errors="replace") as file:
+        return file.read().strip()
 
 
 def begun_file(path: str | os.PathLike[str]) -> str:

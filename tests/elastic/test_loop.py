@@ -11,6 +11,7 @@ from model_deploy import DeploymentConfig, deploy
 from model_deploy.cluster import World, begun_file, write_world
 from model_deploy.elastic import ElasticModel, Member, train_elastic
 from model_deploy.launch import ReservedPorts
+from tests.processes.harness import Processes
 
 pytestmark = pytest.mark.one_mode
 
@@ -75,6 +76,21 @@ class ChangesWorld(tf.train.SessionRunHook):
             time.sleep(0.1)
 
 
+class Freed(tf.train.SessionRunHook):
+    """Waits in the first step until a graph is freed.
+
+    Args:
+      graph: a weak reference.
+    """
+
+    def __init__(self, graph):
+        self._graph = graph
+
+    def after_run(self, run_context, run_values):
+        """Waits, not for ever."""
+        Processes.wait_until(lambda: self._graph() is None)
+
+
 def test_model_of_another_deployment(tmp_path):
     """A model that was not deployed for the part of the worker is refused."""
     path = tmp_path / "world.json"
@@ -129,11 +145,12 @@ def test_who_comes_later_finds_checkpoints_of_the_run(tmp_path):
 
 
 @pytest.mark.parametrize(("resume", "made"), [("auto", 0), ("never", 4), ("path", 0), ("path", 4)])
-def test_next_world_goes_on(tmp_path, resume, made):
+def test_next_world_goes_on(tmp_path, monkeypatch, resume, made):
     """A chief goes on from its own steps, and where there was none from where the run starts.
 
-    The graph of the world before is freed by then.
+    The graph of the world before is freed soon.
     """
+    monkeypatch.setattr("model_deploy.elastic.heap._BEGUN_SECS", 0.1)
     path, run, begin, steps = tmp_path / "world.json", tmp_path / "run", 0, 100
     if resume == "path":
         begin, resume = 2, save_checkpoint(tmp_path / "other", 2, 10.0)
@@ -148,8 +165,7 @@ def test_next_world_goes_on(tmp_path, resume, made):
             configs.append(config)
             graphs.append(weakref.ref(tf.get_default_graph()))
             if len(configs) == 2:
-                assert graphs[0]() is None
-                return build_counter(config)
+                return build_counter(config, [Freed(graphs[0])])
             if not made:
                 change()
                 time.sleep(1.0)  # until it is seen: there will be no step
