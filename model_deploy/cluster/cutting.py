@@ -43,6 +43,15 @@ class LostSteps:
         """Is told how many seconds a step took."""
         self._made, self._longest = self._made + 1, max(self._longest, secs)
 
+    def counts_as_lost(self, secs: float, least: float) -> bool:
+        """Whether a step has taken `least` seconds, and 20 times as long as the longest before it.
+
+        Args:
+          secs: how long it has taken.
+          least: the seconds; False in any case where no step can be lost.
+        """
+        return bool(self._tasks) and secs >= max(least, _TIMES * self._longest)
+
     def end(self, began: float, now: float) -> None:
         """Cuts the connections of a step that counts as lost, once.
 
@@ -50,11 +59,10 @@ class LostSteps:
           began: when the step began, in seconds by any clock.
           now: the time by the same clock; all tasks can be reached.
         """
-        usual = self._longest if self._made >= _STEPS else float("inf")
         secs = now - began
-        if not self._tasks or secs < max(self._after, _TIMES * usual) or self._cut == began:
+        if self._made < _STEPS or not self.counts_as_lost(secs, self._after):
             return
-        if not self._is_sure():
+        if self._cut == began or not self._is_sure():
             return
         self._cut = began
         self.cut(f"no step for {secs:.0f} s, and all tasks answer")

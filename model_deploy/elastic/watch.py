@@ -21,7 +21,8 @@ _PATIENCE_SECS = 2.0
 _END_POLL_SECS = 0.02
 # Seconds that the closing of its session may take: it waits for ever where the chief is gone.
 _CLOSE_SECS = 0.5
-# Seconds after that in which the step ends, unless TensorFlow has lost it.
+# Seconds after that in which the step ends, unless TensorFlow has lost it.  An update has as many
+# before the closing, and 20 times as many as the longest step.
 _LOST_SECS = 10.0
 # Seconds without a step after which unreachable workers are reported.
 _REPORT_SECS = 5.0
@@ -40,7 +41,8 @@ class WorldWatch:
     then its session is closed.  An update is never cut short: each step calls `gate` after all
     values from other workers have arrived and before it changes a variable; from then on its
     session stays open until the step has ended.  On parameter servers a step that TensorFlow has
-    lost, for which all workers wait, is ended after `stall_timeout`, see `LostSteps`.
+    lost, for which all workers wait, is ended after `stall_timeout`, see `LostSteps`.  An update
+    that is lost in a world that is over is cut short, too: the `Fence` knows whether it was made.
 
     Args:
       world: the world.
@@ -208,12 +210,12 @@ class WorldWatch:
             self._is_over = True
 
     def _is_time_to_close(self) -> bool:
-        """Whether a running step has used up its time and has not begun its update."""
+        """Whether a running step has used up its time and has not begun its update, or lost it."""
         with self._lock:
-            now = time.monotonic()
-            if self._began is None or self._is_updating:
+            secs = time.monotonic() - self._changed_at
+            if self._began is None or secs < self._patience:
                 return False
-            if now - self._changed_at < self._patience:
+            if self._is_updating and not self._lost.counts_as_lost(secs, _LOST_SECS):
                 return False
             self._is_closing = True
             return True

@@ -144,13 +144,16 @@ def test_step_that_is_lost(all_wait, monkeypatch):
     assert watch.error is None
 
 
-def test_lost_step_of_a_world_that_is_over(monkeypatch):
+@pytest.mark.parametrize("has_begun_its_update", [False, True])
+def test_lost_step_of_a_world_that_is_over(has_begun_its_update, monkeypatch):
     """One that goes on though its session is closed has its connections cut."""
     monkeypatch.setattr("model_deploy.elastic.watch._LOST_SECS", 0.1)
     lines = []
     with _connected() as (servers, connection):
         with _watch(lambda: SECOND, lines, servers) as watch:
             watch.opened(Session())
+            if has_begun_its_update:
+                watch.gate()
             connection.settimeout(60.0)
             assert connection.recv(1) == b""
         assert isinstance(watch.error, WorldChanged)

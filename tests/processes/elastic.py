@@ -46,7 +46,8 @@ class ElasticOptions(training.LoopOptions):
     fails: bool = option(False, "end with an error then")
     repeated_mark: str = option("", "file by which worker 0 has TensorFlow refuse its step 25")
     refuses: int = option(0, "step that is refused once, which makes --gate")
-    loses: int = option(0, "step that never ends in a worker, once, which makes --gate")
+    loses: int = option(0, "step that never ends in --loser, once, which makes --gate")
+    loser: int = option(0, "the worker")
     dies_in_update: int = option(0, "step in whose update the chief dies once, and makes --gate")
 
 
@@ -134,7 +135,8 @@ def main(options):
         hooks.append(Refuse(options.refuses, options.gate))
 
     def build_for(config):
-        lost = [Lose(options.loses, options.gate)] if options.loses else []
+        is_loser = options.loses and os.environ[WORKER] == str(options.loser)
+        lost = [Lose(options.loses, options.gate)] if is_loser else []
 
         def die():
             with tf.device(config.optimizer_device()):

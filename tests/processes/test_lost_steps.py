@@ -46,9 +46,10 @@ def test_stopped_worker(stopped, tmp_path):
     check_result(tmp_path / "train", is_exact=True)
 
 
-def test_lost_step_of_an_elastic_run(tmp_path):
-    """The worker asks for another world, in which all go on, and no step is lost."""
-    more = ["--loses=25", f"--gate={tmp_path / 'lost'}", TIMEOUT]
+@pytest.mark.parametrize("loser", [0, 1])
+def test_lost_step_of_an_elastic_run(loser, tmp_path):
+    """Whoever loses a step, a worker asks for another world; all go on in it, and none is lost."""
+    more = ["--loses=25", f"--loser={loser}", f"--gate={tmp_path / 'lost'}", TIMEOUT]
     with Processes(tmp_path) as processes:
         launch = ElasticLaunch(tmp_path, processes, 3, 60, way=WAYS["2 ps"], more=more)
         launch.process.wait_for_line(CUT)
