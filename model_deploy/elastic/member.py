@@ -55,7 +55,7 @@ class Member:
             if not environ.get(name):
                 raise ValueError(
                     f"{name} must be set for an elastic run, as python -m model_deploy.launch "
-                    "--max_workers does, got none"
+                    "--max_workers does, on parameter servers with --elastic, got none"
                 )
         number = environ[WORKER]
         if not (number.isascii() and number.isdecimal()):

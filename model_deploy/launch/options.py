@@ -76,6 +76,11 @@ class LaunchOptions(HostOptions):
                 "num_workers must be 1 with max_workers in an elastic run, which starts with "
                 f"max_workers, got {self.num_workers}"
             )
+        if not self.is_elastic and self.num_workers < self.min_workers:
+            raise ValueError(
+                f"num_workers must be at least min_workers={self.min_workers} on parameter servers "
+                f"without elastic, got {self.num_workers}"
+            )
         if not 1 <= self.num_workers <= self.max_workers:
             raise ValueError(
                 f"num_workers must be at most max_workers={self.max_workers}, "

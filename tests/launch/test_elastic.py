@@ -174,6 +174,10 @@ wait_for("go")
             {"max_workers": 2, "num_workers": 3, "num_ps": 1},
             "num_workers must be at most max_workers=2, got 3",
         ),
+        (
+            {"min_workers": 2, "max_workers": 3, "num_ps": 1},
+            "num_workers must be at least min_workers=2 on .* without elastic, got 1",
+        ),
         ({"elastic": True}, "elastic must go with max_workers, got True without"),
         (
             {"elastic": True, "num_ps": 1, "max_workers": 2, "num_workers": 2},
