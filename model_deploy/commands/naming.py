@@ -12,6 +12,8 @@ _TELLS_NOTHING = re.compile(r"\s*|[=\-]{3,}|From /job:\S+:|\d+ root error\(s\) f
 _PLACES_OF_OPS = re.compile(
     r"\AGraph execution error:\s+(?:Detected at node .*?\nNode: '[^'\n]*'\n)*", re.DOTALL
 )
+# And in front of what went wrong in a function of a `tf.data` pipeline, from TensorFlow 2.17 on.
+_PLACE_IN_PIPELINE = re.compile(r"\AError in user-defined function passed to .*?: Iterator::\S+: ")
 
 
 @contextlib.contextmanager
@@ -58,13 +60,13 @@ def line_of(error: BaseException) -> str:
     """Returns the first line of an error that tells what is wrong.
 
     In front of an error of another task TensorFlow writes lines that only name the task, or rule
-    off; in front of an error of an op, where the op was made.  Behind it comes another account of
-    the place.
+    off; in front of an error of an op, where the op was made or in which step of a pipeline it is.
+    Behind it comes another account of the place.
     """
     message = str(getattr(error, "message", None) or message_of(error)).strip()
     lines = _PLACES_OF_OPS.sub("", message).splitlines()
     telling = [line.strip() for line in lines if not _TELLS_NOTHING.fullmatch(line)]
-    return (telling or lines or [type(error).__name__])[0]
+    return _PLACE_IN_PIPELINE.sub("", (telling or lines or [type(error).__name__])[0])
 
 
 def make_folder(field: str, path: str | os.PathLike[str]) -> None:

@@ -74,6 +74,11 @@ def test_errors_in_a_pipeline():
             "    File 'b'\nNode: 'a'\nit is bad\nDetected at node 'b'\nNode: 'b'\nin another error",
             "it is bad",
         ),
+        (
+            "Graph execution error:\n\nError in user-defined function passed to MapDataset:1 "
+            "transformation with iterator: Iterator::Root::Map: no: image\n\t [[{{node a}}]]",
+            "no: image",
+        ),
         ("2 root error(s) found.\n  (0) NOT_FOUND: a\n  (1) NOT_FOUND: b", "(0) NOT_FOUND: a"),
         ("Graph execution error:", "Graph execution error:"),
         ("", "InternalError"),

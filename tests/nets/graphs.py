@@ -101,14 +101,16 @@ def load_weights(
 
 
 def initialize_alike(sess: tf.Session) -> None:
-    """Initializes the current graph, its trainable variables with small normal numbers.
+    """Initializes the current graph, its trainable variables with normal numbers of 0.05.
 
-    They are NumPy's: TensorFlow draws others from a seed on each kind of device.
+    They are NumPy's: TensorFlow draws others from a seed on each kind of device.  Scales of batch
+    norms are about 1: of deep networks small ones would leave nothing of the images.
     """
     random = np.random.RandomState(0)
     sess.run(tf.global_variables_initializer())
     for variable in tf.trainable_variables():
-        values = random.normal(0, 0.05, variable.shape.as_list())
+        mean = 1.0 if variable.op.name.endswith("/gamma") else 0.0
+        values = random.normal(mean, 0.05, variable.shape.as_list())
         variable.load(values.astype(np.float32), sess)
 
 

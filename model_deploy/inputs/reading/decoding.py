@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from model_deploy.commands import line_of
 from model_deploy.inputs.files import raw_images
 from model_deploy.inputs.reading.sources import EncodedSource
 
@@ -67,7 +68,7 @@ class Decoder:
         try:
             return self._run(contents, np.zeros([2], np.int64) if seed is None else seed)
         except tf.errors.InvalidArgumentError as error:
-            raise ValueError(f"its image does not decode: {_first_line(error)}") from error
+            raise ValueError(f"its image does not decode: {line_of(error)}") from error
 
 
 def read_image(
@@ -126,7 +127,7 @@ def decode_many(
             try:
                 return running.run(images, {encoded: np.array(contents, dtype=object)})
             except tf.errors.InvalidArgumentError as error:
-                raise ValueError(f"an image does not decode: {_first_line(error)}") from error
+                raise ValueError(f"an image does not decode: {line_of(error)}") from error
 
 
 def session(graph: Any) -> Any:
@@ -135,7 +136,3 @@ def session(graph: Any) -> Any:
     # share, may be full of pipelines that wait for this decoder.
     config = tf1.ConfigProto(inter_op_parallelism_threads=-1, device_count={"GPU": 0})
     return tf1.Session(graph=graph, config=config)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
