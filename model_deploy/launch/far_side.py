@@ -119,14 +119,16 @@ class _Ports:
         first, last = self._settings["ports"]
         numbers = range(first, last + 1) if first else [0] * count
         found: list[socket.socket] = []
-        family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
+        family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
         for number in numbers:
             if len(found) == count:
                 break
             each = socket.socket(family)
             each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             try:
-                each.bind((self._address, number))
+                each.bind(("", number))
             except OSError:
                 each.close()
             else:

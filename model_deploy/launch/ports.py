@@ -7,11 +7,14 @@ LOOPBACK = "127.0.0.1"
 
 
 class ReservedPorts:
-    """Free ports of the loopback, kept from others until it is closed.
+    """Free ports of this machine, kept from others until it is closed.
 
     The sockets are bound, with SO_REUSEADDR, and do not listen.  Linux gives a bound port neither
     to a process that asks for any free port nor to an outgoing connection; but a server that sets
     SO_REUSEADDR, as TensorFlow's does, can listen there, and again after a restart.
+
+    TensorFlow's server needs the port on all addresses, so it is reserved on all: a port of
+    127.0.0.1 alone is given to a process that asks for any free port of ::1 or of another address.
 
     >>> with ReservedPorts(2) as ports:
     ...     len(set(ports.numbers))
@@ -23,16 +26,19 @@ class ReservedPorts:
 
     def __init__(self, count: int) -> None:
         with contextlib.ExitStack() as stack:
-            sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+            family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+            sockets = [stack.enter_context(socket.socket(family)) for _ in range(count)]
             for each in sockets:
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                each.bind((LOOPBACK, 0))
+                if family == socket.AF_INET6:
+                    each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+                each.bind(("", 0))
             self.numbers = [each.getsockname()[1] for each in sockets]
             self._stack = stack.pop_all()
 
     @property
     def addresses(self) -> list[str]:
-        """`host:port` of each."""
+        """`host:port` of each, on the loopback."""
         return [f"{LOOPBACK}:{number}" for number in self.numbers]
 
     def close(self) -> None:
