@@ -49,7 +49,9 @@ def test_stopped_worker(stopped, tmp_path):
 @pytest.mark.parametrize("loser", [0, 1])
 def test_lost_step_of_an_elastic_run(loser, tmp_path):
     """Whoever loses a step, a worker asks for another world; all go on in it, and none is lost."""
-    more = ["--loses=25", f"--loser={loser}", f"--gate={tmp_path / 'lost'}", TIMEOUT]
+    lost = ["--loses=25", f"--loser={loser}", f"--gate={tmp_path / 'lost'}"]
+    # The others wait for a chief whose update is lost for 20 times its longest step.
+    more = [*lost, TIMEOUT, "--start_timeout=110"]
     with Processes(tmp_path) as processes:
         launch = ElasticLaunch(tmp_path, processes, 3, 60, way=WAYS["2 ps"], more=more)
         launch.process.wait_for_line(CUT)
