@@ -8,6 +8,7 @@ ports `ports N`, `close` and `ping`.  The launcher sends a line now and then.  A
 input, and after `silence_secs` without a line, when launcher or connection are gone, nothing stays.
 """
 
+import contextlib
 import ipaddress
 import json
 import os
@@ -119,22 +120,35 @@ class _Ports:
         first, last = self._settings["ports"]
         numbers = range(first, last + 1) if first else [0] * count
         found: list[socket.socket] = []
-        family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
         for number in numbers:
             if len(found) == count:
                 break
-            each = socket.socket(family)
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            try:
-                each.bind(("", number))
-            except OSError:
-                each.close()
-            else:
-                found.append(each)
+            with contextlib.suppress(OSError):
+                found.append(reserved(number))
         self._kept.append(found)
         return [each.getsockname()[1] for each in found]
+
+
+def reserved(number: int) -> socket.socket:
+    """Returns a socket that reserves a port on all addresses, see `ReservedPorts`.
+
+    Args:
+      number: the port; 0 for any that is free.
+
+    Raises:
+      OSError: if the port is taken.
+    """
+    family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+    found = socket.socket(family)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        found.bind(("", number))
+    except OSError:
+        found.close()
+        raise
+    return found
 
 
 def _own_address(network: str) -> str:

@@ -1,7 +1,8 @@
 """`ReservedPorts`: free ports that stay reserved for the tasks of this launch."""
 
 import contextlib
-import socket
+
+from model_deploy.launch.far_side import reserved
 
 LOOPBACK = "127.0.0.1"
 
@@ -26,13 +27,7 @@ class ReservedPorts:
 
     def __init__(self, count: int) -> None:
         with contextlib.ExitStack() as stack:
-            family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
-            sockets = [stack.enter_context(socket.socket(family)) for _ in range(count)]
-            for each in sockets:
-                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:
-                    each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-                each.bind(("", 0))
+            sockets = [stack.enter_context(reserved(0)) for _ in range(count)]
             self.numbers = [each.getsockname()[1] for each in sockets]
             self._stack = stack.pop_all()
 
