@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import graph_walk, slim
+from model_deploy import graph_walk, internals, slim
 from model_deploy.clone_scopes import building_part
 from model_deploy.config import DeploymentConfig
 from model_deploy.feature import Feature
@@ -68,6 +68,7 @@ def build_clones(
     device = config.variables_device()
     with (
         graph_walk.new_ops() as ops,
+        internals.comparing_variables_faster(),
         slim.arg_scope([slim.model_variable, slim.variable], device=device),
     ):
         clones = [

@@ -8,24 +8,31 @@ the real module, plus the names that moved away.  TensorFlow itself is not chang
 An import hook, for `tf_slim` and `tf_slim.*` only, puts the views in place.  It is installed when
 `model_deploy` is imported, so that `import tf_slim` works from then on; tf-slim modules imported
 earlier get their views at once.  tf-slim, and with it TensorFlow, is imported when one of its names
-is first used.
+is first used.  Under `slim.arg_scope` layers are built in less time than by tf-slim alone, see
+`internals.comparing_variables_faster`.
 
 >>> from model_deploy import slim
 >>> slim.batch_norm.__module__
 'tf_slim.layers.layers'
 """
 
+import contextlib
+import functools
 import importlib
 import importlib.util
 import sys
 import types
 import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from model_deploy import internals
 from model_deploy.importing import FinderBy, lazy_imports, with_moved_names
 
 # The tf-slim module that imports scikit-learn, for one of its losses.
 _USES_SKLEARN = "tf_slim.losses.metric_learning"
+# The one that has `arg_scope`.
+_HAS_ARG_SCOPE = "tf_slim.ops.arg_scope"
 
 
 class _Six(types.ModuleType):
@@ -57,13 +64,27 @@ def _is_slim(name: str) -> bool:
     return name.partition(".")[0] == "tf_slim"
 
 
-def _run_with_views(loader: Any, module: types.ModuleType) -> None:
+def _run_with_views(loader: Any, module: Any) -> None:
     """Runs a module by its own loader, then gives it views."""
     if module.__name__ == _USES_SKLEARN:
         _run_before_sklearn(loader, module)
     else:
         loader.exec_module(module)
     _give_views(module)
+    if module.__name__ == _HAS_ARG_SCOPE:
+        module.arg_scope = _building_faster(module.arg_scope)
+
+
+def _building_faster(arg_scope: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns an `arg_scope` under which variables are compared in less time."""
+
+    @contextlib.contextmanager
+    @functools.wraps(arg_scope)
+    def faster(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        with internals.comparing_variables_faster(), arg_scope(*args, **kwargs) as scope:
+            yield scope
+
+    return faster
 
 
 def _run_before_sklearn(loader: Any, module: Any) -> None:

@@ -119,7 +119,8 @@ WITHOUT_TENSORS = _table(
         preprocessing preprocessing_names register_dataset
     internals: EstimatorState OptimizerWatcher PipelineNode Running SlurmStep pipeline_nodes
         add_control_inputs barrier_class
-        calls_itself_stateful change_tf_config clear_attribute computes_gradients_itself
+        calls_itself_stateful change_tf_config clear_attribute comparing_variables_faster
+        computes_gradients_itself
         forget_custom_gradients forget_slots fresh_names fusing_batch_norms gpu_kernels
         heeding_errors_of_sessions hide_deprecations in_old_control_flow
         in_stateless_scope is_partitioned is_resource_variable is_stateful keras_backend

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         computes_gradients_itself,
         watching_optimizers,
     )
+    from model_deploy.internals.outer_modes import comparing_variables_faster
     from model_deploy.internals.process import (
         Running,
         heeding_errors_of_sessions,
@@ -110,6 +111,7 @@ __all__ = [
     "calls_itself_stateful",
     "change_tf_config",
     "clear_attribute",
+    "comparing_variables_faster",
     "computes_gradients_itself",
     "embedding_column_by",
     "forget_custom_gradients",

@@ -78,6 +78,7 @@ _OWNERS = {
     "tf_record": [tf_record],
     "pywrap_xla_ops": [pywrap_xla_ops],
     "gradients_util": [gradients_util],
+    "ops": [ops],
     "ops.gradient_registry": [ops.gradient_registry],
     "SessionManager": [tf.train.SessionManager],
     "session.BaseSession": [tf.Session],
