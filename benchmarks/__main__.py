@@ -43,6 +43,7 @@ MODULES = (
     "start_up_stages",
     "start_of_commands",
     "graph_building",
+    "large_graph",
     "precision_networks",
     "precision_accuracy",
     "cifar10_accuracy",

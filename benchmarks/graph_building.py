@@ -120,15 +120,16 @@ def serve_first_step(requests: Requests, num_clones: int, network: str, as_ours:
     tf.disable_eager_execution()
     tf.disable_tensor_equality()
     with tf.Graph().as_default():
-        model = _deploy(network, num_clones, copy=True, batch_size=1)
+        model = build(network, num_clones, copy=True, batch_size=1)
         proto = training.session_config(model.config) if as_ours else None
         with tf.Session(config=proto) as session:
             session.run(tf.global_variables_initializer())
-            first, *later = [_processor_seconds(session, model.train_op) for _ in range(6)]
+            first, *later = [processor_seconds(session, model.train_op) for _ in range(6)]
     requests.serve(lambda: {FIRST: first, LATER: statistics.median(later)})
 
 
-def _processor_seconds(session: Any, op: Any) -> float:
+def processor_seconds(session: Any, op: Any) -> float:
+    """The processor seconds, of all threads, of a run of `op`."""
     start = time.process_time()
     session.run(op)
     return time.process_time() - start
@@ -139,11 +140,12 @@ def _seconds_to_build(name: str, num_clones: int, copy: bool) -> float:
 
     with tf.Graph().as_default():
         start = time.thread_time()
-        _deploy(name, num_clones, copy, BATCH_SIZE)
+        build(name, num_clones, copy, BATCH_SIZE)
         return time.thread_time() - start
 
 
-def _deploy(name: str, num_clones: int, copy: bool, batch_size: int) -> Any:
+def build(name: str, num_clones: int, copy: bool, batch_size: int) -> Any:
+    """Deploys clones of a network on random images, with gradients, in the default graph."""
     import tensorflow.compat.v1 as tf  # noqa: PLC0415 - as above
 
     from model_deploy import DeploymentConfig, deploy  # noqa: PLC0415
