@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         cluster_from_slurm,
         resolve,
     )
+    from model_deploy.cluster.standing_still import StandStill
     from model_deploy.cluster.tf_config import cluster_from_tf_config
     from model_deploy.cluster.waiting import tasks_needed, wait_for_loss, wait_for_tasks
     from model_deploy.processes import (
@@ -62,6 +63,7 @@ __all__ = [
     "EndOps",
     "LostSteps",
     "Resolved",
+    "StandStill",
     "Task",
     "World",
     "all_wait",

@@ -7,7 +7,15 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.cluster import Cluster, LostSteps, World, close_session, names_of, unreachable
+from model_deploy.cluster import (
+    Cluster,
+    LostSteps,
+    StandStill,
+    World,
+    close_session,
+    names_of,
+    unreachable,
+)
 
 # Seconds between two looks at the world file.
 POLL_SECS = 0.1
@@ -87,6 +95,7 @@ class WorldWatch:
         self._patience = _PATIENCE_SECS
         self._changed_at = 0.0
         self._reported = 0.0
+        self._still = StandStill()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="world_watch", daemon=True)
 
@@ -153,7 +162,7 @@ class WorldWatch:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._ended.wait(_END_POLL_SECS if self._is_over else POLL_SECS):
+        while not self._still.wait(self._ended, _END_POLL_SECS if self._is_over else POLL_SECS):
             if not self._is_over:
                 self._look()
                 self._look_for_others()
@@ -179,15 +188,16 @@ class WorldWatch:
         began, now = self._began, time.monotonic()
         if began is None or self._is_over:
             return
-        stops = self._is_stopped() and now - began >= _STOP_SECS
-        if not stops and now - max(began, self._reported) < _REPORT_SECS:
+        since = max(began, self._still.over_at)
+        stops = self._is_stopped() and now - since >= _STOP_SECS
+        if not stops and now - max(since, self._reported) < _REPORT_SECS:
             return
         self._reported = now
         missing = unreachable(self._others)
         if self._began != began:
             return
         if not missing:
-            self._lost.end(began, now)
+            self._lost.end(since, now)
             return
         names = names_of(missing)
         if stops:
@@ -195,7 +205,7 @@ class WorldWatch:
             self._end(0.0, None)
             return
         self._report(f"waiting for {names}, or for a world without")
-        if now - began >= self._stall_timeout:
+        if now - since >= self._stall_timeout:
             error = (
                 "stall_timeout must be long enough for a world without workers that are lost, "
                 f"got {self._stall_timeout:g} s with {names} gone"

@@ -1,8 +1,12 @@
 """Tests of the watch over steps that wait for other tasks."""
 
 import contextlib
+import os
 import re
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import types
@@ -17,6 +21,7 @@ from model_deploy.training.replicas import stalls
 from model_deploy.training.replicas.replicas import Replicas
 from model_deploy.training.replicas.shared_variables import check_are_shared
 from model_deploy.training.replicas.stalls import StallWatch, unreachable
+from tests.processes.harness import ROOT
 from tests.training.halving import run_halving
 
 pytestmark = pytest.mark.one_mode
@@ -64,6 +69,41 @@ def test_step_is_given_up_when_the_run_is_to_stop(monkeypatch):
             assert session.closed.wait(60)
         assert lines == [f"the step is given up, without worker 1 at {task.address}"]
     assert watch.error is None
+
+
+# Its own step lasts, and the process is stopped in it.
+_STOPPED_IN_A_STEP = """
+import os, signal, socket, time
+from model_deploy.cluster import Task
+from model_deploy.training.replicas.stalls import StallWatch
+
+with socket.create_server(("127.0.0.1", 0)) as server:
+    task = Task("ps", 0, "127.0.0.1:%d" % server.getsockname()[1])
+    say = lambda line: print(line, flush=True)
+    with StallWatch(None, [task], 1.0, TimeoutError, report=say, lost_after=1.0) as watch:
+        for running in [True, False] * 10 + [True]:
+            watch.in_step(running)
+        say("in a step")
+        os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_time_in_which_the_process_stood_still_does_not_count():
+    """A step is not lost because its own process was stopped for longer than one may last."""
+    command = [sys.executable, "-c", _STOPPED_IN_A_STEP]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout.readline() == "in a step\n"
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            time.sleep(8.0)
+            process.send_signal(signal.SIGCONT)
+            line = process.stdout.readline()
+        finally:
+            process.kill()
+    secs = re.match(r"no step for (\d+) s, and all tasks answer: cutting", line)
+    assert int(secs[1]) < 8, line
 
 
 def test_time_between_steps_is_not_watched():

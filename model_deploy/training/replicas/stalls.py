@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from model_deploy.cluster import LostSteps, Task, close_session, names_of, unreachable
+from model_deploy.cluster import LostSteps, StandStill, Task, close_session, names_of, unreachable
 
 # Seconds without a step after which missing tasks are reported, and between two reports.
 REPORT_SECS = 5.0
@@ -30,7 +30,8 @@ class StallWatch:
     While a step takes long it reports unreachable tasks; after `timeout` seconds it closes the
     session, which ends the step.  It waits for a task that is slow or stopped but reachable.  After
     `stacks_after` seconds it prints, once per step, what all Python threads are doing.  A step that
-    TensorFlow has lost is ended, see `LostSteps`.
+    TensorFlow has lost is ended, see `LostSteps`.  The time before this process stood still, as one
+    that was stopped, does not count.
 
     Args:
       session: the session that makes the steps.
@@ -90,23 +91,25 @@ class StallWatch:
     def _watch(self) -> None:
         wait = min(REPORT_SECS, self._timeout)
         reported = -math.inf
-        while not self._ended.wait(min(1.0, wait, self._stacks_after)):
+        still = StandStill()
+        while not still.wait(self._ended, min(1.0, wait, self._stacks_after)):
             began, now = self._began, time.monotonic()
             if began is None:
                 continue
-            if now - began >= self._stacks_after and self._shown != began:
+            since = max(began, still.over_at)
+            if now - since >= self._stacks_after and self._shown != began:
                 self._show_stacks(began, now)
-            stops = self._stop() and now - began >= _STOP_SECS
-            if not stops and now - max(began, reported) < wait:
+            stops = self._stop() and now - since >= _STOP_SECS
+            if not stops and now - max(since, reported) < wait:
                 continue
             reported = now
             missing = unreachable(self._tasks)
             if self._began != began:
                 continue
             if not missing:
-                self._lost.end(began, now)
+                self._lost.end(since, now)
                 continue
-            if now - began >= self._timeout:
+            if now - since >= self._timeout:
                 self.error = self._describe(names_of(missing))
                 close_session(self._session)
                 return
