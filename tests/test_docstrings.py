@@ -93,7 +93,8 @@ WITHOUT_TENSORS = _table(
     classification: ClassifierOptions DeploymentOptions clone_batch_size clones_in_update
         deployment_config get_dataset get_evaluation_dataset gone way_to_train
     cluster: Cluster ClusterOptions LostSteps Resolved StandStill Task WORKER WORLD_FILE World
-        begun_file build_end_ops close_session cluster_from_flags cluster_from_slurm cluster_from_tf_config
+        begun_file build_end_ops close_session cluster_from_flags cluster_from_slurm
+        cluster_from_tf_config
         connection_error end_after_refusal end_process end_servers give_up_lost_servers
         all_wait asks_for_world is_given_up is_refusal names_of own_gpus read_world ready_file
         resolve run_unless_refused run_until_closed serve_until_done session_config

@@ -44,7 +44,7 @@ def test_stopped_worker(stopped, tmp_path):
         os.kill(pid, signal.SIGCONT)
         assert launch.wait() == 0, launch.log
     # It may be in the update, and does not take the time in which it was stopped for a lost step.
-    assert not re.search(rf"^{stopped}\\| .*: cutting", launch.log, re.MULTILINE), launch.log
+    assert not re.search(rf"^{stopped}\| .*: cutting", launch.log, re.MULTILINE), launch.log
     check_result(tmp_path / "train", is_exact=True)
 
 
