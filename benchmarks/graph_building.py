@@ -17,7 +17,7 @@ import contextlib
 import functools
 import statistics
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from benchmarks.child import Requests, measure_in_new_process
@@ -25,6 +25,8 @@ from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_com
 
 UNIT = "processor seconds"
 FIRST, LATER = "processor seconds of the first step", "of a later step"
+BUILDING, VARIABLES, REWRITING = "building", "first values", "before the first step"
+ALL = "processor seconds of all"
 TENSORFLOWS, OURS = "TensorFlow's options", "session_config"
 CLONES = (1, 2, 4, 8)
 GOAL = 2.0
@@ -71,25 +73,12 @@ def _building(settings: Settings) -> Benchmark:
 def _first_steps(settings: Settings) -> Benchmark:
     network, num_clones = ("cifarnet", 2) if settings.quick else ("nasnet_mobile", 2)
 
-    def start(_: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
-        return {
-            name: functools.partial(
-                measure_in_new_process,
-                "benchmarks.graph_building",
-                "serve_first_step",
-                num_clones=num_clones,
-                network=network,
-                as_ours=name == OURS,
-            )
-            for name in (TENSORFLOWS, OURS)
-        }
-
     return Benchmark(
         title="First step of a large graph",
         does=f"The first step of {num_clones} clones of {network} by copy, and the steps after it.",
         quantities=(FIRST, LATER),
         reference=TENSORFLOWS,
-        start=start,
+        start=by_options((TENSORFLOWS, True), (OURS, True), network, num_clones, num_later=5),
         goals=(
             Goal(FIRST, OURS, TENSORFLOWS, 0.5, at_most=True),
             Goal(LATER, OURS, TENSORFLOWS, 1.03, at_most=True),
@@ -111,8 +100,41 @@ def serve(requests: Requests, num_clones: int, copy: bool, network: str) -> None
     requests.serve(lambda: {UNIT: _seconds_to_build(network, num_clones, copy)})
 
 
-def serve_first_step(requests: Requests, num_clones: int, network: str, as_ours: bool) -> None:
-    """Answers by the processor seconds of the first step and of the median of five later ones."""
+def by_options(
+    theirs: tuple[str, bool], ours: tuple[str, bool], network: str, num_clones: int, num_later: int
+) -> Callable[[contextlib.ExitStack], Mapping[str, Measure | Absent]]:
+    """Returns a benchmark's `start`: a session of TensorFlow's options, and of `session_config`.
+
+    Args:
+      theirs: name of the contender with TensorFlow's options, and whether it copies clones.
+      ours: the same of the contender with `session_config`.
+      network: name of the network.
+      num_clones: number of clones.
+      num_later: number of steps after the first one.
+    """
+
+    def start(_: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
+        return {
+            name: functools.partial(
+                measure_in_new_process,
+                "benchmarks.graph_building",
+                "serve_stages",
+                network=network,
+                num_clones=num_clones,
+                copy=copy,
+                as_ours=name == ours[0],
+                num_later=num_later,
+            )
+            for name, copy in (theirs, ours)
+        }
+
+    return start
+
+
+def serve_stages(
+    requests: Requests, *, network: str, num_clones: int, copy: bool, as_ours: bool, num_later: int
+) -> None:
+    """Answers by the processor seconds of each stage; a small graph has loaded all modules."""
     import tensorflow.compat.v1 as tf  # noqa: PLC0415 - as above
 
     from model_deploy import training  # noqa: PLC0415
@@ -120,16 +142,25 @@ def serve_first_step(requests: Requests, num_clones: int, network: str, as_ours:
     tf.disable_eager_execution()
     tf.disable_tensor_equality()
     with tf.Graph().as_default():
-        model = build(network, num_clones, copy=True, batch_size=1)
+        _deploy("cifarnet", 2, copy, batch_size=1)
+    with tf.Graph().as_default():
+        start = time.process_time()
+        model = _deploy(network, num_clones, copy, batch_size=1)
+        building = time.process_time() - start
         proto = training.session_config(model.config) if as_ours else None
+        initializer = tf.global_variables_initializer()
         with tf.Session(config=proto) as session:
-            session.run(tf.global_variables_initializer())
-            first, *later = [processor_seconds(session, model.train_op) for _ in range(6)]
-    requests.serve(lambda: {FIRST: first, LATER: statistics.median(later)})
+            values = _processor_seconds(session, initializer)
+            first, *others = [
+                _processor_seconds(session, model.train_op) for _ in range(1 + num_later)
+            ]
+    later = statistics.median(others)
+    taken = {BUILDING: building, VARIABLES: values, REWRITING: first - later}
+    measured = {ALL: sum(taken.values()), **taken, FIRST: first, LATER: later}
+    requests.serve(lambda: measured)
 
 
-def processor_seconds(session: Any, op: Any) -> float:
-    """The processor seconds, of all threads, of a run of `op`."""
+def _processor_seconds(session: Any, op: Any) -> float:
     start = time.process_time()
     session.run(op)
     return time.process_time() - start
@@ -140,12 +171,11 @@ def _seconds_to_build(name: str, num_clones: int, copy: bool) -> float:
 
     with tf.Graph().as_default():
         start = time.thread_time()
-        build(name, num_clones, copy, BATCH_SIZE)
+        _deploy(name, num_clones, copy, BATCH_SIZE)
         return time.thread_time() - start
 
 
-def build(name: str, num_clones: int, copy: bool, batch_size: int) -> Any:
-    """Deploys clones of a network on random images, with gradients, in the default graph."""
+def _deploy(name: str, num_clones: int, copy: bool, batch_size: int) -> Any:
     import tensorflow.compat.v1 as tf  # noqa: PLC0415 - as above
 
     from model_deploy import DeploymentConfig, deploy  # noqa: PLC0415
