@@ -3,6 +3,7 @@
 A server takes 40 MB and lives until the process ends: TensorFlow cannot stop it.
 """
 
+import collections
 import functools
 import itertools
 
@@ -14,7 +15,7 @@ from tests import devices
 
 LEADER = "/job:worker/replica:0/task:0"
 _NUM_WORKERS, _NUM_PS, _DEVICES_PER_TASK = 4, 2, 4
-_trainings = itertools.count(1)
+_groups = itertools.count(1)
 
 
 def workers(number):
@@ -36,37 +37,39 @@ def _servers():
     config.experimental.collective_group_leader = LEADER
     with ReservedPorts(_NUM_WORKERS + _NUM_PS) as ports:
         addresses = {"worker": ports.addresses[:_NUM_WORKERS], "ps": ports.addresses[_NUM_WORKERS:]}
-        return {
-            job: [tf.train.Server(addresses, job, task, config=config) for task in range(len(own))]
+        made = {
+            job: [
+                tf.train.Server(addresses, job, task, config=config, start=False)
+                for task in range(len(own))
+            ]
             for job, own in addresses.items()
         }
+    internals.number_collective_steps(made["worker"][0].target, LEADER)
+    for server in itertools.chain(*made.values()):
+        server.start()
+    return made
 
 
 def part_from_earlier(graphs):
-    """Makes the collective ops of a training those of a group that no training had before.
+    """Makes the collective ops of a training those of groups that no training had before.
 
     Servers keep types and shapes of the ops of a group, and another model has others.
 
     Args:
       graphs: those of all replicas, which no session has seen yet.
     """
-    training = next(_trainings)
-    for graph in graphs:
-        for op in graph.get_operations():
-            if not op.type.startswith("Collective"):
-                continue
-            if op.type.endswith("V2"):
-                constant = op.inputs[2].op
-                key = _next(int(tf.make_ndarray(constant.get_attr("value"))), training)
-                value = tf.AttrValue(tensor=tf.make_tensor_proto(key, tf.int32))
-                internals.set_attribute(constant, "value", value)
-            else:
-                key = _next(op.get_attr("group_key"), training)
-                internals.set_attribute(op, "group_key", tf.AttrValue(i=key))
-
-
-def _next(key, training):
-    return (key + training) % (1 << 31)
+    groups = collections.defaultdict(_groups.__next__)
+    for op in (op for graph in graphs for op in graph.get_operations()):
+        if not op.type.startswith("Collective"):
+            continue
+        if op.type.endswith("V2"):
+            constant = op.inputs[2].op
+            group = groups[int(tf.make_ndarray(constant.get_attr("value")))]
+            value = tf.AttrValue(tensor=tf.make_tensor_proto(group, tf.int32))
+            internals.set_attribute(constant, "value", value)
+        else:
+            group = groups[op.get_attr("group_key")]
+            internals.set_attribute(op, "group_key", tf.AttrValue(i=group))
 
 
 def trace_placement(session, op):

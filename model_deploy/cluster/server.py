@@ -7,8 +7,10 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from model_deploy import internals
 from model_deploy.cluster import network
 from model_deploy.cluster.listening import check_address_of, keep_to
+from model_deploy.cluster.refusals import run_unless_refused
 from model_deploy.processes import Cluster, Task
 
 # A little less than 32 MiB.
@@ -84,10 +86,18 @@ def start_server(cluster: Cluster, config: Any) -> Any:
         raise OSError(f"{own} could not listen on {own.address}: {error.message}") from error
     # Until the server is started it answers no request: none is answered at a wrong address.
     keep_to(cluster, addresses)
+    if _is_leader(own, config):
+        run_unless_refused(lambda: internals.number_collective_steps(server.target, own.device))
     server.start()
     _keep_freed_memory()
     _give_way()
     return server
+
+
+def _is_leader(own: Task, config: Any) -> bool:
+    """Whether a task numbers the steps of the collective ops of all."""
+    leader = tf.DeviceSpec.from_string(config.experimental.collective_group_leader)
+    return bool(leader.replace(replica=None) == tf.DeviceSpec.from_string(own.device))
 
 
 def give_up_lost_servers(cluster: Cluster) -> None:

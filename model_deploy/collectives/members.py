@@ -6,7 +6,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import graph_walk, internals
 
-_PREFIX, _KEY = "Collective", "instance_key"
+_PREFIX = "Collective"
 
 
 def add_missing_members(op: Any) -> None:
@@ -19,7 +19,7 @@ def add_missing_members(op: Any) -> None:
     Args:
       op: gets control inputs; no collective op may depend on it.
     """
-    members: dict[int, list[Any]] = {}
+    members: dict[tuple[int, ...], list[Any]] = {}
     for each in op.graph.get_operations():
         if each.type.startswith(_PREFIX):
             members.setdefault(_key(each), []).append(each)
@@ -34,9 +34,13 @@ def add_missing_members(op: Any) -> None:
         missing = [each for key in keys for each in members[key] if each not in needed]
 
 
-def _key(op: Any) -> int:
-    """Returns the instance key of a collective op: an attribute, or an input of newer ops."""
-    if _KEY in op.node_def.attr:
-        return int(op.get_attr(_KEY))
-    place = [argument.name for argument in op.op_def.input_arg].index(_KEY)
+def _key(op: Any) -> tuple[int, ...]:
+    """Returns the keys of a collective op and its group: attributes, or inputs of newer ops."""
+    return tuple(_number(op, name) for name in ("group_key", "instance_key"))
+
+
+def _number(op: Any, name: str) -> int:
+    if name in op.node_def.attr:
+        return int(op.get_attr(name))
+    place = [argument.name for argument in op.op_def.input_arg].index(name)
     return int(tf.get_static_value(op.inputs[place]))

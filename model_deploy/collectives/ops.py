@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy import gpus
+from model_deploy import gpus, internals
 from model_deploy.collectives import packing
 from model_deploy.collectives.pack_sizes import left_packs, packs_of
 from model_deploy.config import DeploymentConfig
@@ -25,7 +25,7 @@ PerClone = list[Any]
 class Collectives:
     """A sequence of collective ops over a group of devices.
 
-    No deadlock is possible: each op has a unique instance key, computed from its label so that all
+    No deadlock is possible: each op has unique keys, computed from its label so that all
     replicas agree, and each op waits for an earlier one on its device: on GPUs the previous one,
     on CPUs the fourth before it, as several ops at a time fill the links better.
 
@@ -60,8 +60,7 @@ class Collectives:
         types = {tf.DeviceSpec.from_string(device).device_type for device in devices}
         self._lanes = lanes if types == {"CPU"} else 1
         self.size = num_replicas * len(self._devices)
-        # A server remembers the devices of a group by its key, beyond a session.
-        self._group_key = _hash(f"{num_replicas} x {[_local_part(d) for d in devices]}")
+        self._members = f"{num_replicas} x {[_local_part(d) for d in devices]}"
 
     def sum(self, tensors: PerClone, label: str, scale: float = 1.0) -> PerClone:
         """Sums each element over the group, times `scale`.
@@ -244,12 +243,18 @@ class Collectives:
         return self._run(f"{label}/{merge}", tensors, op)
 
     def _group(self, key: int) -> dict[str, int]:
-        """Returns the attributes that identify a collective op and its members."""
-        return {
-            "group_size": self.size,
-            "group_key": self._group_key,
-            "instance_key": key,
-        }
+        """Returns the attributes that identify a collective op and its members.
+
+        A server remembers the devices of a group by its key, and type and shape of an op by its
+        instance key within the group, beyond a session.  Between processes each op is a group: see
+        `internals.collective_steps`.  NCCL orders the ops of a process by their instance keys.
+        """
+        if self._num_replicas == 1:
+            keys = {"group_key": _hash(self._members), "instance_key": key}
+        else:
+            of_op = _hash(f"{self._members} {key}")
+            keys = {"group_key": of_op, "instance_key": internals.INSTANCE_KEY}
+        return {"group_size": self.size, **keys}
 
     def _run(self, label: str, tensors: PerClone, op: Callable[[int, int], Any]) -> PerClone:
         """Makes a collective op per device by `op(clone index, instance key)`, after others."""
@@ -290,7 +295,7 @@ def _bytes_of(variable: tuple[tf.DType, tf.TensorShape]) -> int:
 
 
 def _new_key(label: str) -> int:
-    """Returns an instance key that all processes compute from `label`, unused so far in the graph.
+    """Returns a key that all processes compute from `label`, unused so far in the graph.
 
     Servers remember dtype and shape by key, so other models must get other keys.
     """

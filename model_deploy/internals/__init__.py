@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         normalizes_examples,
         taking_batch_moments_by,
     )
+    from model_deploy.internals.collective_steps import INSTANCE_KEY, number_collective_steps
     from model_deploy.internals.custom_gradients import (
         forget_custom_gradients,
         is_custom_gradient_input,
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "INSTANCE_KEY",
     "EstimatorState",
     "LayerWatcher",
     "NewOp",
@@ -138,6 +140,7 @@ __all__ = [
     "makes_old_control_flow",
     "making_ops_by",
     "normalizes_examples",
+    "number_collective_steps",
     "old_head",
     "opening_sessions_by",
     "ops_are_deterministic",

@@ -1,4 +1,4 @@
-"""Instance keys: servers remember shapes and dtypes by them, beyond a session."""
+"""Keys of collective ops: servers remember shapes and dtypes by them, beyond a session."""
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -11,7 +11,7 @@ def _key(shape, dtype=tf.float32):
         group = Collectives(["/job:worker/task:0/device:CPU:0"], 0, 2, "test")
         group.gather([tf.placeholder(dtype, shape)], "rows of a table")
         [op] = [op for op in graph.get_operations() if op.type == "CollectiveGather"]
-        return op.get_attr("instance_key")
+        return op.get_attr("group_key")
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ _OWNERS = {
     "Operation": [ops.Operation],
     "DType": [dtypes.DType],
     "Session": [tf.Session],
+    "RunOptions": [tf.RunOptions()],
     "BatchNormalization": [keras.layers.BatchNormalization, tf_keras.layers.BatchNormalization],
     "LayerNormalization": [tf_keras.layers.LayerNormalization],
     "Layer": [tf_keras.layers.Layer, base_layer_v1.Layer],
