@@ -118,8 +118,8 @@ WITHOUT_TENSORS = _table(
         dataset_names
         download_dataset download_file extract_archive get_dataset get_preprocessing held_in
         preprocessing preprocessing_names register_dataset
-    internals: EstimatorState OptimizerWatcher PipelineNode Running SlurmStep pipeline_nodes
-        add_control_inputs barrier_class
+    internals: EstimatorState INSTANCE_KEY OptimizerWatcher PipelineNode Running SlurmStep
+        pipeline_nodes add_control_inputs barrier_class
         calls_itself_stateful change_tf_config clear_attribute comparing_variables_faster
         computes_gradients_itself
         forget_custom_gradients forget_slots fresh_names fusing_batch_norms gpu_kernels
@@ -127,7 +127,7 @@ WITHOUT_TENSORS = _table(
         in_stateless_scope is_partitioned is_resource_variable is_stateful keras_backend
         layer_variables replace_control_input
         leaving_batch_moments looking_for_variables_every lookup_module makes_old_control_flow
-        maker_of_variable making_ops_by normalizes_examples
+        maker_of_variable making_ops_by normalizes_examples number_collective_steps
         old_head opening_sessions_by
         ops_are_deterministic read_tf_config record_at replace_tasks replace_training
         running_sessions
