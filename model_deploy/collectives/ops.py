@@ -252,17 +252,17 @@ class Collectives:
         if self._num_replicas == 1:
             keys = {"group_key": _hash(self._members), "instance_key": key}
         else:
-            of_op = _hash(f"{self._members} {key}")
-            keys = {"group_key": of_op, "instance_key": internals.INSTANCE_KEY}
+            keys = {"group_key": key, "instance_key": internals.INSTANCE_KEY}
         return {"group_size": self.size, **keys}
 
     def _run(self, label: str, tensors: PerClone, op: Callable[[int, int], Any]) -> PerClone:
-        """Makes a collective op per device by `op(clone index, instance key)`, after others."""
+        """Makes a collective op per device by `op(clone index, its key)`, after others."""
         if self.size == 1:
             return tensors
         # The number of rows may be known in one process and not in another.
         row_shape = None if tensors[0].shape.rank is None else tensors[0].shape.as_list()[1:]
-        key = _new_key(f"{self._purpose}/{label}/{tensors[0].dtype.name}/{row_shape}")
+        kind = f"{tensors[0].dtype.name}/{row_shape}"
+        key = _new_key(f"{self._purpose}/{label}/{kind}/{self._members}")
 
         def after_others(i: int) -> Any:
             before = self._made[i][: -self._lanes + 1 or None]
@@ -297,7 +297,7 @@ def _bytes_of(variable: tuple[tf.DType, tf.TensorShape]) -> int:
 def _new_key(label: str) -> int:
     """Returns a key that all processes compute from `label`, unused so far in the graph.
 
-    Servers remember dtype and shape by key, so other models must get other keys.
+    Servers remember devices, dtype and shape by key, so other models must get other keys.
     """
     used = tf.get_collection_ref(_KEYS)
     key = _hash(label)
