@@ -4,9 +4,9 @@ TensorFlow numbers such steps by the set of instance keys of their ops: the firs
 random, later ones count up.  Each process asks the leader for the number of its first step of a
 set.  Where it asks while the leader is at its own first step of that set, in between
 `RpcCollectiveExecutorMgr::NextStepId` and `RefreshStepIdSequenceAsync`, the leader draws twice.
-Both then wait for each other in steps of different numbers, for ever: of 19,000 first steps that two
-servers on two busy cores began at the same moment 2 did, and of 100,000 none whose number had been
-drawn before.
+Both then wait for each other in steps of different numbers, for ever: of 19,000 first steps that
+two servers on two busy cores began at the same moment 2 did, and of 100,000 none whose number had
+been drawn before.
 
 So all ops have one instance key (and a group key each), which makes one sequence of numbers, and
 the leader begins it before any other process can ask.
