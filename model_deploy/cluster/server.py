@@ -95,7 +95,9 @@ def start_server(cluster: Cluster, config: Any) -> Any:
 
 
 def _is_leader(own: Task, config: Any) -> bool:
-    """Whether a task numbers the steps of the collective ops of all."""
+    """Whether a task numbers the steps of the collective ops of all; `config` may be None."""
+    if config is None:
+        return False
     leader = tf.DeviceSpec.from_string(config.experimental.collective_group_leader)
     return bool(leader.replace(replica=None) == tf.DeviceSpec.from_string(own.device))
 

@@ -22,7 +22,7 @@ INSTANCE_KEY = 1
 # instance keys as inputs.  For others the instance keys are combined with it (`Hash64Combine`).
 _OF_VERSION_2 = 0x8774AA605C729C72
 _BITS = 64
-# Seconds are plenty for an op that does nothing.
+# Longer than an op that does nothing takes on the busiest machine.
 _MOST_MSECS = 60_000
 
 
@@ -42,14 +42,14 @@ def number_collective_steps(target: str, device: str) -> None:
     """
     config = tf.ConfigProto(device_filters=[device])
     with tf.Graph().as_default() as graph, tf.Session(target, graph, config) as session:
-        for key in (graph_key(), _signed(_OF_VERSION_2)):
+        for key in (_graph_key(), _signed(_OF_VERSION_2)):
             options = tf.RunOptions(timeout_in_ms=_MOST_MSECS)
             options.experimental.collective_graph_key = key
             # An op of its own: TensorFlow keeps the key of the first step that ran it.
             session.run(tf.no_op(), options=options)
 
 
-def graph_key() -> int:
+def _graph_key() -> int:
     """TensorFlow's key of each graph whose collective ops have `INSTANCE_KEY`, of 64 bits."""
     shifted = (INSTANCE_KEY << 10) + (INSTANCE_KEY >> 4)
     combined = INSTANCE_KEY ^ (_OF_VERSION_2 + 0x9E3779B97F4A7800 + shifted) % (1 << _BITS)

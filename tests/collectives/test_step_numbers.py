@@ -11,10 +11,9 @@ import tensorflow.compat.v1 as tf
 from model_deploy import internals
 from model_deploy.cluster import Cluster, session_config, start_server
 from model_deploy.launch import ReservedPorts
+from tests import clusters
 
 pytestmark = pytest.mark.one_mode
-
-LEADER = "/job:worker/replica:0/task:0"
 
 # TensorFlow numbers steps at random, so that equal numbers that follow one another are no accident.
 _SUMS = """
@@ -63,7 +62,11 @@ def test_all_steps_are_of_one_sequence():
 
 @pytest.mark.parametrize(
     ("task_id", "leader", "calls"),
-    [(0, LEADER, ["number", "start"]), (1, LEADER, ["start"]), (0, "", ["start"])],
+    [
+        (0, clusters.LEADER, ["number", "start"]),
+        (1, clusters.LEADER, ["start"]),
+        (0, "", ["start"]),
+    ],
 )
 def test_the_leader_begins_the_sequence(monkeypatch, task_id, leader, calls):
     """The leader of collective ops, alone, has numbered steps before its server answers anyone."""
