@@ -1,4 +1,7 @@
-"""A cluster of TensorFlow servers inside the test process, for all its tests.
+"""Clusters of TensorFlow servers inside the test process, for all its tests.
+
+There is one for each number of workers.  Steps with collective ops are numbered, and a worker that
+took no part in some of them would wait for ever in its next one.
 
 A server takes 40 MB and lives until the process ends: TensorFlow cannot stop it.
 """
@@ -14,29 +17,32 @@ from model_deploy.launch import ReservedPorts
 from tests import devices
 
 LEADER = "/job:worker/replica:0/task:0"
-_NUM_WORKERS, _NUM_PS, _DEVICES_PER_TASK = 4, 2, 4
+_NUM_PS, _DEVICES_PER_TASK = 2, 4
+# Half of what a test may take: an error says more than a test that is killed.
+_STEP_MSECS = 300_000
 _groups = itertools.count(1)
 
 
 def workers(number):
     """Targets of so many workers with two parameter servers, which keep nothing of before."""
-    return [server.target for server in servers()["worker"][:number]]
+    return [server.target for server in servers(number)["worker"]]
 
 
-def servers():
+def servers(num_workers):
     """The servers of each job, which keep no variable and no queue of earlier sessions."""
-    found = _servers()
+    found = _servers(num_workers)
     for server in found["worker"]:
         tf.Session.reset(server.target)
     return found
 
 
 @functools.cache
-def _servers():
+def _servers(num_workers):
     config = devices.session_config(_DEVICES_PER_TASK)
     config.experimental.collective_group_leader = LEADER
-    with ReservedPorts(_NUM_WORKERS + _NUM_PS) as ports:
-        addresses = {"worker": ports.addresses[:_NUM_WORKERS], "ps": ports.addresses[_NUM_WORKERS:]}
+    config.operation_timeout_in_ms = _STEP_MSECS
+    with ReservedPorts(num_workers + _NUM_PS) as ports:
+        addresses = {"worker": ports.addresses[:num_workers], "ps": ports.addresses[num_workers:]}
         made = {
             job: [
                 tf.train.Server(addresses, job, task, config=config, start=False)

@@ -27,8 +27,8 @@ class Run:
     """Two workers and two ps in this process, the ps served by threads."""
 
     def __init__(self):
-        servers = clusters.servers()
-        workers, ps = servers["worker"][:2], servers["ps"]
+        servers = clusters.servers(2)
+        workers, ps = servers["worker"], servers["ps"]
         self._targets = [each.target for each in workers]
         of_task = functools.partial(Cluster, *(list(map(_address, each)) for each in (workers, ps)))
         self._clusters = [of_task("worker", i) for i in range(2)]
@@ -102,7 +102,7 @@ def test_only_ps_serve():
 
 def test_chief_that_never_starts():
     """A ps without a chief ends with an error after the timeout."""
-    server = clusters.servers()["ps"][0]
+    server = clusters.servers(1)["ps"][0]
     with ReservedPorts(1) as ports:
         [worker] = ports.addresses
         cluster = Cluster([worker], [_address(server)], "ps")
