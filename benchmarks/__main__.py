@@ -1,16 +1,19 @@
 """All benchmarks, one after the other; tables and a picture go to docs/benchmarks.md.
 
-    python -m benchmarks [--only=loop,ps_training] [--rounds=5] [--quick] [--data_dir=<CIFAR-10>]
+    python -m benchmarks [--rounds=5] [--quick] [--data_dir=<CIFAR-10>]
+    python -m benchmarks --only=loop,ps_training [--write]
 
-With --only or --quick nothing is written.
+Each table is written when it is complete, in place of that with its title.  With --quick, or with
+--only and without --write, nothing is written.
 """
 
 import argparse
 import importlib
+import re
 from collections.abc import Sequence
 
 from benchmarks import frame, picture
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_machine, describe_run
 
 # In the order of the document.
 MODULES = (
@@ -60,28 +63,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     frame.add_flags(parser)
     parser.add_argument("--only", help=f"some of {','.join(MODULES)}")
+    parser.add_argument("--write", action="store_true", help="write the tables of --only, too")
     flags = parser.parse_args(arguments)
     settings = frame.settings_from(flags)
     chosen = flags.only.split(",") if flags.only else list(MODULES)
     if unknown := set(chosen) - set(MODULES):
         parser.error(f"--only must name some of {','.join(MODULES)}, got {','.join(unknown)}")
-    results = []
+    if flags.write and flags.quick:
+        parser.error("--write must have figures that mean something, got --quick")
+    writes = not flags.quick and (flags.write or not flags.only)
+    if writes and not flags.only:
+        _write(f"## Results\n\n{describe_machine()}")
     for name in chosen:
         module = importlib.import_module(f"benchmarks.{name}")
         for benchmark in module.benchmarks(settings):
-            results.append(frame.run(benchmark, settings.rounds))
-            print(results[-1].text(), flush=True)
-    if not (flags.only or flags.quick):
-        text = replace_results(DOCUMENT.read_text(), results, describe_machine(), settings.rounds)
-        DOCUMENT.write_text(text)
-        print(f"wrote {DOCUMENT}")
-        picture.draw_page(text)
+            result = frame.run(benchmark, settings.rounds)
+            print(result.text(), flush=True)
+            if writes:
+                _write(f"{result.text()}\n{describe_run(settings.rounds)}")
+    if writes:
+        picture.draw_page(DOCUMENT.read_text())
 
 
-def replace_results(
-    document: str, results: Sequence[frame.Result], machine: str, rounds: int
-) -> str:
-    """The document with new tables after its `MARK`.
+def _write(section: str) -> None:
+    DOCUMENT.write_text(with_section(DOCUMENT.read_text(), section))
+    print(f"wrote {DOCUMENT}")
+
+
+def with_section(document: str, section: str) -> str:
+    """The document with a section in place of that with its title, or else after all others.
 
     Raises:
       ValueError: if the document does not have the mark once.
@@ -90,15 +100,15 @@ def replace_results(
         raise ValueError(
             f"the document must have the line {MARK} once, got {document.count(MARK)} of them"
         )
-    before, _ = document.split(MARK)
-    measured = f"# Results\n\n{machine}\n- rounds: {rounds}"
-    return (
-        f"{before}{MARK}\n\n"
-        + "\n\n".join(
-            [measured.replace("# ", "## ", 1), *(result.text().rstrip() for result in results)]
-        )
-        + "\n"
-    )
+    before, _, after = document.partition(MARK)
+    sections = [each.strip() for each in re.split(r"^(?=## )", after, flags=re.MULTILINE)[1:]]
+    titles = [each.partition("\n")[0] for each in sections]
+    title = section.partition("\n")[0]
+    if title not in titles:
+        titles.append(title)
+        sections.append("")
+    sections[titles.index(title)] = section.strip()
+    return "\n\n".join([f"{before}{MARK}", *sections]) + "\n"
 
 
 if __name__ == "__main__":

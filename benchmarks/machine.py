@@ -11,7 +11,7 @@ import re
 def describe_machine() -> str:
     """Machine, versions and date, as a Markdown list."""
     facts = {
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "date": _today(),
         "processor": f"{cpu_name()}, {len(os.sched_getaffinity(0))} cores",
         "memory": f"{memory_gib():.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
@@ -19,6 +19,16 @@ def describe_machine() -> str:
         **{package: version(package) for package in ("tensorflow", "keras", "tf-slim", "torch")},
     }
     return "\n".join(f"- {name}: {fact}" for name, fact in facts.items())
+
+
+def describe_run(rounds: int) -> str:
+    """When, on what and how often a table was measured, as one sentence."""
+    cores = len(os.sched_getaffinity(0))
+    return f"Measured on {_today()}: {cpu_name()}, {cores} cores; rounds: {rounds}."
+
+
+def _today() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
 
 
 def cpu_name() -> str:

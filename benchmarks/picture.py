@@ -161,10 +161,10 @@ def _draw_legend(figure: Any, kinds: Sequence[str]) -> None:
 def draw_page(document: str) -> None:
     """Draws the picture that the page shows, of the results in the page."""
     _, _, results = document.partition("\n## Results\n")
-    facts = results.partition("\n## ")[0]
-    processor = re.search(r"^- processor: (.+)$", facts, re.MULTILINE)
-    days = sorted(set(re.findall(r"\d{4}-\d\d-\d\d", facts)))
-    measured = "; ".join([*([processor[1]] if processor else []), " to ".join(days)])
+    processor = re.search(r"^- processor: (.+)$", results, re.MULTILINE)
+    days = sorted(re.findall(r"\d{4}-\d\d-\d\d", results))
+    between = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
+    measured = "; ".join([*([processor[1]] if processor else []), between])
     draw(read_ratios(document), measured, PICTURE)
     print(f"drew {PICTURE}")
 

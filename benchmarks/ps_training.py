@@ -4,8 +4,9 @@
 
 Real processes on the loopback, asynchronous workers, the 784-500-10 network with L2 and
 exponential decay on batches of 100 digits.  Against TensorFlow's `ParameterServerStrategy` with
-`ClusterCoordinator`; with 1, 2 and 4 workers and 1 and 2 parameter servers against a plain copy
-of the same bytes; and a sparse embedding, of which only the rows that a step touches may move.
+`ClusterCoordinator`; with 1, 2 and 4 workers and 1 and 2 parameter servers, and 8 and 4, against a
+plain copy of the same bytes; and a sparse embedding, of which only the rows that a step touches may
+move.
 """
 
 import contextlib
@@ -24,7 +25,10 @@ UNIT, BYTES = "global steps/s", "MB per step"
 QUANTITIES = (UNIT, BYTES)
 STRATEGY = "ParameterServerStrategy"
 COPY = "gRPC copy of the same bytes"
-CLUSTERS = [(num_workers, num_ps) for num_ps in (1, 2) for num_workers in (1, 2, 4)]
+CLUSTERS = {
+    f"{num_workers} worker{'s' * (num_workers > 1)}, {num_ps} ps": (num_workers, num_ps)
+    for num_workers, num_ps in ((1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (4, 2), (8, 4))
+}
 
 
 def benchmarks(settings: Settings) -> Iterable[Benchmark]:
@@ -65,21 +69,24 @@ def _against_limit(settings: Settings) -> Benchmark:
 
     def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
         contenders = {COPY: _start_copy(stack, steps)}
-        for num_workers, num_ps in CLUSTERS:
-            name = f"{num_workers} workers, {num_ps} ps".replace("1 workers", "1 worker")
-            contenders[name] = start_cluster(stack, num_workers, num_ps, network="mlp", steps=steps)
+        for name, tasks in CLUSTERS.items():
+            contenders[name] = start_cluster(stack, *tasks, network="mlp", steps=steps)
         return contenders
 
     return Benchmark(
         title="Workers and parameter servers",
         does=(
-            "The same with 1, 2 and 4 workers and 1 and 2 parameter servers. The limit is one "
-            "process that copies the bytes of a step from a parameter server and back and "
-            "computes nothing."
+            "The same with 1, 2 and 4 workers and 1 and 2 parameter servers, and 8 and 4. The "
+            "limit is one process that copies the bytes of a step from a parameter server and back "
+            "and computes nothing."
         ),
         quantities=QUANTITIES,
         reference=COPY,
         start=start,
+        goals=(
+            *(Goal(UNIT, name, COPY, 0.7) for name in CLUSTERS),
+            Goal(UNIT, "8 workers, 4 ps", "4 workers, 2 ps", 1),
+        ),
     )
 
 

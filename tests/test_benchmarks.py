@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -244,18 +245,34 @@ def test_benchmarks_describe_themselves(name):
 
 
 def test_results_replace_older_ones():
-    """What was written by hand stays, what was measured before goes; a document that has no place
-    for results is not written.
+    """A table takes the place of that with its title, or comes last; all else stays as it is. A
+    document that has no place for results is not written.
     """
-    document = f"# By hand\n\n{all_benchmarks.MARK}\n\nold\n"
-    results = [_result(ours=[1.0])]
-    written = all_benchmarks.replace_results(document, results, "- cores: 2", rounds=1)
-    assert written.startswith(f"# By hand\n\n{all_benchmarks.MARK}\n\n## Results\n\n- cores: 2\n")
-    assert "old" not in written
-    assert written.endswith("1.00 |\n")
-    assert all_benchmarks.replace_results(written, results, "- cores: 2", rounds=1) == written
+    document = f"# By hand\n\n{all_benchmarks.MARK}\n"
+    for section in ("## A\n\nold\n", "## B\n\nold", "## A\n\nnew\n"):
+        document = all_benchmarks.with_section(document, section)
+    sections = ["# By hand", all_benchmarks.MARK, "## A", "new", "## B", "old"]
+    assert document == "\n\n".join(sections) + "\n"
     with pytest.raises(ValueError, match=r"must have the line .* once, got 0"):
-        all_benchmarks.replace_results("# By hand\n", [], "", rounds=1)
+        all_benchmarks.with_section("# By hand\n", "## A")
+
+
+def test_tables_are_written_when_they_are_complete(monkeypatch, tmp_path):
+    """A table stays when a later benchmark fails; it says when it was measured, and how often."""
+    document = tmp_path / "page.md"
+    document.write_text(f"{all_benchmarks.MARK}\n")
+    monkeypatch.setattr(all_benchmarks, "DOCUMENT", document)
+    failing = frame.Benchmark("Failing", "It.", (), "ours", lambda _: 1 / 0)
+    described = [_benchmark({"ours": lambda: {"steps/s": 1.0}}), failing]
+    loop = importlib.import_module("benchmarks.loop")
+    monkeypatch.setattr(loop, "benchmarks", lambda _: described)
+    with pytest.raises(ZeroDivisionError):
+        all_benchmarks.main(["--only=loop"])
+    assert "Title" not in document.read_text()
+    with pytest.raises(ZeroDivisionError):
+        all_benchmarks.main(["--only=loop", "--write", "--rounds=2"])
+    assert "## Title\n" in document.read_text()
+    assert re.search(r"\nMeasured on \d{4}-\d\d-\d\d: .+; rounds: 2\.\n$", document.read_text())
 
 
 def test_ratios_of_a_page():
@@ -297,6 +314,9 @@ def test_unknown_benchmark(capsys):
     with pytest.raises(SystemExit):
         all_benchmarks.main(["--only=loop,speed"])
     assert "--only must name some of loop," in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        all_benchmarks.main(["--only=loop", "--write", "--quick"])
+    assert "--write must have figures that mean something, got --quick" in capsys.readouterr().err
 
 
 @pytest.mark.slow
