@@ -2,8 +2,8 @@
 
 import contextlib
 import json
+import multiprocessing.connection
 import os
-import select
 import subprocess
 import tempfile
 import time
@@ -104,7 +104,7 @@ class Machine:
                     self._unread = b"\n".join([*lines[i + 1 :], self._unread])
                     return json.loads(line.removeprefix(far_side.MARK))
             left = max(0.0, deadline - time.monotonic())
-            if not select.select([out], [], [], left)[0]:
+            if not multiprocessing.connection.wait([out], left):
                 raise TimeoutError("it does not answer")
             piece = os.read(out, 1 << 16)
             if not piece:

@@ -13,9 +13,9 @@ import functools
 import gc
 import importlib
 import json
+import multiprocessing.connection
 import os
 import runpy
-import select
 import selectors
 import signal
 import socket
@@ -81,7 +81,7 @@ class Forked:
           subprocess.TimeoutExpired: if it goes on.
         """
         if self._status is None:
-            if not select.select([self._lines], [], [], timeout)[0]:
+            if not multiprocessing.connection.wait([self._lines], timeout):
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
             # Nothing, if the forking process is gone, and with it its children.
             self._status = int(self._lines.readline() or -signal.SIGKILL)
