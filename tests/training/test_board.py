@@ -42,7 +42,7 @@ def test_numbers_and_graph(tmp_path):
     assert values["throughput/secs_per_batch", 3] > 0
     assert values["evaluation/accuracy", 3] == 0.25
     # What is not known is not there, and what was there before is.
-    assert not [tag for tag, _ in values if "waiting" in tag or "scale" in tag]
+    assert not [tag for tag, _ in values if "waiting_for_data" in tag or "scale" in tag]
     assert values["total_loss_1", 3] == 1 / 32
     [content] = [event.graph_def for event in _events(tmp_path) if event.graph_def]
     nodes = tf.GraphDef.FromString(content).node
