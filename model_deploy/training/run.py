@@ -81,7 +81,7 @@ class TrainingRun(RunParts):
                     self._make_steps(course, hooks, in_step, log)
                 for hook in self.hooks:
                     hook.end(session)
-            self.ledger.spend("saving")
+        self.ledger.spend("saving")  # the picture of the run, too
         done = course.done
         self._leave(course)
         self.ledger.spend("waiting")

@@ -1,11 +1,14 @@
 """The ledger attributes each moment of a run to one kind, over all its processes."""
 
 import json
+import time
 
 import pytest
 
 from model_deploy.runs import TimeSpent, read_time_spent, write_time_spent
 from model_deploy.training import Ledger
+from model_deploy.training.shown import plots
+from tests.training.halving import run_halving
 
 pytestmark = pytest.mark.one_mode
 
@@ -207,3 +210,12 @@ def test_file_round_trip(tmp_path):
     found["secs"]["dreaming"] = 9.0
     (tmp_path / "time.json").write_text(json.dumps(found))
     assert read_time_spent(tmp_path) == spent
+
+
+def test_the_last_picture_is_saving(tmp_path, monkeypatch):
+    """A run alone waits for nobody, however long its picture takes."""
+    monkeypatch.setattr(plots, "plot_training", lambda *_: time.sleep(0.5))
+    run_halving(tmp_path, 1)
+    spent = read_time_spent(tmp_path).secs
+    assert spent["saving"] >= 0.5
+    assert spent.get("waiting", 0.0) < 0.5
