@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from benchmarks import frame, picture
 from benchmarks.machine import describe_machine, describe_run
+from model_deploy.commands import replaced_file
 
 # In the order of the document.
 MODULES = (
@@ -66,32 +67,42 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help="write the tables of --only, too")
     flags = parser.parse_args(arguments)
     settings = frame.settings_from(flags)
-    chosen = flags.only.split(",") if flags.only else list(MODULES)
+    chosen = list(MODULES) if flags.only is None else flags.only.split(",")
     if unknown := set(chosen) - set(MODULES):
-        parser.error(f"--only must name some of {','.join(MODULES)}, got {','.join(unknown)}")
+        names = ",".join(sorted(unknown))
+        parser.error(f"--only must name some of {','.join(MODULES)}, got {names!r}")
     if flags.write and flags.quick:
         parser.error("--write must have figures that mean something, got --quick")
-    writes = not flags.quick and (flags.write or not flags.only)
-    if writes and not flags.only:
-        _write(f"## Results\n\n{describe_machine()}")
+    is_whole = flags.only is None
+    writes = not flags.quick and (flags.write or is_whole)
+    measured = [f"## Results\n\n{describe_machine()}"] if is_whole else []
     for name in chosen:
         module = importlib.import_module(f"benchmarks.{name}")
         for benchmark in module.benchmarks(settings):
             result = frame.run(benchmark, settings.rounds)
             print(result.text(), flush=True)
+            measured.append(f"{result.text()}\n{describe_run(settings.rounds)}")
             if writes:
-                _write(f"{result.text()}\n{describe_run(settings.rounds)}")
+                _write(measured)
     if writes:
+        _write(measured, others=not is_whole)
         picture.draw_page(DOCUMENT.read_text())
 
 
-def _write(section: str) -> None:
-    DOCUMENT.write_text(with_section(DOCUMENT.read_text(), section))
+def _write(measured: Sequence[str], *, others: bool = True) -> None:
+    text = with_sections(DOCUMENT.read_text(), measured, others=others)
+    with replaced_file(DOCUMENT, "w") as file:
+        file.write(text)
     print(f"wrote {DOCUMENT}")
 
 
-def with_section(document: str, section: str) -> str:
-    """The document with a section in place of that with its title, or else after all others.
+def with_sections(document: str, measured: Sequence[str], *, others: bool = True) -> str:
+    """The document with sections in place of those with their titles; new ones come last.
+
+    Args:
+      document: the document.
+      measured: sections, which begin with their titles.
+      others: whether sections with other titles stay.
 
     Raises:
       ValueError: if the document does not have the mark once.
@@ -101,14 +112,9 @@ def with_section(document: str, section: str) -> str:
             f"the document must have the line {MARK} once, got {document.count(MARK)} of them"
         )
     before, _, after = document.partition(MARK)
-    sections = [each.strip() for each in re.split(r"^(?=## )", after, flags=re.MULTILINE)[1:]]
-    titles = [each.partition("\n")[0] for each in sections]
-    title = section.partition("\n")[0]
-    if title not in titles:
-        titles.append(title)
-        sections.append("")
-    sections[titles.index(title)] = section.strip()
-    return "\n\n".join([f"{before}{MARK}", *sections]) + "\n"
+    old = re.split(r"^(?=## )", after, flags=re.MULTILINE)[1:] if others else []
+    sections = {each.partition("\n")[0]: each.strip() for each in [*old, *measured]}
+    return "\n\n".join([f"{before}{MARK}", *sections.values()]) + "\n"
 
 
 if __name__ == "__main__":

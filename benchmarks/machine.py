@@ -12,7 +12,7 @@ def describe_machine() -> str:
     """Machine, versions and date, as a Markdown list."""
     facts = {
         "date": _today(),
-        "processor": f"{cpu_name()}, {len(os.sched_getaffinity(0))} cores",
+        "processor": _processor(),
         "memory": f"{memory_gib():.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
         "Python": platform.python_version(),
@@ -23,12 +23,15 @@ def describe_machine() -> str:
 
 def describe_run(rounds: int) -> str:
     """When, on what and how often a table was measured, as one sentence."""
-    cores = len(os.sched_getaffinity(0))
-    return f"Measured on {_today()}: {cpu_name()}, {cores} cores; rounds: {rounds}."
+    return f"Measured on {_today()}: {_processor()}; rounds: {rounds}."
 
 
 def _today() -> str:
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+
+
+def _processor() -> str:
+    return f"{cpu_name()}, {len(os.sched_getaffinity(0))} cores"
 
 
 def cpu_name() -> str:

@@ -162,9 +162,9 @@ def draw_page(document: str) -> None:
     """Draws the picture that the page shows, of the results in the page."""
     _, _, results = document.partition("\n## Results\n")
     processor = re.search(r"^- processor: (.+)$", results, re.MULTILINE)
-    days = sorted(re.findall(r"\d{4}-\d\d-\d\d", results))
-    between = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
-    measured = "; ".join([*([processor[1]] if processor else []), between])
+    days = sorted(set(re.findall(r"\d{4}-\d\d-\d\d", results)))
+    first_and_last = " to ".join(days[:1] + days[1:][-1:])
+    measured = "; ".join([*([processor[1]] if processor else []), first_and_last])
     draw(read_ratios(document), measured, PICTURE)
     print(f"drew {PICTURE}")
 

@@ -245,16 +245,25 @@ def test_benchmarks_describe_themselves(name):
 
 
 def test_results_replace_older_ones():
-    """A table takes the place of that with its title, or comes last; all else stays as it is. A
-    document that has no place for results is not written.
+    """A table takes the place of that with its title, or comes last; all else stays as it is, or
+    goes where all was measured. What was written by hand stays; a document that has no place for
+    results is not written.
     """
     document = f"# By hand\n\n{all_benchmarks.MARK}\n"
     for section in ("## A\n\nold\n", "## B\n\nold", "## A\n\nnew\n"):
-        document = all_benchmarks.with_section(document, section)
+        document = all_benchmarks.with_sections(document, [section])
     sections = ["# By hand", all_benchmarks.MARK, "## A", "new", "## B", "old"]
     assert document == "\n\n".join(sections) + "\n"
+    text = _result(ours=[1.0]).text()
+    written = all_benchmarks.with_sections(
+        document, ["## Results\n\n- cores: 2", text], others=False
+    )
+    assert written.startswith(f"# By hand\n\n{all_benchmarks.MARK}\n\n## Results\n\n- cores: 2\n")
+    assert "old" not in written
+    assert written.endswith("1.00 |\n")
+    assert all_benchmarks.with_sections(written, [text]) == written
     with pytest.raises(ValueError, match=r"must have the line .* once, got 0"):
-        all_benchmarks.with_section("# By hand\n", "## A")
+        all_benchmarks.with_sections("# By hand\n", [])
 
 
 def test_tables_are_written_when_they_are_complete(monkeypatch, tmp_path):
@@ -314,6 +323,9 @@ def test_unknown_benchmark(capsys):
     with pytest.raises(SystemExit):
         all_benchmarks.main(["--only=loop,speed"])
     assert "--only must name some of loop," in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        all_benchmarks.main(["--only=", "--write"])
+    assert capsys.readouterr().err.endswith(", got ''\n")
     with pytest.raises(SystemExit):
         all_benchmarks.main(["--only=loop", "--write", "--quick"])
     assert "--write must have figures that mean something, got --quick" in capsys.readouterr().err

@@ -41,8 +41,9 @@ def test_numbers_and_graph(tmp_path):
     assert values["throughput/texts_per_sec", 3] > 0
     assert values["throughput/secs_per_batch", 3] > 0
     assert values["evaluation/accuracy", 3] == 0.25
-    # What is not known is not there, and what was there before is.
-    assert not [tag for tag, _ in values if "waiting_for_data" in tag or "scale" in tag]
+    # What is not known is not there, and what was there before is.  A slow run may know its shares.
+    tags = [tag for tag, _ in values if not tag.startswith("share_of_")]
+    assert not [tag for tag in tags if "waiting" in tag or "scale" in tag]
     assert values["total_loss_1", 3] == 1 / 32
     [content] = [event.graph_def for event in _events(tmp_path) if event.graph_def]
     nodes = tf.GraphDef.FromString(content).node
