@@ -51,7 +51,9 @@ def held_out_batches(data_dir: str | None) -> Any:
 class FitOptions(keras_cifar10.KerasOptions):
     """The settings of the example, and for how long."""
 
-    minutes: float = option(25.0, "it makes as many steps as it makes in these", above=0)
+    minutes: float | None = option(
+        None, "as many steps as it makes in these; default: --max_steps of them", above=0
+    )
 
 
 def compiled_model(options: FitOptions) -> tuple[Any, Any]:
@@ -68,12 +70,12 @@ def compiled_model(options: FitOptions) -> tuple[Any, Any]:
     return model, tested
 
 
-def steps_in_time(options: FitOptions, data: Any) -> int:
+def steps_in_time(options: FitOptions, minutes: float, data: Any) -> int:
     """How many steps a model makes in the minutes, by a trial with one that is thrown away."""
     clock = keras_peer.Clock()
     model, _ = compiled_model(options)
     model.fit(data, steps_per_epoch=_TRIAL_STEPS, callbacks=[clock], verbose=0)
-    return max(2, round(options.minutes * 60 * clock.steps_per_sec))
+    return max(2, round(minutes * 60 * clock.steps_per_sec))
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -83,8 +85,10 @@ def main(arguments: Sequence[str]) -> None:
     strategy = tf.distribute.MirroredStrategy(keras_peer.use_logical_cpus(CLONES))
     data = images.usual_input(options.data_dir, CLONES * options.batch_size, augment)
     with strategy.scope():
-        options = dataclasses.replace(options, max_steps=steps_in_time(options, data))
-        print(f"{options.max_steps} steps in {options.minutes:g} minutes", flush=True)
+        if options.minutes is not None:
+            steps = steps_in_time(options, options.minutes, data)
+            options = dataclasses.replace(options, max_steps=steps)
+            print(f"{steps} steps in {options.minutes:g} minutes", flush=True)
         model, tested = compiled_model(options)
     assert options.eval_every_n_steps is not None
     evaluation = Evaluation(
