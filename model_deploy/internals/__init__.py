@@ -67,7 +67,6 @@ if TYPE_CHECKING:
         computes_gradients_itself,
         watching_optimizers,
     )
-    from model_deploy.internals.outer_modes import comparing_variables_faster
     from model_deploy.internals.process import (
         Running,
         heeding_errors_of_sessions,
@@ -80,6 +79,7 @@ if TYPE_CHECKING:
     )
     from model_deploy.internals.session_waits import looking_for_variables_every
     from model_deploy.internals.slurm import SlurmStep, slurm_step
+    from model_deploy.internals.variable_identity import comparing_variables_faster
     from model_deploy.internals.variables import (
         forget_slots,
         is_partitioned,

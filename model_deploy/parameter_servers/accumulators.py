@@ -5,6 +5,7 @@ from typing import Any
 import tensorflow.compat.v1 as tf
 
 from model_deploy.collectives import packing
+from model_deploy.parameter_servers.receipts import Receipts
 
 # Accumulators drop gradients of old steps; a gradient of this step is never dropped.
 ANY_STEP = (1 << 63) - 1
@@ -27,6 +28,7 @@ class DenseAccumulator:
 
     Attributes:
       accumulator: the `tf.ConditionalAccumulator`.
+      receipts: see `Receipts`.
     """
 
     def __init__(
@@ -37,19 +39,20 @@ class DenseAccumulator:
         replica_id: int,
         what: str = "gradients",
     ) -> None:
-        del num_replicas, replica_id
         self._gradient = gradient
         self._shape = variable.shape
+        name = f"{variable.op.name}/{what}"
+        self.receipts = Receipts(name, variable.device, num_replicas, replica_id)
         with tf.device(variable.device):
             # Without a shape: `shrink` replaces the content by a scalar.
-            self.accumulator = tf.ConditionalAccumulator(
-                gradient.dtype, shared_name=f"{variable.op.name}/{what}"
-            )
+            self.accumulator = tf.ConditionalAccumulator(gradient.dtype, shared_name=name)
 
-    def add(self, local_step: Any, wire_dtype: tf.DType) -> Any:
-        """Returns an op that adds this replica's gradient, unless `local_step` is outdated."""
+    def add(self, stamp: Any, wire_dtype: tf.DType) -> Any:
+        """Returns an op that adds this replica's gradient once, unless `stamp` is outdated."""
         del wire_dtype  # the gradient was moved here in this type already
-        return self.accumulator.apply_grad(self._gradient, local_step)
+        return self.receipts.once(
+            stamp, lambda local_step: self.accumulator.apply_grad(self._gradient, local_step)
+        )
 
     def take_mean(self, count: int) -> Any:
         """Returns the mean of at least `count` gradients; waits until there are that many."""
@@ -76,6 +79,7 @@ class RowAccumulator:
 
     Attributes:
       accumulator: the `tf.SparseConditionalAccumulator`.
+      receipts: see `Receipts`.
     """
 
     def __init__(self, gradient: Any, variable: Any, num_replicas: int, replica_id: int) -> None:
@@ -93,15 +97,20 @@ class RowAccumulator:
         self._indices = indices * num_replicas + replica_id
         last = tf.zeros([1, *self._row_shape], gradient.dtype)
         self._rows = tf.concat([tf.gather(rows, order), last], axis=0)
+        name = f"{variable.op.name}/gradients"
+        self.receipts = Receipts(name, variable.device, num_replicas, replica_id)
         with tf.device(variable.device):
-            self.accumulator = tf.SparseConditionalAccumulator(
-                gradient.dtype, shared_name=f"{variable.op.name}/gradients"
-            )
+            self.accumulator = tf.SparseConditionalAccumulator(gradient.dtype, shared_name=name)
 
-    def add(self, local_step: Any, wire_dtype: tf.DType) -> Any:
-        """Returns an op that adds this replica's gradient, unless `local_step` is outdated."""
+    def add(self, stamp: Any, wire_dtype: tf.DType) -> Any:
+        """Returns an op that adds this replica's gradient once, unless `stamp` is outdated."""
         rows = packing.move(self._rows, self._rows.device, self._device, wire_dtype)
-        return self.accumulator.apply_grad(self._indices, rows, local_step=local_step)
+        return self.receipts.once(
+            stamp,
+            lambda local_step: self.accumulator.apply_grad(
+                self._indices, rows, local_step=local_step
+            ),
+        )
 
     def take_mean(self, count: int) -> Any:
         """Returns the mean of at least `count` gradients; waits until there are that many."""

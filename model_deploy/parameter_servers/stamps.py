@@ -35,11 +35,11 @@ class Stamps:
             step = tf.cast(self._global_step.read_value(), tf.int64)
             return step + tf.bitwise.left_shift(value_of(self._tries, _NO_TRY), _STEP_BITS)
 
-    def next_try(self) -> Any:
-        """Returns an op after which the step is made anew."""
+    def next_try(self, is_needed: Any = True) -> Any:
+        """Returns an op after which the step is made anew, where `is_needed`, a bool scalar."""
         with tf.device(self._global_step.device):
-            tries = value_of(self._tries, _NO_TRY)
-            return self._tries.assign(tries + 1, read_value=False)
+            tries = value_of(self._tries, _NO_TRY) + tf.cast(is_needed, tf.int64)
+            return self._tries.assign(tries, read_value=False)
 
 
 def step_of(stamp: Any) -> Any:

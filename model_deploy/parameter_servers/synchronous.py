@@ -1,10 +1,12 @@
 """Synchronous replicas on parameter servers: one update from the gradients of several.
 
-It does as `tf.train.SyncReplicasOptimizer`, without five faults of that class:
+It does as `tf.train.SyncReplicasOptimizer`, without six faults of that class:
 
 - All replicas take their tokens, which let them begin the next step, from one queue: a fast replica
   can take the token of a slow or dead one, and count twice in a step.  Here each replica has its
   own queue.
+- A replica that is started again while it waits hands in a second time and counts twice, too.  Here
+  it has receipts.
 - At the start it puts extra tokens into the queue, so that the first step may consist of two
   gradients of one replica.  Here there are no extra tokens.
 - Its accumulators divide each row of a sparse gradient by the number of replicas that use the row,
@@ -147,13 +149,12 @@ class SynchronousOptimizer(tf.train.Optimizer):
         with self._names_of_the_world():
             accumulators = [self._accumulator(g, v) for g, v in grads_and_vars]
             others = [self._accumulator(c.value, c.variable, c.method) for c in self._changes]
-        handed_in, means = self._exchange(grads_and_vars, accumulators, local_step)
+        stamp = local_step.read_value()
+        handed_in, means = self._exchange(grads_and_vars, accumulators, stamp)
         added, operands = self._exchange(
-            [(change.value, change.variable) for change in self._changes],
-            others,
-            local_step,
+            [(change.value, change.variable) for change in self._changes], others, stamp
         )
-        read = self._early.read(grads_and_vars, handed_in, step_of(local_step.read_value()))
+        read = self._early.read(grads_and_vars, handed_in, step_of(stamp))
         handed_in += added
         self.handed_in = handed_in
         accumulators += others
@@ -169,7 +170,8 @@ class SynchronousOptimizer(tf.train.Optimizer):
             with tf.control_dependencies([emptied]):
                 local_start = tf.assign(local_step, self._stamps.now())
             is_chief = self._replica_id == 0
-            started = [local_start, *self._early.start()]
+            receipts = [each.receipts.start() for each in accumulators]
+            started = [local_start, *receipts, *self._early.start()]
             if is_chief:
                 started += self._steps_set(accumulators, global_step)
             start = tf.group(*started)
@@ -201,7 +203,11 @@ class SynchronousOptimizer(tf.train.Optimizer):
             steps_set = self._steps_set(accumulators, step)
         with tf.control_dependencies(steps_set):
             forgotten = [each.forget() for each in accumulators]
-        with tf.control_dependencies(forgotten):  # each of which adds 1 to an accumulator's step
+            forgotten += [each.receipts.forget() for each in accumulators]
+        # One that starts meanwhile may have a receipt of this try for what is forgotten.
+        with tf.control_dependencies(forgotten):
+            next_try = self._stamps.next_try()
+        with tf.control_dependencies([next_try]):
             steps_set = self._steps_set(accumulators, step)
         with tf.control_dependencies(steps_set):
             return self._let_go(queues, self._stamps.now())
@@ -238,13 +244,13 @@ class SynchronousOptimizer(tf.train.Optimizer):
         return DenseAccumulator(*where, what)
 
     def _exchange(
-        self, values: Sequence[GradientAndVariable], accumulators: Sequence[Any], local_step: Any
+        self, values: Sequence[GradientAndVariable], accumulators: Sequence[Any], stamp: Any
     ) -> tuple[list[Any], list[GradientAndVariable]]:
         """Returns ops that hand in values, such as gradients, and (mean, variable) pairs."""
         handed_in, means = [], []
         for (_, variable), accumulator in zip(values, accumulators, strict=True):
             with tf.device(variable.device):
-                handed_in.append(accumulator.add(local_step, self._wire_dtype))
+                handed_in.append(accumulator.add(stamp, self._wire_dtype))
                 means.append((accumulator.take_mean(self._replicas_to_aggregate), variable))
         return handed_in, means
 
@@ -287,6 +293,9 @@ class SynchronousOptimizer(tf.train.Optimizer):
         if self._fence is not None:
             with tf.control_dependencies(updates):
                 updates = [self._fence.end_update()]
+        if not condition.is_always_true:  # the same step is made again
+            with tf.control_dependencies(updates):
+                updates = [self._stamps.next_try(tf.logical_not(condition.predicate))]
         with tf.control_dependencies(updates):
             stamp = self._stamps.now()
         # An accumulator's own step count grows with each mean taken, also for a skipped update.

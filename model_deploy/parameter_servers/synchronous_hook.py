@@ -84,6 +84,8 @@ class SynchronousHook(tf.train.SessionRunHook):
         except (tf.errors.CancelledError, RuntimeError):
             pass  # the session is closed
         except tf.errors.OpError as error:
+            if coord.should_stop():  # and the session closes
+                return
             reason = line_of(error)
             logging.warning("the chief cannot update the variables: %s", reason)
             coord.request_stop(error)

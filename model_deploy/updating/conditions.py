@@ -24,13 +24,14 @@ class Condition:
       always: ops that run in each step, also when the updates are skipped.
 
     Attributes:
+      predicate: as given.
       is_always_true: whether updates are always made.
     """
 
     def __init__(
         self, predicate: Any = None, first: Sequence[Any] = (), always: Sequence[Any] = ()
     ) -> None:
-        self.is_always_true = predicate is None
+        self.predicate, self.is_always_true = predicate, predicate is None
         self._first = list(first)
         self._always = list(always)
         if predicate is None:

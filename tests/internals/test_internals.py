@@ -95,7 +95,7 @@ _OWNERS = {
 # Set by constructors: only an object has them.
 _OF_OBJECTS = {
     *("_save_slice_info", "_initializer_op", "_constraint", "_trainable"),
-    *("_callable_losses", "_stateful", "_value"),
+    *("_callable_losses", "_in_graph_mode", "_stateful", "_value"),
 }
 _FUNCTIONS = [name for name in internals.__all__ if name[0].islower()]
 # Public in spite of their underscore: of named tuples, and of `os`.

@@ -6,6 +6,7 @@ That they train as one clone does is in `tests/laws.py`.
 import concurrent.futures
 import contextlib
 import threading
+from unittest import mock
 
 import pytest
 import tensorflow.compat.v1 as tf
@@ -85,6 +86,37 @@ def test_a_fast_replica_counts_once(cluster):
             assert ahead.result(timeout=30) == step
 
 
+@pytest.mark.parametrize("name", ["linear", "embedding"])
+@pytest.mark.parametrize("rotated", [False, True], ids=["plain", "rotated"])
+def test_a_replica_that_starts_anew_counts_once(cluster, name, rotated):
+    """One that waits for an update when its session ends makes the step again in the next one, and
+    cannot stand in for the replica that has no gradients yet.
+    """
+    targets, num_ps = cluster
+    config = LogicalDevices(
+        num_replicas=2, num_ps_tasks=num_ps, replicas_to_aggregate=2, rotate_steps=rotated
+    )
+    replicas = [*harness.replicas_of(config, GOLDENS[name], harness.momentum)]
+    first, second = replicas
+    with _started(replicas, targets) as pool:
+        for step in (1, 2, 3):
+            for _ in range(2):
+                waits = pool.submit(second.step)
+                with pytest.raises(concurrent.futures.TimeoutError):
+                    waits.result(timeout=0.5)
+                second.session.close()
+                with pytest.raises(tf.errors.CancelledError):
+                    waits.result(timeout=30)
+                second.open(targets[1])
+                second.start()
+            ahead = pool.submit(second.step)
+            assert first.step() == step
+            assert ahead.result(timeout=30) == step
+        first.finish()
+    expected = harness.one_clone(GOLDENS[name], harness.momentum)
+    harness.assert_close(first.values, expected.values)
+
+
 @pytest.mark.parametrize("parts", [1, 3])
 def test_a_backup_replaces_a_slow_replica(cluster, parts):
     """With one gradient per update a replica alone goes on; another joins at the newest step."""
@@ -124,6 +156,27 @@ def test_monitored_sessions(cluster):
         return step
 
     assert harness.together(run, replicas, targets) == [harness.STEPS] * 2
+
+
+def test_a_session_that_closes_within_an_update_is_no_error(caplog):
+    """The chief's thread ends at once, says nothing, and the coordinator hears of no error."""
+    coordinator, session, begun = tf.train.Coordinator(), mock.Mock(), threading.Event()
+
+    def update():
+        assert begun.wait(timeout=30)
+        coordinator.request_stop()
+        coordinator.join([])
+        raise tf.errors.FailedPreconditionError(None, None, "Session is closed.")
+
+    session.make_callable.return_value = update
+    replicas = _replicas(1, GOLDENS["linear"])
+    replicas[0].hooks[-1].after_create_session(session, coordinator)
+    [thread] = [each for each in threading.enumerate() if "_aggregate" in each.name]
+    begun.set()
+    thread.join(timeout=30)
+    assert not thread.is_alive()
+    assert not caplog.records
+    coordinator.join([])
 
 
 def test_no_hook_no_token():

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 import tensorflow.compat.v1 as tf
-from tensorflow.python.framework import ops
 
 from model_deploy import internals, slim
 
@@ -51,29 +50,42 @@ def _lifted(ask):
     return lifted
 
 
-def _answers():
-    """Of each place: TensorFlow's answer, and the faster one."""
+def _is_eager(name):
+    return not name.endswith("a graph") and "graph within" not in name
 
-    def ask():
+
+def _answers(one, other):
+    return [hash(one) == id(one), one == one, one == other, one != other]  # noqa: PLR0124
+
+
+def check(mode):
+    """Asks in each place about variables of a graph, and in an eager program about others."""
+    with tf.Graph().as_default():
+        pair = [tf.get_variable(name, [], use_resource=True) for name in ("one", "other")]
+    for name, place in _PLACES.items():
         with internals.comparing_variables_faster():
-            faster = ops.executing_eagerly_outside_functions()
-        return ops.executing_eagerly_outside_functions(), faster
-
-    return {name: place(ask) for name, place in _PLACES.items()}
+            assert place(lambda: _answers(*pair)) == [True, True, False, True], name
+        if mode == "graph" or not _is_eager(name):
+            assert place(lambda: _answers(*pair)) == [True, True, False, True], name
+    if mode == "graph":
+        return
+    one, other = tf.Variable([1.0, 2.0]), tf.Variable([1.0, 3.0])
+    with internals.comparing_variables_faster():
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(one)
+        assert (one == other).numpy().tolist() == [True, False]
+        assert (one != other).numpy().tolist() == [False, True]
 
 
 @pytest.mark.parametrize("mode", ["eager", "graph"])
 def test_answers(mode):
-    """In each place the answer is TensorFlow's, in a process that is eager and in one of graphs."""
-    program = "from tests.internals import test_outer_modes as t; print(t._answers())"
+    """In each place a variable of a graph is what it is, which is TensorFlow's answer in graphs;
+    variables of an eager program are compared by their values, and not hashed.
+    """
+    program = f"from tests.internals import test_variable_identity as t; t.check({mode!r})"
     if mode == "graph":
         program = "import tensorflow.compat.v1 as tf; tf.disable_eager_execution(); " + program
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
-    is_eager = {
-        name: mode == "eager" and not name.endswith("a graph") and "graph within" not in name
-        for name in _PLACES
-    }
-    assert done.stdout.decode() == f"{ {name: (is_, is_) for name, is_ in is_eager.items()} }\n"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.parametrize("block", [contextlib.nullcontext, internals.comparing_variables_faster])
