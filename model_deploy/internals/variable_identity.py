@@ -23,7 +23,8 @@ def comparing_variables_faster() -> contextlib.AbstractContextManager[None]:
     makes a set of all variables of the graph, so networks of hundreds of layers take twice as long
     to build.  Variables of eager programs are left alone.
 
-    Overrides `Variable.__hash__`, `__eq__` and `__ne__`, and reads `Variable._in_graph_mode`.
+    Overrides `Variable.__hash__`, `Variable.__eq__` and `Variable.__ne__`.  Wraps
+    `Variable._in_graph_mode`.
     """
     return _replacements.in_place(_is_open, True)
 
