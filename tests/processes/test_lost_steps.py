@@ -3,10 +3,11 @@
 import os
 import re
 import signal
+import time
 
 import pytest
 
-from tests.processes.faults import PROGRAM, WORKERS, check_result, training_flags
+from tests.processes.faults import PROGRAM, STEPS, WORKERS, check_result, training_flags
 from tests.processes.harness import Processes
 from tests.processes.test_elastic import WAYS, ElasticLaunch
 
@@ -60,3 +61,23 @@ def test_lost_step_of_an_elastic_run(loser, tmp_path):
         launch.process.wait_for_line(r"worker \d asks for another world: the step after")
         launch.end()
     processes.assert_no_orphan()
+
+
+def test_killed_while_it_waits(tmp_path):
+    """A worker that is killed when it has handed in its gradients, twice, counts once all the same.
+
+    Who holds makes one step when it is started: the killed one hands in, and waits for the chief.
+    """
+    flags = [f"--hold_at={STEPS // 2}", f"--gate={tmp_path / 'gate'}"]
+    with Processes(tmp_path) as processes:
+        program = [*PROGRAM, *training_flags(tmp_path, "synchronous"), *flags]
+        roles = [f"--num_workers={WORKERS}", "--num_ps=2", "--max_restarts=2"]
+        launch = processes.launch(roles, program)
+        launch.wait_for_line(rf"^worker 1\| step {STEPS // 2 - 1}/")
+        for left in (1, 0):
+            launch.signal_task("worker 1")
+            launch.wait_for_line(rf"starting worker 1 again, {left} restarts left")
+            time.sleep(6)  # until it has handed in, on a machine that is not busy
+        (tmp_path / "gate").touch()
+        assert launch.wait() == 0, launch.log
+    check_result(tmp_path / "train", is_exact=True)
