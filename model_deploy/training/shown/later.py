@@ -11,6 +11,8 @@ from model_deploy.commands import tell
 
 # As many records wait in memory; older ones are dropped.
 _MOST = 10_000
+# Seconds in which a thread waits for more records: to start one takes longer than a short step.
+_LINGER_SECS = 0.02
 
 
 class WrittenLater:
@@ -52,7 +54,7 @@ class WrittenLater:
         if is_free and (now >= self._next or self._storage.is_overdue(self._what)):
             self._next = now + self._every_secs
             self._thread.wait()
-            self._thread.start(self._what, self._write)
+            self._thread.start(self._what, self._write_while_more_come)
 
     def close(self) -> None:
         """Writes the remaining records; says how many are lost."""
@@ -64,6 +66,17 @@ class WrittenLater:
         lost = self._dropped + len(self._records)
         if lost:
             tell(f"warning: {self._what}: {lost} are lost")
+
+    def _write_while_more_come(self) -> None:
+        """Writes records until none has come for a moment, or they cannot be written."""
+        left = len(self._records)
+        while left:
+            self._write()
+            is_written = len(self._records) < left
+            if self._every_secs or not is_written:
+                return
+            time.sleep(_LINGER_SECS)
+            left = len(self._records)
 
     def _write(self) -> None:
         """Writes all records that are there."""
