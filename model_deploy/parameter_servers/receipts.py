@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+from model_deploy.parameter_servers.stamps import NO_STEP
 from model_deploy.parameter_servers.unsaved import unsaved_variable
-
-# An accumulator always drops what is of this step.
-_NO_STEP = -1
 
 
 class Receipts:
@@ -28,7 +26,7 @@ class Receipts:
 
     def __init__(self, name: str, device: str, num_replicas: int, replica_id: int) -> None:
         self._device, self._replica_id = device, replica_id
-        self._none = np.full(num_replicas, _NO_STEP, np.int64)
+        self._none = np.full(num_replicas, NO_STEP, np.int64)
         self._stamps = unsaved_variable(device, f"{name}_receipts", self._none)
 
     def once(self, stamp: Any, hand_in: Callable[[Any], Any]) -> Any:
@@ -41,7 +39,7 @@ class Receipts:
         with tf.device(self._device):
             own = tf.gather(self._stamps, self._replica_id)
             is_new = tf.not_equal(own, stamp)
-            handed_in = hand_in(tf.where(is_new, stamp, tf.constant(_NO_STEP, tf.int64)))
+            handed_in = hand_in(tf.where(is_new, stamp, tf.constant(NO_STEP, tf.int64)))
             with tf.control_dependencies([handed_in]):
                 return tf.raw_ops.ResourceScatterUpdate(
                     resource=self._stamps.handle, indices=self._replica_id, updates=stamp

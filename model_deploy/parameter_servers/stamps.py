@@ -7,6 +7,8 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy.parameter_servers.unsaved import unsaved_variable, value_of
 
+# An accumulator always drops what is of this step.
+NO_STEP = -1
 # A stamp has the global step in its lower bits, and the number of earlier tries above.
 _STEP_BITS = 40
 _NO_TRY = np.int64(0)

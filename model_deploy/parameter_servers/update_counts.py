@@ -6,10 +6,9 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from model_deploy.parameter_servers.accumulators import ANY_STEP, replaced
+from model_deploy.parameter_servers.stamps import NO_STEP
 from model_deploy.parameter_servers.unsaved import unsaved_variable, value_of
 
-# An accumulator always drops what is of this step.
-_NO_STEP = -1
 _ZERO = np.int64(0)
 
 
@@ -64,7 +63,7 @@ class UpdateCount:
         with tf.device(self._device):
             with tf.control_dependencies([own.set_global_step(number)]):
                 is_reached = value_of(self._count, _ZERO) >= number
-            at_once = tf.where(is_reached, number, tf.constant(_NO_STEP, tf.int64))
+            at_once = tf.where(is_reached, number, tf.constant(NO_STEP, tf.int64))
             with tf.control_dependencies([own.apply_grad(0.0, local_step=at_once)]):
                 return own.take_grad(1).op
 
