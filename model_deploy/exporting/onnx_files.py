@@ -12,6 +12,7 @@ from model_deploy.exporting.writing import staged
 
 # Ops of ONNX as of this version, which onnxruntime has had since 1.14 (2023).
 OPSET = 18
+_OF_CONVERSION = (KeyError, ValueError, RuntimeError, NotImplementedError)
 
 
 def write_onnx(
@@ -26,11 +27,13 @@ def write_onnx(
       opset: version of ONNX's ops.
 
     Raises:
-      ValueError: if the file exists, `tf2onnx` is not installed, or it cannot convert an op.
+      ValueError: if the file exists, `tf2onnx` is not installed, or ONNX has no like of an op.
     """
     check_onnx()
-    logging.getLogger("tf2onnx").setLevel(logging.ERROR)
-    # Imported here, as it takes seconds.
+    # It logs ops that it cannot convert, and leaves them in the file: the file is checked.
+    logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)
+    # Imported here, as they take seconds.
+    from onnx import checker  # noqa: PLC0415
     from tf2onnx import convert  # noqa: PLC0415
 
     outputs = signature.numbers
@@ -48,5 +51,7 @@ def write_onnx(
                 tensors_to_rename=names,
                 output_path=path,
             )
-        except (KeyError, RuntimeError, NotImplementedError) as error:
-            raise ValueError(f"output_onnx must be of ops that ONNX has, got {error}") from error
+            checker.check_model(path)
+        except (*_OF_CONVERSION, checker.ValidationError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise ValueError(f"output_onnx must be of ops that ONNX has, got {reason}") from error
