@@ -6,8 +6,7 @@ import dataclasses
 import functools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 from model_deploy.checkpoints import OneAtATime
 from model_deploy.runs import STEPS, TIME_FILE, TimeSpent, read_time_spent, write_time_spent
@@ -22,12 +21,17 @@ _PIECE_SECS = 0.5
 _MOST_PIECES = 7200
 
 
-class _Piece(NamedTuple):
+@dataclasses.dataclass
+class _Piece:
     """What a process has spent its time on from one moment to another, by kind."""
 
     begin: float
     end: float
     secs: dict[str, float]
+
+    def add(self, kind: str, secs: float) -> None:
+        """Adds seconds to a kind, by which the piece gets no longer."""
+        self.secs[kind] = self.secs.get(kind, 0.0) + secs
 
     def after(self, moment: float) -> "_Piece":
         """Returns the part after a moment, as if each kind was spread evenly."""
@@ -66,17 +70,17 @@ class Ledger:
         """Attributes the time since the last call to a kind, but for what was set aside."""
         now = self._clock()
         secs = max(0.0, now - self._mark)
+        if not self._pieces or now - self._pieces[-1].begin >= _PIECE_SECS:
+            self._pieces.append(_Piece(now - secs, now, {}))
+        piece = self._pieces[-1]
         aside = sum(self._aside.values())
-        fits = min(1.0, secs / aside) if aside else 0.0
-        found = {each: value * fits for each, value in self._aside.items()}
-        found[kind] = found.get(kind, 0.0) + max(0.0, secs - aside)
-        self._aside = {}
-        if self._pieces and now - self._pieces[-1].begin < _PIECE_SECS:
-            last = self._pieces.pop()
-            self._pieces.append(_Piece(last.begin, now, _sum(last.secs, found)))
-        else:
-            self._pieces.append(_Piece(now - secs, now, found))
-        self._mark = now
+        if aside > 0:
+            fits = min(1.0, secs / aside)
+            for each, value in self._aside.items():
+                piece.add(each, value * fits)
+            self._aside = {}
+        piece.add(kind, max(0.0, secs - aside))
+        piece.end = self._mark = now
 
     def set_aside(self, kind: str, secs: float) -> None:
         """Attributes seconds before the next call to another kind than that call does."""
@@ -142,10 +146,11 @@ class Ledger:
     @property
     def spent(self) -> TimeSpent:
         """The time of the run in the file, and that of this process since then."""
-        found: dict[str, float] = {}
+        found = _Piece(self._mark, self._mark, {})
         for piece in self._pieces:
-            found = _sum(found, piece.secs)
-        return self._kept.plus(found, self._highest, self._mark)
+            for kind, secs in piece.secs.items():
+                found.add(kind, secs)
+        return self._kept.plus(found.secs, self._highest, self._mark)
 
     def close(self, *, has_ended: bool) -> TimeSpent:
         """Writes the file, for the last time in this process, and returns the time of the run.
@@ -191,7 +196,3 @@ class Ledger:
             if not self._has_failed:
                 say(f"the time of the run is not kept: {error}")
             self._has_failed = True
-
-
-def _sum(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    return {kind: one.get(kind, 0.0) + other.get(kind, 0.0) for kind in {**one, **other}}

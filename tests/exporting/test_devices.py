@@ -102,7 +102,9 @@ def test_onnx(tmp_path):
     # An op that tf2onnx logs and leaves in the file, and a loop, which ends it.
     for y in (tf.linalg.inv(x), tf.linalg.expm(x)):
         signature = training.Signature({"x": x}, {"y": y})
-        with pytest.raises(ValueError, match=r"\Aoutput_onnx must be of ops that ONNX has, got .+\Z"):
+        with pytest.raises(
+            ValueError, match=r"\Aoutput_onnx must be of ops that ONNX has, got .+\Z"
+        ):
             exporting.write_onnx(tf.Session(), signature, tmp_path / "no.onnx")
         assert not (tmp_path / "no.onnx").exists()
 

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import tensorflow.compat.v1 as tf
 
+from model_deploy.training.pace import reporting
+
 _SOURCE = """
 #include <sys/random.h>
 volatile int same_seed = 0;
@@ -36,6 +38,11 @@ def environment(folder):
     source.write_text(_SOURCE)
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
     return {"LD_PRELOAD": str(library)}
+
+
+def report_nothing():
+    """Has workers make no step but those of the run: another one might draw the number."""
+    reporting._STEP_SECS = 3600.0
 
 
 class RepeatedNumber(tf.train.SessionRunHook):
@@ -70,9 +77,10 @@ class RepeatedNumber(tf.train.SessionRunHook):
     def before_run(self, run_context):
         """Has TensorFlow draw the number; in the second of the steps not for long."""
         is_second = self._mark.exists()
-        if is_second and not self._others_wait:
-            self._wait_for(self._begun)
-            time.sleep(_WAITING_SECS)
+        if is_second:
+            self._wait_for(self._begun)  # others have ended the step before
+            if not self._others_wait:
+                time.sleep(_WAITING_SECS)
         ctypes.c_int.in_dll(ctypes.CDLL(None), "same_seed").value = 1
         if is_second:
             threading.Thread(target=self._end).start()
