@@ -27,15 +27,19 @@ def write_onnx(
       opset: version of ONNX's ops.
 
     Raises:
-      ValueError: if the file exists, `tf2onnx` is not installed, or ONNX has no like of an op.
+      ValueError: if the file exists, `tf2onnx` is not installed or does not know the opset, or
+        ONNX has no like of an op.
     """
     check_onnx()
     # It logs ops that it cannot convert, and leaves them in the file: the file is checked.
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)
     # Imported here, as they take seconds.
     from onnx import checker  # noqa: PLC0415
-    from tf2onnx import convert  # noqa: PLC0415
+    from tf2onnx import constants, convert  # noqa: PLC0415
 
+    versions = constants.OPSET_TO_IR_VERSION
+    if opset not in versions:
+        raise ValueError(f"opset must be {min(versions)} to {max(versions)}, got {opset}")
     outputs = signature.numbers
     names = {tensor.name: name for name, tensor in {**signature.inputs, **outputs}.items()}
     frozen = tf.graph_util.convert_variables_to_constants(

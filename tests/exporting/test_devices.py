@@ -107,6 +107,9 @@ def test_onnx(tmp_path):
         ):
             exporting.write_onnx(tf.Session(), signature, tmp_path / "no.onnx")
         assert not (tmp_path / "no.onnx").exists()
+    for opset in (0, 999):
+        with pytest.raises(ValueError, match=rf"\Aopset must be 1 to \d+, got {opset}\Z"):
+            exporting.write_onnx(session, signature, tmp_path / "no.onnx", opset)
 
 
 COMMANDS = """

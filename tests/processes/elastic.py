@@ -20,7 +20,7 @@ from model_deploy.optimization import LearningRateOptions, build_learning_rate
 from model_deploy.processes import WORKER
 from tests import modes
 from tests.processes.moments import Lose, Refuse, Wait, die_in_update
-from tests.processes.refusals import RepeatedNumber, report_nothing
+from tests.processes.refusals import RepeatedNumber
 
 # Before the values of the variables are exchanged, and before the first step.
 MOMENTS = ("start", "step")
@@ -129,7 +129,6 @@ def main(options):
     wait = {options.waits: [Wait(options.gate, options.fails)]}
     hooks = [Pause(options.step_secs, options.fast), *wait.get("step", [])]
     if options.repeated_mark:
-        report_nothing()
         is_own = os.environ[WORKER] == "0"
         hooks.append(RepeatedNumber(25, options.repeated_mark, is_own=is_own, others_wait=False))
     if options.refuses:

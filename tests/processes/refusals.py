@@ -40,15 +40,11 @@ def environment(folder):
     return {"LD_PRELOAD": str(library)}
 
 
-def report_nothing():
-    """Has workers make no step but those of the run: another one might draw the number."""
-    reporting._STEP_SECS = 3600.0
-
-
 class RepeatedNumber(tf.train.SessionRunHook):
     """Gives a step of one worker the number of the step before, once.
 
-    A worker that is in the step already has asked worker 0 for its part, by a ring of two.
+    A worker that is in the step already has asked worker 0 for its part, by a ring of two.  The
+    process reports nothing: a report is a step as well, which might draw the number.
 
     Args:
       step: the number of the step.
@@ -63,6 +59,7 @@ class RepeatedNumber(tf.train.SessionRunHook):
             Path(f"{mark}{end}") for end in ("", ".begun", ".done")
         )
         self._is_own = is_own and not self._mark.exists()
+        reporting._STEP_SECS = 3600.0
 
     def due(self, step):
         """Takes part in the step and the one before it, once."""

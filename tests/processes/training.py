@@ -18,7 +18,7 @@ from model_deploy.commands import option, run_command
 from model_deploy.hooks import add_session_hook
 from tests import modes
 from tests.processes.moments import Lose, Refuse, StopAtEnd, StopInSave, Wait, WrongOp
-from tests.processes.refusals import RepeatedNumber, report_nothing
+from tests.processes.refusals import RepeatedNumber
 
 STOP_MOMENTS = ("save", "end")
 MODES = ("asynchronous", "synchronous", "rotated", "backup", "all_reduce")
@@ -158,7 +158,6 @@ def _stopping(options, cluster):
     if task in failing:
         return [failing[task]()]
     if options.repeated_mark:
-        report_nothing()
         mark, is_own = options.repeated_mark, cluster.is_chief
         return [RepeatedNumber(25, mark, is_own=is_own, others_wait=options.others_wait)]
     if options.stop_task != task:
