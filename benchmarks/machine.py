@@ -45,6 +45,13 @@ def memory_gib() -> float:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
 
 
+def busy_secs() -> float:
+    """Seconds that all processors were busy since the machine was started, for others too."""
+    first = pathlib.Path("/proc/stat").read_text().partition("\n")[0]
+    user, nice, system, _, _, irq, softirq, *_ = map(int, first.split()[1:])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
 def version(package: str) -> str:
     """Of an installed package, or that it is not installed."""
     try:

@@ -5,8 +5,8 @@
 Real processes on the loopback, asynchronous workers, the 784-500-10 network with L2 and
 exponential decay on batches of 100 digits.  Against TensorFlow's `ParameterServerStrategy` with
 `ClusterCoordinator`; with 1, 2 and 4 workers and 1 and 2 parameter servers, and 8 and 4, against a
-plain copy of the same bytes; and a sparse embedding, of which only the rows that a step touches may
-move.
+plain copy of the same bytes and the same steps without a parameter server; and a sparse embedding,
+of which only the rows that a step touches may move.
 """
 
 import contextlib
@@ -18,13 +18,15 @@ from typing import Any
 from benchmarks import ps_network, sizes
 from benchmarks.child import Child
 from benchmarks.frame import Absent, Benchmark, Goal, Measure, Settings, run_command
+from benchmarks.machine import busy_secs
 from benchmarks.traffic import loopback_bytes
 from model_deploy.launch import ReservedPorts
 
-UNIT, BYTES = "global steps/s", "MB per step"
+UNIT, BYTES, WORK = "global steps/s", "MB per step", "processor ms per step"
 QUANTITIES = (UNIT, BYTES)
 STRATEGY = "ParameterServerStrategy"
 COPY = "gRPC copy of the same bytes"
+ALONE = "1 worker, no ps"
 CLUSTERS = {
     f"{num_workers} worker{'s' * (num_workers > 1)}, {num_ps} ps": (num_workers, num_ps)
     for num_workers, num_ps in ((1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (4, 2), (8, 4))
@@ -69,6 +71,7 @@ def _against_limit(settings: Settings) -> Benchmark:
 
     def start(stack: contextlib.ExitStack) -> Mapping[str, Measure | Absent]:
         contenders = {COPY: _start_copy(stack, steps)}
+        contenders[ALONE] = start_cluster(stack, 1, 0, network="mlp", steps=steps)
         for name, tasks in CLUSTERS.items():
             contenders[name] = start_cluster(stack, *tasks, network="mlp", steps=steps)
         return contenders
@@ -78,9 +81,10 @@ def _against_limit(settings: Settings) -> Benchmark:
         does=(
             "The same with 1, 2 and 4 workers and 1 and 2 parameter servers, and 8 and 4. The "
             "limit is one process that copies the bytes of a step from a parameter server and back "
-            "and computes nothing."
+            "and computes nothing; a worker without a parameter server computes, and copies "
+            "nothing. Processor time is that of all processes."
         ),
-        quantities=QUANTITIES,
+        quantities=(UNIT, WORK, BYTES),
         reference=COPY,
         start=start,
         goals=(
@@ -199,12 +203,16 @@ def _start(stack: contextlib.ExitStack, module: str, function: str, **arguments:
 
 def _measure(children: list[Child], num_steps: int) -> dict[str, float]:
     """A round: all children at once, over when the last one is."""
-    before = loopback_bytes()
+    bytes_before, busy_before = loopback_bytes(), busy_secs()
     for child in children:
         child.send()
     seconds = max(child.receive()["seconds"] for child in children)
-    moved = loopback_bytes() - before
-    return {UNIT: num_steps / seconds, BYTES: moved / num_steps / 1e6}
+    moved, worked = loopback_bytes() - bytes_before, busy_secs() - busy_before
+    return {
+        UNIT: num_steps / seconds,
+        BYTES: moved / num_steps / 1e6,
+        WORK: 1e3 * worked / num_steps,
+    }
 
 
 if __name__ == "__main__":
