@@ -33,6 +33,7 @@ PIPELINES = (
     "binary files",
     "TFRecords",
     "TFRecords, decoded again each epoch",
+    "the same, images of unknown size",
 )
 
 
@@ -83,12 +84,15 @@ def pipelines_to_compare(data_dir: str, folder: str) -> dict[str, Callable[[], A
     records = inputs.get_dataset("cifar10", "train", data_dir)
     write_binary(records, pathlib.Path(folder))
     binary = inputs.get_dataset("cifar10", "train", folder)
-    streamed = inputs.get_dataset("tfrecord", "train", data_dir, file_prefix="cifar10")
+    streamed = functools.partial(inputs.get_dataset, "tfrecord", "train", data_dir)
+    sized = streamed(file_prefix="cifar10", image_size=32, keep_in_memory=False)
+    of_unknown_size = streamed(file_prefix="cifar10")
     builders: tuple[Callable[[], Any], ...] = (
         lambda: slim_batches(data_dir, records.num_examples),
         lambda: our_batches(binary),
         lambda: our_batches(records),
-        lambda: our_batches(streamed),
+        lambda: our_batches(sized),
+        lambda: our_batches(of_unknown_size),
     )
     return dict(zip(PIPELINES, builders, strict=True))
 

@@ -6,6 +6,10 @@ import os
 import pathlib
 import platform
 import re
+import sys
+import time
+
+_SAMPLE_SECS, _IDLE_SHARE = 0.2, 0.1
 
 
 def describe_machine() -> str:
@@ -50,6 +54,21 @@ def busy_secs() -> float:
     first = pathlib.Path("/proc/stat").read_text().partition("\n")[0]
     user, nice, system, _, _, irq, softirq, *_ = map(int, first.split()[1:])
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def wait_until_idle(patience_secs: float = 60.0) -> None:
+    """Waits until less than a tenth of one processor is busy, for others too.
+
+    So what a contender still does in the background, such as to fill its buffers, is not counted
+    against the next one.  When the patience is over, a line says so.
+    """
+    deadline = time.monotonic() + patience_secs
+    while time.monotonic() < deadline:
+        before = busy_secs()
+        time.sleep(_SAMPLE_SECS)
+        if busy_secs() - before < _IDLE_SHARE * _SAMPLE_SECS:
+            return
+    print(f"this machine was busy for {patience_secs:.0f} s: measuring anyway", file=sys.stderr)
 
 
 def version(package: str) -> str:

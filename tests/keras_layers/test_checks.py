@@ -156,6 +156,7 @@ def test_another_backend(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_keras_comes_when_the_program_imports_it():
     """Clones import no Keras; one that `model_fn` imports first is seen all the same."""
     done = _program(_IMPORTS)

@@ -60,6 +60,17 @@ def _with_threads(examples: Any, readers: int) -> Any:
     return examples.with_options(options)
 
 
+def _unfused(examples: Any) -> Any:
+    """Lets the thread that reads a chunk make its examples, too.
+
+    TensorFlow else makes one op of a chunk's `map` and `batch`, which hands every example over to
+    another thread: a fifth fewer small images per second.
+    """
+    options = tf.data.Options()
+    options.experimental_optimization.map_and_batch_fusion = False
+    return examples.with_options(options)
+
+
 def usable_cores() -> int:
     """Returns the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on every system
@@ -111,7 +122,7 @@ class Chunks:
         if self.in_windows:
             numbers = read_windows(self.record_tables or [], numbers, self.readers)
         chunk = chunk if self.autograph else tf.autograph.experimental.do_not_convert(chunk)
-        return interleaved(numbers.rebatch(self.size), chunk, self.readers)
+        return _unfused(interleaved(numbers.rebatch(self.size), chunk, self.readers))
 
     def _read(self, part: Any, each: Any) -> Any:
         if self.record_tables is None or self.in_windows:
