@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in chosen:
         module = importlib.import_module(f"benchmarks.{name}")
         for benchmark in module.benchmarks(settings):
-            result = frame.run(benchmark, settings.rounds)
+            result = frame.run(benchmark, settings.rounds, when_idle=not settings.quick)
             print(result.text(), flush=True)
             measured.append(f"{result.text()}\n{describe_run(settings.rounds)}")
             if writes:

@@ -2,7 +2,7 @@
 
 A `Benchmark` names its contenders.  In each round each of them is measured once, one after the
 other, so that what else the machine does meets all alike.  Ratios are taken within a round; of
-the rounds, the medians count.
+the rounds, the medians count.  A turn begins when the machine is idle.
 """
 
 import argparse
@@ -12,6 +12,8 @@ import statistics
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+from benchmarks.machine import wait_until_idle
 
 # Measures a contender once: numbers by quantity.
 Measure = Callable[[], Mapping[str, float]]
@@ -184,8 +186,13 @@ def markdown_table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(rows[0]), line(rule), *map(line, rows[1:])])
 
 
-def run(benchmark: Benchmark, rounds: int) -> Result:
+def run(benchmark: Benchmark, rounds: int, *, when_idle: bool = False) -> Result:
     """Starts the contenders and measures each of them once per round, by turns.
+
+    Args:
+      benchmark: what is measured.
+      rounds: how often.
+      when_idle: whether each turn waits for the machine to be idle.
 
     Raises:
       ValueError: if a measurement lacks a quantity.
@@ -199,6 +206,8 @@ def run(benchmark: Benchmark, rounds: int) -> Result:
         }
         for _ in range(rounds):
             for name, measure in measures.items():
+                if when_idle:
+                    wait_until_idle()
                 measured = measure()
                 for quantity, numbers in values[name].items():
                     if quantity not in measured:
@@ -240,5 +249,5 @@ def run_command(
     add_flags(parser)
     settings = settings_from(parser.parse_args(arguments))
     for benchmark in describe(settings):
-        print(run(benchmark, settings.rounds).text())
+        print(run(benchmark, settings.rounds, when_idle=not settings.quick).text())
         sys.stdout.flush()

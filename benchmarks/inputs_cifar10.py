@@ -84,9 +84,7 @@ def pipelines_to_compare(data_dir: str, folder: str) -> dict[str, Callable[[], A
     records = inputs.get_dataset("cifar10", "train", data_dir)
     write_binary(records, pathlib.Path(folder))
     binary = inputs.get_dataset("cifar10", "train", folder)
-    streamed = functools.partial(inputs.get_dataset, "tfrecord", "train", data_dir)
-    sized = streamed(file_prefix="cifar10", image_size=32, keep_in_memory=False)
-    of_unknown_size = streamed(file_prefix="cifar10")
+    sized, of_unknown_size = encoded(data_dir, image_size=32), encoded(data_dir)
     builders: tuple[Callable[[], Any], ...] = (
         lambda: slim_batches(data_dir, records.num_examples),
         lambda: our_batches(binary),
@@ -95,6 +93,13 @@ def pipelines_to_compare(data_dir: str, folder: str) -> dict[str, Callable[[], A
         lambda: our_batches(of_unknown_size),
     )
     return dict(zip(PIPELINES, builders, strict=True))
+
+
+def encoded(data_dir: str, **options: Any) -> inputs.Dataset:
+    """The training images as their files have them, decoded in each epoch."""
+    return inputs.get_dataset(
+        "tfrecord", "train", data_dir, file_prefix="cifar10", keep_in_memory=False, **options
+    )
 
 
 def usual_batches(data_dir: str | None) -> Any:

@@ -68,7 +68,7 @@ def wait_until_idle(patience_secs: float = 60.0) -> None:
         time.sleep(_SAMPLE_SECS)
         if busy_secs() - before < _IDLE_SHARE * _SAMPLE_SECS:
             return
-    print(f"this machine was busy for {patience_secs:.0f} s: measuring anyway", file=sys.stderr)
+    print(f"this machine was busy for {patience_secs:g} s: measuring anyway", file=sys.stderr)
 
 
 def version(package: str) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import importlib.util
+import itertools
 import json
 import re
 import subprocess
@@ -13,11 +14,17 @@ import pytest
 
 from benchmarks import __main__ as all_benchmarks
 from benchmarks import child as child_lib
-from benchmarks import frame, picture, traffic
+from benchmarks import frame, machine, picture, traffic
 
 pytestmark = pytest.mark.one_mode
 
 ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    """The machine is not idle while other tests run."""
+    monkeypatch.setattr(frame, "wait_until_idle", lambda: None)
 
 
 def _benchmark(start, goals=(), quantities=("steps/s",)):
@@ -140,6 +147,35 @@ def test_command(capsys):
     assert [each.amount(2000, quick=40) for each in given] == [2000, 40]
     with pytest.raises(ValueError, match="rounds must be at least 1, got 0"):
         frame.Settings(rounds=0)
+
+
+def test_turns_wait_for_an_idle_machine(monkeypatch):
+    """Each turn of a run waits before it, those of a quick run do not."""
+    done = []
+    monkeypatch.setattr(frame, "wait_until_idle", lambda: done.append("idle"))
+
+    def measure(name):
+        return lambda: done.append(name) or {"steps/s": 1.0}
+
+    def describe(settings):
+        del settings
+        yield _benchmark({name: measure(name) for name in ("ours", "its")})
+
+    frame.run_command(describe, "Help.", ["--rounds=2"])
+    assert done == ["idle", "ours", "idle", "its"] * 2
+    frame.run_command(describe, "Help.", ["--quick"])
+    assert done[8:] == ["ours", "its"]
+
+
+def test_a_machine_that_stays_busy(monkeypatch, capsys):
+    """When the patience is over a line says so; an idle machine is waited for in silence."""
+    busy = itertools.count()
+    monkeypatch.setattr(machine, "busy_secs", lambda: next(busy))
+    machine.wait_until_idle(patience_secs=0.5)
+    assert capsys.readouterr().err == "this machine was busy for 0.5 s: measuring anyway\n"
+    monkeypatch.setattr(machine, "busy_secs", lambda: 7.0)
+    machine.wait_until_idle(patience_secs=0.5)
+    assert capsys.readouterr().err == ""
 
 
 def serve_counts(requests, start):

@@ -64,7 +64,7 @@ def _unfused(examples: Any) -> Any:
     """Lets the thread that reads a chunk make its examples, too.
 
     TensorFlow else makes one op of a chunk's `map` and `batch`, which hands every example over to
-    another thread: a fifth fewer small images per second.
+    another thread: about a fifth fewer small images per second.
     """
     options = tf.data.Options()
     options.experimental_optimization.map_and_batch_fusion = False
