@@ -68,7 +68,7 @@ def build_clones(
     device = config.variables_device()
     with (
         graph_walk.new_ops() as ops,
-        internals.comparing_variables_faster(),
+        internals.building_layers_faster(),
         slim.arg_scope([slim.model_variable, slim.variable], device=device),
     ):
         clones = [

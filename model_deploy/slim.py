@@ -9,7 +9,7 @@ An import hook, for `tf_slim` and `tf_slim.*` only, puts the views in place.  It
 `model_deploy` is imported, so that `import tf_slim` works from then on; tf-slim modules imported
 earlier get their views at once.  tf-slim, and with it TensorFlow, is imported when one of its names
 is first used.  Under `slim.arg_scope` layers are built in less time than by tf-slim alone, see
-`internals.comparing_variables_faster`.
+`internals.building_layers_faster`.
 
 >>> from model_deploy import slim
 >>> slim.batch_norm.__module__
@@ -81,7 +81,7 @@ def _building_faster(arg_scope: Callable[..., Any]) -> Callable[..., Any]:
     @contextlib.contextmanager
     @functools.wraps(arg_scope)
     def faster(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        with internals.comparing_variables_faster(), arg_scope(*args, **kwargs) as scope:
+        with internals.building_layers_faster(), arg_scope(*args, **kwargs) as scope:
             yield scope
 
     return faster

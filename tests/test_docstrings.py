@@ -120,7 +120,7 @@ WITHOUT_TENSORS = _table(
         preprocessing preprocessing_names register_dataset
     internals: EstimatorState INSTANCE_KEY OptimizerWatcher PipelineNode Running SlurmStep
         pipeline_nodes add_control_inputs barrier_class
-        calls_itself_stateful change_tf_config clear_attribute comparing_variables_faster
+        calls_itself_stateful change_tf_config clear_attribute building_layers_faster
         computes_gradients_itself
         forget_custom_gradients forget_slots fresh_names fusing_batch_norms gpu_kernels
         heeding_errors_of_sessions hide_deprecations in_old_control_flow

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         works_eagerly_only,
     )
     from model_deploy.internals.kernels import gpu_kernels, xla_kernels
+    from model_deploy.internals.layer_building import building_layers_faster
     from model_deploy.internals.op_creation import NewOp, making_ops_by, tape_records
     from model_deploy.internals.ops import (
         PipelineNode,
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
     )
     from model_deploy.internals.session_waits import looking_for_variables_every
     from model_deploy.internals.slurm import SlurmStep, slurm_step
-    from model_deploy.internals.variable_identity import comparing_variables_faster
     from model_deploy.internals.variables import (
         forget_slots,
         is_partitioned,
@@ -110,10 +110,10 @@ __all__ = [
     "add_loop_inputs",
     "add_outputs",
     "barrier_class",
+    "building_layers_faster",
     "calls_itself_stateful",
     "change_tf_config",
     "clear_attribute",
-    "comparing_variables_faster",
     "computes_gradients_itself",
     "embedding_column_by",
     "forget_custom_gradients",
