@@ -48,7 +48,7 @@ def pytest_configure(config):
     """Turns TensorFlow 1's behavior on before any test is imported."""
     config.addinivalue_line("markers", "not_v1(reason): tests the new behavior itself")
     config.addinivalue_line("markers", "one_mode: what it tests is the same code with --v1")
-    config.addinivalue_line("markers", "both_modes: slow, and of any kind of variables in both")
+    config.addinivalue_line("markers", "both_modes: of any kind of variables in both modes")
     config.addinivalue_line("markers", "gpu: runs with --gpu too, its clones on GPUs")
     config.addinivalue_line("markers", "needs_gpu: runs with --gpu only")
     modes.set_for_programs(config.getoption("--v1"))
@@ -102,12 +102,12 @@ def _is_wanted(item, part, parts):
 
 
 def _is_of_mode(item, is_v1):
-    """Whether a test has the variables that programs of a mode have; quick ones have both.
+    """Whether a test has the variables that programs of a mode have.
 
     Programs of TensorFlow 1 have reference variables, others resource variables.
     """
     kind = getattr(item, "callspec", None) and item.callspec.params.get("variable_kind")
-    if kind is None or not item.get_closest_marker("slow") or item.get_closest_marker("both_modes"):
+    if kind is None or item.get_closest_marker("both_modes"):
         return True
     return kind == ("reference" if is_v1 else "resource")
 

@@ -1,7 +1,8 @@
 """The cells of the law: whatever divides a batch, training ends where one clone on all of it ends.
 
-A cell is a way to train, a feature, a model and a kind of variables.  `covering` chooses so many of
-them that every two of these meet that can.
+A cell is a way to train, a feature, a model and a kind of variables; of a Keras model its form is
+one thing, and of which Keras and where it is made another.  `covering` chooses so many cells that
+every two of these meet that can.
 """
 
 import dataclasses
@@ -88,26 +89,12 @@ FEATURES = {
     "compiled stages": Feature({"devices_per_clone": 2, "xla": True, **_ON_CPU}, (), 1e-5, 1e-5),
 }
 
+_OF_KERAS = ("mlp", "recurrent", "residual", "subclassed", "autoencoder")
 MODELS = {
     **GOLDENS,
     **{f"staged {name}": model for name, model in STAGED.items()},
     **{f"norms of {name}": model for name, model in NORMS.items()},
-    **{
-        name: KERAS[name]
-        for name in (
-            "mlp keras inside",
-            "mlp tf_keras before",
-            "recurrent keras before",
-            "recurrent tf_keras inside",
-            "residual keras inside",
-            "residual tf_keras before",
-            "subclassed keras before",
-            "subclassed tf_keras inside",
-            "autoencoder keras inside",
-            "autoencoder keras before",
-            "autoencoder tf_keras inside",
-        )
-    },
+    **{name: model for name, model in KERAS.items() if name.partition(" ")[0] in _OF_KERAS},
 }
 _IMAGES = tuple(name for name in MODELS if name.startswith(("convolution", "residual")))
 _WITH_NORMS = tuple(
@@ -165,14 +152,15 @@ def why_not(way, feature, name, kind):
     return None
 
 
-def covering(factors, is_allowed):
+def covering(factors, is_allowed, cost=lambda *cell: 0):
     """Tuples of a value of each factor, so that every two values meet which may meet at all.
 
-    Those that make most pairs meet are taken first; the order among them is one of check sums.
+    Those that make most pairs meet are taken first, the cheaper ones first among them; the order of
+    equals is one of check sums.
     """
     cells = sorted(
         filter(lambda cell: is_allowed(*cell), itertools.product(*factors)),
-        key=lambda cell: zlib.crc32(repr(cell).encode()),
+        key=lambda cell: (cost(*cell), zlib.crc32(repr(cell).encode())),
     )
     met, chosen = set(), []
     num_pairs = len(factors) * (len(factors) - 1) // 2
@@ -187,44 +175,108 @@ def covering(factors, is_allowed):
 
 KINDS = ("resource", "reference")
 _MOST_FEATURES = 4
-CELLS = covering([WAYS, FEATURES, MODELS, KINDS], lambda *cell: why_not(*cell) is None)
+# The form of a model, and the Keras and the place of those that are of a Keras.
+_FORMS = dict.fromkeys(name.split(" ")[0] if name in KERAS else name for name in MODELS)
+_MAKERS = dict.fromkeys(name.partition(" ")[2] if name in KERAS else "" for name in MODELS)
+FACTORS = (WAYS, FEATURES, _FORMS, _MAKERS, KINDS)
 
 
-def products(number, seed):
+def parts_of(way, feature, name, kind):
+    """A cell as one value of each of `FACTORS`."""
+    form, _, maker = name.partition(" ") if name in KERAS else (name, "", "")
+    return way, feature, form, maker, kind
+
+
+def _cells():
+    """The cells, with few of the ways of several replicas, each of which builds its own graph."""
+    by_parts = {
+        parts_of(*cell): cell
+        for cell in itertools.product(WAYS, FEATURES, MODELS, KINDS)
+        if why_not(*cell) is None
+    }
+    chosen = covering(
+        FACTORS,
+        lambda *parts: parts in by_parts,
+        lambda way, *_: WAYS[way].get("num_replicas", 1),
+    )
+    return [by_parts[parts] for parts in chosen]
+
+
+CELLS = _cells()
+
+
+def why_not_together(features, way, name, kind):
+    """Why a cell cannot have several features at once; None where it can."""
+    for feature in features:
+        if reason := why_not(way, feature, name, kind):
+            return reason
+    fields = [FEATURES[feature].settings.keys() - _ON_CPU.keys() for feature in features]
+    if len(set().union(*fields)) < sum(map(len, fields)):
+        return "both say the same"
+    if set().union(*fields) >= {"sync_batch_norm", "accumulate_steps"}:
+        return "a common norm is one over the same part of all clones, and of no whole batch"
+    return None
+
+
+def products(seed):
     """Random ways, models and kinds of variables with several features each; `check` takes them.
+
+    Of many that are drawn the one stays in which most features meet for the first time, until all
+    have met that can.
 
     Returns:
       For each name a way, a `Feature`, the name of a model and a kind of variables.
     """
     generator = random.Random(seed)
-    found = {}
-    while len(found) < number:
-        name, cell = _product(generator)
-        if "+" in name:
-            found[name] = cell
+    missing, found = _pairs_that_can_be(), {}
+    while missing:
+        drawn = [_product(generator) for _ in range(_DRAWN)]
+        chosen, (way, name, kind) = max(drawn, key=lambda each: len(missing & _pairs(each[0])))
+        if missing & _pairs(chosen):
+            found[f"{way}-{'+'.join(chosen)}-{name}-{kind}"] = way, _all_of(chosen), name, kind
+        missing -= _pairs(chosen)
     return found
 
 
+_DRAWN = 50
+# A feature that asks for nothing is no feature beside another one.
+_ASKING = [feature for feature in FEATURES if FEATURES[feature].settings]
+
+
+def _pairs(features):
+    return set(itertools.combinations(sorted(features), 2))
+
+
+def _pairs_that_can_be():
+    """Every two features that some cell can have at once."""
+    return {
+        pair
+        for pair in _pairs(_ASKING)
+        if any(
+            why_not_together(pair, *cell) is None for cell in itertools.product(WAYS, MODELS, KINDS)
+        )
+    }
+
+
 def _product(generator):
-    """A product, of as many features as go together, up to four, and its name."""
-    way, name, kind = (generator.choice(list(each)) for each in (WAYS, MODELS, KINDS))
-    chosen = {}
-    for feature in generator.sample(list(FEATURES), len(FEATURES)):
-        settings = FEATURES[feature].settings
-        taken = {key for each in chosen.values() for key in each.settings} - set(_ON_CPU)
-        fits = why_not(way, feature, name, kind) is None and not taken & settings.keys()
-        # A common norm is one over the same part of all clones, and of no whole batch.
-        has_norms_of_parts = taken | settings.keys() >= {"sync_batch_norm", "accumulate_steps"}
-        if fits and settings and not has_norms_of_parts and len(chosen) < _MOST_FEATURES:
-            chosen[feature] = FEATURES[feature]
-    features = list(chosen.values())
-    wanted = Feature(
+    """A way, a model and a kind, and as many features as go together there, up to four."""
+    cell = tuple(generator.choice(list(each)) for each in (WAYS, MODELS, KINDS))
+    chosen = []
+    for feature in generator.sample(_ASKING, len(_ASKING)):
+        if len(chosen) < _MOST_FEATURES and not why_not_together([*chosen, feature], *cell):
+            chosen.append(feature)
+    return chosen, cell
+
+
+def _all_of(chosen):
+    """Several features as one."""
+    features = [FEATURES[feature] for feature in chosen]
+    return Feature(
         {key: value for each in features for key, value in each.settings.items()},
         tuple({key for each in features for key in each.of_one}),
         sum(each.tolerance for each in features),
         sum(each.losses for each in features),
     )
-    return f"{way}-{'+'.join(chosen)}-{name}-{kind}", (way, wanted, name, kind)
 
 
 def check(way, wanted, name, kind):
