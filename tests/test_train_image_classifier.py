@@ -80,6 +80,7 @@ def _main(capsys, *arguments):
     return code, captured.out, captured.err
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_a_run_goes_on(tmp_path, capsys):
     """A run to step 2 and then to step 3 does one step in the second run."""
@@ -114,15 +115,28 @@ def test_accumulated_batches(tmp_path, capsys, way, size):
 
 @pytest.mark.one_mode
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [None, "--all_reduce", "--asynchronous", "--accumulate_steps=2"])
-def test_compiled_clones(tmp_path, capsys, way):
-    """Each way trains clones that XLA compiles, and says in one line what it does not compile."""
+@pytest.mark.parametrize(
+    ("more", "compiled"),
+    [
+        (["--model_name=lenet"], r"xla: \d+ of \d+ ops of the clones are compiled, not .*Random.*"),
+        (
+            ["--model_name=mnist_mlp", "--all_reduce", "--accumulate_steps=2"],
+            r"xla: all \d+ ops of the clones are compiled",
+        ),
+    ],
+    ids=["with dropout", "parts"],
+)
+def test_compiled_clones(tmp_path, capsys, more, compiled):
+    """XLA compiles clones, and their parts; one line says what it does not compile.
+
+    That each way trains compiled clones is in `tests/laws.py`.
+    """
     options = [f"--train_dir={tmp_path}", "--num_clones=2", "--batch_size=4", "--clone_on_cpu"]
-    options += ["--xla", "--max_number_of_steps=2", *filter(None, [way])]
+    options += ["--xla", "--max_number_of_steps=2", *more]
     code, out, err = _main(capsys, *options)
     assert code == 0, err
     [line] = [line for line in out.splitlines() if line.startswith("xla: ")]
-    assert re.fullmatch(r"xla: \d+ of \d+ ops of the clones are compiled, not .*Random.*", line)
+    assert re.fullmatch(compiled, line)
     assert "test accuracy at step 2" in out
 
 
