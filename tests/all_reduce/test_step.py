@@ -18,6 +18,7 @@ def _config(num_clones, **options):
     return LogicalDevices(num_clones=num_clones, all_reduce=True, **options)
 
 
+@pytest.mark.one_mode
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("num_clones", [1, 2])
@@ -50,6 +51,7 @@ def test_counters_that_are_not_trained_stay_equal():
     assert values == [5, 0]
 
 
+@pytest.mark.one_mode
 @pytest.mark.gpu
 @pytest.mark.slow
 def test_moving_averages_are_those_of_one_clone():
@@ -97,6 +99,7 @@ def test_the_chief_gives_the_start_values():
         np.testing.assert_array_equal(second, before)
 
 
+@pytest.mark.one_mode
 @pytest.mark.slow
 def test_monitored_sessions():
     """Where each replica initializes its own variables, hooks make monitored sessions train."""
@@ -158,6 +161,7 @@ def test_local_initializers_copy_what_was_restored():
         assert session.run(run.model.copies_difference) == 0
 
 
+@pytest.mark.one_mode
 @pytest.mark.gpu
 def test_differences_between_copies_show():
     """The check finds the one number that is not equal, whatever its sign."""
@@ -170,6 +174,7 @@ def test_differences_between_copies_show():
             assert session.run(run.model.copies_difference) == pytest.approx(total)
 
 
+@pytest.mark.one_mode
 def test_copies_are_on_their_clones_devices(variable_kind):
     """Each clone has all variables and slots on its device; only the first clone's are saved."""
     run = harness.Replica(_config(3), GOLDENS["slim_mlp"], harness.momentum)
@@ -241,6 +246,7 @@ def test_variables_in_parts():
             np.testing.assert_allclose(value, start[name] / 2, rtol=1e-6)
 
 
+@pytest.mark.one_mode
 def test_summaries_need_no_other_replica():
     """A chief that runs the summaries alone waits for nobody."""
     config = _config(1, num_replicas=2)
@@ -251,6 +257,7 @@ def test_summaries_need_no_other_replica():
     assert [op for op in needed if op.type.startswith("Collective")]
 
 
+@pytest.mark.one_mode
 def test_summaries_of_what_is_not_trained():
     """A variable that no loss depends on has no summary of a gradient, and the others have."""
 
@@ -264,6 +271,7 @@ def test_summaries_of_what_is_not_trained():
     assert [name for name in names if "gradient" in name] == ["used/gradient", "used/gradient_norm"]
 
 
+@pytest.mark.one_mode
 def test_small_gradients_travel_together():
     """A step of the four variables of a network is one collective op per clone."""
     model = harness.Replica(_config(2), GOLDENS["slim_mlp"]).model
@@ -317,6 +325,7 @@ def _of_nothing():
     return lambda: tf.losses.add_loss(tf.constant(1.0))
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("make_model_fn", "message"),
     [
@@ -331,6 +340,7 @@ def test_variables_that_are_not_the_clones_own(make_model_fn, message):
         deploy(_config(2), make_model_fn(), optimizer=harness.sgd())
 
 
+@pytest.mark.one_mode
 def test_optimizers_that_differ_by_clone_are_an_error():
     """State that only one clone's optimizer makes cannot be kept equal."""
 

@@ -142,12 +142,14 @@ class Folder:
             each.name.removesuffix(".index"): checkpoint_values(str(each)[: -len(".index")])
             for each in path.glob("model.ckpt-*.index")
         }
-        undisturbed = path.with_name(f"{variant}-undisturbed")
-        shutil.copytree(path, undisturbed)
-        self.last = self._go_on(undisturbed)
-        again = path.with_name(f"{variant}-again")
-        shutil.copytree(path, again)
-        assert _same(self._go_on(again), self.last), "a run must repeat itself"
+        self.last, again = (self._undisturbed(name) for name in ("undisturbed", "again"))
+        assert _same(again, self.last), "a run must repeat itself"
+
+    def _undisturbed(self, name):
+        folder = self.path.with_name(f"{self.variant}-{name}")
+        shutil.copytree(self.path, folder)
+        with _no_picture():
+            return self._go_on(folder)
 
     def _go_on(self, folder):
         _train(self.variant, folder, _LAST)
@@ -222,14 +224,16 @@ def _is_newline(file, done):
     return content.endswith(b"\n") and done.startswith(f"truncated to {len(content) - 1} ")
 
 
-def _drawing(name):
-    """Leaves out the picture at the end of a run, unless it, or what it shows, is damaged.
+def _no_picture():
+    """Leaves out the picture at the end of a run: it takes most of the time, and is no result."""
+    return mock.patch("model_deploy.training.shown.plots.plot_training")
 
-    It takes most of the time of a case, and is no result.
-    """
+
+def _drawing(name):
+    """Leaves out the picture at the end of a run, unless it, or what it shows, is damaged."""
     if name.name in ("training.png", "metrics.jsonl"):
         return contextlib.nullcontext()
-    return mock.patch("model_deploy.training.shown.plots.plot_training")
+    return _no_picture()
 
 
 def run(count, seed, variants=tuple(_VARIANTS), show=lambda text: None):

@@ -49,20 +49,53 @@ def _assign_all():
     return tf.group(*done)
 
 
-@pytest.mark.parametrize("by_servers", [False, True], ids=["together", "by_servers"])
 @pytest.mark.parametrize(
-    ("model", "make", "fields"),
+    ("model", "make", "fields", "by_servers"),
     [
-        pytest.param("slim_mlp", harness.adam, {"num_clones": 2}, id="dense"),
-        pytest.param("embedding", harness.momentum, {}, id="sparse"),
-        pytest.param("embedding", _row_adam, {}, id="by rows"),
-        pytest.param("batch_norm", harness.sgd, {"num_clones": 2}, id="batch norm"),
-        pytest.param("tied_embedding", harness.adam, _SERVERS, id="servers"),
+        pytest.param("slim_mlp", harness.adam, {"num_clones": 2}, False, id="dense"),
+        pytest.param("embedding", harness.momentum, {}, False, id="sparse"),
+        pytest.param("embedding", _row_adam, {}, False, id="by rows", marks=pytest.mark.one_mode),
         pytest.param(
-            "convolution", harness.momentum, {"num_clones": 2, "all_reduce": True}, id="all-reduce"
+            "batch_norm",
+            harness.sgd,
+            {"num_clones": 2},
+            False,
+            id="batch norm",
+            marks=pytest.mark.one_mode,
         ),
-        pytest.param(models.growing(), harness.momentum, {}, id="growing"),
-        pytest.param(models.growing(), _row_adam, _SERVERS, id="growing on servers"),
+        pytest.param(
+            "tied_embedding",
+            harness.adam,
+            _SERVERS,
+            False,
+            id="servers",
+            marks=pytest.mark.one_mode,
+        ),
+        pytest.param("tied_embedding", harness.adam, _SERVERS, True, id="by servers"),
+        pytest.param(
+            "convolution",
+            harness.momentum,
+            {"num_clones": 2, "all_reduce": True},
+            False,
+            id="all-reduce",
+        ),
+        # Variables of tables are resource variables in both modes.
+        pytest.param(
+            models.growing(),
+            harness.momentum,
+            {},
+            False,
+            id="growing",
+            marks=pytest.mark.one_mode,
+        ),
+        pytest.param(
+            models.growing(),
+            _row_adam,
+            _SERVERS,
+            True,
+            id="growing, by servers",
+            marks=pytest.mark.one_mode,
+        ),
     ],
 )
 def test_later_updates_do_not_change_copies(model, make, fields, by_servers, tmp_path):
@@ -70,8 +103,6 @@ def test_later_updates_do_not_change_copies(model, make, fields, by_servers, tmp
     target = ""
     if "num_ps_tasks" in fields:
         [target] = clusters.workers(1)
-    elif by_servers:
-        pytest.skip("there are no servers")
     golden = GOLDENS[model] if isinstance(model, str) else models.golden(model)
     replica = harness.Replica(LogicalDevices(**fields), golden, make)
     with replica.graph.as_default():

@@ -43,6 +43,7 @@ def _lines(options):
     return shown[0].splitlines(), function
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("write_version", FORMATS.values(), ids=FORMATS)
 def test_restores_by_name(tmp_path, write_version, variable_kind):
     """Variables of the same name and shape get the values of the checkpoint, in either format."""

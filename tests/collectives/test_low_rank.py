@@ -17,7 +17,9 @@ def _train(steps=4, **settings):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rank", [1, 8])
+@pytest.mark.parametrize(
+    ("rank", "variable_kind"), [(1, "reference"), (8, "resource")], indirect=["variable_kind"]
+)
 def test_what_was_not_applied_is_in_the_errors(rank, variable_kind):
     """The first step's update and errors add up to that of all-reduce: nothing is lost.
 
@@ -35,6 +37,7 @@ def test_what_was_not_applied_is_in_the_errors(rank, variable_kind):
     assert np.max(np.abs(errors)) > 1e-5
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("shape", [[6, 4], [4, 6], [2, 3, 4]], ids=str)
 def test_full_rank_is_the_sum(shape):
     """Of full rank the factors have the whole gradient, and the error stays 0."""

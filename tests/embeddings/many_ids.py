@@ -1,4 +1,4 @@
-"""Makes rows for two million ids, and prints how many there are and bytes of memory for each.
+"""Makes rows for half a million ids, and prints how many there are and bytes of memory for each.
 
 python -m tests.embeddings.many_ids
 """
@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, deploy, embeddings
 
-NUM_IDS, WIDTH, STEPS = 2_000_000, 8, 20
+NUM_IDS, WIDTH, STEPS = 500_000, 8, 20
 
 
 def _bytes():

@@ -1,8 +1,11 @@
 """Tables in checkpoints: gone on with to the last bit, on other parameter servers, with limits."""
 
+import functools
 import os
 import subprocess
 import sys
+import tempfile
+import types
 
 import numpy as np
 import pytest
@@ -53,6 +56,15 @@ def _run(config, table, folder, steps, first=None, *, make=harness.adam):
     return run.resume(folder, steps, target, first)
 
 
+@functools.cache
+def _whole(table, *, on_servers=False):
+    """The end of a run that nothing interrupts: losses and values, and those of the checkpoint."""
+    config = LogicalDevices(**(_SERVERS if on_servers else {}))
+    with tempfile.TemporaryDirectory() as folder:
+        run = _run(config, table, folder, models.STEPS)
+        return types.SimpleNamespace(losses=run.losses, values=run.values, saved=_saved(run))
+
+
 def _saved(run):
     """The values of a run's checkpoint, those of the table by id."""
     return models.by_id(checkpoint_values(run.path))
@@ -61,18 +73,16 @@ def _saved(run):
 @pytest.mark.parametrize(
     "table",
     [
-        pytest.param(models.growing(), id="growing"),
         pytest.param(models.growing(max_rows=9, new_per_step=21), id="full"),
         pytest.param(models.growing(min_steps=2), id="rare"),
     ],
 )
 def test_resume_is_exact_to_the_last_bit(table, tmp_path):
     """A run that ends and goes on has the rows, slots and free rows of one that did not end."""
-    whole = _run(LogicalDevices(), table, tmp_path / "whole", models.STEPS)
     first = _run(LogicalDevices(), table, tmp_path / "first", _HALF)
     second = _run(LogicalDevices(), table, tmp_path, models.STEPS - _HALF, first.path)
     second.losses = first.losses + second.losses
-    harness.assert_equal(second, whole)
+    harness.assert_equal(second, _whole(table))
 
 
 @pytest.mark.parametrize(
@@ -82,15 +92,13 @@ def test_resume_is_exact_to_the_last_bit(table, tmp_path):
         pytest.param({}, _SERVERS, id="to two servers"),
     ],
 )
-@pytest.mark.parametrize("min_steps", [1, 2])
-def test_other_parameter_servers_have_the_same_rows(before, after, min_steps, tmp_path):
+def test_other_parameter_servers_have_the_same_rows(before, after, tmp_path):
     """On another number of parameter servers a run ends with the rows of one that did not move."""
-    table = models.growing(min_steps=min_steps)
-    whole = _run(LogicalDevices(), table, tmp_path / "whole", models.STEPS)
+    table = models.growing(min_steps=2)
     first = _run(LogicalDevices(**before), table, tmp_path / "first", _HALF)
     rest = models.STEPS - _HALF
     second = _run(LogicalDevices(**after), table, tmp_path, rest, first.path)
-    harness.assert_close(models.by_id(second.values), models.by_id(whole.values))
+    harness.assert_close(models.by_id(second.values), models.by_id(_whole(table).values))
 
 
 def test_limits_may_change(tmp_path):
@@ -163,6 +171,15 @@ def _interrupted(config, table, folder, steps, first=None, **settings):
     return run.run(folder, steps, target, first, increments=10, **settings)
 
 
+@functools.cache
+def _whole_of_changes(table, *, on_servers):
+    """The end of a run that saves changes, and that nothing interrupts."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = LogicalDevices(**(_SERVERS if on_servers else {}))
+        run = _interrupted(config, table, folder, models.STEPS)
+        return types.SimpleNamespace(losses=run.losses, values=run.values)
+
+
 @pytest.mark.parametrize(
     ("table", "fields", "by_servers"),
     [
@@ -174,7 +191,6 @@ def _interrupted(config, table, folder, steps, first=None, **settings):
 def test_changes_restore_what_was_lost(table, fields, by_servers, tmp_path):
     """A whole checkpoint of step 1 and the changes up to step 5 go on to the last bit."""
     config, settings = LogicalDevices(**fields), {"by_servers": by_servers}
-    whole = _interrupted(config, table, tmp_path / "whole", models.STEPS)
     first = _interrupted(config, table, tmp_path, models.STEPS - 1, **settings)
     names = {path.name for path in tmp_path.iterdir()}
     assert {"model.ckpt-1.index", "changes.ckpt-5.index"} < names
@@ -183,25 +199,24 @@ def test_changes_restore_what_was_lost(table, fields, by_servers, tmp_path):
     assert f"model.ckpt-1.data-00000-of-{shards:05}" in names
     second = _interrupted(config, table, tmp_path, 1, first.newest, **settings)
     second.losses = first.losses + second.losses
-    harness.assert_equal(second, whole)
+    harness.assert_equal(second, _whole_of_changes(table, on_servers=bool(fields)))
 
 
 def test_changes_are_merged(tmp_path):
     """Changes and their whole checkpoint become a whole one, which goes on on servers, too."""
     table = models.growing()
-    whole = _interrupted(LogicalDevices(), table, tmp_path / "whole", models.STEPS)
     first = _interrupted(LogicalDevices(), table, tmp_path, models.STEPS - 1)
     merged = merge(first.newest, changes_since(first.newest))
     assert tf.train.latest_checkpoint(str(tmp_path)) == merged == f"{tmp_path}/model.ckpt-5"
     assert changes_since(merged) is None
     second = _interrupted(LogicalDevices(**_SERVERS), table, tmp_path, 1, merged)
+    whole = _whole_of_changes(table, on_servers=False)
     harness.assert_close(models.by_id(second.values), models.by_id(whole.values))
 
 
 def test_a_checkpoint_that_is_named_is_taken_without_its_changes(tmp_path):
     """`resume=PATH` goes on from that step; beside changes of later steps it is refused."""
     table, config = models.growing(), LogicalDevices()
-    whole = _interrupted(config, table, tmp_path / "whole", models.STEPS)
     first = _interrupted(config, table, tmp_path / "first", 4)
     message = r"no checkpoint after step 1 of resume=.*, got step 4, which the run would overwrite"
     with pytest.raises(ValueError, match=message):
@@ -209,7 +224,7 @@ def test_a_checkpoint_that_is_named_is_taken_without_its_changes(tmp_path):
     assert checkpoint_to_resume(str(tmp_path / "other"), first.newest) == first.newest
     second = _interrupted(config, table, tmp_path / "other", models.STEPS - 1, first.newest)
     second.losses = first.losses[:1] + second.losses
-    harness.assert_equal(second, whole)
+    harness.assert_equal(second, _whole_of_changes(table, on_servers=False))
 
 
 def test_changes_are_small(tmp_path):
@@ -267,7 +282,6 @@ def _row_adam():
 @pytest.mark.parametrize(
     "fields",
     [
-        pytest.param({}, id="one clone"),
         pytest.param({"num_clones": 2, **_SERVERS}, id="servers"),
         pytest.param({"num_clones": 2, "all_reduce": True}, id="all-reduce"),
     ],
@@ -275,10 +289,9 @@ def _row_adam():
 def test_adam_by_rows_saves_what_adam_saves(fields, tmp_path):
     """Rows that are made, rest and are dropped are those of the dense optimizer in checkpoints."""
     table = models.growing(max_rows=9, new_per_step=21)
-    on = _SERVERS if "num_ps_tasks" in fields else {}
-    dense = _run(LogicalDevices(**on), table, tmp_path / "dense", models.STEPS)
+    expected = _whole(table, on_servers="num_ps_tasks" in fields).saved
     run = _run(LogicalDevices(**fields), table, tmp_path, models.STEPS, make=_row_adam)
-    expected, found = _saved(dense), _saved(run)
+    found = _saved(run)
     shared = sorted(key for key in expected if key.startswith("items/values["))
     assert len(shared) > table.max_rows
     harness.assert_close({k: found[k] for k in shared}, {k: expected[k] for k in shared}, 2e-6)

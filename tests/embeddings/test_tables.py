@@ -11,9 +11,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig, create_clones, deploy, embeddings
-from tests import clusters, harness
+from tests import clusters, harness, laws
 from tests.embeddings import many_ids, models
-from tests.goldens import LogicalDevices
+from tests.goldens import LogicalDevices, cpu_config
 
 # Variables of tables are resource variables in both modes.
 pytestmark = pytest.mark.one_mode
@@ -27,7 +27,7 @@ def _ids_by_step(table, steps):
         tf.losses.add_loss(tf.reduce_sum(embeddings.look_up(table, ids)))
 
     model = deploy(LogicalDevices(), model_fn, optimizer=harness.sgd())
-    with tf.Session() as session:
+    with tf.Session(config=cpu_config(rewritten=False)) as session:
         harness.start(session)
         found = []
         for of_step in steps:
@@ -114,7 +114,7 @@ def test_initial_rows_follow_from_the_id():
     starts = [[_splitmix(int(i)) + j * 0x9E3779B97F4A7C15 for j in range(3)] for i in ids]
     numbers = [[_splitmix(start % 2**64) for start in row] for row in starts]
     even = (np.array([[n >> 41 for n in row] for row in numbers]) + 0.5) / 2**23
-    with tf.Session() as session:
+    with tf.Session(config=cpu_config(rewritten=False)) as session:
         uniform = session.run(embeddings.Uniform(0.5)(tf.constant(ids), 3))
         normal = session.run(embeddings.Normal(2.0)(tf.constant(np.arange(20_000)), 3))
         again = session.run(embeddings.Normal(2.0)(tf.constant([7], tf.int64), 3))
@@ -143,7 +143,7 @@ def test_first_values_are_finite(output, chance):
     number = _unmixed(output)
     assert _splitmix(number) == output
     id_ = np.array([_unmixed(number)], np.uint64).view(np.int64)
-    with tf.Session() as session:
+    with tf.Session(config=cpu_config(rewritten=False)) as session:
         [[even]] = session.run(embeddings.Uniform(1.0)(tf.constant(id_), 1))
         [[normal]] = session.run(embeddings.Normal(1.0)(tf.constant(id_), 1))
     assert even == 2 * chance - 1
@@ -160,9 +160,13 @@ def _by_hand(rows, ids, weights, combiner):
     return total / divisors[combiner]
 
 
-@pytest.mark.parametrize("combiner", ["sum", "mean", "sqrtn"])
-@pytest.mark.parametrize("kind", ["ragged", "sparse", "dense", "strings"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("combiner", "kind", "weighted"),
+    laws.covering(
+        [["sum", "mean", "sqrtn"], ["ragged", "sparse", "dense", "strings"], [False, True]],
+        lambda *cell: True,
+    ),
+)
 def test_look_ups_combine_as_by_hand(combiner, kind, weighted):
     """Ids of each kind, with weights or without, give the combination that NumPy gives."""
     lists = [[1, 4], [2, 3]] if kind == "dense" else [[1, 4, 1], [], [3]]
@@ -180,7 +184,7 @@ def test_look_ups_combine_as_by_hand(combiner, kind, weighted):
     every = tf.strings.to_hash_bucket_fast(tf.as_string(every), tf.int64.max) if (
         kind == "strings") else tf.constant(every)  # fmt: skip
     rows = table.initial(every, 3)
-    with tf.Session() as session:
+    with tf.Session(config=cpu_config(rewritten=False)) as session:
         harness.start(session)
         found, rows = session.run([found, rows])
     expected = [
@@ -195,7 +199,7 @@ def test_rows_keep_the_structure_of_ids():
     table = models.fixed(10)
     ragged = embeddings.look_up(table, tf.ragged.constant([[3], [], [1, 3]], tf.int64))
     cube = embeddings.look_up(table, tf.constant([[[1], [2]]]))
-    with tf.Session() as session:
+    with tf.Session(config=cpu_config(rewritten=False)) as session:
         harness.start(session)
         ragged, cube = session.run([ragged, cube])
         rows = session.run(table.initial(tf.range(4, dtype=tf.int64), models.WIDTH))
@@ -205,8 +209,14 @@ def test_rows_keep_the_structure_of_ids():
     assert ragged.row_splits.tolist() == [0, 1, 1, 3]
 
 
-@pytest.mark.parametrize("make", [harness.adam, harness.momentum])
-@pytest.mark.parametrize("fields", [{}, {"num_clones": 2}, {"num_ps_tasks": 2}], ids=str)
+@pytest.mark.parametrize(
+    ("make", "fields"),
+    [
+        pytest.param(harness.adam, {}, id="one clone"),
+        pytest.param(harness.momentum, {"num_clones": 2}, id="clones"),
+        pytest.param(harness.adam, {"num_ps_tasks": 2}, id="servers"),
+    ],
+)
 def test_a_table_with_enough_rows_is_a_fixed_one(make, fields):
     """A growing table trains as one that has had all rows from the start."""
     runs = []
@@ -248,7 +258,7 @@ def test_a_dropped_row_leaves_nothing_behind():
         tf.losses.add_loss(tf.reduce_sum(embeddings.look_up(table, ids)))
 
     model = deploy(LogicalDevices(), model_fn, optimizer=tf.train.MomentumOptimizer(0.5, 0.5))
-    with tf.Session() as session:
+    with tf.Session(config=cpu_config(rewritten=False)) as session:
         harness.start(session)
         for step in ([1], [2], [1, 3], [4]):
             session.run(model.train_op, {ids: step})
@@ -337,7 +347,7 @@ def test_refusals(make, message):
 def test_ids_that_cannot_be(table, ids, message):
     """An id that no table can have ends the step, and the table stays as it was."""
     rows = embeddings.look_up(table, tf.constant(ids))
-    with tf.Session() as session:
+    with tf.Session(config=cpu_config(rewritten=False)) as session:
         harness.start(session)
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             session.run(rows)
@@ -395,7 +405,7 @@ def test_columns_share_a_table():
     hashed = tf.strings.to_hash_bucket_fast(["Rome", "Bonn"], 2**60)
     direct = embeddings.look_up(table, hashed)
     assert [v.op.name for v in tf.trainable_variables()] == ["t/values", "t/shared"]
-    with tf.Session() as session:
+    with tf.Session(config=cpu_config(rewritten=False)) as session:
         harness.start(session)
         dense, (rome, bonn) = session.run([dense, direct])
         ids = session.run("t/index/ids/Read/ReadVariableOp:0")
@@ -406,7 +416,7 @@ def test_columns_share_a_table():
 
 @pytest.mark.slow
 @pytest.mark.one_mode
-def test_two_million_ids():
+def test_memory_of_a_row():
     """A row takes its values, 20 bytes of the index's variables, and those of the hash table.
 
     These are some 70 bytes with TensorFlow 2.21, and 120 with 2.16.

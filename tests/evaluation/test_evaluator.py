@@ -92,9 +92,17 @@ def _check(found, weights, count=EXAMPLES):
 
 
 @pytest.mark.gpu
-@pytest.mark.usefixtures("variable_kind")
-@pytest.mark.parametrize(("clones", "batch_size"), [(1, 30), (2, 8), (3, 5), (4, 1)])
-def test_every_example_once(tmp_path, clones, batch_size):
+@pytest.mark.parametrize(
+    ("clones", "batch_size", "variable_kind"),
+    [
+        pytest.param(1, 30, "resource", marks=pytest.mark.one_mode),
+        (2, 8, "reference"),
+        pytest.param(3, 5, "reference", marks=pytest.mark.one_mode),
+        (4, 1, "resource"),
+    ],
+    indirect=["variable_kind"],
+)
+def test_every_example_once(tmp_path, clones, batch_size, variable_kind):
     """Scores and loss are those of NumPy, however 23 examples are divided.
 
     Batches of 1 leave clones without an example; 3 are left of batches of 5, 7 of those of 8.
@@ -135,6 +143,7 @@ def test_one_checkpoint_after_another(tmp_path):
 
 
 @pytest.mark.gpu
+@pytest.mark.one_mode
 @pytest.mark.parametrize(
     ("name", "clones"), list(zip(BATCH_LAW_GOLDENS, itertools.cycle([3, 2, 4, 1]), strict=False))
 )
@@ -260,6 +269,7 @@ def _trained_with(folder, evaluations):
     return hashlib.sha256(b"".join(value.tobytes() for value in values)).hexdigest()
 
 
+@pytest.mark.one_mode
 @pytest.mark.usefixtures("variable_kind")
 def test_training_is_left_alone(tmp_path):
     """Training with an evaluation after each step ends with the bits of training without."""

@@ -70,11 +70,17 @@ def evaluated(checkpoint, batch_size=5, clones=1, function=model_fn, **options):
         return evaluator.evaluate(checkpoint)
 
 
-@pytest.mark.usefixtures("variable_kind")
 @pytest.mark.parametrize(
-    ("clones", "batch_size", "exact"), [(1, 30, True), (2, 8, False), (4, 1, True)]
+    ("clones", "batch_size", "exact", "variable_kind"),
+    [
+        pytest.param(1, 30, True, "resource", marks=pytest.mark.one_mode),
+        (2, 8, False, "reference"),
+        pytest.param(2, 8, False, "resource", marks=pytest.mark.one_mode),
+        pytest.param(4, 1, True, "reference", marks=pytest.mark.one_mode),
+    ],
+    indirect=["variable_kind"],
 )
-def test_every_example_once(checkpoint, clones, batch_size, exact):
+def test_every_example_once(checkpoint, clones, batch_size, exact, variable_kind):
     """Metrics and loss are those of NumPy, however 23 examples are divided.
 
     Batches of 1 leave clones without an example; 7 are left of batches of 8.
@@ -138,6 +144,7 @@ def test_a_classifier_has_them_too(checkpoint):
     assert found.log_loss == pytest.approx(found.metrics["log_loss"], rel=1e-6)
 
 
+@pytest.mark.one_mode
 def test_in_training(tmp_path):
     """A run that evaluates itself ends by a metric, here of a weight that falls by 1/2 a step."""
     config = LogicalDevices(num_clones=2)

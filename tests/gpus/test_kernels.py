@@ -27,6 +27,18 @@ WAYS = {
     "parameter servers": {"num_ps_tasks": 2, "num_replicas": 2},
     "batch norms of all clones": {"sync_batch_norm": True},
 }
+# The models of which each way has other ops.
+CELLS = [
+    *(("together", name) for name in GOLDENS),
+    *(("copied", name) for name in ("convolution", "embedding", "loop")),
+    *(("sums on GPUs", name) for name in ("slim_mlp", "tied_embedding")),
+    *(("all_reduce", name) for name in ("embedding", "tied_embedding", "batch_norm")),
+    *(("accumulated", name) for name in ("embedding", "loop", "batch_norm")),
+    *(("bfloat16", name) for name in ("convolution", "embedding", "batch_norm")),
+    *(("float16", name) for name in ("linear", "tied_embedding", "loop")),
+    *(("parameter servers", name) for name in ("slim_mlp", "embedding")),
+    ("batch norms of all clones", "batch_norm"),
+]
 # Where variables are on the CPU, so are reads of them, and of the rows that are looked up.
 _READS = {"ReadVariableOp", "ResourceGather", "VariableV2", "Gather", "GatherV2", "Identity"}
 
@@ -61,15 +73,16 @@ def _check_placement(graph):
 
 
 @needs_gpu_kernels
-@pytest.mark.parametrize("way", list(WAYS))
-@pytest.mark.parametrize("name", list(GOLDENS))
-def test_clones_compute_on_their_gpus_what_can_run_there(name, way):
+@pytest.mark.one_mode
+@pytest.mark.parametrize(("way", "name"), CELLS)
+def test_clones_compute_on_their_gpus_what_can_run_there(way, name):
     """A golden model, whatever the way to train, is on GPUs but for what has no kernel there."""
     _check_placement(_deploy(name, **WAYS[way]))
 
 
 @needs_gpu_kernels
 @pytest.mark.parametrize("name", [name for name in GOLDENS if name != "loop"])
+@pytest.mark.parametrize("variable_kind", ["reference"], indirect=True)
 def test_reference_variables(name, variable_kind):
     """So is one of reference variables; loops of TensorFlow 1 have ops of their own."""
     _check_placement(_deploy(name))

@@ -94,6 +94,7 @@ def _run(name, **options):
     return run(), sums
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("name", BATCH_LAW_GOLDENS)
 def test_sums_on_the_devices_of_clones_train_as_on_the_cpu(name):
     """Shared sums of gradients are the same sums, each on the device that had the least to do."""

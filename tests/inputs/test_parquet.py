@@ -48,17 +48,21 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("array", "dtype", "expected"), TYPES, ids=[str(each[0].type) for each in TYPES]
-)
-def test_types(array, dtype, expected, tmp_path):
+def test_types(tmp_path):
     """Each type becomes a dtype, known or given, with the same values."""
-    path = write(tmp_path, {"it": array})
-    given = inputs.Column(dtype, is_list=isinstance(expected[0], list))
-    assert inputs.ParquetDataset([path]).columns == {"it": given}
-    for columns in (None, {"it": given}):
-        found = values(path, columns)["it"]
-        assert (found.to_list() if given.is_list else found.tolist()) == expected
+    names = [f"column_{number}" for number in range(len(TYPES))]
+    path = write(tmp_path, {name: of[0] for name, of in zip(names, TYPES, strict=True)})
+    given = {
+        name: inputs.Column(dtype, is_list=isinstance(expected[0], list))
+        for name, (_, dtype, expected) in zip(names, TYPES, strict=True)
+    }
+    assert inputs.ParquetDataset([path]).columns == given
+    for columns in (None, given):
+        found = values(path, columns)
+        for name, (array, _, expected) in zip(names, TYPES, strict=True):
+            column = found[name]
+            of_rows = column.to_list() if given[name].is_list else column.tolist()
+            assert of_rows == expected, array.type
 
 
 def test_whole_numbers_may_become_floats(tmp_path):
@@ -69,22 +73,29 @@ def test_whole_numbers_may_become_floats(tmp_path):
     assert found["seen"].values.dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    ("array", "column", "expected"),
-    [
-        (pa.array([1, None, 3]), inputs.Column("int64", -7), [1, -7, 3]),
-        (pa.array([None, 0.5, None]), inputs.Column("float32", 2), [2, 0.5, 2]),
-        (
-            pa.array([None, "a", None]),
-            inputs.Column("string", "é"),
-            ["é".encode(), b"a", "é".encode()],
-        ),
-        (pa.array([None, None, None], pa.string()), inputs.Column("string", b""), [b"", b"", b""]),
-    ],
-)
-def test_nulls_are_the_default(array, column, expected, tmp_path):
+NULLS = {
+    "whole": (pa.array([1, None, 3]), inputs.Column("int64", -7), [1, -7, 3]),
+    "float": (pa.array([None, 0.5, None]), inputs.Column("float32", 2), [2, 0.5, 2]),
+    "text": (
+        pa.array([None, "a", None]),
+        inputs.Column("string", "é"),
+        ["é".encode(), b"a", "é".encode()],
+    ),
+    "none": (
+        pa.array([None, None, None], pa.string()),
+        inputs.Column("string", b""),
+        [b"", b"", b""],
+    ),
+}
+
+
+def test_nulls_are_the_default(tmp_path):
     """What is missing is the column's default."""
-    assert values(write(tmp_path, {"it": array}), {"it": column})["it"].tolist() == expected
+    path = write(tmp_path, {name: array for name, (array, _, _) in NULLS.items()})
+    found = values(path, {name: column for name, (_, column, _) in NULLS.items()})
+    assert {name: column.tolist() for name, column in found.items()} == {
+        name: expected for name, (_, _, expected) in NULLS.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,7 @@ def both(folder, shape=(12, 10, 3), shards=(5, 6)):
 @pytest.mark.parametrize(
     ("family", "options"),
     [
-        ("cifarnet", {}),
-        ("vgg", {"shuffle_block": 2}),
+        ("cifarnet", {"shuffle_block": 2}),
         # Images that are hardly larger than wanted are not reduced: nothing to decode, no harm.
         ("inception", {"fast_decode": True}),
     ],

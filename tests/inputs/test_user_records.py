@@ -55,6 +55,7 @@ def test_order_is_that_of_images(tmp_path):
         assert word.tolist() == [b"word%d" % each for each in index]
 
 
+@pytest.mark.one_mode
 def test_evaluation_has_each_record_once(tmp_path):
     """All records in order, the last partial batch included."""
     dataset = inputs.RecordDataset(write(tmp_path), parse)

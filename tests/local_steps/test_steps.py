@@ -7,7 +7,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from model_deploy import DeploymentConfig
-from tests import harness
+from tests import harness, laws
 from tests.goldens import GOLDENS, LogicalDevices
 
 _TWO = {"num_replicas": 2, "all_reduce": True}
@@ -15,8 +15,13 @@ _RATE, _TARGETS = 0.25, (1.0, 4.0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["slim_mlp", "embedding", "tied_embedding"])
-@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "parts", "variable_kind"),
+    laws.covering(
+        [["slim_mlp", "embedding", "tied_embedding"], [1, 2], laws.KINDS], lambda *cell: True
+    ),
+    indirect=["variable_kind"],
+)
 def test_an_exchange_after_each_step_is_the_synchronous_step(name, parts, variable_kind):
     """With plain steps and plain averages replicas end where one clone ends."""
     del variable_kind
@@ -83,20 +88,24 @@ def _simulate(steps, offset, overlap, **settings):
     return found.values
 
 
+OUTER = {
+    "plain": {},
+    "Nesterov": {"outer_learning_rate": 0.7, "outer_momentum": 0.9},
+    "in parts": {"outer_parts": 2, "outer_momentum": 0.5},
+    "beside": {"outer_parts": 2, "outer_overlap": 3, "outer_momentum": 0.9},
+}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "outer",
-    [
-        pytest.param({}, id="plain"),
-        pytest.param({"outer_learning_rate": 0.7, "outer_momentum": 0.9}, id="Nesterov"),
-        pytest.param({"outer_parts": 2, "outer_momentum": 0.5}, id="in parts"),
-        pytest.param({"outer_parts": 2, "outer_overlap": 3, "outer_momentum": 0.9}, id="beside"),
-    ],
+    ("name", "global_parts", "variable_kind"),
+    laws.covering([OUTER, [None, 3], laws.KINDS], lambda *cell: True),
+    indirect=["variable_kind"],
 )
-@pytest.mark.parametrize("global_parts", [None, 3], ids=["equal", "elastic"])
-def test_the_outer_step_is_that_of_the_paper(outer, global_parts, variable_kind):
+def test_the_outer_step_is_that_of_the_paper(name, global_parts, variable_kind):
     """Weights of both replicas are those of the algorithm; shares weigh where they differ."""
     del variable_kind
+    outer = OUTER[name]
     if global_parts and not outer.get("outer_overlap"):
         outer = {**outer, "outer_overlap": 1}
     shares = (2 / 3, 1 / 3) if global_parts else (1 / 2, 1 / 2)
@@ -119,14 +128,15 @@ def test_the_outer_step_is_that_of_the_paper(outer, global_parts, variable_kind)
         "rate": config.outer_learning_rate,
         "momentum": config.outer_momentum,
     }
-    for name, offset in (("a", 0), ("b", 4 // config.outer_parts % 4)):
+    for weight, offset in (("a", 0), ("b", 4 // config.outer_parts % 4)):
         expected = _simulate(11, offset, config.outer_overlap, **settings)
         for run, value in zip(replicas, expected, strict=True):
-            np.testing.assert_allclose(run.values[name], [value] * 2, atol=1e-5)
+            np.testing.assert_allclose(run.values[weight], [value] * 2, atol=1e-5)
     assert np.any(replicas[0].values["a"] != replicas[1].values["a"])
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_averages_of_batch_norms_are_averaged(variable_kind):
     """After an exchange all replicas have the mean of what they had before it."""
     del variable_kind

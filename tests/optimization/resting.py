@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from model_deploy import training
+from tests.goldens import cpu_config
 
 train = tf.train
 STEPS, ROWS, WIDTH = 1000, 100, 3
@@ -111,11 +112,11 @@ class Tables:
         return session.run([self.looked_up, self._update], feeds)[0]
 
 
-def run(by_rows, dtype=tf.float32):
+def run(by_rows, dtype=tf.float32, steps=STEPS):
     """Trains tables of all optimizers; returns those, and what was looked up, by name."""
-    with tf.Graph().as_default(), tf.Session() as session:
+    with tf.Graph().as_default(), tf.Session(config=cpu_config(rewritten=False)) as session:
         tables = Tables({name: pair[by_rows] for name, pair in PAIRS.items()}, PAIRS, dtype)
         session.run(tf.global_variables_initializer())
-        seen = [tables.step(session, step) for step in range(STEPS)]
+        seen = [tables.step(session, step) for step in range(steps)]
         looked_up = {name: np.concatenate([each[name] for each in seen]) for name in PAIRS}
         return session.run(tables.current), looked_up

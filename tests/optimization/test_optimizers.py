@@ -37,6 +37,7 @@ FIRST_STEPS.update(
 FIRST_STEPS["lazy_adam"] = FIRST_STEPS["adam"]
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("name", FIRST_STEPS)
 def test_first_step(name, variable_kind):
     """The first step is the one of the paper, with the options given. The second one of momentum

@@ -43,6 +43,7 @@ def _build(name, **more):
     return build_optimizer(0.05, OptimizerOptions(optimizer=name, **RECIPES[name][0], **more))
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("name", RECIPES)
 def test_ten_steps_of_the_paper(name, variable_kind):
     """Ten steps are those of the equations; biases and gamma are neither decayed nor scaled."""

@@ -13,7 +13,7 @@ from model_deploy.optimization import (
     build_optimizer,
     weight_decay_note,
 )
-from tests import clusters, harness
+from tests import clusters, harness, laws
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config, formula
 from tests.optimization import ten_steps
 
@@ -27,10 +27,14 @@ MAKERS = {
 
 @pytest.mark.gpu
 @pytest.mark.slow
-@pytest.mark.parametrize("fields", [{"all_reduce": True}, {"num_ps_tasks": 2}], ids=str)
-@pytest.mark.parametrize("name", MAKERS)
-def test_two_clones_train_as_one(name, fields, variable_kind):
+@pytest.mark.parametrize(
+    ("name", "way", "variable_kind"),
+    laws.covering([MAKERS, ["all_reduce", "num_ps_tasks"], laws.KINDS], lambda *cell: True),
+    indirect=["variable_kind"],
+)
+def test_two_clones_train_as_one(name, way, variable_kind):
     """Copies of all-reduce, and variables and slots on two servers, end where one clone does."""
+    fields = {"all_reduce": {"all_reduce": True}, "num_ps_tasks": {"num_ps_tasks": 2}}[way]
     target = _two_servers() if "num_ps_tasks" in fields else ""
     golden, make = GOLDENS["embedding"], MAKERS[name]
     run = harness.Replica(LogicalDevices(num_clones=2, **fields), golden, make)(target, 4)

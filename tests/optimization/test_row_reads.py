@@ -10,7 +10,7 @@ from model_deploy import slim, training
 from model_deploy.checkpoints import CheckpointWriter
 from model_deploy.optimization.rows import current_value
 from tests import harness, laws
-from tests.goldens import NUM_EXAMPLES, Golden, formula
+from tests.goldens import NUM_EXAMPLES, Golden, cpu_config, formula
 
 ROWS = 40
 _WORDS = np.arange(NUM_EXAMPLES * 5).reshape(NUM_EXAMPLES, 5) ** 2 * 3 % ROWS
@@ -67,10 +67,10 @@ class _Replica(harness.Replica):
     [
         ("together", {"copy_clones": True, "loss_scale": 1024}, "parted"),
         ("on servers", {"accumulate_steps": 2}, "parted"),
-        ("each clone", {}, "whole"),
-        ("replicas", {"wire_precision": None}, "whole"),
-        ("each replica", {}, "whole"),
-        ("all-reduce", {"clip_norm": 100.0}, "parted"),
+        pytest.param("each clone", {}, "whole", marks=pytest.mark.one_mode),
+        pytest.param("replicas", {}, "whole", marks=pytest.mark.one_mode),
+        pytest.param("each replica", {}, "whole", marks=pytest.mark.one_mode),
+        pytest.param("all-reduce", {"clip_norm": 100.0}, "parted", marks=pytest.mark.one_mode),
         ("replicas by all-reduce", {}, "whole"),
     ],
 )
@@ -81,7 +81,6 @@ def test_every_way_ends_where_dense_adam_ends(way, settings, name, monkeypatch):
     expected = one(model, harness.adam)
     monkeypatch.setattr(harness, "Replica", _Replica)
     monkeypatch.setattr(laws, "_optimizer", lambda feature: _row_adam)
-    settings = {key: value for key, value in settings.items() if value is not None}
     runs = laws._run(way, laws.Feature(settings), model)
     losses = laws._interleaved(runs) if way == "each replica" else runs[0].losses
     if way != "replicas by all-reduce":  # each of which has the loss of its own examples
@@ -134,7 +133,7 @@ def test_reads(name, caplog):
         assert ("table_1 is trained as a whole" in caplog.text) != is_by_rows
     current = optimizer.current(tables[1])
     rows = optimizer.rows(tables[1], [4, 0])
-    with tf.Session() as session:
+    with tf.Session(config=cpu_config(rewritten=False)) as session:
         session.run(tf.global_variables_initializer())
         for step in range(6):
             session.run(update, {ids: [step % 5, 3 * step % 5]})
@@ -177,6 +176,7 @@ def _trained(optimizer, num_rows=5, width=2):
     return table, make
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("part", [4, 1 << 22], ids=["part by part", "whole"])
 def test_checkpoint(tmp_path, monkeypatch, part):
     """A checkpoint of the library has the table and the moments of Adam, under Adam's names, and
@@ -185,7 +185,7 @@ def test_checkpoint(tmp_path, monkeypatch, part):
     monkeypatch.setattr("model_deploy.optimization.rows.tables._PART", part)
     values = {}
     for name, optimizer in (("dense", tf.train.AdamOptimizer(0.1)), ("rows", _row_adam_of(0.1))):
-        with tf.Graph().as_default(), tf.Session() as session:
+        with tf.Graph().as_default(), tf.Session(config=cpu_config(rewritten=False)) as session:
             table, make = _trained(optimizer)
             current = optimizer.current(table) if name == "rows" else table.read_value()
             writer = CheckpointWriter(str(tmp_path / name), keep=2)
@@ -205,11 +205,12 @@ def test_checkpoint(tmp_path, monkeypatch, part):
     harness.assert_close(values["rows"], values["dense"])
 
 
+@pytest.mark.one_mode
 def test_own_saver_resumes_exactly(tmp_path):
     """What a program's own saver saves is the state as it is: to the last bit training goes on."""
     table, make = _trained(_row_adam_of(0.1))
     saver = tf.train.Saver()
-    with tf.Session() as session:
+    with tf.Session(config=cpu_config(rewritten=False)) as session:
         session.run(tf.global_variables_initializer())
         for step in range(7):
             make(session, step)

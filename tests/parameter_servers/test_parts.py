@@ -10,7 +10,7 @@ from model_deploy.parameter_servers import Fence, note_fence
 from tests import clusters, harness
 from tests.goldens import formula
 
-SHARES, STEPS, WORDS = 3, 4, 7
+SHARES, STEPS, WORDS = 3, 3, 7
 
 
 def _model_fn(share):
@@ -85,10 +85,12 @@ def _one_machine(settings, **options):
     # The number of parts that each replica takes, and of parameter servers.
     ("parts", "num_ps", "settings", "options"),
     [
-        ([1, 1, 1], 1, {"num_clones": 2}, {"clip_norm": 0.5}),
-        ([2, 1], 2, {}, {}),
+        pytest.param(
+            [1, 1, 1], 1, {"num_clones": 2}, {"clip_norm": 0.5}, marks=pytest.mark.one_mode
+        ),
+        pytest.param([2, 1], 2, {}, {}, marks=pytest.mark.one_mode),
         ([2, 1], 1, {"loss_scale": "dynamic"}, {}),
-        ([3], 2, {"loss_scale": "dynamic"}, {}),
+        pytest.param([3], 2, {"loss_scale": "dynamic"}, {}, marks=pytest.mark.one_mode),
     ],
     ids=str,
 )
@@ -146,6 +148,7 @@ def test_updates_that_are_refused(kind, message):
         deploy(CONFIG, model_fn, optimizer=harness.sgd())
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(("num_ps", "is_elastic", "repeats"), [(1, 1, 1), (2, 1, 0), (2, 0, 1)])
 def test_refused_update(num_ps, is_elastic, repeats):
     """In an elastic run it is not tried again where another server may have made its part."""

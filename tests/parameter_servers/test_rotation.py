@@ -45,7 +45,14 @@ def _of_replicas(values):
 @pytest.mark.parametrize(
     ("settings", "model", "make_optimizer", "options"),
     [
-        pytest.param({}, DEEP, harness.momentum, {"by_step": True}, id="momentum, dropout"),
+        pytest.param(
+            {"wire_precision": "bfloat16"},
+            DEEP,
+            harness.momentum,
+            {"by_step": True},
+            id="momentum, dropout, 16 bits between",
+            marks=pytest.mark.one_mode,
+        ),
         pytest.param(
             {"accumulate_steps": 2, "copy_clones": True},
             DEEP,
@@ -53,10 +60,16 @@ def _of_replicas(values):
             {"update_ops": [_average]},
             id="parts, Adam, averages",
         ),
-        pytest.param({"num_replicas": 1}, DEEP, harness.adam, {}, id="batch norm"),
-        pytest.param({}, CUT, harness.momentum, {}, id="partitioned"),
+        pytest.param(
+            {"num_replicas": 1},
+            DEEP,
+            harness.adam,
+            {},
+            id="batch norm",
+            marks=pytest.mark.one_mode,
+        ),
+        pytest.param({}, CUT, harness.momentum, {}, id="partitioned", marks=pytest.mark.one_mode),
         pytest.param({"num_ps_tasks": 1}, GOLDENS["embedding"], harness.adam, {}, id="rows"),
-        pytest.param({"wire_precision": "bfloat16"}, DEEP, harness.sgd, {}, id="16 bits between"),
     ],
 )
 def test_steps_are_plain_steps(settings, model, make_optimizer, options):
@@ -106,6 +119,7 @@ def _go_on(replicas):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_a_replica_that_was_lost_in_a_step_comes_back():
     """Its variables that have been updated wait for nobody; it gives the other gradients anew."""
     with _lost_in_a_step() as (replicas, targets, pool):
@@ -146,6 +160,7 @@ def test_a_chief_that_was_lost_in_a_step_comes_back(rotates):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_gradients_of_an_earlier_try_do_not_count():
     """A replica that computes while the chief comes back counts once in the step made anew."""
     with _lost_in_a_step(rotates=False) as (replicas, targets, _):

@@ -56,6 +56,7 @@ def _layers():
     tf.losses.sparse_softmax_cross_entropy(tf.zeros([8], tf.int32), logits)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(("num_clones", "parts"), [(1, 1), (3, 1), (1, 3)])
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["together", "asynchronous"])
 def test_each_variable_moves_once_per_step(num_clones, parts, asynchronous, variable_kind):
@@ -77,6 +78,7 @@ def test_each_variable_moves_once_per_step(num_clones, parts, asynchronous, vari
     assert len(_waits(train_op, "worker", "ps")) == int(asynchronous)
 
 
+@pytest.mark.one_mode
 def test_no_gradient_leaves_before_the_loss(variable_kind):
     """The forward pass has read all variables before a parameter server updates one."""
 
@@ -138,6 +140,7 @@ def test_functions_see_the_new_weights():
     assert _run(model, copied) == 0.25
 
 
+@pytest.mark.one_mode
 def test_moving_averages_stay_beside_the_variables(variable_kind):
     """They are those of the weights after each step, and no average moves to the worker.
 
@@ -199,6 +202,7 @@ def test_uses_on_the_parameter_server_stay_there(variable_kind):
     assert max(_moved(model.total_loss, "ps", "worker")) <= 2 * 64 * 4
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("copy_clones", [False, True], ids=["called", "copied"])
 def test_evaluation_beside_training(copy_clones, variable_kind):
     """A second deployment in the graph reads for itself, and gives the loss of the new weights."""

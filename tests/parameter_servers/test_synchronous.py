@@ -40,6 +40,7 @@ def _started(replicas, targets):
         yield pool
 
 
+@pytest.mark.one_mode
 def test_update_ops(cluster, variable_kind):
     """Ops run with each replica's step; functions make ops that run once per update, after it.
 
@@ -86,8 +87,16 @@ def test_a_fast_replica_counts_once(cluster):
             assert ahead.result(timeout=30) == step
 
 
-@pytest.mark.parametrize("name", ["linear", "embedding"])
-@pytest.mark.parametrize("rotated", [False, True], ids=["plain", "rotated"])
+@pytest.mark.parametrize(
+    ("name", "rotated", "cluster"),
+    [
+        pytest.param("linear", False, 2, marks=pytest.mark.one_mode),
+        pytest.param("embedding", False, 1, marks=pytest.mark.one_mode),
+        pytest.param("linear", True, 1, marks=pytest.mark.one_mode),
+        ("embedding", True, 2),
+    ],
+    indirect=["cluster"],
+)
 def test_a_replica_that_starts_anew_counts_once(cluster, name, rotated):
     """One that waits for an update when its session ends makes the step again in the next one, and
     cannot stand in for the replica that has no gradients yet.
@@ -117,6 +126,7 @@ def test_a_replica_that_starts_anew_counts_once(cluster, name, rotated):
     harness.assert_close(first.values, expected.values)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("parts", [1, 3])
 def test_a_backup_replaces_a_slow_replica(cluster, parts):
     """With one gradient per update a replica alone goes on; another joins at the newest step."""
@@ -131,6 +141,7 @@ def test_a_backup_replaces_a_slow_replica(cluster, parts):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_monitored_sessions(cluster):
     """Monitored sessions train with the hooks of `session_hooks`, and end at once."""
     targets, num_ps = cluster

@@ -6,7 +6,7 @@ import tensorflow.compat.v1 as tf
 from model_deploy import slim
 from tests.goldens import Golden, LogicalDevices
 
-LAYERS, EXAMPLES = 4, 8
+LAYERS, EXAMPLES = 3, 8
 
 
 def _waves(shape, dtype=tf.float32, partition_info=None):

@@ -41,10 +41,16 @@ def _trained(config, make_optimizer, steps=harness.STEPS, **options):
 @pytest.mark.parametrize(
     ("settings", "make_optimizer", "options"),
     [
-        pytest.param({}, harness.sgd, {"by_step": True}, id="one clone"),
+        pytest.param(
+            {}, harness.sgd, {"by_step": True}, id="one clone", marks=pytest.mark.one_mode
+        ),
         pytest.param({"num_clones": 2}, harness.momentum, {}, id="two clones"),
         pytest.param(
-            {"accumulate_steps": 2}, _decaying_adam, {"update_ops": [_average]}, id="parts, Adam"
+            {"accumulate_steps": 2},
+            _decaying_adam,
+            {"update_ops": [_average]},
+            id="parts, Adam",
+            marks=pytest.mark.one_mode,
         ),
     ],
 )
@@ -59,6 +65,7 @@ def test_steps_and_a_flush_are_steps(settings, make_optimizer, options):
     harness.assert_equal(found, expected)
 
 
+@pytest.mark.one_mode
 def test_a_second_flush_does_nothing():
     """A flush without a step before it changes nothing, nor does one before the first step."""
     replica = harness.Replica(rotated(), DEEP, harness.momentum)
@@ -148,6 +155,7 @@ def _replicas_with_a_hook(rotate):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_a_hook_of_one_replica_sees_its_step():
     """All replicas flush where one has a hook, or a process is to end; then all go on."""
     found, seen = _replicas_with_a_hook(rotate=True)

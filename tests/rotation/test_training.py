@@ -33,6 +33,7 @@ def _run(folder, config, max_steps, *, batches=None, **options):
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 def test_checkpoints_are_those_of_plain_steps(tmp_path):
     """Evaluated in between, continued, and ended by the end of the inputs: all have equal bits."""
     seen = {}

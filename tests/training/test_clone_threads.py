@@ -30,6 +30,7 @@ def metrics_of(train_dir):
     return [json.loads(line) for line in (train_dir / "metrics.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.one_mode
 def test_every_update_counts_once(tmp_path, variable_kind, capsys):
     """50 updates of 4 clones are 50 steps, in the variable, the log and the checkpoint; a second
     run starts at the step of the first one.

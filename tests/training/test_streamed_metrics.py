@@ -64,13 +64,17 @@ def run(folder, model=model_fn, **settings):
     return [each for each in read_metrics(folder) if "train_auc" in each]
 
 
-@pytest.mark.usefixtures("variable_kind")
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"copy_clones": True}, {"all_reduce": True}],
-    ids=["clones", "copies", "all-reduce"],
+    ("settings", "variable_kind"),
+    [
+        pytest.param({}, "reference", id="clones"),
+        pytest.param({"copy_clones": True}, "resource", id="copies", marks=pytest.mark.one_mode),
+        pytest.param({"all_reduce": True}, "resource", id="all-reduce", marks=pytest.mark.one_mode),
+        pytest.param({"all_reduce": True}, "reference", id="all-reduce of version 1"),
+    ],
+    indirect=["variable_kind"],
 )
-def test_since_the_last_line(tmp_path, capsys, settings):
+def test_since_the_last_line(tmp_path, capsys, settings, variable_kind):
     """A line after steps 3, 6 and 7 has the metrics of all examples since the line before."""
     lines = run(tmp_path, **settings)
     assert [line["step"] for line in lines] == [3, 6, 7]

@@ -1,5 +1,7 @@
 """Tests of `model_deploy.updating`, its loss scale and guards, by every way to train."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -8,7 +10,7 @@ from model_deploy import DeploymentConfig, batches_taken, deploy, slim
 from model_deploy.runs import read_metrics
 from model_deploy.training import train
 from model_deploy.updating import Condition, loss_scale
-from tests import harness
+from tests import harness, laws
 from tests.goldens import GOLDENS, LogicalDevices, cpu_config
 
 STATE = ["loss_scale/in_a_row", "loss_scale/left_out", "loss_scale/value"]
@@ -63,7 +65,11 @@ def _changed(before, after):
 
 @pytest.mark.gpu
 @pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("way", "variable_kind"),
+    list(zip(WAYS, itertools.cycle(laws.KINDS), strict=False)),
+    indirect=["variable_kind"],
+)
 def test_infinite_gradients_change_nothing(way, variable_kind):
     """Weights, slots, statistics, averages and the step stay; the scale is halved, and counts."""
     states, losses = _states([1, np.inf, 1], loss_scale="dynamic", **WAYS[way])
@@ -80,9 +86,14 @@ def test_infinite_gradients_change_nothing(way, variable_kind):
         assert name in moved
 
 
+# That each trains so with both kinds of variables, but for roundings, is in `tests/laws.py`.
 @pytest.mark.gpu
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(GOLDENS))
+@pytest.mark.parametrize(
+    ("name", "variable_kind"),
+    list(zip(GOLDENS, itertools.cycle(laws.KINDS), strict=False)),
+    indirect=["variable_kind"],
+)
 def test_scaled_losses_train_as_plain_ones(name, variable_kind):
     """A scale of 1024, a power of two, changes no bit of what float32 computes."""
     plain, scaled = (

@@ -19,25 +19,23 @@ from tests import modes
 from tests.verification.steps import CASES, FOUND, HARMLESS, MISSED, steps_of
 
 
-def injections(case, number):
+def injections(steps, number):
     """Injects until so many flips were found or missed; counts what became of all."""
     random, counts = np.random.default_rng(0), collections.Counter()
-    with steps_of(case, injects=True) as steps:
-        while counts[FOUND] + counts[MISSED] < number:
-            counts[steps.inject(random)] += 1
+    while counts[FOUND] + counts[MISSED] < number:
+        counts[steps.inject(random)] += 1
     return counts
 
 
-def false_alarms(case, number):
+def false_alarms(steps, number):
     """How many of so many clean steps, each made twice, seem to be corrupted."""
     alarms = 0
-    with steps_of(case) as steps:
-        for _ in range(number):
-            try:
-                steps.verify()
-            except CorruptionError as error:
-                print(error)
-                alarms += 1
+    for _ in range(number):
+        try:
+            steps.verify()
+        except CorruptionError as error:
+            print(error)
+            alarms += 1
     return alarms
 
 
@@ -58,7 +56,10 @@ def main():
     print("|---|---|---|---|---|---|---|")
     for case in cases:
         began, clean = time.monotonic(), -(-flags.clean // len(cases))
-        counts, alarms = injections(case, flags.found), false_alarms(case, clean)
+        with steps_of(case, injects=True) as steps:
+            counts = injections(steps, flags.found)
+        with steps_of(case) as steps:
+            alarms = false_alarms(steps, clean)
         wrong += counts[MISSED] + alarms
         numbers = (counts[FOUND], counts[MISSED], counts[HARMLESS], clean, alarms)
         secs = time.monotonic() - began

@@ -19,6 +19,7 @@ def _replica(name, num_clones, make_optimizer=harness.sgd, **options):
 
 
 @pytest.mark.gpu
+@pytest.mark.one_mode
 def test_train_op_is_one_update_of_every_clone(variable_kind):
     """Old code that runs `train_op` trains, too: n updates, and the mean of the losses."""
     run = _replica("slim_mlp", 3)
@@ -44,6 +45,7 @@ def _waiting_model():
     return model_fn, queues
 
 
+@pytest.mark.one_mode
 def test_no_clone_waits_for_another(variable_kind):
     """While one clone has no data the other updates; then the staleness of the first shows.
 
@@ -78,6 +80,7 @@ def test_no_clone_waits_for_another(variable_kind):
 
 
 @pytest.mark.gpu
+@pytest.mark.one_mode
 @pytest.mark.parametrize("threads", [4])
 def test_every_update_counts_once(threads, variable_kind):
     """However the clones meet, the global step is the number of updates."""
@@ -89,6 +92,7 @@ def test_every_update_counts_once(threads, variable_kind):
         assert session.run(run.model.total_loss) < start
 
 
+@pytest.mark.one_mode
 def test_clones_of_a_replica_with_a_parameter_server(variable_kind):
     """Asynchronous clones update variables on a ps task, and count on it."""
     config = LogicalDevices(num_clones=2, num_ps_tasks=1, asynchronous=True)
@@ -144,6 +148,7 @@ def test_own_regularization_of_each_clone():
 
 
 @pytest.mark.gpu
+@pytest.mark.one_mode
 def test_update_ops_run_with_every_update(variable_kind):
     """Ops, and functions that make ops, are part of each clone's update."""
 

@@ -46,10 +46,9 @@ def _regrouped(golden, num_clones, steps):
 @pytest.mark.parametrize(
     ("num_clones", "steps", "options"),
     [
-        (2, 3, {}),
-        (4, 2, {"copy_clones": True}),
-        (2, 3, {"all_reduce": True}),
-        (4, 2, {"all_reduce": True}),
+        pytest.param(2, 3, {}, marks=pytest.mark.one_mode),
+        pytest.param(4, 2, {"copy_clones": True}, marks=pytest.mark.one_mode),
+        pytest.param(2, 3, {"all_reduce": True}, marks=pytest.mark.one_mode),
         (2, 2, {"all_reduce": True, "num_replicas": 2}),
     ],
     ids=str,
@@ -70,9 +69,10 @@ def test_parts_of_the_same_index_are_a_batch(num_clones, steps, options):
 
 @pytest.mark.gpu
 @pytest.mark.slow
+@pytest.mark.one_mode
 @pytest.mark.parametrize("name", MODELS)
 def test_without_it_clones_train_otherwise(name):
     """The models tell the two apart."""
-    run = harness.Replica(_config(4, sync_batch_norm=False), MODELS[name], harness.adam)()
+    run = harness.Replica(_config(2, sync_batch_norm=False), MODELS[name], harness.adam)()
     with pytest.raises(AssertionError):
         harness.assert_same(run, harness.one_clone(MODELS[name], harness.adam), 1e-3, 1e-3)

@@ -142,6 +142,7 @@ def _is_first(op, channels):
     return any(each.shape[1] == channels for each in images)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(("op_type", "build", "shape"), WITH_LAYOUT)
 def test_ops_with_a_layout(op_type, build, shape):
     """Convolutions, pools and norms have channels first, with value and gradient as before."""
@@ -152,6 +153,7 @@ def test_ops_with_a_layout(op_type, build, shape):
         assert op.get_attr("data_format") in (b"NCHW", b"NCDHW")
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(("op_type", "build"), BETWEEN)
 def test_ops_between(op_type, build):
     """What follows them, too, so that nothing of it is transposed."""
@@ -160,6 +162,7 @@ def test_ops_between(op_type, build):
     assert any(_is_first(op, 3) for op in last)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize(("op_type", "build"), BETWEEN)
 def test_ops_between_for_sizes_that_are_not_known(op_type, build):
     """The same for images of which only the channels are known."""
@@ -167,6 +170,7 @@ def test_ops_between_for_sizes_that_are_not_known(op_type, build):
     _check(lambda x: build(_pooled(x)), SHAPE, dynamic=True)
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("build", OTHERS)
 def test_other_ops(build):
     """What nobody has written for channels first gets images with channels last."""

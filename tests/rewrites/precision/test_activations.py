@@ -1,5 +1,8 @@
 """Activations between ops in 16 bits: on CPUs and GPUs, and their gradients."""
 
+import functools
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -8,6 +11,7 @@ from model_deploy import DeploymentConfig, deploy, describe, slim
 from model_deploy.rewrites import computing_in
 from nets.mobilenet.v3_layers import hard_swish
 from tests import harness
+from tests.goldens import cpu_config
 
 # Distance of neighbours near 1: 7 and 10 bits behind the point.
 SPACING = {"bfloat16": 2.0**-7, "float16": 2.0**-10}
@@ -41,8 +45,9 @@ def _model(activation):
     tf.losses.add_loss(tf.reduce_mean(tf.square(net)))
 
 
+@functools.cache
 def _gradients(name, precision):
-    with tf.Graph().as_default(), tf.Session() as session:
+    with tf.Graph().as_default(), tf.Session(config=cpu_config(rewritten=False)) as session:
         tf.set_random_seed(1)
         with computing_in(precision):
             _model(ACTIVATIONS[name])
@@ -52,6 +57,8 @@ def _gradients(name, precision):
         return session.run(gradients)
 
 
+# Both kinds of variables are in `test_computing.py`.
+@pytest.mark.one_mode
 @pytest.mark.parametrize("precision", SPACING)
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_gradients_are_close_to_those_of_float32(name, precision):
@@ -64,8 +71,10 @@ def test_gradients_are_close_to_those_of_float32(name, precision):
     assert any(np.any(a != b) for a, b in zip(found, exact, strict=True))
 
 
-@pytest.mark.parametrize("precision", SPACING)
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.one_mode
+@pytest.mark.parametrize(
+    ("name", "precision"), list(zip(ACTIVATIONS, itertools.cycle(SPACING), strict=False))
+)
 def test_each_trains(name, precision):
     """With each activation steps in 16 bits make the loss smaller."""
     config = DeploymentConfig(clone_on_cpu=True, precision=precision)
@@ -89,6 +98,7 @@ def _types_behind(build, device, precision):
         return found
 
 
+@pytest.mark.one_mode
 @pytest.mark.parametrize("precision", SPACING)
 @pytest.mark.parametrize(
     ("build", "types"),
