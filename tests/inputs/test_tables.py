@@ -289,3 +289,14 @@ def test_columns_are_values():
     """Equal columns are equal, however their dtype is named."""
     column = inputs.Column("int64", default=3)
     assert column == inputs.Column(tf.int64, default=3) == dataclasses.replace(column)
+
+
+@pytest.mark.one_mode
+def test_columns_may_have_any_name(tmp_path):
+    """A name that no op can have is one of a column, and two of these stay apart."""
+    path = tmp_path / "a.csv"
+    path.write_text("unit price (€),unit price ($),_id,\n1,2,3,4\n", encoding="utf-8")
+    names = ["unit price (€)", "unit price ($)", "_id", ""]
+    dataset = inputs.CsvDataset([path], dict.fromkeys(names, "float32"))
+    [[found]] = train(dataset, 1, batch_size=1)
+    assert [found[name].tolist() for name in names] == [[1], [2], [3], [4]]

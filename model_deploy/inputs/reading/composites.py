@@ -4,6 +4,7 @@ Iterators give the dense tensors of which a composite one is made, so that what 
 device, timed or copied for a clone is plain tensors.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,9 +52,15 @@ def whole(element: Mapping[str, Any], specs: Specs) -> dict[str, Any]:
     """
     result = {}
     for key, value in element.items():
-        parts = [tf.identity(part, name=key) for part in tf.nest.flatten(value)]
+        parts = [tf.identity(part, name=_op_name(key)) for part in tf.nest.flatten(value)]
         result[key] = tf.nest.pack_sequence_as(specs[key], parts, expand_composites=True)
     return result
+
+
+def _op_name(key: str) -> str:
+    """A name that TensorFlow takes for an op: a column may have any, such as `unit price (€)`."""
+    name = re.sub(r"[^A-Za-z0-9_.\\/>-]", "_", key)
+    return name if re.match("[A-Za-z0-9.]", name) else f"column_{name}"
 
 
 def batched(examples: Any, count: Any, *, drop_remainder: bool = False) -> Any:

@@ -29,6 +29,8 @@ _PANELS = (
         (("train_accuracy", "training"), ("accuracy", "held out")),
     ),
 )
+# Inches; the height is that of a panel.
+_WIDTH, _HEIGHT = 7.0, 2.2
 _KEYS = [key for _, curves in _PANELS for key, _ in curves]
 _Points = Sequence[tuple[int, float]]
 
@@ -78,9 +80,10 @@ def _draw(train_dir: str, unit: str) -> str | None:
     # Imported here, as it takes half a second; not pyplot, which would keep state and windows.
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    figure = Figure(figsize=(7.0, 2.2 * len(panels)), layout="constrained")
-    figure.suptitle(describe_run(run), fontsize=9)
+    figure = Figure(figsize=(_WIDTH, _HEIGHT * len(panels)))
+    figure.suptitle(describe_run(run), fontsize=9, y=1 - 0.1 / figure.get_figheight(), va="top")
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    _set_margins(figure)
     for axis, (label, curves) in zip(axes, panels, strict=True):
         axis.set_ylabel(label.format(unit=unit), fontsize=8)
         axis.grid(visible=True, alpha=0.3)
@@ -94,6 +97,18 @@ def _draw(train_dir: str, unit: str) -> str | None:
     with replaced_file(path, "wb") as file:
         figure.savefig(file, format="png", dpi=110)
     return path
+
+
+def _set_margins(figure: Any) -> None:
+    """Leaves room for the labels: to measure them takes as long as to draw the figure."""
+    width, height = figure.get_size_inches()
+    figure.subplots_adjust(
+        left=0.95 / width,
+        right=1 - 0.15 / width,
+        bottom=0.5 / height,
+        top=1 - 0.35 / height,
+        hspace=0.1,
+    )
 
 
 def describe_run(run: Run) -> str:
