@@ -46,9 +46,9 @@ def _train(train_dir, steps, **options):
 
 @pytest.fixture
 def five_digits(own_registries, tmp_path):
-    """The folder of a run on the digits 0 to 4, 60 steps long."""
+    """The folder of a run on the digits 0 to 4, 30 steps long."""
     inputs.register_dataset("digits_to_4")(_digits_to_4)
-    _train(tmp_path / "five", 60, dataset_name="digits_to_4")
+    _train(tmp_path / "five", 30, dataset_name="digits_to_4")
     return str(tmp_path / "five")
 
 
@@ -70,7 +70,7 @@ def test_five_digits_help_with_ten(five_digits, tmp_path, capsys):
     scratch = _train(tmp_path / "scratch", steps)
     assert tuned > scratch + 0.05
     assert logits > 0.5
-    assert f"from {five_digits}/model.ckpt-60: 6 restored, 2 skipped, 0 missing, 0 mis-s" in out
+    assert f"from {five_digits}/model.ckpt-30: 6 restored, 2 skipped, 0 missing, 0 mis-s" in out
     before, after = (
         tf.train.load_checkpoint(str(folder)) for folder in (five_digits, tmp_path / "logits")
     )

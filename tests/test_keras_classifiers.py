@@ -9,8 +9,9 @@ import export_image_classifier
 import train_image_classifier
 from model_deploy import inputs
 from tests.checkpoint_values import checkpoint_values
+from tests.keras import few_blocks
 
-NAME = "keras/MobileNetV3Small"
+NAME = "keras/EfficientNetB0"
 FLAGS = [
     *(f"--model_name={NAME}", "--train_image_size=32", "--num_clones=2", "--copy_clones"),
     "--batch_size=8",
@@ -31,8 +32,9 @@ def values(folder):
 
 @pytest.mark.slow
 @pytest.mark.one_mode
-def test_from_training_to_fine_tuning(tmp_path, capsys):
+def test_from_training_to_fine_tuning(tmp_path, monkeypatch, capsys):
     """What is trained is evaluated and exported; its Keras file starts a run that it fits."""
+    few_blocks.shorten(monkeypatch, num_kinds=2)
     weights = tmp_path / "new" / "digits.weights.h5"
     assert train(tmp_path / "run", f"--export_keras={weights}") == 0
     [accuracy] = [line for line in capsys.readouterr().out.splitlines() if "accuracy" in line]
@@ -47,20 +49,20 @@ def test_from_training_to_fine_tuning(tmp_path, capsys):
         shares = session.run("probabilities:0", {"input:0": images})
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-5)
 
-    scopes = ["--checkpoint_exclude_scopes=logits", "--trainable_scopes=logits"]
+    scopes = ["--checkpoint_exclude_scopes=predictions", "--trainable_scopes=predictions"]
     scopes.append("--num_clones=1")
     assert train(tmp_path / "tuned", f"--checkpoint_path={weights}", *scopes) == 0
     assert "from " in capsys.readouterr().out
     start, tuned = values(tmp_path / "run"), values(tmp_path / "tuned")
-    np.testing.assert_array_equal(tuned["conv/kernel"], start["conv/kernel"])
-    assert not np.array_equal(tuned["logits/kernel"], start["logits/kernel"])
+    np.testing.assert_array_equal(tuned["stem_conv/kernel"], start["stem_conv/kernel"])
+    assert not np.array_equal(tuned["predictions/kernel"], start["predictions/kernel"])
 
     # A file that lacks what is not excluded is refused, with the flag that would help.
     other = ("--labels_offset=2", "--num_clones=1")
     assert train(tmp_path / "other", f"--checkpoint_path={weights}", *other) == 1
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("error: checkpoint_path must hold the variables that are not excluded")
-    assert "use --checkpoint_exclude_scopes=logits or --ignore_missing_vars" in error
+    assert "use --checkpoint_exclude_scopes=predictions or --ignore_missing_vars" in error
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from model_deploy.commands import parse_options
 from model_deploy.inputs.datasets import dataset
 from model_deploy.runs import read_metrics
 from nets import nets_factory
+from tests.nets import few_blocks, graphs
 
 ROOT = Path(__file__).parents[1]
 RECIPES = {path.name: path for path in sorted((ROOT / "model_deploy" / "recipes").iterdir())}
@@ -83,7 +84,7 @@ def test_epochs_of_the_recipes():
 
 def _write_checkpoint(settings, image_size):
     """A checkpoint of the network with ImageNet's 1,001 classes, where the recipe looks for it."""
-    with tf.Graph().as_default(), tf.Session() as session:
+    with tf.Graph().as_default() as graph, graphs.session(graph) as session:
         network = nets_factory.get_network_fn(settings["model_name"], 1001, is_training=True)
         network(tf.zeros([2, image_size, image_size, 3]))
         session.run(tf.global_variables_initializer())
@@ -111,6 +112,8 @@ def test_trains_on_images(name, tmp_path, monkeypatch, capsys):
     # Few images: the run ends with an evaluation of all of them.
     few = functools.partial(dataset._BUILDERS["synthetic"], num_examples=8)
     monkeypatch.setitem(dataset._BUILDERS, "synthetic", few)
+    few_blocks.shorten(monkeypatch)
+    few_blocks.shorten_mobilenet_v2(monkeypatch)
     settings, (size, overrides) = _settings(name), OVERRIDES[name]
     if "checkpoint_path" in settings:
         _write_checkpoint(settings, size)

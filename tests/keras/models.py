@@ -1,12 +1,9 @@
 """A small Keras model and its data; as a program, what the model does outside of graphs.
 
-    python -m tests.keras.models predict keras CHECKPOINT
+    python -m tests.keras.models predict keras CHECKPOINT fit keras OUT.weights.h5 ...
 
-gives the model the weights of a run and prints, as JSON, its probabilities;
-
-    python -m tests.keras.models fit keras OUT.weights.h5
-
-prints the weights after ten steps of `model.fit` from those that it writes to the file before.
+prints a list, as JSON: of `predict`, the model's probabilities with the weights of a run; of `fit`,
+the weights after ten steps of `model.fit` from those that it writes to the file before.
 """
 
 import importlib
@@ -70,5 +67,6 @@ def _fit(library, path):
 
 
 if __name__ == "__main__":
-    run = {"predict": _predict, "fit": _fit}[sys.argv[1]]
-    print(json.dumps(run(*sys.argv[2:])))
+    runs = {"predict": _predict, "fit": _fit}
+    asked = zip(*(sys.argv[i::3] for i in (1, 2, 3)), strict=True)
+    print(json.dumps([runs[name](library, path) for name, library, path in asked]))

@@ -97,4 +97,4 @@ def steps(library, name):
 
 
 if __name__ == "__main__":
-    print(json.dumps({name: steps(sys.argv[1], name) for name in OPTIMIZERS}))
+    print(json.dumps({each: {n: steps(each, n) for n in OPTIMIZERS} for each in sys.argv[1:]}))

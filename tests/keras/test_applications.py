@@ -8,14 +8,15 @@ from model_deploy import DeploymentConfig, deploy
 from nets import keras_networks, nets_factory
 from tests import harness
 from tests.goldens import LogicalDevices, cpu_config
+from tests.keras import few_blocks
 
 # The least size of their images.  Layers of all families are in these: depthwise and separable
-# convolutions, rescaled inputs, scaled branches, swish, squeezes, convolutions in groups; those
-# of MobileNetV3 are in `tests/test_keras_classifiers.py`.
+# convolutions, rescaled inputs, scaled branches, swish, squeezes, convolutions in groups.
 SIZES = {
     "ConvNeXtTiny": 32,
     "EfficientNetB0": 32,
     "MobileNetV2": 32,
+    "MobileNetV3Small": 32,
     "VGG16": 32,
     "Xception": 71,
 }
@@ -30,8 +31,9 @@ SIZES = {
         for name in SIZES
     ],
 )
-def test_a_step_on_two_clones(name):
+def test_a_step_on_two_clones(name, monkeypatch):
     """A step of two clones changes weights and batch-norm averages, by finite values."""
+    few_blocks.shorten(monkeypatch)
     config = LogicalDevices(2, copy_clones=True)
     if name.startswith("ConvNeXt"):
         # Keras compiles its convolutions in groups with XLA, which reads no variable elsewhere.

@@ -23,10 +23,10 @@ LIBRARIES = {"keras": keras, "tf_keras": tf_keras}
 
 
 @functools.cache
-def _of_keras(library):
-    """The ten steps of each case that the program prints."""
+def _of_keras():
+    """The ten steps of each case of each library that the program prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.keras.optimizers", library],
+        [sys.executable, "-m", "tests.keras.optimizers", *LIBRARIES],
         cwd=ROOT,
         env={**os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -59,21 +59,23 @@ def _ten_steps(library, name, sparse):
     return {name: np.stack([values[name] for values in found]) for name in ten_steps.SHAPES}
 
 
-def _can_have(library, name, sparse):
+def _can_have(library, name, sparse, kind):
     """`deploy` adds rows up before it clips by the norm of all gradients."""
-    del library
+    del library, kind
     return not (sparse and name == "global_clipnorm")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("library", "name", "sparse"),
-    laws.covering([LIBRARIES, optimizers.OPTIMIZERS, [False, True]], _can_have),
+    ("library", "name", "sparse", "variable_kind"),
+    laws.covering([LIBRARIES, optimizers.OPTIMIZERS, [False, True], laws.KINDS], _can_have),
+    indirect=["variable_kind"],
 )
+@pytest.mark.usefixtures("variable_kind")
 def test_ten_steps(library, name, sparse):
     """Ten steps with the same gradients, dense or as rows, end where Keras' dense ones do."""
     found = _ten_steps(library, name, sparse)
-    for variable, values in _of_keras(library)[name].items():
+    for variable, values in _of_keras()[library][name].items():
         np.testing.assert_allclose(found[variable], values, rtol=1e-5, atol=2e-6, err_msg=variable)
 
 
@@ -95,7 +97,7 @@ def test_ten_steps_by_rows(name):
         for number in range(ten_steps.STEPS):
             session.run(update, at(number))
         found = session.run(current)
-    for variable, values in _of_keras("keras")[name].items():
+    for variable, values in _of_keras()["keras"][name].items():
         np.testing.assert_allclose(
             found[variable], values[-1], rtol=1e-5, atol=2e-6, err_msg=variable
         )

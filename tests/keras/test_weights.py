@@ -20,11 +20,34 @@ from tests.keras import models
 ROOT = Path(__file__).parents[2]
 
 
-@functools.cache
-def _in_keras(*arguments):
-    """What `tests.keras.models` prints, which runs eagerly."""
+# Library and settings of the runs whose weights `model.predict` gets.
+RUNS = {
+    "called": ("keras", {}),
+    "copied": ("tf_keras", {"copy_clones": True}),
+    "all-reduce": ("keras", {"all_reduce": True}),
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The folder of each run, by its name."""
+    folders = {name: tmp_path_factory.mktemp(name) for name in RUNS}
+    for name, (library, settings) in RUNS.items():
+        config = model_deploy.DeploymentConfig(num_clones=2, clone_on_cpu=True, **settings)
+        with tf.Graph().as_default():
+            _train(_deploy(library, config), folders[name])
+    return folders
+
+
+@pytest.fixture(scope="module")
+def in_keras(runs, tmp_path_factory):
+    """What `tests.keras.models` prints, which runs eagerly, and the file that `fit` starts from."""
+    start = str(tmp_path_factory.mktemp("fit") / "start.weights.h5")
+    asked = ["fit", "keras", start]
+    for name, (library, _) in RUNS.items():
+        asked += ["predict", library, str(runs[name])]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.keras.models", *arguments],
+        [sys.executable, "-m", "tests.keras.models", *asked],
         cwd=ROOT,
         env={**os.environ, "KERAS_BACKEND": "tensorflow", "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -33,7 +56,8 @@ def _in_keras(*arguments):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    answers = json.loads(done.stdout.splitlines()[-1])
+    return start, dict(zip(["fit", *RUNS], answers, strict=True))
 
 
 def _deploy(library, config, build=None):
@@ -55,39 +79,32 @@ def _train(model, folder, **options):
 
 
 @pytest.mark.slow
-def test_fit(tmp_path):
+def test_fit(in_keras, tmp_path):
     """Ten steps of a deployment end where ten of `model.fit` do, batch-norm averages too."""
-    start = str(tmp_path / "start.weights.h5")
-    fitted = _in_keras("fit", "keras", start)
+    start, answers = in_keras
     model = _deploy("keras", model_deploy.DeploymentConfig(clone_on_cpu=True))
     _train(model, tmp_path / "run", init_fn=keras_lib.init_fn(model.keras_model, start))
     found = keras_lib.read_checkpoint(model.keras_model, tmp_path / "run")
-    for weight, value, expected in zip(model.keras_model.weights, found, fitted, strict=True):
+    for weight, value, expected in zip(
+        model.keras_model.weights, found, answers["fit"], strict=True
+    ):
         np.testing.assert_allclose(value, expected, rtol=0, atol=1e-5, err_msg=weight.path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("library", "settings"),
-    [
-        pytest.param("keras", {}, id="called"),
-        pytest.param("tf_keras", {"copy_clones": True}, id="copied"),
-        pytest.param("keras", {"all_reduce": True}, id="all-reduce"),
-    ],
-)
-def test_predict(library, settings, tmp_path):
+@pytest.mark.parametrize("name", RUNS)
+def test_predict(name, runs, in_keras):
     """What `model.predict` says with the weights of a run is what its evaluation says."""
-    config = model_deploy.DeploymentConfig(num_clones=2, clone_on_cpu=True, **settings)
-    _train(_deploy(library, config), tmp_path)
+    library, _ = RUNS[name]
     found = training.evaluate(
         lambda batch: (models.build(library)(batch[0], training=False), batch[1]),
         lambda: tf.data.make_one_shot_iterator(
             tf.data.Dataset.from_tensors((models.IMAGES, models.LABELS))
         ).get_next(),
-        tmp_path,
+        runs[name],
     )
-    predicted = np.array(_in_keras("predict", library, str(tmp_path)))
-    own = predicted[np.arange(models.EXAMPLES), models.LABELS]
+    _, answers = in_keras
+    own = np.array(answers[name])[np.arange(models.EXAMPLES), models.LABELS]
     np.testing.assert_allclose(found.predictions.label_probability, own, rtol=0, atol=1e-5)
     assert np.ptp(own) > 0.1  # or else they would agree whatever the weights are
 

@@ -47,6 +47,7 @@ def _of_fit():
 
 
 @pytest.mark.slow
+@pytest.mark.one_mode
 @pytest.mark.parametrize(("name", "made"), CASES.items())
 def test_ten_steps(name, made):
     """The same model on the same batches ends with the same weights and averages."""

@@ -17,20 +17,29 @@ _QUICK = ("mlp keras inside", "dropping keras inside")
 
 
 def _cases(*more, is_allowed=lambda *cell: True):
-    """The name of a model and one of each of `more`, so that every two meet."""
+    """The name of a model, one of each of `more` and a kind of variables: every two meet."""
 
     def is_there(*cell):
         return " ".join(cell[:3]) in MODELS and is_allowed(*cell)
 
-    found = [(" ".join(cell[:3]), *cell[3:]) for cell in laws.covering([*_PARTS, *more], is_there)]
-    found += [(name, *(values[0] for values in more)) for name in _QUICK]
+    factors = [*_PARTS, *more, laws.KINDS]
+    found = [(" ".join(cell[:3]), *cell[3:]) for cell in laws.covering(factors, is_there)]
+    found += [
+        (name, *(values[0] for values in more), kind)
+        for name, kind in zip(_QUICK, laws.KINDS, strict=True)
+    ]
     return [
         pytest.param(*cell, marks=() if cell[0] in _QUICK else pytest.mark.slow)
         for cell in dict.fromkeys(found)
     ]
 
 
-@pytest.mark.parametrize(("name", "steps", "by_step"), _cases([1, 2], [False, True]))
+@pytest.mark.parametrize(
+    ("name", "steps", "by_step", "variable_kind"),
+    _cases([1, 2], [False, True]),
+    indirect=["variable_kind"],
+)
+@pytest.mark.usefixtures("variable_kind")
 def test_copies_train_as_calls_do(name, steps, by_step):
     """Copied clones give what called ones give, dropout of Keras 3 included."""
     called, copied = (
@@ -51,15 +60,19 @@ def test_copies_train_as_calls_do(name, steps, by_step):
 _OPTIONS = {"plain": {}, "parts": {"accumulate_steps": 2}, "all-reduce": {"all_reduce": True}}
 
 
-def _draws_again(form, library, made, options, by_step):
+def _draws_again(*cell):
     """Whether a run that goes on draws the numbers of one that was not stopped."""
-    del made, options  # TensorFlow's random ops count in the process
+    form, library, _made, _options, by_step, _kind = cell
+    # TensorFlow's random ops count in the process.
     return (form, library) != ("dropping", "tf_keras") or by_step
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "by_step"), _cases([*_OPTIONS], [False, True], is_allowed=_draws_again)
+    ("name", "options", "by_step", "variable_kind"),
+    _cases([*_OPTIONS], [False, True], is_allowed=_draws_again),
+    indirect=["variable_kind"],
 )
+@pytest.mark.usefixtures("variable_kind")
 def test_a_run_that_goes_on_ends_as_one_that_was_not_stopped(name, options, by_step, tmp_path):
     """Steps before and after a checkpoint are those without one, to the last bit."""
     config, path = LogicalDevices(num_clones=2, **_OPTIONS[options]), str(tmp_path / "run")
@@ -81,8 +94,16 @@ def test_a_run_that_goes_on_ends_as_one_that_was_not_stopped(name, options, by_s
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["dropping keras inside", "dropping tf_keras before", "residual keras before"]
+    ("name", "variable_kind"),
+    [
+        ("dropping keras inside", "resource"),
+        ("dropping tf_keras before", "reference"),
+        ("residual keras before", "reference"),
+        ("residual tf_keras inside", "resource"),
+    ],
+    indirect=["variable_kind"],
 )
+@pytest.mark.usefixtures("variable_kind")
 def test_asynchronous_replicas_train(name):
     """Each replica makes its updates; batch-norm averages on parameter servers move."""
     config = LogicalDevices(num_clones=2, num_replicas=2, num_ps_tasks=2)

@@ -1,27 +1,23 @@
 """Runs each conformance test over every network of `nets_factory`.
 
 A test that asks for `network_name` gets each name in turn; one that asks for `reference_name`
-each name that has reference numbers; a file leaves out those that it lists as `LEFT_OUT`. All tests
-of one network in one file run one after the other in one process (`--dist loadfile`), because they
-share its graph. With `--v1` some networks run that have all kinds of layers between them, and what
-is of other code than that.
+each name that has reference numbers. All tests of one network in one file run one after the other
+in one process (`--dist loadfile`), because they share its graph. With `--v1` some networks run
+that have all kinds of layers between them, and what is of other code than that.
 """
 
 import gc
 import pathlib
-import re
 
 import pytest
 import tensorflow.compat.v1 as tf
 
-from nets import inception_resnet_v2, inception_v4, nets_factory
-from nets.nasnet import nasnet, pnasnet
+from nets import nets_factory
 from tests.nets import reference
+from tests.nets.few_blocks import shorten
 
 # Networks whose tests take no more than a few seconds each.
 _QUICK = {"cifarnet", "lenet", "mnist_mlp", "resnet_9_small", "text_lstm"}
-# Blocks of Inception-v4 that are the same as the one before; heads are on the last ones.
-_REPEATED = re.compile(r"Mixed_(5[cde]|6[c-g]|7c)$")
 _OF_V1 = {"inception_v1", "mobilenet_v3_small", "resnet_v1_50", *_QUICK}
 # Loops, random numbers, reference variables, sessions of Keras: other code with `--v1`.
 _BOTH_MODES = {"test_generators", "test_keras_networks", "test_own_networks"}
@@ -42,28 +38,12 @@ def compare_by_identity():
     gc.collect()
 
 
-@pytest.fixture
-def few_blocks(monkeypatch):
-    """Inception-ResNet and -v4 have each of their blocks once or twice, and mobile networks
-    of cells have three cells.
-
-    They have all their kinds of layers, and are built in a third of the time.
-    """
-    repeat = inception_resnet_v2._repeat
-
-    def twice(scope, times, *arguments):
-        return repeat(scope, min(times, 2), *arguments)
-
-    monkeypatch.setattr(inception_resnet_v2, "_repeat", twice)
-    steps = {name: step for name, step in inception_v4._STEPS.items() if not _REPEATED.match(name)}
-    monkeypatch.setattr(inception_v4, "_STEPS", steps)
-    for module in (nasnet, pnasnet):
-        published = module.mobile_imagenet_config
-
-        def of_three_cells(published=published):
-            return published().override_from_dict({"num_cells": 3})
-
-        monkeypatch.setattr(module, "mobile_imagenet_config", of_three_cells)
+@pytest.fixture(scope="module")
+def few_blocks():
+    """Deep networks have each of their blocks once or twice; see `tests/nets/few_blocks.py`."""
+    with pytest.MonkeyPatch.context() as patch:
+        shorten(patch)
+        yield
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -74,9 +54,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     }
     for argument, names in tables.items():
         if argument in metafunc.fixturenames:
-            left_out = getattr(metafunc.module, "LEFT_OUT", {})
-            cases = [_case(name) for name in names if name not in left_out]
-            metafunc.parametrize(argument, cases, scope="module")
+            metafunc.parametrize(argument, [_case(name) for name in names], scope="module")
 
 
 def _case(name: str) -> object:

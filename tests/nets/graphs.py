@@ -161,26 +161,27 @@ def structure(end_points: dict[str, Any]) -> Structure:
             if isinstance(key, str) and key not in _STANDARD_COLLECTIONS
         },
         end_points=static_shapes(end_points),
-        normalizations=_normalizations(graph),
+        normalizations=normalizations(graph),
     )
 
 
-def _normalizations(graph: tf.Graph) -> dict[str, Any]:
-    """Counts the batch normalizations of a graph, fused or made of single operations."""
-    fused = [op for op in graph.get_operations() if op.type.startswith("FusedBatchNorm")]
+def normalizations(graph: tf.Graph, scope: str = "") -> dict[str, Any]:
+    """Counts a scope's batch normalizations, fused or made of single operations."""
+    ops = [op for op in graph.get_operations() if op.name.startswith(scope)]
+    fused = [op for op in ops if op.type.startswith("FusedBatchNorm")]
     fused = [op for op in fused if not op.type.endswith(("Grad", "GradV2", "GradV3"))]
     # TensorFlow numbers the scope where it is opened twice.
-    single = [op for op in graph.get_operations() if re.search(r"batchnorm(_\d+)?/add$", op.name)]
+    single = [op for op in ops if re.search(r"batchnorm(_\d+)?/add$", op.name)]
     epsilons = {round(float(op.get_attr("epsilon")), 9) for op in fused}
     epsilons |= {round(float(tf.get_static_value(op.inputs[1])), 9) for op in single}
     return {"fused": len(fused), "non_fused": len(single), "epsilon": sorted(epsilons)}
 
 
-def sample(name: str, smallest: int = 0) -> Any:
+def sample(name: str, smallest: int = 0, wider: int = 0, **keywords: Any) -> Any:
     """Returns a constant batch of two that a network takes: its usual size, or small.
 
-    Small is the least size for the default keywords, but no less than `smallest` pixels: with 64,
-    a normalization over the batch has something to normalize.
+    Small is the least size for the keywords, but no less than `smallest` pixels: with 64, a
+    normalization over the batch has something to normalize. Images are `wider` than high.
     """
     function = nets_factory.get_network(name).function
     inputs = function.inputs
@@ -190,7 +191,7 @@ def sample(name: str, smallest: int = 0) -> Any:
     if smallest:
         parameters = inspect.signature(function).parameters.values()
         defaults = {parameter.name: parameter.default for parameter in parameters}
-        side = min(side, max(inputs.smallest_for(defaults), smallest))
+        side = min(side, max(inputs.smallest_for({**defaults, **keywords}), smallest))
     frames = [8] if inputs.rank == 5 else []
     channels = 3 if 3 in inputs.channels else 1
-    return tf.constant(reference.images([2, *frames, side, side, channels]))
+    return tf.constant(reference.images([2, *frames, side, side + wider, channels]))

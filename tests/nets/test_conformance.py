@@ -1,10 +1,10 @@
-"""Every network against its reference: numbers, names and shapes of inference, and keywords.
+"""Every network against its reference: numbers, names and shapes, and keywords.
 
-Of networks that are the same code with fewer layers or another width one stands for its twins,
-but for their variables and how their parts are called and how large they are.
+In training all random drops are off. Of networks that are the same code with fewer layers or
+another width one stands for its twins, but for their variables and how their parts are called and
+how large they are.
 """
 
-import contextlib
 import inspect
 import json
 import re
@@ -15,12 +15,9 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from nets import nets_factory
-from tests.nets import graphs, reference
+from tests.nets import comparison, graphs, reference
+from tests.nets.network import Network
 from tests.nets.twins import TWINS, VARIANTS
-
-# A kernel of an auxiliary head, as large as the map up to 5 x 5.
-KERNEL_OF_MAP = re.compile(r"(?<=AuxLogits/)Conv2d_2a_\dx\d")
-DROPOUT = re.compile(r"(.*?[Dd]ropout[^/]*)/.*[Rr]andom_?[Uu]niform$")
 
 
 def parameters_of(function: Any) -> dict[str, Any]:
@@ -60,65 +57,6 @@ def test_every_network_has_op_names():
     assert without == ["i3d", "s3dg"]
 
 
-class Network:
-    """One network, built several times over the same variables; the first time as the reference.
-
-    Attributes:
-      structure: what the graph held after the first time.
-      op_names: of the logits and end points of the first time.
-      values: what ran: `logits`, `end_points`, and `small`, the logits of a small image; of twins
-        nothing is run.
-      small_variables: how many variables those have.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name, self.expected = name, reference.load(name)
-        self.keywords = {key for key, _ in self.expected["flags"]["parameters"]}
-        small = self.expected.get("logits_small_input", {})
-        self.full = self.expected["input"]["shape"]
-        self.small = small.get("input_shape")
-        self._graph = tf.Graph()
-        with self._entered():
-            images = tf.placeholder(tf.float32, self.full)
-            logits, end_points = graphs.build(name, images)
-            self.structure = graphs.structure(end_points)
-            self.op_names = graphs.op_names(logits, end_points)
-            fetches = {"logits": logits, "end_points": end_points}
-        if name in TWINS:
-            return
-        if self.small:
-            fetches["small"], sizes = self._build_small()
-            self.small_variables = len(sizes)
-        with self._entered(), graphs.session(self._graph) as sess:
-            graphs.load_weights(sess)
-            self.values = sess.run(fetches, {images: reference.images(self.full)})
-
-    @contextlib.contextmanager
-    def _entered(self, custom_getter=None):
-        with (
-            self._graph.as_default(),
-            tf.variable_scope("", reuse=tf.AUTO_REUSE, custom_getter=custom_getter),
-        ):
-            yield
-
-    def _build_small(self):
-        """Builds the network once more, for a small image; the sizes of variables it asks for."""
-        asked = {}
-
-        def note(getter, name, *arguments, **keywords):
-            variable = getter(name, *arguments, **keywords)
-            asked[name] = variable.shape.num_elements()
-            return variable
-
-        keywords = self.expected["logits_small_input"].get("keywords", {})
-        if "reuse" in self.keywords:
-            keywords = {"reuse": True, **keywords}
-        with self._entered(note):
-            images = tf.constant(reference.images(self.small))
-            logits, _ = graphs.build(self.name, images, **keywords)
-        return logits, asked
-
-
 @pytest.fixture(scope="module")
 def network(reference_name):
     """The network under test, built and run once for this file."""
@@ -126,17 +64,11 @@ def network(reference_name):
 
 
 @pytest.fixture
-def no_twin(reference_name):
-    """Skips networks that are the same code as another one: each build takes seconds."""
-    if reference_name in TWINS:
-        pytest.skip(f"{TWINS[reference_name]} is the same code")
-
-
-@pytest.fixture
-def no_variant(reference_name, no_twin):
-    """Skips networks of the same code as another one, with other layers, too."""
-    if reference_name in VARIANTS:
-        pytest.skip(f"{VARIANTS[reference_name]} is of the same layers")
+def training(network):
+    """The network's first step of training; skips those for which another network stands."""
+    if network.training is None:
+        pytest.skip("another network is the same code, or of the same layers")
+    return network.training
 
 
 def test_structure(network):
@@ -144,22 +76,23 @@ def test_structure(network):
     end points and normalizations; with weight decay 0 nothing is regularized, nor updated. The ops
     of the logits and of the end points are called as TF-Slim's.
     """
-    expected, structure = network.expected, network.structure
+    expected, found = network.expected, network.evaluation
     training_only = set(expected["training_only_variables"])
     wanted = [v[:2] for v in expected["variables"] if v[0] not in training_only]
-    assert [v[:2] for v in structure.variables] == wanted
-    assert structure.end_points == expected["end_points"]
-    wanted = {key: expected["batch_norm_inference"][key] for key in structure.normalizations}
-    assert structure.normalizations == wanted
-    assert (structure.regularization_losses, structure.update_ops) == (0, 0)
-    assert network.op_names == reference.op_names(network.name, "classes")
+    assert found.variables == wanted
+    assert found.end_points == expected["end_points"]
+    wanted = {key: expected["batch_norm_inference"][key] for key in found.normalizations}
+    assert found.normalizations == wanted
+    assert found.added == (0, 0)
+    assert found.op_names == reference.op_names(network.name, "classes")
 
 
-@pytest.mark.usefixtures("no_twin")
 def test_values(network):
     """Logits, and mean, deviation and first values of every end point, equal the reference; on
     smaller images the logits do, on the same variables.
     """
+    if network.name in TWINS:
+        pytest.skip(f"{TWINS[network.name]} is the same code")
     expected, values = network.expected, network.values
     differences = {"logits": reference.relative_difference(values["logits"], expected["logits"])}
     for key, (*moments, first) in expected["end_point_stats"].items():
@@ -170,7 +103,7 @@ def test_values(network):
         differences[f"end point {key}"] = max(abs(a - b) for a, b in pairs) / scale
     if network.small is not None:  # some take one size only
         small = expected["logits_small_input"]
-        assert network.small_variables == small["variables_count"]
+        assert len(network.small.variables) == small["variables_count"]
         difference = reference.relative_difference(values["small"], small["logits"])
         differences["small logits"] = difference
     assert not {k: d for k, d in differences.items() if not d < reference.INFERENCE_TOLERANCE}
@@ -178,24 +111,24 @@ def test_values(network):
 
 
 @pytest.mark.one_mode
-@pytest.mark.usefixtures("no_variant")
 def test_features_of_smallest_images(network):
     """With `num_classes=0` a network returns the features before the logits layer; images of the
     smallest size are enough for them.
     """
-    with tf.Graph().as_default():
-        images = graphs.sample(network.name, smallest=1)
-        features, end_points = graphs.build(network.name, images, num_classes=0)
-        assert (features.shape[0], features.shape.num_elements() > 0) == (2, True)
-        if len(network.full) == 5:  # the reference has no features of videos; see test_video.py
-            return
-        expected = network.expected["num_classes_0"]
-        assert features.shape.as_list() == expected["output_shape"]
-        assert len(tf.global_variables()) == expected["variables_count"]
-        assert len(end_points) == expected["end_point_keys_count"]
-        assert list(end_points)[-3:] == expected["last_end_point_keys"]
-        names = graphs.op_names(features, end_points)
-        assert without_sizes(names) == without_sizes(reference.op_names(network.name, "features"))
+    if network.features is None:
+        pytest.skip(f"{(TWINS | VARIANTS)[network.name]} is the same code, or of the same layers")
+    found = network.features
+    features, end_points = found.tensors
+    assert (features.shape[0], features.shape.num_elements() > 0) == (2, True)
+    if network.is_video:  # the reference has no features of videos; see test_video.py
+        return
+    expected = network.expected["num_classes_0"]
+    assert features.shape.as_list() == expected["output_shape"]
+    assert len(found.variables) == expected["variables_count"]
+    assert len(end_points) == expected["end_point_keys_count"]
+    assert list(end_points)[-3:] == expected["last_end_point_keys"]
+    wanted = reference.op_names(network.name, "features")
+    assert without_sizes(found.op_names) == without_sizes(wanted)
 
 
 def without_sizes(names):
@@ -203,34 +136,70 @@ def without_sizes(names):
     return re.sub(r"(AvgPool_\d\w)_\d+x\d+", r"\1", json.dumps(names))
 
 
-@pytest.mark.one_mode
-@pytest.mark.usefixtures("no_variant", "few_blocks")
-def test_pooling_dropout_and_depth_in_training(network):
-    """`global_pool=True` makes one row of logits of an image of any size, `spatial_squeeze=False`
-    keeps its height and width; in training there are the reference's dropouts, drawn at random.
+def test_structure_in_training(network, training):
+    """Names, shapes, order, trainable flag, membership of the model variables and initializers are
+    the reference's; and the same variables are regularized, once each. There are as many update ops
+    and normalizations, of the same kind and epsilon, the same end points in order, and nothing else
+    in collections.
 
-    Half as deep, a network has smaller variables of the same names.
+    The training figures of the largest networks are those of smaller images. There the kernel of
+    the auxiliary head, which covers a whole feature map, is smaller, too, and so is its spread.
     """
-    keywords = {"spatial_squeeze": False, "global_pool": True}
-    keywords = {key: value for key, value in keywords.items() if key in network.keywords}
-    depth = parameters_of(nets_factory.networks_map[network.name]).get("depth_multiplier")
-    half = {} if depth is None else {"depth_multiplier": depth / 2}
-    shape = network.full.copy()  # in training auxiliary heads need more than the smallest size
-    if "global_pool" in keywords and network.small:
-        shape[1:3] = [network.small[1] + 64, network.small[2] + 32]
+    expected, structure = network.expected, training.structure
+    step = {name for name, _ in expected["non_float32_variables"]}
+    both = zip(expected["variables"], expected["initializers"], strict=True)
+    wanted = [(*facts, start) for facts, start in both if facts[0] not in step]
+    got = [(*facts, training.initializers[facts[0]]) for facts in structure.variables]
+    if expected["training_loss_and_update"]["input_shape"] != expected["input"]["shape"]:
+        got, wanted = without_heads(got), without_heads(wanted)
+    assert got == wanted
+    assert training.regularized == expected["regularized"]
+    losses = expected["losses_note"]["regularization_losses"]
+    assert structure.regularization_losses == losses
+    assert structure.update_ops == expected["update_ops"]
+    assert [key for key, _ in structure.end_points] == expected["training_end_point_keys"]
+    wanted = {key: expected["batch_norm_training"][key] for key in structure.normalizations}
+    assert structure.normalizations == wanted
+    wanted = {k: n for k, n in expected["other_collections"].items() if k != "global_step"}
+    assert structure.other_collections == wanted
+
+
+def without_heads(variables):
+    """The variables, without shape and start of the kernel that covers a whole map."""
+    whole = graphs.WHOLE_MAP.fullmatch
+    return [(v[0], *v[2:-1]) if whole(v[0]) else v for v in variables]
+
+
+def test_figures(network, training):
+    """Logits, losses, gradients and the moving statistics after an update equal the reference, and
+    only the auxiliary head gets no gradient from the main loss.
+
+    The regularization losses only read the weights: no noise.
+    """
+    facts, figures = network.expected["training_loss_and_update"], training.figures
+    assert (figures.auxiliary_logits is None) == ("aux_logits" not in facts)
+    assert len(training.without_gradient) == facts["variables_without_gradient"]
+    wanted = facts["regularization_loss_sum"]
+    assert reference.relative_difference(figures.regularization_loss, wanted) < 1e-5
+    wrong = comparison.wrong(network.name, figures)
+    if network.is_video and _max_pool3d_counts_equal_maxima():
+        # This machine's 3-D max pooling has wrong gradients where maxima are equal.
+        wrong = {kind: each for kind, each in wrong.items() if "gradient" not in kind}
+    assert wrong == {}
+
+
+def _max_pool3d_counts_equal_maxima():
+    """Whether a gradient goes in full to each of several equal maxima, not to one of them.
+
+    TensorFlow's own CPU kernel does so, oneDNN's does not. Under two poolings on top of each other
+    many maxima are equal: the second sees the same value from several windows of the first.
+    """
     with tf.Graph().as_default() as graph:
-        images = tf.constant(reference.images(shape))
-        logits, _ = graphs.build(network.name, images, is_training=True, **keywords, **half)
-        found = {v.op.name: v.shape.num_elements() for v in tf.global_variables()}
-        matches = [DROPOUT.match(op.name) for op in graph.get_operations()]
-    assert logits.shape.as_list() == ([2, 1, 1, 10] if "spatial_squeeze" in keywords else [2, 10])
-    wanted = network.expected["dropout_training"]
-    assert {match[1] for match in matches if match} == {scope for scope, keep in wanted if keep < 1}
-    if depth is not None:
-        found = {KERNEL_OF_MAP.sub("Conv2d_2a_5x5", name): size for name, size in found.items()}
-        sizes = {name: np.prod(shape) for name, shape, *_ in network.expected["variables"]}
-        assert found.keys() == sizes.keys()
-        assert sum(found.values()) < 0.5 * sum(sizes.values())
+        equal = tf.placeholder(tf.float32, [1, 2, 2, 2, 1])
+        largest = tf.nn.max_pool3d(equal, 2, 2, "VALID")
+        gradient = tf.gradients(largest, equal)[0]
+        with graphs.session(graph) as sess:
+            return sess.run(gradient, {equal: np.ones(equal.shape)}).sum() > 1
 
 
 @pytest.mark.parametrize(("name", "twin"), TWINS.items())

@@ -6,6 +6,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from nets import keras_networks, nets_factory
+from tests.keras import few_blocks
 
 NAME = "keras/MobileNetV3Small"
 
@@ -95,8 +96,9 @@ SCALED = {
 @pytest.mark.slow
 @pytest.mark.one_mode
 @pytest.mark.parametrize("name", SCALED)
-def test_own_preprocessing(name):
+def test_own_preprocessing(name, monkeypatch):
     """Images of 0 to 255 come to the network as Keras' own preprocessing makes them."""
+    few_blocks.shorten(monkeypatch)
     logits, _ = nets_factory.get_network_fn(f"keras/{name}", 5)(tf.constant(IMAGES))
     scaled = tf.constant(SCALED[name], tf.float32)
     expected = keras_networks.built_model()(scaled, training=False)

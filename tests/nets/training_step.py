@@ -5,7 +5,6 @@ The graph is built once and can run on other weights and inputs than those of th
 
 import collections
 import dataclasses
-import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -46,7 +45,9 @@ class Step:
     """The graph of one network's training step, and a session; closed at the end of `with`.
 
     Attributes:
-      structure: what the graph holds.
+      graph: others may build the network again in it, over the same variables.
+      session: of the graph.
+      structure: what the graph holds after the step was built.
       without_gradient: names of the variables that the cross entropy does not depend on.
     """
 
@@ -54,8 +55,8 @@ class Step:
         """Builds the network as the reference did, but for the `changes` of its keywords."""
         expected = reference.load(name)
         self._shape = expected["training_loss_and_update"]["input_shape"]
-        self._graph = tf.Graph()
-        with self._graph.as_default():
+        self.graph = tf.Graph()
+        with self.graph.as_default():
             self._images = tf.placeholder(tf.float32, self._shape)
             keywords = {
                 "is_training": True,
@@ -67,7 +68,7 @@ class Step:
             self.structure = graphs.structure(end_points)
             self._fetches = self._add_gradients(logits, end_points)
             self._moving = {v.op.name: v for v in tf.global_variables() if "/moving_" in v.op.name}
-        self._session = graphs.session(self._graph)
+        self.session = graphs.session(self.graph)
 
     def _add_gradients(self, logits: Any, end_points: dict[str, Any]) -> dict[str, Any]:
         cross_entropy = tf.reduce_mean(
@@ -91,39 +92,41 @@ class Step:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._session.close()
-        del self._session  # whose variables are freed now, not when the graph is
+        self.session.close()
+        del self.session  # whose variables are freed now, not when the graph is
 
     def run(
         self,
         images: np.ndarray | None = None,
-        weights: Callable[[str, list[int]], np.ndarray] = reference.weights,
+        weights: Callable[[str, list[int]], np.ndarray] | None = reference.weights,
     ) -> Figures:
         """Runs the step once.
 
         Args:
           images: float32 of the shape of the reference input; that input if None.
-          weights: gives the value of the variable of this name and shape before the step.
+          weights: gives the value of the variable of this name and shape before the step; None
+            leaves them as they are.
         """
         if images is None:
             images = reference.images(self._shape)
-        with self._graph.as_default():
-            graphs.load_weights(self._session, weights)
-        values = self._session.run(self._fetches, {self._images: images})
+        if weights is not None:
+            with self.graph.as_default():
+                graphs.load_weights(self.session, weights)
+        values = self.session.run(self._fetches, {self._images: images})
         del values["updates"]
         if isinstance(values["auxiliary_logits"], list):
             values["auxiliary_logits"] = None
-        return Figures(moving=self._session.run(self._moving), **values)
+        return Figures(moving=self.session.run(self._moving), **values)
 
     def regularized(self) -> list[str]:
         """Returns the names of the variables that the regularization losses read, sorted."""
-        with self._graph.as_default():
+        with self.graph.as_default():
             losses = tf.losses.get_regularization_losses()
         return sorted(itertools.chain.from_iterable(map(_variables_of, losses)))
 
     def initializers(self) -> dict[str, str]:
         """Returns what the variables start from; the step cannot run any more after this."""
-        with self._graph.as_default():
+        with self.graph.as_default():
             return {v.op.name: _distribution(v.initial_value) for v in tf.global_variables()}
 
 
@@ -156,27 +159,3 @@ def _distribution(value: Any) -> str:
         return f"truncated_normal(mean={first:g},stddev={tf.get_static_value(scale):g})"
     high, low = map(tf.get_static_value, scale.op.inputs)
     return f"uniform({low:g},{high:g})"
-
-
-@dataclasses.dataclass(frozen=True)
-class Training:
-    """One network built for training, and its first step on the reference weights."""
-
-    structure: graphs.Structure
-    initializers: dict[str, str]
-    regularized: list[str]
-    without_gradient: list[str]
-    figures: Figures
-
-
-@functools.lru_cache(maxsize=1)
-def training(name: str) -> Training:
-    """Builds a network for training and runs one step."""
-    with Step(name) as step:
-        return Training(
-            structure=step.structure,
-            figures=step.run(),
-            regularized=step.regularized(),
-            without_gradient=step.without_gradient,
-            initializers=step.initializers(),
-        )

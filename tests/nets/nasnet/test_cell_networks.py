@@ -116,7 +116,7 @@ def test_drop_path(monkeypatch):
     with tf.variable_scope(tf.get_variable_scope(), reuse=True):
         evaluated, _ = build(name, settings=DROPS, images=images)
     assert (tf.global_variables(), len(keeps)) == (before, recorded)
-    with tf.Session() as sess:
+    with graphs.session(tf.get_default_graph()) as sess:
         sess.run(tf.global_variables_initializer())
         for value, share, batch in ((0, 0.0, 1), (50, 0.5, 3), (100, 1.0, 3), (10_000, 1.0, 3)):
             sess.run(step.assign(value))
@@ -146,7 +146,7 @@ def test_own_steps():
     with tf.variable_scope("own"):
         net, _ = build("nasnet_mobile", is_training=True, current_step=step, **cell)
     assert tf.train.get_global_step() is None
-    with tf.Session() as sess:
+    with graphs.session(tf.get_default_graph()) as sess:
         sess.run(tf.global_variables_initializer())
         start, again, end = (sess.run(net, feed) for feed in ({}, {}, {step: 100}))
     np.testing.assert_array_equal(start, again)
