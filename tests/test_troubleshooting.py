@@ -160,6 +160,7 @@ def test_lost_parameter_server(tmp_path):
     """A worker without its parameter server waits, and then gives up."""
     program = [sys.executable, "-m", "train_image_classifier", f"--train_dir={tmp_path}/run"]
     program += ["--max_number_of_steps=100000", "--stall_timeout=8"]
+    program += ["--model_name=mnist_mlp"]
     with ReservedPorts(2) as ports, Processes(tmp_path) as processes:
         tasks = Tasks(processes, ports.addresses, 1, program)
         server, worker = tasks.start("ps 0"), tasks.start("worker 0")
@@ -176,6 +177,7 @@ def test_killed_worker(tmp_path):
     """The launcher names the worker that was killed, and ends the other one."""
     program = [sys.executable, "-m", "train_image_classifier", "--all_reduce"]
     program += [f"--train_dir={tmp_path}/run", "--max_number_of_steps=100000"]
+    program += ["--model_name=mnist_mlp"]
     with Processes(tmp_path) as processes:
         launch = processes.launch(["--num_workers=2"], program)
         launch.wait_for_line(r"worker 0\| step 10/")

@@ -33,7 +33,7 @@ class Slowly(tf.train.SessionRunHook):
         """Shows the step."""
         del run_context
         print(f"step {run_values.results}/", flush=True)
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 def main(folder, way="synchronous", steps=STEPS):

@@ -41,7 +41,7 @@ def test_synchronous_workers_train_as_one(way, flags, tasks, tmp_path):
 @pytest.mark.parametrize("way", ["asynchronous", "synchronous"])
 def test_tasks_are_killed_at_random(way, tmp_path):
     """Whichever task is killed, the run ends at its last step, and leaves no process behind."""
-    steps = 120
+    steps = 30
     generator = random.Random(way)
     with Processes(tmp_path) as processes:
         flags = ["--num_workers=2", "--num_ps=1", "--max_restarts=3"]

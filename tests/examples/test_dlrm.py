@@ -2,12 +2,14 @@
 
 import pathlib
 import re
+import sys
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 
 from examples import dlrm as script
+from tests.processes.harness import Processes
 
 ROOT = pathlib.Path(__file__).parents[2]
 LINE = re.compile(
@@ -16,10 +18,10 @@ LINE = re.compile(
 )
 
 
-def run(folder, path="dlrm", **settings):
+def run(folder, **settings):
     """Runs the program on the first columns of ids; returns its exit code."""
     flags = {"train_dir": folder, "num_tables": 4} | settings
-    return script.main([str(path), *(f"--{name}={value}" for name, value in flags.items())])
+    return script.main(["dlrm", *(f"--{name}={value}" for name, value in flags.items())])
 
 
 @pytest.mark.one_mode
@@ -84,13 +86,15 @@ def test_the_best_possible_auc_is_reached(tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.one_mode
-def test_by_one_flag_on_parameter_servers(tmp_path, monkeypatch, capfd):
-    """Two workers and two servers train, and the chief tests their shards in one process."""
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    path = ROOT / "examples" / "dlrm.py"
-    assert run(tmp_path, path, num_ps=2, num_tables=2, batch_size=256, max_steps=20) == 0
-    output = capfd.readouterr().out
-    assert LINE.search(output)[1] == "20"
+def test_by_one_flag_on_parameter_servers(tmp_path):
+    """A worker and two servers train, and the worker tests their shards in one process."""
+    program = [sys.executable, str(ROOT / "examples" / "dlrm.py"), f"--train_dir={tmp_path}"]
+    program += ["--num_ps=2", "--num_workers=1"]
+    program += ["--num_tables=2", "--batch_size=64", "--max_steps=20"]
+    with Processes(tmp_path) as processes:
+        process = processes.start("program", program)
+        assert process.wait() == 0, process.log
+        assert processes.living() == []
+    assert LINE.search(process.log)[1] == "20"
     names = {name for name, _ in tf.train.list_variables(str(tmp_path / "model.ckpt-20"))}
     assert {"table_0/shard_0/values", "table_0/shard_1/values"} <= names

@@ -1,8 +1,6 @@
 """Programs of Estimator as they were written in 2019 run as they are, and learn."""
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -26,16 +24,13 @@ _COMMAND = (sys.executable, "-m", "model_deploy.tf1")
 )
 def test_programs_learn(program, flags, accuracy, tmp_path):
     """Each ends at its last step, with a checkpoint, and tells more right than wrong."""
-    done = subprocess.run(
-        [*_COMMAND, str(PROGRAMS / program), f"--model_dir={tmp_path}", *flags],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": "-1"},
-    )
-    assert done.returncode == 0, done.stderr
-    step, found = re.search(r"test accuracy at step (\d+): ([\d.]+)", done.stdout).groups()
-    assert (tmp_path / f"model.ckpt-{step}.index").exists()
+    folder = tmp_path / "run"
+    command = [*_COMMAND, str(PROGRAMS / program), f"--model_dir={folder}", *flags]
+    with Processes(tmp_path, CUDA_VISIBLE_DEVICES="-1") as processes:
+        process = processes.start("program", command)
+        assert process.wait() == 0, process.log
+    step, found = re.search(r"test accuracy at step (\d+): ([\d.]+)", process.log).groups()
+    assert (folder / f"model.ckpt-{step}.index").exists()
     assert f"--train_steps={step}" in flags
     assert float(found) > accuracy
 

@@ -278,7 +278,8 @@ def test_unknown_host_key(hosts, started):
 @pytest.mark.slow
 def test_training(hosts, started):
     """A model is trained by workers and a parameter server on two machines."""
-    flags = ["--model_name=lenet", "--dataset_name=synthetic", "--num_clones=1", "--clone_on_cpu"]
+    flags = ["--model_name=mnist_mlp", "--dataset_name=synthetic"]
+    flags += ["--num_clones=1", "--clone_on_cpu"]
     flags += ["--max_number_of_steps=20", "--batch_size=4", "--train_dir=run"]
     launched = started(["-H", "node1,node2", "--num_ps=1"], [*TRAIN, *flags])
     assert launched.wait() == 0, launched.log

@@ -19,7 +19,7 @@ from model_deploy.hooks import add_session_hook
 from model_deploy.optimization import LearningRateOptions, build_learning_rate
 from model_deploy.processes import WORKER
 from tests import modes
-from tests.processes.moments import Lose, Refuse, Wait, die_in_update
+from tests.processes.moments import Refuse, Wait, die_in_update, lose_in_turn
 from tests.processes.refusals import RepeatedNumber
 
 # Before the values of the variables are exchanged, and before the first step.
@@ -46,8 +46,7 @@ class ElasticOptions(training.LoopOptions):
     fails: bool = option(False, "end with an error then")
     repeated_mark: str = option("", "file by which worker 0 has TensorFlow refuse its step 25")
     refuses: int = option(0, "step that is refused once, which makes --gate")
-    loses: int = option(0, "step that never ends in --loser, once, which makes --gate")
-    loser: int = option(0, "the worker")
+    losers: str = option("", "workers, such as `0, 1`, that lose a step")
     dies_in_update: int = option(0, "step in whose update the chief dies once, and makes --gate")
 
 
@@ -135,8 +134,8 @@ def main(options):
         hooks.append(Refuse(options.refuses, options.gate))
 
     def build_for(config):
-        is_loser = options.loses and os.environ[WORKER] == str(options.loser)
-        lost = [Lose(options.loses, options.gate)] if is_loser else []
+        losers, own = options.losers.split(", "), os.environ[WORKER]
+        lost = [lose_in_turn(losers.index(own), options.gate)] if own in losers else []
 
         def die():
             with tf.device(config.optimizer_device()):

@@ -41,11 +41,14 @@ _IMPORTS = (
     *("model_deploy.inputs.datasets.digits", "model_deploy.commands.yaml_values"),
     *("model_deploy.internals", "model_deploy.keras", "nets.keras_networks"),
     *("train_image_classifier", "eval_image_classifier"),
-    "matplotlib.figure",
-    "matplotlib.backends.backend_agg",
+    *("keras", "tf_keras.api._v1.keras"),
+    *("matplotlib.figure", "matplotlib.backends.backend_agg", "numpy.random"),
+    *("tests.modes", "tests.processes.moments", "tests.processes.refusals"),
 )
 _SET_DEATH_SIGNAL, _SET_NAME = 1, 15  # <linux/prctl.h>
 _MAX_REQUEST_BYTES = 1 << 17
+_PRELOAD = "LD_PRELOAD"
+_LAUNCH = [sys.executable, "-m", "model_deploy.launch"]
 # Of the environment: all that a test starts has its value there, or the first bytes as its name.
 MARK = "MODEL_DEPLOY_TEST_RUN"
 MAX_NAME_BYTES = 15
@@ -107,7 +110,7 @@ def fork(command, env, log, cwd=ROOT):
       A `Forked`.
     """
     request = json.dumps({"command": command, "env": env, "cwd": str(cwd)}).encode()
-    requests, process = _requests()
+    requests, process = _requests(env.get(_PRELOAD, ""))
     reader, writer = os.pipe()
     try:
         socket.send_fds(requests, [request], [log.fileno(), writer])
@@ -123,10 +126,21 @@ def fork(command, env, log, cwd=ROOT):
     return Forked(open(reader, encoding="ascii"))
 
 
+def end_forking(libraries):
+    """Ends the process that forks those whose `LD_PRELOAD` names these libraries."""
+    requests, process = _requests(libraries)
+    requests.close()
+    process.wait()
+
+
 @functools.cache
-def _requests():
-    """The forking process of this process, and the socket to it: it ends when that is closed."""
+def _requests(libraries):
+    """The forking process of this process, and the socket to it: it ends when that is closed.
+
+    What it forks has the libraries that it has loaded itself.
+    """
     errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open as long as the process
+    own_env = {"PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3", _PRELOAD: libraries}
     own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with other:
         process = subprocess.Popen(
@@ -134,7 +148,7 @@ def _requests():
             stdin=subprocess.DEVNULL,
             stderr=errors,
             cwd=ROOT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "TF_CPP_MIN_LOG_LEVEL": "3"},
+            env={**os.environ, **own_env},
             pass_fds=[other.fileno()],
         )
 
@@ -207,18 +221,28 @@ class _ForkingProcess:
         os.close(answer)
 
 
-class _PopenOfGuards(subprocess.Popen):
-    """Starts guards of programs that can be forked as forks of this process."""
+class _PopenOfForks(subprocess.Popen):
+    """Starts launchers, and guards of programs that can be forked, as forks of this process."""
 
     def __init__(self, command, *, env=None, **options):
         if command[3:4] == [guard.__file__] and can_be_forked(command[5:]):
             options["preexec_fn"] = lambda: _guard(int(command[4]), command[5:], env)
+        elif command[:3] == _LAUNCH:
+            options["preexec_fn"] = lambda: _launch(
+                command, dict(os.environ) if env is None else env
+            )
         super().__init__(command, env=env, **options)
+
+
+def _launch(command, env):
+    """Turns a new fork into a launcher; does not return."""
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # with which `Popen` takes it for started
+    _end_with(lambda: _run(command, env))
 
 
 def _guard(parent, command, env):
     """Turns a new fork into a guard, and a fork of that into its command; does not return."""
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # with which `Popen` takes it for started
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     os.execvp = lambda _, command: _end_with(lambda: _run(command, env))
     _end_with(lambda: sys.exit(guard.main(parent, command)))
 
@@ -250,8 +274,7 @@ def _run(command, env):
     os.environ.clear()
     os.environ.update(env)
     sys.argv = command[1 + (command[1] == "-m") :]
-    if sys.argv[0] == "model_deploy.launch":
-        subprocess.Popen = _PopenOfGuards
+    subprocess.Popen = _PopenOfForks
     if command[1] == "-m":
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
     else:
@@ -259,13 +282,24 @@ def _run(command, env):
         runpy.run_path(sys.argv[0], run_name="__main__")
 
 
+def _keep(modules):
+    """Lets modules outlive Python's end, which would take them apart, and copy all their pages."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(list(modules.values())))
+    for name in modules:
+        sys.modules.pop(name, None)
+
+
 def _main(descriptor):
+    imported = {}
+    atexit.register(_keep, imported)  # before others, so that it is called after them
     with without_tensorflow_notices():
         for name in _IMPORTS:
             module = importlib.import_module(name)
             for each in getattr(module, "__all__", ()):
                 getattr(module, each)
         assert nets_factory.networks_map  # and all networks
+    imported.update(sys.modules)
+    del imported["__main__"]
     gc.collect()
     gc.freeze()  # a collection in a child would copy all pages
     # The threads of NumPy's libraries wait for work, which is what the warning is about.

@@ -88,6 +88,11 @@ class Lose(tf.train.SessionRunHook):
         return tf.train.SessionRunArgs(self._never)
 
 
+def lose_in_turn(number, mark):
+    """A `Lose` for the first or second task that loses a step, with a file of its own."""
+    return Lose((15, 35)[number], f"{mark}-{number}")
+
+
 class WrongOp(tf.train.SessionRunHook):
     """Has an op of a step fail; adds it to the default graph.
 

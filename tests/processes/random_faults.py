@@ -106,7 +106,7 @@ def disturb(folder, way, seed, secs):
     """
     generator = random.Random(seed)
     start, num_ps, fast = WAYS[way]
-    rate, step_secs = fast if seed % 2 else (50, 0.1)
+    rate, step_secs = fast if seed % 2 else (10, 0.5)
     steps = round(rate * secs)
     with Processes(folder) as processes:
         run = start(folder, processes, steps, step_secs=step_secs, num_ps=num_ps)

@@ -2,13 +2,13 @@
 
 import difflib
 import re
-import shlex
 import sys
 
 import pytest
 
 from model_deploy.launch import ReservedPorts
-from tests.processes.harness import LAUNCH, ROOT, Processes
+from tests.processes.harness import ROOT, Processes
+from tests.processes.standing_in import commands
 
 pytestmark = pytest.mark.one_mode
 
@@ -26,19 +26,11 @@ SOURCES = dict(
         strict=True,
     )
 )
-# Commands of the document, and what runs in their place. The launcher comes without the imports
-# of the package, and the steps of training are small.
-PROGRAMS = {
-    "train_image_classifier": (
-        f'exec {sys.executable} {ROOT}/train_image_classifier.py --batch_size=4 --num_clones=1 "$@"'
-    ),
-    "python": f"""
-if [ "$1 $2" = "-m model_deploy.launch" ]; then
-    shift 2
-    exec {shlex.join(LAUNCH)} "$@"
-fi
-exec {sys.executable} "$@"
-""",
+# Commands of the document, and what runs in their place, in forks. The steps of training are small.
+_TRAIN = "train_image_classifier.py --model_name=mnist_mlp --batch_size=4 --num_clones=1"
+SCRIPTS = {
+    "train_image_classifier": f'run {sys.executable} {ROOT}/{_TRAIN} "$@"',
+    "python": f'run {sys.executable} "$@"',
 }
 
 
@@ -59,20 +51,17 @@ def _with_free_ports(command, shown, ports):
 )
 def test_commands_of_the_document(command, shown, tmp_path, monkeypatch):
     """Each command on the loopback ends with 0, prints the lines shown, and leaves nothing."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name, script in PROGRAMS.items():
-        (folder / name).write_text(f"#!/bin/sh\n{script}")
-        (folder / name).chmod(0o755)
     for name, source in SOURCES.items():
         (tmp_path / name).write_text(source)
-    monkeypatch.setenv("PATH", str(folder), prepend=":")
-    with ReservedPorts(4) as ports, Processes(tmp_path) as processes:
+    with ReservedPorts(4) as ports, commands(tmp_path, SCRIPTS) as folder:
+        monkeypatch.setenv("PATH", str(folder), prepend=":")
+        processes = Processes(tmp_path)
         command, shown = _with_free_ports(command, shown, ports)
         script = f"set -e\ncd '{tmp_path}'\n{command}"
-        shell = processes.start("shell", ["bash", "-c", script], guarded=False)
-        assert shell.wait() == 0, shell.log
-        assert processes.living() == []
+        with processes:
+            shell = processes.start("shell", ["bash", "-c", script], guarded=False)
+            assert shell.wait() == 0, shell.log
+            assert processes.living() == []
     assert set(shown.splitlines()) <= set(shell.log.splitlines())
 
 

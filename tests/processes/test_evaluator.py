@@ -68,6 +68,7 @@ def test_its_evaluations_end_the_run(tmp_path):
     """Workers of all-reduce end at one step, soon after the evaluator's second evaluation."""
     program = [sys.executable, "-m", "train_image_classifier", "--clone_on_cpu", "--all_reduce"]
     program += ["--num_clones=1", "--batch_size=8", "--save_interval_steps=20"]
+    program += ["--model_name=mnist_mlp"]
     # No accuracy is better than the first one by more than 1.
     program += ["--stop_by=eval_test", "--stop_patience=1", "--stop_min_delta=1"]
     flags = ["--num_workers=2", "--evaluator"]

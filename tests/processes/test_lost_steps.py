@@ -18,17 +18,20 @@ TIMEOUT = "--stall_timeout=6"
 CUT = r"^worker \d\| no step for \d+ s, and all tasks answer: cutting [1-9]\d* connections"
 
 
-@pytest.mark.parametrize("task", ["worker 0", "worker 1"])
 @pytest.mark.parametrize("mode", ["synchronous", "rotated"])
-def test_lost_step(mode, task, tmp_path):
-    """Whoever loses a step, after `stall_timeout` all go on anew, and the weights are the same."""
-    flags = [f"--lost_task={task}", f"--stop_mark={tmp_path / 'lost'}", TIMEOUT]
+def test_lost_step(mode, tmp_path):
+    """Whoever loses a step, after `stall_timeout` all go on anew, and the weights are the same.
+
+    The chief loses one, and after that another worker.
+    """
+    flags = ["--lost_tasks=worker 0, worker 1", f"--stop_mark={tmp_path / 'lost'}", TIMEOUT]
     with Processes(tmp_path) as processes:
         program = [*PROGRAM, *training_flags(tmp_path, mode), *flags]
         launch = processes.launch([f"--num_workers={WORKERS}", "--num_ps=2"], program)
         assert launch.wait() == 0, launch.log
-    assert re.search(CUT, launch.log, re.MULTILINE)
-    assert re.search(r"and all tasks answer: .*; going on anew", launch.log)
+    assert len(re.findall(CUT, launch.log, re.MULTILINE)) >= 2
+    assert len(re.findall(r"and all tasks answer: .*; going on anew", launch.log)) >= 2
+    assert {path.name for path in tmp_path.glob("lost-*")} == {"lost-0", "lost-1"}
     check_result(tmp_path / "train", is_exact=True)
 
 
@@ -49,17 +52,22 @@ def test_stopped_worker(stopped, tmp_path):
     check_result(tmp_path / "train", is_exact=True)
 
 
-@pytest.mark.parametrize("loser", [0, 1])
-def test_lost_step_of_an_elastic_run(loser, tmp_path):
-    """Whoever loses a step, a worker asks for another world; all go on in it, and none is lost."""
-    lost = ["--loses=25", f"--loser={loser}", f"--gate={tmp_path / 'lost'}"]
+def test_lost_step_of_an_elastic_run(tmp_path):
+    """Whoever loses a step, a worker asks for another world; all go on in it, and none is lost.
+
+    The chief loses one, and after that another worker.
+    """
+    lost = ["--losers=0, 1", f"--gate={tmp_path / 'lost'}"]
     # The others wait for a chief whose update is lost for 20 times its longest step.
     more = [*lost, TIMEOUT, "--start_timeout=110"]
     with Processes(tmp_path) as processes:
         launch = ElasticLaunch(tmp_path, processes, 3, 60, way=WAYS["2 ps"], more=more)
-        launch.process.wait_for_line(CUT)
-        launch.process.wait_for_line(r"worker \d asks for another world: the step after")
+        for world in (2, 3):
+            launch.process.wait_for_line(f"world {world}: worker 0, worker 1, worker 2")
         launch.end()
+    asked = r"worker \d asks for another world: the step after"
+    assert len(re.findall(CUT, launch.process.log, re.MULTILINE)) >= 2
+    assert len(re.findall(asked, launch.process.log)) >= 2
     processes.assert_no_orphan()
 
 

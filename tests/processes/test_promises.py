@@ -20,7 +20,7 @@ pytestmark = pytest.mark.one_mode
 JOIN_SECS = 25.0
 CLASSIFIER = [
     *(sys.executable, "-m", "train_image_classifier", "--num_clones=1", "--batch_size=8"),
-    "--log_every_n_steps=1",
+    *("--model_name=mnist_mlp", "--log_every_n_steps=1"),
 ]
 
 

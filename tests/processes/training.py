@@ -17,7 +17,7 @@ from model_deploy import cluster as cluster_lib
 from model_deploy.commands import option, run_command
 from model_deploy.hooks import add_session_hook
 from tests import modes
-from tests.processes.moments import Lose, Refuse, StopAtEnd, StopInSave, Wait, WrongOp
+from tests.processes.moments import Refuse, StopAtEnd, StopInSave, Wait, WrongOp, lose_in_turn
 from tests.processes.refusals import RepeatedNumber
 
 STOP_MOMENTS = ("save", "end")
@@ -44,7 +44,7 @@ class TrainingOptions(cluster_lib.ClusterOptions, training.LoopOptions):
     stop_moment: str = option("end", "when it does", choices=STOP_MOMENTS)
     stop_mark: str = option("", "file that it makes then")
     refused_task: str = option("", "the task of which step 25 is refused once, with --stop_mark")
-    lost_task: str = option("", "the task of which step 25 never ends, once, with --stop_mark")
+    lost_tasks: str = option("", "tasks, such as `worker 0, worker 1`, that lose a step")
     repeated_mark: str = option("", "file by which worker 0 has TensorFlow refuse its step 25")
     others_wait: bool = option(True, "whether the other workers begin that step later")
     wrong_task: str = option("", "the task of which an op of step 25 fails")
@@ -152,11 +152,12 @@ def _stopping(options, cluster):
     task = f"{cluster.job_name} {cluster.task_id}"
     failing = {
         options.refused_task: lambda: Refuse(25, options.stop_mark),
-        options.lost_task: lambda: Lose(25, options.stop_mark),
         options.wrong_task: lambda: WrongOp(25),
     }
     if task in failing:
         return [failing[task]()]
+    if task in (losers := options.lost_tasks.split(", ")):
+        return [lose_in_turn(losers.index(task), options.stop_mark)]
     if options.repeated_mark:
         mark, is_own = options.repeated_mark, cluster.is_chief
         return [RepeatedNumber(25, mark, is_own=is_own, others_wait=options.others_wait)]
