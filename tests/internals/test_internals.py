@@ -14,6 +14,7 @@ from tensorflow.core.framework import model_pb2
 from tensorflow.python.eager import record
 from tensorflow.python.feature_column import feature_column_v2
 from tensorflow.python.framework import config, dtypes, kernels, op_def_registry, ops
+from tensorflow.python.keras.utils import version_utils
 from tensorflow.python.lib.io import tf_record
 from tensorflow.python.ops import (
     custom_gradient,
@@ -29,6 +30,7 @@ from tensorflow.python.training.saving import saveable_object, saveable_object_u
 from tensorflow.python.util import deprecation, pywrap_xla_ops
 from tf_keras.src import backend
 from tf_keras.src.engine import base_layer_v1
+from tf_keras.src.utils import version_utils as tf_keras_version_utils
 
 from model_deploy import estimator, internals
 
@@ -68,6 +70,7 @@ _OWNERS = {
     "saveable_object": [saveable_object],
     "saveable_object_util": [saveable_object_util],
     "deprecation": [deprecation],
+    "version_utils": [version_utils, tf_keras_version_utils],
     "config": [config],
     "kernels": [kernels],
     "op_def_registry": [op_def_registry],
