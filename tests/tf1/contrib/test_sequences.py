@@ -1,5 +1,7 @@
 """`tf.contrib.training.batch_sequences_with_states`: segments with the states saved before them."""
 
+from concurrent import futures
+
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -66,6 +68,37 @@ def test_states_go_along_with_their_sequences(options):
         assert (values["length"], values["total_length"]) == (len(part), len(whole))
         assert values["count"] == count
         assert values["key"] == f"{place:05d}_of_{count:05d}:{number}".encode()
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3])
+def test_who_waits_when_the_input_ends(batch_size):
+    """A batch that is waited for at the end of the input comes with the segments that there are;
+    the next one has the segment behind them, and after the last one the input is over.
+    """
+    initial = {"sum": tf.zeros([])}
+    saver = sequences.SequenceQueueingStateSaver(
+        tf.constant(batch_size),
+        3,
+        6,
+        "key",
+        {"x": tf.range(6.0)},
+        {},
+        initial,
+        allow_small_batch=True,
+    )
+    batch = saver.next_batch
+    total = batch.state("sum") + tf.reduce_sum(batch.sequences["x"], 1)
+    fetched = [batch.sequence, batch.state("sum"), batch.save_state("sum", total)]
+    close = saver.close()
+    with tf.Session() as session, futures.ThreadPoolExecutor(1) as pool:
+        session.run(saver.prefetch_op)
+        first = pool.submit(session.run, fetched)
+        assert not futures.wait([first], 0.3).done or batch_size == 1
+        session.run(close)
+        assert [each.tolist() for each in first.result(60)[:2]] == [[0], [0.0]]
+        assert [each.tolist() for each in session.run(fetched)[:2]] == [[1], [3.0]]
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(fetched)
 
 
 def test_state_saving_rnn():

@@ -31,8 +31,7 @@ class SequenceQueueingStateSaver:
       input_context: name -> tensor of it that is the same at all steps.
       initial_states: name -> the state before its first step.
       capacity: the greatest number of examples in work; any by default.
-      allow_small_batch: whether at the end of the input a batch may be smaller. As in TensorFlow
-        1, whose op this is, such a batch is lost where it is waited for when the input ends.
+      allow_small_batch: whether at the end of the input a batch may be smaller.
       name: of the ops.
 
     Raises:
@@ -68,6 +67,7 @@ class SequenceQueueingStateSaver:
             self.barrier = self._barrier()
             self._tokens = tf.FIFOQueue(capacity or -1, tf.bool, [[]])  # one per example in work
             self.prefetch_op = self._prefetch()
+            self._allows_small_batch = allow_small_batch
             self.next_batch = self._next_batch(allow_small_batch)
 
     def _barrier(self) -> Any:
@@ -130,9 +130,17 @@ class SequenceQueueingStateSaver:
     def _next_batch(self, allow_small_batch: bool) -> "NextQueuedSequenceBatch":
         index, keys, values = self.barrier.take_many(self.batch_size, allow_small_batch)
         values = dict(zip(self._places, values, strict=True))
+        is_segment = values["sequence"] >= 0
+        index, keys = (tf.boolean_mask(each, is_segment) for each in (index, keys))
+        values = {key: tf.boolean_mask(each, is_segment) for key, each in values.items()}
         done = tf.equal(values["sequence"], values["sequence_count"] - 1)
-        freed = self._tokens.dequeue_many(tf.reduce_sum(tf.cast(done, tf.int32)))
-        with tf.control_dependencies([freed]):
+        # After the last segment there are fillers alone, and this queue is closed: it says so.
+        free = tf.cond(
+            tf.reduce_any(is_segment),
+            lambda: tf.reduce_sum(tf.cast(done, tf.int32)),
+            lambda: self._tokens.size() + 1,
+        )
+        with tf.control_dependencies([self._tokens.dequeue_many(free)]):
             values = {key: tf.identity(each) for key, each in values.items()}
         return NextQueuedSequenceBatch(self, index, keys, values, done)
 
@@ -146,7 +154,25 @@ class SequenceQueueingStateSaver:
         """
         if cancel_pending_enqueues:
             return self._tokens.close(cancel_pending_enqueues=True, name=name)
-        return tf.group(self.barrier.close(), self._tokens.close(), name=name)
+        with tf.control_dependencies(self._insert_fillers() if self._allows_small_batch else []):
+            return tf.group(self.barrier.close(), self._tokens.close(), name=name)
+
+    def _insert_fillers(self) -> list[tf.Operation]:
+        """Puts all but one of the segments of a batch into the barrier, without a sequence.
+
+        Who waits for a whole batch when the barrier is closed would wait forever where what is
+        missing are the next segments of the sequences in that batch.
+        """
+        count = tf.convert_to_tensor(self.batch_size) - 1
+        keys = tf.string_join(["filler:", tf.as_string(tf.range(count))])
+        fillers = {"next_key": tf.fill([count], "")}
+        fillers.update((key, tf.fill([count], -1)) for key in _NUMBERS)
+        for key, each in self.sequences.items():
+            shape = [count, self.num_unroll, *each.shape.as_list()[1:]]
+            fillers[key] = tf.zeros(shape, each.dtype)
+        for key, each in {**self.context, **self.states}.items():
+            fillers[key] = tf.zeros([count, *each.shape.as_list()], each.dtype)
+        return [self.insert(key, keys, each) for key, each in fillers.items()]
 
 
 class NextQueuedSequenceBatch:
