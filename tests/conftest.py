@@ -1,6 +1,7 @@
 """Every test runs in graph mode, in a graph of its own."""
 
 import argparse
+import collections
 import gc
 import os
 import re
@@ -63,18 +64,29 @@ def pytest_collection_modifyitems(config, items):
     kept = [item for item in kept if _is_of_mode(item, config.getoption("--v1"))]
     if config.getoption("--v1"):
         kept = [item for item in kept if not item.get_closest_marker("one_mode")]
+    kept = _longest_files_first(kept)
     _choose_devices(config, kept)
     if config.getoption("--gpu"):
         kept = [item for item in kept if _uses_gpus(item)]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
+    items[:] = kept
     if config.getoption("--v1"):
         for item in items:
             mark = item.get_closest_marker("not_v1")
             if mark:
                 [reason] = mark.args
                 item.add_marker(pytest.mark.skip(reason=f"with --v1: {reason}"))
+
+
+def _longest_files_first(items):
+    """The tests, those of the files with most slow ones first.
+
+    So the processes that run files side by side end at about the same time, and files whose
+    programs wait for each other run beside others that compute.
+    """
+    num_slow = collections.Counter(item.path for item in items if item.get_closest_marker("slow"))
+    return sorted(items, key=lambda item: (-num_slow[item.path], str(item.path)))
 
 
 def _uses_gpus(item):
