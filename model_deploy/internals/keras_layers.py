@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.importing import FinderBy, finding_by
+from model_deploy.importing import calling_after_import
 from model_deploy.internals.ops import makes_old_control_flow
 from model_deploy.internals.replacing import Replace, Replacements
 
@@ -56,7 +56,8 @@ def watching_layers(watcher: LayerWatcher) -> Iterator[None]:
     Wraps `Layer.__call__`, `Layer.add_loss` and `Layer.losses` of both Kerases, and
     `SeedGenerator.next` of Keras 3.
     """
-    with _replacements.in_place(_watcher, watcher), _seeing_imports():
+    imports = calling_after_import(_NAMES, _watch_in)
+    with _replacements.in_place(_watcher, watcher), imports:
         yield
 
 
@@ -340,19 +341,7 @@ def _replace_all(replace: Replace) -> None:
 _replacements = Replacements(_replace_all)
 
 
-@contextlib.contextmanager
-def _seeing_imports() -> Iterator[None]:
-    """Watches layers of a Keras that is first imported in the `with` block."""
-    if all(name in sys.modules for name in _NAMES):
-        yield
-        return
-    with finding_by(FinderBy(_NAMES.__contains__, _run_and_watch)):
-        yield
-
-
-def _run_and_watch(loader: Any, module: types.ModuleType) -> None:
-    """Runs a module by its own loader, then replaces its layers' watched methods."""
-    loader.exec_module(module)
+def _watch_in(module: types.ModuleType) -> None:
     _replacements.add(functools.partial(_replace_in, module.__name__))
 
 

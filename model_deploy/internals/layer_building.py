@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorflow.python.ops import variables
 
-from model_deploy.importing import FinderBy, finding_by
+from model_deploy.importing import calling_after_import
 from model_deploy.internals.replacing import Replace, Replacements
 
 _is_open = contextvars.ContextVar("layers are built faster", default=False)
@@ -35,7 +35,8 @@ def building_layers_faster() -> Iterator[None]:
     Overrides `Variable.__hash__`, `Variable.__eq__` and `Variable.__ne__`.  Wraps
     `Variable._in_graph_mode` and `version_utils.swap_class`.
     """
-    with _replacements.in_place(_is_open, True), _seeing_imports():
+    imports = calling_after_import(_CHOOSE_BASES, _replace_in)
+    with _replacements.in_place(_is_open, True), imports:
         yield
 
 
@@ -88,17 +89,5 @@ def _where_bases_differ(original: Any) -> Any:
 _replacements = Replacements(_replace_all)
 
 
-@contextlib.contextmanager
-def _seeing_imports() -> Iterator[None]:
-    """Replaces `swap_class` of a Keras that is first imported in the `with` block, too."""
-    if all(name in sys.modules for name in _CHOOSE_BASES):
-        yield
-        return
-    with finding_by(FinderBy(_CHOOSE_BASES.__contains__, _run_and_replace)):
-        yield
-
-
-def _run_and_replace(loader: Any, module: types.ModuleType) -> None:
-    """Runs a module by its own loader, then replaces its `swap_class`."""
-    loader.exec_module(module)
+def _replace_in(module: types.ModuleType) -> None:
     _replacements.add(lambda replace: replace(module, "swap_class", _where_bases_differ))
