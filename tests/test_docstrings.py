@@ -155,8 +155,7 @@ WITHOUT_TENSORS = _table(
     rewrites: BatchNorms Compilation Layout Precision computing_in computing_in_layout
         describe_compilation
     verification: CorruptionError
-    importing: FinderBy LoaderBy calling_after_import finding_by import_when_used lazy_imports
-        with_moved_names
+    importing: FinderBy LoaderBy finding_by import_when_used lazy_imports with_moved_names
     processes: JOB_NAMES check_address check_task_id visible_gpus
     settings: AGGREGATE_ON ArithmeticSettings CloneSettings DATA_FORMATS DYNAMIC ElasticSettings
         GpuSettings PRECISIONS PS_STRATEGIES WIRE_PRECISIONS WaySettings check_loss_scale

@@ -153,23 +153,6 @@ def finding_by(finder: importlib.abc.MetaPathFinder) -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
-@contextlib.contextmanager
-def calling_after_import(
-    names: Sequence[str], after: Callable[[types.ModuleType], None]
-) -> Iterator[None]:
-    """Calls `after` with each module of these names that is first imported in a `with` block."""
-    if all(name in sys.modules for name in names):
-        yield
-        return
-
-    def run(loader: importlib.abc.Loader, module: types.ModuleType) -> None:
-        loader.exec_module(module)
-        after(module)
-
-    with finding_by(FinderBy(names.__contains__, run)):
-        yield
-
-
 def _load_faster(loader: importlib.abc.Loader, module: types.ModuleType) -> None:
     """Loads TensorFlow by its own loader, without unused packages and garbage collection."""
     # The module keeps TensorFlow's own loader as its `__loader__`.

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import tensorflow.compat.v1 as tf
 
-from model_deploy.importing import calling_after_import
 from model_deploy.internals.ops import makes_old_control_flow
 from model_deploy.internals.replacing import Replace, Replacements
 
@@ -46,8 +45,7 @@ _watcher: contextvars.ContextVar[LayerWatcher | None] = contextvars.ContextVar(
 )
 
 
-@contextlib.contextmanager
-def watching_layers(watcher: LayerWatcher) -> Iterator[None]:
+def watching_layers(watcher: LayerWatcher) -> contextlib.AbstractContextManager[None]:
     """Reports to `watcher` what layers do in a `with` block.
 
     Keras may be imported in the block.  The layers of `tf.compat.v1.layers` and TF-Slim, which are
@@ -56,9 +54,7 @@ def watching_layers(watcher: LayerWatcher) -> Iterator[None]:
     Wraps `Layer.__call__`, `Layer.add_loss` and `Layer.losses` of both Kerases, and
     `SeedGenerator.next` of Keras 3.
     """
-    imports = calling_after_import(_NAMES, _watch_in)
-    with _replacements.in_place(_watcher, watcher), imports:
-        yield
+    return _replacements.in_place(_watcher, watcher)
 
 
 def maker_of_variable() -> Any:
@@ -311,13 +307,13 @@ def _watched_next(original: Any) -> Any:
 
 
 def _replace_in(name: str, replace: Replace) -> None:
-    """Replaces the watched methods of `keras` or `tf_keras`, if it is imported."""
+    """Replaces the watched methods of `keras` or `tf_keras`."""
     kinds: list[Any] = []
     if name == "keras":
         kinds += _kinds("Layer")[:1] if _kerases() else []
         for generator in _kinds("random.SeedGenerator"):
             replace(generator, "next", _watched_next)
-    elif "tf_keras" in sys.modules:
+    else:
         kinds += [sys.modules["tf_keras"].layers.Layer, _layer_v1()]
     for kind in kinds:
         for attribute, replacement in _OF_LAYERS.items():
@@ -330,19 +326,7 @@ _OF_LAYERS: Mapping[str, Callable[[Any], Any]] = {
     "add_loss": _watched_add_loss,
     "losses": _watched_losses,
 }
-_NAMES = ("keras", "tf_keras")
-
-
-def _replace_all(replace: Replace) -> None:
-    for name in _NAMES:
-        _replace_in(name, replace)
-
-
-_replacements = Replacements(_replace_all)
-
-
-def _watch_in(module: types.ModuleType) -> None:
-    _replacements.add(functools.partial(_replace_in, module.__name__))
+_replacements = Replacements(modules=("keras", "tf_keras"), replace_in=_replace_in)
 
 
 def uses_weight_decay(optimizer: Any, variable: Any) -> bool:

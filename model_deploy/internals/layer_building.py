@@ -5,13 +5,11 @@ import contextvars
 import functools
 import operator
 import sys
-import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow.python.ops import variables
 
-from model_deploy.importing import calling_after_import
 from model_deploy.internals.replacing import Replace, Replacements
 
 _is_open = contextvars.ContextVar("layers are built faster", default=False)
@@ -19,8 +17,7 @@ _is_open = contextvars.ContextVar("layers are built faster", default=False)
 _CHOOSE_BASES = ("tensorflow.python.keras.utils.version_utils", "tf_keras.src.utils.version_utils")
 
 
-@contextlib.contextmanager
-def building_layers_faster() -> Iterator[None]:
+def building_layers_faster() -> contextlib.AbstractContextManager[None]:
     """A `with` block in which `tf.layers`, and with it TF-Slim, builds layers in less time.
 
     For each new weight a layer makes a set of all variables of the graph.  In a graph a variable
@@ -35,9 +32,7 @@ def building_layers_faster() -> Iterator[None]:
     Overrides `Variable.__hash__`, `Variable.__eq__` and `Variable.__ne__`.  Wraps
     `Variable._in_graph_mode` and `version_utils.swap_class`.
     """
-    imports = calling_after_import(_CHOOSE_BASES, _replace_in)
-    with _replacements.in_place(_is_open, True), imports:
-        yield
+    return _replacements.in_place(_is_open, True)
 
 
 def _replace_all(replace: Replace) -> None:
@@ -47,9 +42,10 @@ def _replace_all(replace: Replace) -> None:
         ("__ne__", operator.is_not),
     ):
         replace(variables.Variable, name, functools.partial(_of_graphs, identity))
-    for name in _CHOOSE_BASES:
-        if name in sys.modules:
-            replace(sys.modules[name], "swap_class", _where_bases_differ)
+
+
+def _replace_in(name: str, replace: Replace) -> None:
+    replace(sys.modules[name], "swap_class", _where_bases_differ)
 
 
 def _of_graphs(identity: Callable[..., Any], original: Any) -> Any:
@@ -86,8 +82,4 @@ def _where_bases_differ(original: Any) -> Any:
     return swapped
 
 
-_replacements = Replacements(_replace_all)
-
-
-def _replace_in(module: types.ModuleType) -> None:
-    _replacements.add(lambda replace: replace(module, "swap_class", _where_bases_differ))
+_replacements = Replacements(_replace_all, _CHOOSE_BASES, _replace_in)

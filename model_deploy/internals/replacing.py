@@ -2,9 +2,13 @@
 
 import contextlib
 import contextvars
+import sys
 import threading
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
+
+from model_deploy.importing import FinderBy, finding_by
 
 _Value = TypeVar("_Value")
 
@@ -27,10 +31,18 @@ class Replacements:
 
     Args:
       replace_all: called when the first block is entered; makes the replacements.
+      modules: names of modules that `replace_in` looks after.
+      replace_in: called with the name of each of these modules that is imported, or that a block
+        imports; makes the replacements in it.
     """
 
-    def __init__(self, replace_all: Callable[[Replace], None]) -> None:
-        self._replace_all = replace_all
+    def __init__(
+        self,
+        replace_all: Callable[[Replace], None] = lambda replace: None,
+        modules: Sequence[str] = (),
+        replace_in: Callable[[str, Replace], None] = lambda name, replace: None,
+    ) -> None:
+        self._replace_all, self._modules, self._replace_in = replace_all, modules, replace_in
         self._blocks = 0
         self._lock = threading.RLock()
         # (object, name, original value) of each replaced attribute.
@@ -41,20 +53,26 @@ class Replacements:
         """Opens a `with` block with the replacements and the variable that they read."""
         self._count(1)
         try:
-            with temporarily(variable, value):
+            with temporarily(variable, value), self._seeing_imports():
                 yield
         finally:
             self._count(-1)
 
-    def add(self, replace_more: Callable[[Replace], None]) -> None:
-        """Makes further replacements, in a module imported while blocks are open.
+    @contextlib.contextmanager
+    def _seeing_imports(self) -> Iterator[None]:
+        """Makes replacements in modules that are first imported in a `with` block, too."""
+        if all(name in sys.modules for name in self._modules):
+            yield
+            return
+        with finding_by(FinderBy(self._modules.__contains__, self._run)):
+            yield
 
-        Args:
-          replace_more: called if a block is open; makes the replacements.
-        """
+    def _run(self, loader: Any, module: types.ModuleType) -> None:
+        """Runs a module by its own loader, then makes the replacements in it."""
+        loader.exec_module(module)
         with self._lock:
             if self._blocks:
-                replace_more(self._replace)
+                self._replace_in(module.__name__, self._replace)
 
     def _count(self, change: int) -> None:
         """Counts open blocks; replaces at the first and restores after the last."""
@@ -62,6 +80,9 @@ class Replacements:
             before, self._blocks = self._blocks, self._blocks + change
             if before == 0:
                 self._replace_all(self._replace)
+                for name in self._modules:
+                    if name in sys.modules:
+                        self._replace_in(name, self._replace)
             elif self._blocks == 0:
                 while self._originals:
                     owner, name, value = self._originals.pop()

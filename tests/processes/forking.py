@@ -46,7 +46,7 @@ _IMPORTS = (
     *("tests.modes", "tests.processes.moments", "tests.processes.refusals"),
 )
 _SET_DEATH_SIGNAL, _SET_NAME = 1, 15  # <linux/prctl.h>
-_MAX_REQUEST_BYTES = 1 << 17
+MAX_REQUEST_BYTES = 1 << 17
 _PRELOAD = "LD_PRELOAD"
 _LAUNCH = [sys.executable, "-m", "model_deploy.launch"]
 # Of the environment: all that a test starts has its value there, or the first bytes as its name.
@@ -177,7 +177,7 @@ class _ForkingProcess:
                 if key.fileobj is not self._requests:
                     self._report_end(key.fileobj, key.data)
                     continue
-                data, descriptors, *_ = socket.recv_fds(self._requests, _MAX_REQUEST_BYTES, 2)
+                data, descriptors, *_ = socket.recv_fds(self._requests, MAX_REQUEST_BYTES, 2)
                 if not data:
                     return None
                 if self._fork(*descriptors) == 0:
@@ -226,25 +226,23 @@ class _PopenOfForks(subprocess.Popen):
 
     def __init__(self, command, *, env=None, **options):
         if command[3:4] == [guard.__file__] and can_be_forked(command[5:]):
-            options["preexec_fn"] = lambda: _guard(int(command[4]), command[5:], env)
+            options["preexec_fn"] = lambda: _become(_guard, int(command[4]), command[5:], env)
         elif command[:3] == _LAUNCH:
-            options["preexec_fn"] = lambda: _launch(
-                command, dict(os.environ) if env is None else env
-            )
+            of_launcher = dict(os.environ) if env is None else env
+            options["preexec_fn"] = lambda: _become(_run, command, of_launcher)
         super().__init__(command, env=env, **options)
 
 
-def _launch(command, env):
-    """Turns a new fork into a launcher; does not return."""
+def _become(run, *arguments):
+    """Turns a new fork into what a function runs; does not return."""
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # with which `Popen` takes it for started
-    _end_with(lambda: _run(command, env))
+    _end_with(lambda: run(*arguments))
 
 
 def _guard(parent, command, env):
-    """Turns a new fork into a guard, and a fork of that into its command; does not return."""
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    """Runs the guard, a fork of which becomes its command."""
     os.execvp = lambda _, command: _end_with(lambda: _run(command, env))
-    _end_with(lambda: sys.exit(guard.main(parent, command)))
+    sys.exit(guard.main(parent, command))
 
 
 def _end_with(function):

@@ -13,9 +13,8 @@ import sys
 import threading
 import uuid
 
-from tests.processes.forking import fork
+from tests.processes.forking import MAX_REQUEST_BYTES, fork
 
-_MAX_REQUEST_BYTES = 1 << 17
 _CLIENT = """
 import json, os, signal, socket, sys
 own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -73,7 +72,7 @@ def _serve(listener):
 def _answer(client):
     """Forks what a client asks for; tells it the process id, and the exit status."""
     with client:
-        data, [output], *_ = socket.recv_fds(client, _MAX_REQUEST_BYTES, 1)
+        data, [output], *_ = socket.recv_fds(client, MAX_REQUEST_BYTES, 1)
         request = json.loads(data)
         with os.fdopen(output, "wb") as log:
             forked = fork(request["command"], request["env"], log, request["cwd"])

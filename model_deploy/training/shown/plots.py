@@ -100,7 +100,7 @@ def _draw(train_dir: str, unit: str) -> str | None:
 
 
 def _set_margins(figure: Any) -> None:
-    """Leaves room for the labels: to measure them takes as long as to draw the figure."""
+    """Leaves room for the labels: to measure them takes half as long as to draw the figure."""
     width, height = figure.get_size_inches()
     figure.subplots_adjust(
         left=0.95 / width,

@@ -68,7 +68,7 @@ class SequenceQueueingStateSaver:
             self._tokens = tf.FIFOQueue(capacity or -1, tf.bool, [[]])  # one per example in work
             self.prefetch_op = self._prefetch()
             self._allows_small_batch = allow_small_batch
-            self.next_batch = self._next_batch(allow_small_batch)
+            self.next_batch = self._next_batch()
 
     def _barrier(self) -> Any:
         pieces = {
@@ -127,19 +127,19 @@ class SequenceQueueingStateSaver:
         place = tf.string_join([tf.as_string(number, width=5, fill="0"), "_of_"])
         return tf.string_join([place, tf.as_string(count, width=5, fill="0"), ":", self._key])
 
-    def _next_batch(self, allow_small_batch: bool) -> "NextQueuedSequenceBatch":
-        index, keys, values = self.barrier.take_many(self.batch_size, allow_small_batch)
+    def _next_batch(self) -> "NextQueuedSequenceBatch":
+        index, keys, values = self.barrier.take_many(self.batch_size, self._allows_small_batch)
+        if self._allows_small_batch:
+            is_segment = values[self._places.index("sequence")] >= 0
+            index, keys, values = tf.nest.map_structure(
+                lambda each: tf.boolean_mask(each, is_segment), (index, keys, values)
+            )
         values = dict(zip(self._places, values, strict=True))
-        is_segment = values["sequence"] >= 0
-        index, keys = (tf.boolean_mask(each, is_segment) for each in (index, keys))
-        values = {key: tf.boolean_mask(each, is_segment) for key, each in values.items()}
         done = tf.equal(values["sequence"], values["sequence_count"] - 1)
-        # After the last segment there are fillers alone, and this queue is closed: it says so.
-        free = tf.cond(
-            tf.reduce_any(is_segment),
-            lambda: tf.reduce_sum(tf.cast(done, tf.int32)),
-            lambda: self._tokens.size() + 1,
-        )
+        free = tf.reduce_sum(tf.cast(done, tf.int32))
+        if self._allows_small_batch:
+            # After the last segment there are fillers alone, and this queue is closed: it says so.
+            free = tf.where(tf.size(done) > 0, free, self._tokens.size() + 1)
         with tf.control_dependencies([self._tokens.dequeue_many(free)]):
             values = {key: tf.identity(each) for key, each in values.items()}
         return NextQueuedSequenceBatch(self, index, keys, values, done)
