@@ -224,7 +224,7 @@ class Classifier(NamedTuple):
         images = batch["image"]
         mirrors = options.eval_mirrored and not is_training
         if mirrors:
-            images = tf.concat([images, images[:, :, ::-1]], axis=0)
+            images = tf.concat([images, tf.reverse(images, [2])], axis=0)
         logits, end_points = network_fn(images)
         auxiliary_logits = end_points.get("AuxLogits")
         if mirrors:

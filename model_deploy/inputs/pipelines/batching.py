@@ -14,6 +14,7 @@ from model_deploy.inputs import preprocessing as preprocessing_lib
 from model_deploy.inputs.augmentation import Augmentation
 from model_deploy.inputs.datasets import dataset as dataset_lib
 from model_deploy.inputs.files import raw_images, records
+from model_deploy.inputs.order.randomness import uniform_per_image
 from model_deploy.inputs.pipelines import holding
 from model_deploy.inputs.pipelines.own_examples import ExampleBatching, OwnExamples
 from model_deploy.inputs.reading import chunks, decoding, sources
@@ -141,6 +142,7 @@ class Batching:
                 if self.training:
                     numbers = numbers.rebatch(self.batch_size, drop_remainder=True)
                 return numbers.map(make, self._parallel_calls)
+            numbers = self._with_draws(numbers)
             return self._batched(numbers.unbatch().map(make, self._parallel_calls))
 
         return batches
@@ -149,24 +151,24 @@ class Batching:
         read = self._by_python(source)
 
         def batches(numbers: Any) -> Any:
-            examples = read(numbers.unbatch(), self.num_readers or tf.data.AUTOTUNE)
-            return self._batched(examples.map(self._plain(self._finish), self._parallel_calls))
+            numbers = self._with_draws(numbers).unbatch()
+            examples = read(numbers, self.num_readers or tf.data.AUTOTUNE)
+            return self._finished(
+                self._batched(examples.map(self._prepare_one, self._parallel_calls))
+            )
 
         return batches
 
     def _pipeline_of_graph(self, source: sources.GraphSource) -> Callable[[Any], Any]:
         tables = chunks.in_graph(self.tables)
         by_python = self._by_python(source)
-        finish = self._plain(self._finish)
-        finish_batches = self._finishes_batches
+        prepare_one = self._prepare_one
 
         def read(number: Example, stored: Any = None) -> Example:
-            example = self._by_ops(source, tables, number, stored)
-            return example if finish_batches else finish(example)
+            return prepare_one(self._by_ops(source, tables, number, stored))
 
         def read_again(numbers: Any) -> Any:
-            examples = by_python(numbers, None)
-            return examples if finish_batches else examples.map(finish)
+            return by_python(numbers, None).map(prepare_one)
 
         readers, size = self._chunks_of(source)
         reading_chunks = chunks.Chunks(
@@ -180,22 +182,39 @@ class Batching:
         )
 
         def batches(numbers: Any) -> Any:
-            examples = reading_chunks.examples(numbers)
-            examples = examples.rebatch(self.batch_size, drop_remainder=self.training)
-            return examples.map(finish, self._parallel_calls) if finish_batches else examples
+            examples = reading_chunks.examples(self._with_draws(numbers))
+            return self._finished(examples.rebatch(self.batch_size, drop_remainder=self.training))
 
         return batches
 
     @property
+    def _prepare_one(self) -> Callable[[Example], Example]:
+        """What is done with an example before it is part of a batch."""
+        return self._plain(self._cropped if self._finishes_batches else self._finish)
+
+    def _finished(self, batches: Any) -> Any:
+        """Preprocesses a `tf.data.Dataset` of batches, if that was not done with examples."""
+        if not self._finishes_batches:
+            return batches
+        return batches.map(self._plain(self._finish), self._parallel_calls)
+
+    @property
     def _finishes_batches(self) -> bool:
         """Whether images are preprocessed as whole batches, for which they must have one size."""
-        return self.family.batched and None not in self.dataset.image_shape
+        return self.family.batched and (self._crops_one or None not in self.dataset.image_shape)
+
+    @property
+    def _crops_one(self) -> bool:
+        """Whether images vary in size until a batched family's `crop` has each of them."""
+        height, width, channels = self.dataset.image_shape
+        varies = None in (height, width) and channels is not None
+        return varies and self.family.batched and self.family.crop is not None
 
     def _chunks_of(self, source: sources.GraphSource) -> tuple[int, int]:
         """Returns how many chunks are read in parallel, and the number of examples in each."""
         pixels = self.size[0] * self.size[1] * (self.dataset.image_shape[-1] or 3)
         readers = self.num_readers or chunks.default_readers(source.is_local)
-        return readers, chunks.chunk_size(pixels * tf.float32.size, self.batch_size)
+        return readers, chunks.chunk_size(pixels * tf.float32.size, self.batch_size, readers)
 
     @functools.cached_property
     def tables(self) -> Sequence[np.ndarray]:
@@ -223,7 +242,8 @@ class Batching:
         if isinstance(source, sources.ArraySource):
             return holding.Work(in_batches if self.family.batched else calls, 0)
         readers = self.num_readers or chunks.usable_cores()
-        return holding.Work(readers + calls, readers)
+        examples = readers + calls + (in_batches if self._finishes_batches else 0)
+        return holding.Work(examples, readers)
 
     def _by_ops(
         self, source: sources.GraphSource, tables: Any, number: Example, stored: Any
@@ -240,10 +260,7 @@ class Batching:
         else:
             image = decoding.whole_image(channels, raw_images.shape_of(source))(contents)
             image = tf.ensure_shape(image, self.dataset.image_shape)
-        return {
-            **{"image": image, "label": label},
-            **{"index": index, "position": number["position"]},
-        }
+        return {"image": image, "label": label, "index": index, **_of_place(number)}
 
     def _by_python(self, source: sources.EncodedSource) -> Callable[[Any, int | None], Any]:
         """Returns a function (numbers, parallel calls) to decoded examples, by Python."""
@@ -263,8 +280,8 @@ class Batching:
             seed = self._seeds(number["position"])
             image, label, index, found = reader.in_graph(number["index"], seed)
             image.set_shape(shape)
-            example = {"image": image, "label": label}
-            return example | {"index": index, "position": number["position"]}, found
+            example = {"image": image, "label": label, "index": index}
+            return example | _of_place(number), found
 
         def examples(numbers: Any, calls: int | None) -> Any:
             found = numbers.map(plain(read), calls)
@@ -304,9 +321,44 @@ class Batching:
             return functools.partial(crop, smallest=self.size)
         return crop
 
+    @property
+    def _num_draws(self) -> int:
+        """How many random numbers each example brings for the family."""
+        alone = self._crops_one or not self.family.batched
+        return self.family.num_draws if self.training and alone else 0
+
+    def _with_draws(self, numbers: Any) -> Any:
+        """Adds "draws", float32 [n, number of draws], to a `tf.data.Dataset` of numbers."""
+        count = self._num_draws
+
+        def draw(number: Example) -> Example:
+            return number | {"draws": uniform_per_image(self._seeds(number["position"]), count)}
+
+        return numbers.map(tf.autograph.experimental.do_not_convert(draw)) if count else numbers
+
     def _seeds(self, position: Any) -> Any:
         """Returns the seeds of positions: int64 [2], or [n, 2] for n positions."""
         return tf.stack([tf.zeros_like(position) + self.seed, position], axis=-1)
+
+    def _cropped(self, example: Example) -> Example:
+        """Gives an example's image its final size, if images vary in size."""
+        crop = self.family.crop
+        if crop is None or not self._crops_one:
+            return example
+        options = self._options_of(example) | (self._padding if self.training else {})
+        with named_as(padding="crop_padding"):
+            return example | {"image": crop(example["image"], *self.size, **options)}
+
+    @staticmethod
+    def _options_of(example: Example) -> Example:
+        """The random numbers of an example as keyword argument of the family."""
+        return {"draws": example["draws"]} if "draws" in example else {}
+
+    @property
+    def _padding(self) -> Example:
+        """The padding, as keyword argument of the family, if it is not the family's own."""
+        padding = self.augmentation.crop_padding
+        return {} if padding is None else {"padding": padding}
 
     def _finish(self, example: Example) -> Example:
         """Preprocesses an example, or a batch of a batched family; keeps only wanted entries."""
@@ -318,13 +370,12 @@ class Batching:
         if not self.training:
             images = self.family.evaluate(images, *self.size, **options)
         else:
-            if self._crop:
+            if self._crop or self._crops_one:
                 options["crop_image"] = False
             extra = self.augmentation.before_normalization(seeds)
             if extra is not None:
                 options["extra_augment"] = extra
-            if self.augmentation.crop_padding is not None:
-                options["padding"] = self.augmentation.crop_padding
+            options |= self._padding | ({} if self._crops_one else self._options_of(example))
             with named_as(padding="crop_padding"):
                 images = self.family.train(images, *self.size, seeds, **options)
             images = self.augmentation.after_normalization(images, seeds)
@@ -332,6 +383,11 @@ class Batching:
         if self.augmentation.mixes:
             result["seed"] = self._seeds(example["position"])
         return result | ({"index": example["index"]} if self.include_index else {})
+
+
+def _of_place(number: Example) -> Example:
+    """What an example takes from its place in the training sequence, however it is read."""
+    return {key: number[key] for key in ("position", "draws") if key in number}
 
 
 def batching_of(

@@ -15,8 +15,11 @@ from model_deploy.inputs.order.randomness import uniform_per_image
 from model_deploy.inputs.preprocessing import families, images
 
 PADDING = 4
+CROP_DRAWS = 3  # position down and across, mirroring
 _MAX_BRIGHTNESS = 63.0
 _CONTRAST = (0.2, 1.8)
+_RULE_OF_SIZE = "{} must be at most that of the padded images, got {}"
+_RULE_OF_PADDING = "padding (crop_padding) must be less than the pixels of an image, got {}"
 
 
 def evaluate(batch: Any, height: int, width: int, *, use_grayscale: bool = False) -> Any:
@@ -35,6 +38,7 @@ def train(
     width: int,
     seeds: Any,
     *,
+    crop_image: bool = True,
     use_grayscale: bool = False,
     extra_augment: Callable[[Any], Any] | None = None,
     padding: int = PADDING,
@@ -46,6 +50,7 @@ def train(
       height: height of the result, at most that of the padded images.
       width: width of the result, at most that of the padded images.
       seeds: int64 [n, 2].
+      crop_image: whether to shift and mirror, which `crop` may have done.
       use_grayscale: whether to convert colours to one grey channel.
       extra_augment: applied to the images before they are normalized; see `Preprocessing`.
       padding: number of zeros on each side of an image.
@@ -56,14 +61,65 @@ def train(
     Raises:
       ValueError: if the size to cut is larger than the padded images.
     """
-    draws = uniform_per_image(seeds, 5)
-    batch = shift_and_mirror(batch, height, width, draws[:, :3], padding)
+    draws = uniform_per_image(seeds, CROP_DRAWS + 2)
+    if crop_image:
+        batch = shift_and_mirror(batch, height, width, draws[:, :CROP_DRAWS], padding)
     batch = batch if extra_augment is None else extra_augment(batch)
-    return distort(batch, draws[:, 3:], use_grayscale=use_grayscale)
+    return distort(batch, draws[:, CROP_DRAWS:], use_grayscale=use_grayscale)
+
+
+def crop(
+    image: Any,
+    height: int,
+    width: int,
+    *,
+    draws: Any = None,
+    padding: int = PADDING,
+    reflect: bool = False,
+) -> Any:
+    """Crops around the centre, as `evaluate`; with `draws` shifts and mirrors, as `train`.
+
+    Args:
+      image: uint8 [h, w, c].
+      height: height of the result, in training at most that of the padded image.
+      width: width of the result, in training at most that of the padded image.
+      draws: the first random numbers of the image's seed, float32 [3]; see `shift_and_mirror`.
+      padding: see `train`.
+      reflect: see `shift_and_mirror`.
+
+    Returns:
+      uint8 [height, width, c].  An image that is too small for it, or for a reflected padding,
+      ends the session's run with InvalidArgumentError.
+    """
+    if draws is None:
+        return images.crop_centre(image, height, width)
+    if reflect:
+        rule = _RULE_OF_PADDING.format(padding)
+        with tf.control_dependencies(
+            [tf.debugging.assert_less(padding, tf.shape(image)[:2], rule)]
+        ):
+            image = tf.identity(image)
+    # For an image alone fewer ops than those of `shift_and_mirror`, which count by their number.
+    around = [[padding, padding], [padding, padding], [0, 0]]
+    image = tf.pad(image, around, "REFLECT" if reflect else "CONSTANT")
+    size, wanted = tf.shape(image)[:2], [height, width]
+    rule = _RULE_OF_SIZE.format("height and width", wanted)
+    with tf.control_dependencies([tf.debugging.assert_less_equal(wanted, size, rule)]):
+        fits = tf.cast(size - [height - 1, width - 1], tf.float32)
+    start = tf.cast(tf.floor(draws[:2] * fits), tf.int32)
+    part = tf.slice(image, tf.concat([start, [0]], axis=0), [*wanted, image.shape[-1]])
+    return images.mirror(part, draws[2])
 
 
 FAMILY = families.Preprocessing(
-    "cifarnet", train, evaluate, batched=True, takes_extra_augment=True, takes_padding=True
+    "cifarnet",
+    train,
+    evaluate,
+    batched=True,
+    takes_extra_augment=True,
+    takes_padding=True,
+    crop=crop,
+    num_draws=CROP_DRAWS,
 )
 
 
@@ -124,7 +180,7 @@ def _window(draws: Any, size: Any, wanted: int, padding: int, name: str) -> Any:
             f"{name} must be at most {padded}, that of the padded images, got {wanted}"
         )
     # Also for a size that is known only when the graph runs.
-    rule = f"{name} must be at most that of the padded images, got {wanted}"
+    rule = _RULE_OF_SIZE.format(name, wanted)
     with tf.control_dependencies([tf.debugging.assert_less_equal(wanted, padded, rule)]):
         fits = tf.cast(padded - wanted + 1, tf.float32)
     start = tf.cast(tf.floor(draws * fits), tf.int32) - padding
@@ -140,7 +196,7 @@ def _reflected(places: Any, size: Any, padding: int) -> Any:
     """Reflects places outside of an image at its edge, without repeating the edge."""
     if isinstance(size, int) and padding >= size:
         raise ValueError(f"padding must be less than the {size} pixels of an image, got {padding}")
-    rule = f"padding (crop_padding) must be less than the pixels of an image, got {padding}"
+    rule = _RULE_OF_PADDING.format(padding)
     with tf.control_dependencies([tf.debugging.assert_less(padding, size, rule)]):
         places = tf.abs(places)
     return tf.where(places < size, places, 2 * (size - 1) - places)

@@ -53,8 +53,17 @@ class Preprocessing:
         apply to images after cropping and mirroring, before normalization.  It takes images of
         the family's rank with 1 or 3 channels, uint8 or float32 from 0 to 255, and returns uint8
         of the same shape.
-      takes_padding: whether `train` takes a keyword `padding`, the pixels of padding on each side
-        of the images that it crops.
+      takes_padding: whether `train`, and `crop`, take a keyword `padding`, the pixels of padding on
+        each side of the images that they crop.
+      crop: for batched families that crop first, so that images that vary in size make a batch:
+        `crop(image, height, width)` crops a single image, uint8 [h, w, c], to uint8 [height,
+        width, c] for `evaluate`; for training it takes a keyword `draws`, and `train` is then
+        called with `crop_image=False`.  Without `crop` images that vary in size come one by one,
+        as batches of one.
+      num_draws: how many random numbers `train` of single images, or `crop`, takes as a keyword
+        `draws`: float32 [num_draws], from 0 to 1, which depend only on the image's seed.  They are
+        drawn for many images at once, so that an image does not wait for the ops that draw them.
+        By default `train` takes none.
     """
 
     name: str
@@ -64,6 +73,8 @@ class Preprocessing:
     crop_encoded: Callable[..., Any] | None = None
     takes_extra_augment: bool = False
     takes_padding: bool = False
+    crop: Callable[..., Any] | None = None
+    num_draws: int = 0
 
 
 def register_preprocessing(
@@ -75,6 +86,8 @@ def register_preprocessing(
     crop_encoded: Callable[..., Any] | None = None,
     takes_extra_augment: bool = False,
     takes_padding: bool = False,
+    crop: Callable[..., Any] | None = None,
+    num_draws: int = 0,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a family, whose function `train` is decorated.
 
@@ -87,6 +100,8 @@ def register_preprocessing(
       crop_encoded: see `Preprocessing`.
       takes_extra_augment: see `Preprocessing`.
       takes_padding: see `Preprocessing`.
+      crop: see `Preprocessing`.
+      num_draws: see `Preprocessing`.
 
     Raises:
       ValueError: if the name of the family or of a network is taken.
@@ -106,7 +121,15 @@ def register_preprocessing(
 
     def register(train: Callable[..., Any]) -> Callable[..., Any]:
         _FAMILIES[name] = Preprocessing(
-            name, train, evaluate, batched, crop_encoded, takes_extra_augment, takes_padding
+            name,
+            train,
+            evaluate,
+            batched,
+            crop_encoded,
+            takes_extra_augment,
+            takes_padding,
+            crop,
+            num_draws,
         )
         for network in networks:
             _FAMILY_OF_NETWORK[network] = name

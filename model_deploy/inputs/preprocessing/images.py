@@ -16,7 +16,7 @@ def to_grey(images: Any) -> Any:
 
 def mirror(image: Any, draw: Any) -> Any:
     """Mirrors the image [h, w, c] unless `draw`, float32 [] from 0 to 1, is less than a half."""
-    return tf.cond(draw < 0.5, lambda: image, lambda: image[:, ::-1])
+    return tf.cond(draw < 0.5, lambda: image, lambda: tf.reverse(image, [1]))
 
 
 def central_part(batch: Any, height: int, width: int, *, use_grayscale: bool = False) -> Any:
@@ -28,6 +28,15 @@ def central_part(batch: Any, height: int, width: int, *, use_grayscale: bool = F
     batch = tf.cast(batch, tf.float32)
     if use_grayscale:
         batch = to_grey(batch)
-    batch = tf.image.resize_with_crop_or_pad(batch, height, width)
+    if batch.shape.as_list()[1:3] != [height, width]:
+        batch = tf.image.resize_with_crop_or_pad(batch, height, width)
     batch.set_shape([None, height, width, 1 if use_grayscale else channels])
     return batch
+
+
+def crop_centre(image: Any, height: int, width: int) -> Any:
+    """Crops or zero-pads around the centre: [h, w, c] to [height, width, c] of the same type."""
+    channels = image.shape.as_list()[-1]
+    return tf.ensure_shape(
+        tf.image.resize_with_crop_or_pad(image, height, width), [height, width, channels]
+    )

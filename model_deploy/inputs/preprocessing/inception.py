@@ -11,10 +11,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from model_deploy.inputs.order.randomness import uniform_per_image
+from model_deploy.inputs.order.randomness import uniform
 from model_deploy.inputs.preprocessing import families, images
 
 CENTRAL_FRACTION = 0.875
+_NUM_DRAWS = 7  # way to scale, mirroring, and the five of `distort_colours`
 _METHODS = ("bilinear", "nearest", "bicubic", "area")
 COLOUR_ORDERS = (
     ("brightness", "saturation", "hue", "contrast"),
@@ -121,6 +122,7 @@ def train(
     width: int,
     seed: Any,
     *,
+    draws: Any = None,
     fast_mode: bool = True,
     crop_image: bool = True,
     use_grayscale: bool = False,
@@ -133,6 +135,7 @@ def train(
       height: height of the result.
       width: width of the result.
       seed: int64 [2].
+      draws: random numbers, float32 [7], from 0 to 1; by default those of the seed.
       fast_mode: bilinear scaling, brightness and saturation only; if not, one of four ways to
         scale and one of four orders of brightness, saturation, hue, contrast.
       crop_image: whether to crop at random.
@@ -145,7 +148,7 @@ def train(
     if crop_image:
         image = cut_random_part(image, seed)
     image = tf.image.convert_image_dtype(image, tf.float32)
-    draws = uniform_per_image(seed[tf.newaxis], 7)[0]
+    draws = uniform(seed, _NUM_DRAWS) if draws is None else draws
     image = images.mirror(stretch(image, height, width, draws[0], fast_mode), draws[1])
     if extra_augment is not None:
         image = tf.image.convert_image_dtype(extra_augment(image * 255.0), tf.float32)
@@ -154,7 +157,12 @@ def train(
 
 
 FAMILY = families.Preprocessing(
-    "inception", train, evaluate, crop_encoded=crop_encoded, takes_extra_augment=True
+    "inception",
+    train,
+    evaluate,
+    crop_encoded=crop_encoded,
+    takes_extra_augment=True,
+    num_draws=_NUM_DRAWS,
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from model_deploy.inputs.order.randomness import uniform_per_image
+from model_deploy.inputs.order.randomness import uniform
 from model_deploy.inputs.preprocessing import families, images, inception
 
 
@@ -38,6 +38,7 @@ def train(
     width: int,
     seed: Any,
     *,
+    draws: Any = None,
     crop_image: bool = True,
     use_grayscale: bool = False,
     extra_augment: Callable[[Any], Any] | None = None,
@@ -49,6 +50,7 @@ def train(
       height: height of the result.
       width: width of the result.
       seed: int64 [2].
+      draws: a random number, float32 [1], from 0 to 1: mirroring; by default that of the seed.
       crop_image: whether to crop at random.
       use_grayscale: whether to convert colours to one grey channel, at the end.
       extra_augment: applied to the image after mirroring; see `Preprocessing`.
@@ -59,15 +61,20 @@ def train(
     if crop_image:
         image = inception.cut_random_part(image, seed)
     image = tf.image.convert_image_dtype(image, tf.float32)
-    draw = uniform_per_image(seed[tf.newaxis], 1)[0, 0]
-    image = images.mirror(_resize(image, height, width), draw) * 255.0
+    draws = uniform(seed, 1) if draws is None else draws
+    image = images.mirror(_resize(image, height, width), draws[0]) * 255.0
     if extra_augment is not None:
         image = tf.cast(extra_augment(image), tf.float32)
     return images.to_grey(image) if use_grayscale else image
 
 
 FAMILY = families.Preprocessing(
-    "keras", train, evaluate, crop_encoded=inception.crop_encoded, takes_extra_augment=True
+    "keras",
+    train,
+    evaluate,
+    crop_encoded=inception.crop_encoded,
+    takes_extra_augment=True,
+    num_draws=1,
 )
 
 

@@ -22,6 +22,7 @@ def train(
     width: int,
     seeds: Any,
     *,
+    crop_image: bool = True,
     use_grayscale: bool = False,
     extra_augment: Callable[[Any], Any] | None = None,
 ) -> Any:
@@ -32,15 +33,18 @@ def train(
       height: height of the result.
       width: width of the result.
       seeds: int64 [n, 2], not used.
+      crop_image: not used: images of the final size are not cropped.
       use_grayscale: whether to convert colours to one grey channel.
       extra_augment: applied to the images before they are normalized; see `Preprocessing`.
     """
-    del seeds
+    del seeds, crop_image
     part = images.central_part(batch, height, width, use_grayscale=use_grayscale)
     return _scaled(part if extra_augment is None else tf.cast(extra_augment(part), tf.float32))
 
 
-FAMILY = families.Preprocessing("lenet", train, evaluate, batched=True, takes_extra_augment=True)
+FAMILY = families.Preprocessing(
+    "lenet", train, evaluate, batched=True, takes_extra_augment=True, crop=images.crop_centre
+)
 
 
 def _scaled(batch: Any) -> Any:

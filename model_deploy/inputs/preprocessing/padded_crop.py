@@ -8,6 +8,7 @@ image mirrored at its edge, as in D. Page, "How to train your ResNet" (2018),
 https://myrtle.ai/learn/how-to-train-your-resnet/.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ def train(
     width: int,
     seeds: Any,
     *,
+    crop_image: bool = True,
     use_grayscale: bool = False,
     extra_augment: Callable[[Any], Any] | None = None,
     padding: int = cifarnet.PADDING,
@@ -34,6 +36,7 @@ def train(
       height: height of the result, at most that of the padded images.
       width: width of the result, at most that of the padded images.
       seeds: int64 [n, 2].
+      crop_image: whether to shift and mirror, which `FAMILY.crop` may have done.
       use_grayscale: whether to convert colours to one grey channel.
       extra_augment: applied to the images before they are normalized; see `Preprocessing`.
       padding: number of mirrored pixels on each side of an image; 4 in the paper.
@@ -45,8 +48,9 @@ def train(
       ValueError: if the size to cut is larger than the padded images, or the padding is not
         smaller than an image.
     """
-    draws = uniform_per_image(seeds, 3)
-    batch = cifarnet.shift_and_mirror(batch, height, width, draws, padding, reflect=True)
+    if crop_image:
+        draws = uniform_per_image(seeds, cifarnet.CROP_DRAWS)
+        batch = cifarnet.shift_and_mirror(batch, height, width, draws, padding, reflect=True)
     batch = tf.cast(batch if extra_augment is None else extra_augment(batch), tf.float32)
     return tf.image.per_image_standardization(images.to_grey(batch) if use_grayscale else batch)
 
@@ -58,4 +62,6 @@ FAMILY = families.Preprocessing(
     batched=True,
     takes_extra_augment=True,
     takes_padding=True,
+    crop=functools.partial(cifarnet.crop, reflect=True),
+    num_draws=cifarnet.CROP_DRAWS,
 )

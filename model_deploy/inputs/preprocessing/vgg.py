@@ -9,9 +9,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from model_deploy.inputs.order.randomness import uniform_per_image
+from model_deploy.inputs.order.randomness import uniform
 from model_deploy.inputs.preprocessing import families, images
 
+_NUM_DRAWS = 4
 _MEAN_COLOUR = (123.68, 116.78, 103.94)  # of ImageNet: red, green, blue
 
 
@@ -41,7 +42,9 @@ def evaluate(
     return _cut(scaled, free // 2, height, width) - tf.constant(_MEAN_COLOUR)
 
 
-def train(image: Any, height: int, width: int, seed: Any, **options: Any) -> Any:
+def train(
+    image: Any, height: int, width: int, seed: Any, *, draws: Any = None, **options: Any
+) -> Any:
     """Scales at random, crops at random, and mirrors half of the time.
 
     Args:
@@ -49,6 +52,7 @@ def train(image: Any, height: int, width: int, seed: Any, **options: Any) -> Any
       height: height of the crop.
       width: width of the crop.
       seed: int64 [2].
+      draws: see `augment`; by default those of the seed.
       **options: keyword arguments of `augment`.
 
     Returns:
@@ -57,11 +61,13 @@ def train(image: Any, height: int, width: int, seed: Any, **options: Any) -> Any
     Raises:
       ValueError: as `augment`.
     """
-    draws = uniform_per_image(seed[tf.newaxis], 4)[0]
+    draws = uniform(seed, _NUM_DRAWS) if draws is None else draws
     return augment(image, height, width, draws, **options)
 
 
-FAMILY = families.Preprocessing("vgg", train, evaluate, takes_extra_augment=True)
+FAMILY = families.Preprocessing(
+    "vgg", train, evaluate, takes_extra_augment=True, num_draws=_NUM_DRAWS
+)
 
 
 def augment(
