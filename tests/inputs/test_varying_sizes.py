@@ -155,7 +155,8 @@ def test_a_family_of_users(tmp_path):
     ("example_bytes", "batch_size", "readers", "size"),
     [
         (602_112, 32, 2, 32),  # photographs: a batch
-        (602_112, 32, 64, 6),  # 64 batches would take 1.23 GB
+        (602_112, 32, 27, 32),  # 520,224,768 bytes
+        (602_112, 32, 28, 6),  # a batch each would be 539,492,352 bytes
         (602_112, 128, 2, 6),
         (12_288, 128, 2, 64),
         (12_288, 20, 2, 20),
@@ -163,5 +164,5 @@ def test_a_family_of_users(tmp_path):
     ],
 )
 def test_chunks(example_bytes, batch_size, readers, size):
-    """A chunk is a batch if there are 64 examples and 1 GiB in all readers' at most."""
+    """A chunk is a batch if there are 64 examples and 512 MiB in all readers' at most."""
     assert chunks.chunk_size(example_bytes, batch_size, readers) == size

@@ -16,7 +16,7 @@ import tensorflow as tf
 from model_deploy.inputs.files import records
 from model_deploy.inputs.reading.composites import batched
 
-_MAX_BYTES, _MAX_BYTES_OF_ALL = 2**22, 2**30
+_MAX_BYTES, _MAX_BYTES_OF_ALL = 2**22, 2**29
 _REMOTE_READERS = 16
 _MAX_EXAMPLES = 64  # beyond some 30 the cost of starting a chunk is negligible
 
@@ -25,7 +25,7 @@ def chunk_size(example_bytes: int, batch_size: int, readers: int) -> int:
     """Returns the number of examples in a chunk: at most 64.
 
     A chunk is a batch, which then need not be put together of several, where the chunks of all
-    readers take at most 1 GiB; else it has about 4 MiB.
+    readers take at most 512 MiB; else it has about 4 MiB.
 
     Args:
       example_bytes: bytes of an example.
