@@ -345,13 +345,13 @@ class Batching:
         crop = self.family.crop
         if crop is None or not self._crops_one:
             return example
-        options = self._options_of(example) | (self._padding if self.training else {})
+        options = self._draws_of(example) | (self._padding if self.training else {})
         with named_as(padding="crop_padding"):
             return example | {"image": crop(example["image"], *self.size, **options)}
 
     @staticmethod
-    def _options_of(example: Example) -> Example:
-        """The random numbers of an example as keyword argument of the family."""
+    def _draws_of(example: Example) -> Example:
+        """The random numbers of an example, as keyword argument of the family."""
         return {"draws": example["draws"]} if "draws" in example else {}
 
     @property
@@ -375,7 +375,7 @@ class Batching:
             extra = self.augmentation.before_normalization(seeds)
             if extra is not None:
                 options["extra_augment"] = extra
-            options |= self._padding | ({} if self._crops_one else self._options_of(example))
+            options |= self._padding | ({} if self._crops_one else self._draws_of(example))
             with named_as(padding="crop_padding"):
                 images = self.family.train(images, *self.size, seeds, **options)
             images = self.augmentation.after_normalization(images, seeds)

@@ -57,9 +57,9 @@ class Preprocessing:
         each side of the images that they crop.
       crop: for batched families that crop first, so that images that vary in size make a batch:
         `crop(image, height, width)` crops a single image, uint8 [h, w, c], to uint8 [height,
-        width, c] for `evaluate`; for training it takes a keyword `draws`, and `train` is then
-        called with `crop_image=False`.  Without `crop` images that vary in size come one by one,
-        as batches of one.
+        width, c].  In training it also takes the keywords `draws` and `padding`, if the family has
+        them, and `train` is then called with `crop_image=False`; `evaluate` is called as ever.
+        Without `crop` images that vary in size come one by one, as batches of one.
       num_draws: how many random numbers `train` of single images, or `crop`, takes as a keyword
         `draws`: float32 [num_draws], from 0 to 1, which depend only on the image's seed.  They are
         drawn for many images at once, so that an image does not wait for the ops that draw them.
